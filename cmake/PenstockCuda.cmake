@@ -1,0 +1,26 @@
+# CUDA is optional: without nvcc everything but cuda:i is built.
+
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75 CACHE STRING "GPU architectures; a release build lists several")
+endif()
+
+macro(penstock_enable_cuda)
+  set(PENSTOCK_HAVE_CUDA OFF)
+  if(PENSTOCK_CUDA)
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+      enable_language(CUDA)
+      if(CMAKE_VERSION VERSION_LESS 3.25.2) # does not know that nvcc speaks C++20
+        set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+        set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+        set(CMAKE_CUDA20_COMPILE_FEATURES cuda_std_20)
+        list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+      endif()
+      find_package(CUDAToolkit REQUIRED)
+      set(PENSTOCK_HAVE_CUDA ON)
+    else()
+      message(STATUS "penstock: no nvcc found, building without cuda:i devices")
+    endif()
+  endif()
+endmacro()

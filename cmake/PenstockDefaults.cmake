@@ -1,0 +1,41 @@
+# What a user gets who configures without flags.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+if(PROJECT_IS_TOP_LEVEL)
+  get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  if(NOT CMAKE_BUILD_TYPE AND NOT multi_config)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+  endif()
+  find_program(PENSTOCK_CCACHE ccache)
+  if(PENSTOCK_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
+  endif()
+endif()
+
+# Flags for our own targets; users of the library do not inherit them.
+add_library(penstock_flags INTERFACE)
+target_compile_options(penstock_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
+                            -ffp-contract=off>)
+if(PENSTOCK_SANITIZE)
+  list(JOIN PENSTOCK_SANITIZE "," sanitizers)
+  target_compile_options(penstock_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${sanitizers} -fno-omit-frame-pointer -g>)
+  target_link_options(penstock_flags INTERFACE -fsanitize=${sanitizers})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND "undefined" IN_LIST PENSTOCK_SANITIZE)
+    # g++'s vptr check reports false positives on classes with hidden type information.
+    target_compile_options(penstock_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
+  endif()
+  if("undefined" IN_LIST PENSTOCK_SANITIZE)
+    target_compile_options(penstock_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
+  endif()
+endif()

@@ -1,0 +1,102 @@
+// core/random: counter-based random numbers. A number is a function of its coordinates, never of
+// what was drawn before, so any thread, process or later run computes the same one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <penstock/core/sample_id.hpp>
+
+namespace penstock {
+
+/// Philox 4x32-10: 128 random bits from a 128-bit counter and a 64-bit key.
+///
+/// Source  Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC'11); the
+/// same
+///         function as Random123's philox4x32 and cuRAND's.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53U} * counter[0];
+    const std::uint64_t b = std::uint64_t{0xCD9E8D57U} * counter[2];
+    counter = {
+        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    key[0] += 0x9E3779B9U;
+    key[1] += 0xBB67AE85U;
+  }
+  return counter;
+}
+
+/// The high half of a 64x64-bit product: maps a uniform 64-bit number to [0, n) with a bias below
+/// n/2^64.
+[[nodiscard]] constexpr std::uint64_t scale_to(std::uint64_t uniform, std::uint64_t n) noexcept {
+  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(uniform) * n) >> 64);
+}
+
+/// The key of one operation of one plan: every random number that it uses comes from this.
+class RandomKey {
+ public:
+  RandomKey() = default;
+  /// Independent keys for different seeds, operations and sources.
+  RandomKey(std::uint64_t seed, std::uint32_t operation, std::uint32_t source = 0) noexcept;
+
+  /// 128 bits for the coordinates (a, b, c), for example (position, iteration, block).
+  [[nodiscard]] std::array<std::uint32_t, 4> bits(std::uint64_t a, std::uint32_t b,
+                                                  std::uint32_t c) const noexcept {
+    return philox4x32({static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32), b, c},
+                      key_);
+  }
+  /// The first 64 of bits(a, b, c).
+  [[nodiscard]] std::uint64_t u64(std::uint64_t a, std::uint32_t b,
+                                  std::uint32_t c) const noexcept {
+    const auto words = bits(a, b, c);
+    return words[0] | std::uint64_t{words[1]} << 32;
+  }
+
+ private:
+  std::array<std::uint32_t, 2> key_{};
+};
+
+/// The random numbers of one sample in one operation, drawn one after the other.
+///
+/// Threads  a value; each task makes its own.
+class Random {
+ public:
+  /// `stream` tells several independent sequences of the same sample apart.
+  Random(const RandomKey& key, const SampleId& sample, std::uint16_t stream = 0) noexcept
+      : key_(key),
+        number_(sample.number),
+        epoch_(sample.epoch),
+        block_(std::uint32_t{stream} << 16) {}
+
+  [[nodiscard]] std::uint32_t u32() noexcept {
+    if (left_ == 0) {
+      words_ = key_.bits(number_, epoch_, block_++);
+      left_ = 4;
+    }
+    return words_[4 - left_--];
+  }
+  [[nodiscard]] std::uint64_t u64() noexcept {
+    const std::uint64_t low = u32();
+    return low | std::uint64_t{u32()} << 32;
+  }
+  /// Uniform in [0, 1), 53 bits.
+  [[nodiscard]] double uniform() noexcept { return static_cast<double>(u64() >> 11) * 0x1.0p-53; }
+  /// Uniform in [low, high).
+  [[nodiscard]] double uniform(double low, double high) noexcept {
+    return low + (high - low) * uniform();
+  }
+  /// Uniform in [0, n); n > 0.
+  [[nodiscard]] std::uint64_t below(std::uint64_t n) noexcept { return scale_to(u64(), n); }
+
+ private:
+  RandomKey key_;
+  std::uint64_t number_;
+  std::uint32_t epoch_;
+  std::uint32_t block_;
+  std::array<std::uint32_t, 4> words_{};
+  int left_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// order/operations: the orders there are. Each takes the order before it and returns a new one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <penstock/core/random.hpp>
+#include <penstock/order/order.hpp>
+
+namespace penstock::order {
+
+/// 0, 1, … size-1 of one source; the innermost order. Its iteration is the epoch.
+[[nodiscard]] OrderPtr range(std::uint64_t size, std::uint32_t source = 0);
+
+/// The first `count` positions, as tf.data's take.
+[[nodiscard]] OrderPtr take(OrderPtr input, std::uint64_t count);
+/// All but the first `count` positions, as tf.data's skip.
+[[nodiscard]] OrderPtr skip(OrderPtr input, std::uint64_t count);
+/// The positions p with p % shards == index; the first size % shards shards get one more.
+///
+/// Errors  std::invalid_argument  shards <= 0, or index outside [0, shards)
+[[nodiscard]] OrderPtr shard(OrderPtr input, std::int64_t shards, std::int64_t index);
+
+/// The input `times` times over, or for ever. For ever over an empty input is empty.
+///
+/// Errors  std::invalid_argument  times < 0, or an endless input repeated (nothing would follow it)
+[[nodiscard]] OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times = {});
+
+/// A uniform permutation of the whole input, computed position by position in O(1) memory.
+/// With `reshuffle` each iteration has its own.
+///
+/// Source  Mitchell, Stokes, Frank, Holmes: Bandwidth-Optimal Random Shuffling for GPUs (2021)
+/// Errors  std::invalid_argument  an endless input; the remedy is in the message
+[[nodiscard]] OrderPtr shuffle(OrderPtr input, RandomKey key, bool reshuffle = true);
+
+/// tf.data's shuffle buffer: fill `buffer`, then put out a uniformly picked one and take the next
+/// input in its place; at the end, pick from what is left. Input j never comes before position j -
+/// buffer + 1. The buffer holds numbers. Its picks are functions of (key, iteration, position), so
+/// a cursor that is asked for a far position walks back until every place's last refill is known,
+/// and rebuilds it.
+///
+/// Errors  std::invalid_argument  buffer is 0
+[[nodiscard]] OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer,
+                                      bool reshuffle = true);
+
+}  // namespace penstock::order

@@ -1,0 +1,55 @@
+// source/record: what a source hands over for one sample number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <penstock/core/tensor_view.hpp>
+
+namespace penstock {
+
+/// The fields of one record, in the order of Source::fields(). A field is a view into memory that
+/// the source keeps for as long as it lives (a mapped file), or into this record's own buffer.
+/// Records are reused: the buffer grows to the largest record seen and stays.
+///
+/// Threads  one at a time.
+class Record {
+ public:
+  /// Empties the record for the next sample; the buffer keeps its capacity.
+  void reset(std::size_t fields) {
+    fields_.assign(fields, ConstTensorView{});
+    used_ = 0;
+    bytes_read_ = 0;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
+  [[nodiscard]] ConstTensorView& operator[](std::size_t field) noexcept { return fields_[field]; }
+  [[nodiscard]] const ConstTensorView& operator[](std::size_t field) const noexcept {
+    return fields_[field];
+  }
+
+  /// `bytes` of this record's own memory, 16-byte aligned, followed by 64 zero bytes that may be
+  /// read. Valid until reset(); each call uses the next of the record's blocks, which keep their
+  /// capacity.
+  [[nodiscard]] std::span<std::byte> allocate(std::size_t bytes);
+
+  /// Bytes that came from storage for this record; counts in Stats::bytes_read.
+  void add_bytes_read(std::uint64_t bytes) noexcept { bytes_read_ += bytes; }
+  [[nodiscard]] std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  /// Bytes held by the buffer, for the loader's budget.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t capacity = 0;
+  };
+  std::vector<ConstTensorView> fields_;
+  std::vector<Block> blocks_;
+  std::size_t used_ = 0;  // blocks handed out since reset()
+  std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace penstock

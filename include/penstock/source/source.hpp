@@ -1,0 +1,42 @@
+// source/source: where a record's bytes come from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/result.hpp>
+#include <penstock/core/shape.hpp>
+#include <penstock/source/record.hpp>
+
+namespace penstock {
+
+/// A numbered, finite set of records with random access. Numbering is stable for the same files.
+///
+/// Threads  everything is const and may be called from any number of threads at once.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  /// Exact number of records.
+  [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
+  /// Names, types and shapes of a record's fields; encoded bytes are u8 [?].
+  [[nodiscard]] virtual std::span<const FieldSpec> fields() const noexcept = 0;
+  /// Reads record `number` < size() into `record` (which it resets first). What goes wrong with
+  /// this one record is a Fault with file, offset and reason; the caller adds the sample's
+  /// identity.
+  virtual Result<void> read(std::uint64_t number, Record& record) const = 0;
+  /// Where record `number` lives, for people: a path, or a shard and a member.
+  [[nodiscard]] virtual std::string location(std::uint64_t number) const = 0;
+  /// A short text that is equal for the same data and differs for other data, without reading it
+  /// all: names, sizes and count. Saved with a loader's state.
+  [[nodiscard]] virtual std::string fingerprint() const = 0;
+  /// Names of the classes, where labels have names; label i is class_names()[i].
+  [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
+};
+
+using SourcePtr = std::shared_ptr<const Source>;
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+// transform/transform: one record becomes one sample, written where it will stay.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/random.hpp>
+#include <penstock/core/result.hpp>
+#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor_view.hpp>
+
+namespace penstock {
+
+/// How a transform fits a record: which fields it takes out, and which it puts in their place.
+/// Fields that it does not take pass through unchanged.
+struct Binding {
+  std::vector<std::size_t> inputs;  ///< positions in the fields that were offered
+  std::vector<FieldSpec> outputs;  ///< none of them dynamic; they stand where the first input stood
+};
+
+/// A pure function of (fields, random numbers): equal arguments give equal bytes on every machine.
+///
+/// Threads  const, called from many threads at once; scratch memory is thread_local or on the
+/// stack.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+
+  /// Errors  std::invalid_argument  a field it needs is missing or of another type; names those
+  /// there are
+  [[nodiscard]] virtual Binding bind(std::span<const FieldSpec> fields) const = 0;
+  /// Writes every byte of every output. `in` and `out` are in the binding's order.
+  virtual Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+                             Random& random) const = 0;
+  /// The operation with all its parameters; part of the plan's fingerprint.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+using TransformPtr = std::shared_ptr<const Transform>;
+
+}  // namespace penstock

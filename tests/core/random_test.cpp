@@ -1,0 +1,52 @@
+#include <array>
+
+#include <gtest/gtest.h>
+
+#include <penstock/core/random.hpp>
+
+namespace penstock {
+namespace {
+
+// Known answers from Random123's kat_vectors.
+TEST(Philox, AgreesWithRandom123sKnownAnswers) {
+  using Words = std::array<std::uint32_t, 4>;
+  EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
+            (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox4x32({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Random, RepeatsForTheSameSampleAndDiffersForAnyOther) {
+  const RandomKey key(7, 3);
+  const std::uint64_t drawn = Random(key, {.number = 5, .epoch = 1}).u64();
+  EXPECT_EQ(Random(key, {.number = 5, .epoch = 1}).u64(), drawn);
+  EXPECT_NE(Random(key, {.number = 6, .epoch = 1}).u64(), drawn);
+  EXPECT_NE(Random(key, {.number = 5, .epoch = 2}).u64(), drawn);
+  EXPECT_NE(Random(RandomKey(8, 3), {.number = 5, .epoch = 1}).u64(), drawn);
+  EXPECT_NE(Random(RandomKey(7, 4), {.number = 5, .epoch = 1}).u64(), drawn);
+  EXPECT_NE(Random(RandomKey(7, 3, 1), {.number = 5, .epoch = 1}).u64(), drawn);
+}
+
+TEST(Random, UniformStaysInTheHalfOpenIntervalAndCentresOnOneHalf) {
+  const RandomKey key(1, 0);
+  double sum = 0;
+  for (std::uint64_t n = 0; n < 10'000; ++n) {
+    const double u = Random(key, {.number = n}).uniform();
+    ASSERT_GE(u, 0.0);
+    ASSERT_LT(u, 1.0);
+    sum += u;
+  }
+  EXPECT_NEAR(sum / 10'000, 0.5, 0.015);  // five standard deviations
+}
+
+TEST(Random, BelowReachesEveryValueEquallyOften) {
+  const RandomKey key(1, 0);
+  std::array<int, 5> counts{};
+  for (std::uint64_t n = 0; n < 50'000; ++n) ++counts.at(Random(key, {.number = n}).below(5));
+  for (const int count : counts) EXPECT_NEAR(count, 10'000, 450);  // five standard deviations
+}
+
+}  // namespace
+}  // namespace penstock
