@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
 #include <penstock/source/record.hpp>
 
 namespace penstock {
@@ -14,8 +18,16 @@ std::span<std::byte> Record::allocate(std::size_t bytes) {
   if (block.capacity < bytes + kPadding) {
     block.bytes.reset();
     block.capacity = 0;
-    block.bytes = std::make_unique_for_overwrite<std::byte[]>(bytes + bytes / 4 + kPadding);
-    block.capacity = bytes + bytes / 4 + kPadding;
+    const std::size_t held = memory_bytes();
+    if (held > limit_ || bytes + kPadding > limit_ - held)
+      throw Error(
+          fmt::format("a record of {} bytes does not fit into this worker's share of the byte "
+                      "budget, {} bytes: "
+                      "raise the budget or use fewer threads",
+                      bytes, limit_));
+    const std::size_t capacity = std::min(bytes + bytes / 4 + kPadding, limit_ - held);
+    block.bytes = std::make_unique_for_overwrite<std::byte[]>(capacity);
+    block.capacity = capacity;
   }
   std::memset(block.bytes.get() + bytes, 0, kPadding);
   return {block.bytes.get(), bytes};

@@ -43,6 +43,9 @@ class BasicTensorView {
   }
   [[nodiscard]] std::span<Byte> bytes() const noexcept { return {data_, byte_size()}; }
 
+  /// Points the same type and shape at other memory.
+  void rebase(Byte* data) noexcept { data_ = data; }
+
   /// The elements as a typed pointer.
   ///
   /// Errors  std::invalid_argument  T is not the element type of this tensor

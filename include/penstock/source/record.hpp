@@ -35,6 +35,13 @@ class Record {
   /// capacity.
   [[nodiscard]] std::span<std::byte> allocate(std::size_t bytes);
 
+  /// All fields, in the order of Source::fields().
+  [[nodiscard]] std::span<const ConstTensorView> views() const noexcept { return fields_; }
+
+  /// The most that allocate() may hold in all; the loader gives each worker its share of the byte
+  /// budget.
+  void set_limit(std::size_t bytes) noexcept { limit_ = bytes; }
+
   /// Bytes that came from storage for this record; counts in Stats::bytes_read.
   void add_bytes_read(std::uint64_t bytes) noexcept { bytes_read_ += bytes; }
   [[nodiscard]] std::uint64_t bytes_read() const noexcept { return bytes_read_; }
@@ -48,6 +55,7 @@ class Record {
   };
   std::vector<ConstTensorView> fields_;
   std::vector<Block> blocks_;
+  std::size_t limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;
 };

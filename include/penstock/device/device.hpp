@@ -1,0 +1,42 @@
+// device/device: the names of the places that batches go to.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock {
+
+/// host:i or cuda:i. Host devices are real devices: a program for four GPUs runs on host:0 …
+/// host:3.
+struct Device {
+  enum class Kind { host, cuda };
+
+  Kind kind = Kind::host;
+  int index = 0;
+
+  /// "host:0", "cuda:1"; "cuda" alone is cuda:0.
+  ///
+  /// Errors  std::invalid_argument  anything else
+  [[nodiscard]] static Device parse(std::string_view name);
+  [[nodiscard]] std::string to_string() const;
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// host:0 … host:count-1.
+[[nodiscard]] std::vector<Device> host_devices(int count);
+
+/// The programs' flag: "auto" (every GPU, or host:0), "host:4" (four host devices), or a list such
+/// as "cuda:0,1" or "cuda:0,host:0".
+///
+/// Errors  std::invalid_argument  not such a text, or an empty list
+[[nodiscard]] std::vector<Device> parse_devices(std::string_view spec);
+
+/// GPUs that can be used here; 0 without a driver or in a build without CUDA. Never throws.
+[[nodiscard]] int gpu_count() noexcept;
+
+/// Every GPU there is, or host:0.
+[[nodiscard]] std::vector<Device> all_gpus_or_host();
+
+}  // namespace penstock

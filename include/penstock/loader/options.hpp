@@ -1,0 +1,92 @@
+// loader/options: what the operations of a Dataset and its Loader can be told.
+//
+// Options that change what is delivered come first; those that change only its speed say so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <penstock/batch/slicing.hpp>
+
+namespace penstock {
+
+class StageObserver;
+
+/// For Dataset::shuffle.
+struct ShuffleOptions {
+  /// Without one, the plan's seed (Dataset::seed) is used; without that, one is drawn by the
+  /// loader.
+  std::optional<std::uint64_t> seed{};
+  /// 0: a uniform permutation of the whole epoch, in O(1) memory. Else tf.data's window of that
+  /// many.
+  std::optional<std::uint64_t> buffer{};
+  /// A new order each epoch, or the same one.
+  bool reshuffle_each_epoch = true;
+};
+
+/// For Dataset::batch.
+struct BatchOptions {
+  Remainder remainder = Remainder::keep;
+  /// Allows a global batch that does not divide over the replicas: some get one more row, in turn.
+  bool uneven = false;
+};
+
+/// How a global batch reaches the replicas.
+enum class Split : std::uint8_t {
+  scatter,  ///< replica r gets the contiguous slice r of the global batch, in place
+};
+
+/// For Dataset::prefetch_to_devices.
+struct PrefetchOptions {
+  /// Global batches that are ready ahead; the ring has depth + 1 slots. Speed and memory only.
+  int depth = 2;
+  Split split = Split::scatter;
+};
+
+/// What happens when a sample is bad. Every other sample stays in the batch it belongs to.
+enum class OnFault : std::uint8_t {
+  raise,    ///< next() throws a DataError at the step that the sample belongs to
+  replace,  ///< another sample of the same source takes the place, the same on every machine
+  mask,     ///< the row is zero-filled; the field 'valid' tells
+};
+
+/// For LoaderOptions.
+struct FaultOptions {
+  OnFault policy = OnFault::raise;
+  /// More faults than this raise all the same, counted at delivery.
+  std::optional<std::uint64_t> max_count{};
+  /// A larger share of the samples delivered so far raises all the same, once 100 were delivered.
+  std::optional<double> max_rate{};
+};
+
+/// Who this process is among those that read the same dataset; as tf.distribute.InputContext.
+struct InputContext {
+  std::uint32_t num_input_pipelines = 1;
+  std::uint32_t input_pipeline_id = 0;
+  /// Over all processes; 0 means num_input_pipelines times this process's devices.
+  std::uint32_t num_replicas_in_sync = 0;
+
+  /// The rows that each replica gets of a global batch.
+  ///
+  /// Errors  std::invalid_argument  global_batch is not divisible by num_replicas_in_sync
+  [[nodiscard]] std::uint64_t per_replica_batch_size(std::uint64_t global_batch) const;
+};
+
+/// For Dataset::loader.
+struct LoaderOptions {
+  FaultOptions faults{};
+  InputContext context{};
+  /// Sums a digest of everything delivered (Loader::digest). Costs a hash of every byte.
+  bool digest = false;
+
+  /// Decoding threads of this loader; 0: one per core. Speed only.
+  int threads = 0;
+  /// The most bytes that the loader may hold (order, records in flight, slots, device buffers);
+  /// 0: no limit. The ring shrinks to fit, down to two slots. Speed and memory only.
+  std::size_t budget_bytes = 0;
+  /// Told of every stage of every batch, for timelines; null for none. Must outlive the loader.
+  StageObserver* observer = nullptr;
+};
+
+}  // namespace penstock

@@ -1,0 +1,31 @@
+// loader/state: the position of a loader, small enough to lie beside every checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/core/digest.hpp>
+#include <penstock/core/fault.hpp>
+
+namespace penstock {
+
+/// What Loader::state() returns and Loader::restore() takes. It counts what was delivered, not what
+/// was prefetched. The position is the same in every process.
+struct LoaderState {
+  std::uint64_t step = 0;     ///< the next step to be delivered
+  std::uint64_t samples = 0;  ///< delivered so far, over all processes
+  std::uint64_t seed = 0;     ///< the plan's seed, drawn or given
+  std::string source;         ///< fingerprint of the data
+  std::string plan;           ///< fingerprint of the operations
+  std::uint64_t fault_count = 0;
+  std::vector<Fault> faults;  ///< the first 100
+  Digest digest;              ///< of everything delivered, where LoaderOptions::digest asked for it
+
+  [[nodiscard]] std::string to_json() const;
+  /// Errors  Error  not such a text, or one of a newer format; says what to do
+  [[nodiscard]] static LoaderState from_json(std::string_view text);
+};
+
+}  // namespace penstock

@@ -1,0 +1,75 @@
+// loader/stats: where the time went. Every stall has a name.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace penstock {
+
+/// What a batch can be waiting for, in the order in which it goes through them.
+enum class Stage : std::uint8_t {
+  order,   ///< drawing the sample numbers
+  slot,    ///< for a free slot: all are filling, copying or held by the consumer
+  read,    ///< fetching encoded bytes
+  decode,  ///< transforms
+  copy,    ///< queueing copies and handing over
+};
+inline constexpr std::size_t kStages = 5;
+
+[[nodiscard]] constexpr std::string_view name_of(Stage stage) noexcept {
+  constexpr std::array<std::string_view, kStages> kNames{"order", "slot", "read", "decode", "copy"};
+  return kNames[static_cast<std::size_t>(stage)];
+}
+
+/// Units  seconds of wall time; busy_s adds up over threads.
+struct StageTime {
+  double wait_s = 0;  ///< how long the consumer waited for this stage
+  double busy_s = 0;  ///< how long threads worked in it (for slot: how long the driver waited)
+};
+
+/// A snapshot of a loader. consume_s and the stages' wait_s add up to `seconds`.
+struct Stats {
+  std::uint64_t samples = 0;     ///< delivered to this process's replicas
+  std::uint64_t steps = 0;       ///< delivered in this run
+  std::uint64_t bytes_read = 0;  ///< from storage, for the samples delivered
+  double seconds = 0;            ///< since the first next() or start()
+  double consume_s = 0;          ///< spent by the caller between calls of next()
+  double first_batch_s = 0;
+  std::array<StageTime, kStages> stages{};
+  /// Share of the time since the first batch that the consumer waited.
+  double stall_fraction = 0;
+  std::uint64_t faults = 0;
+  std::size_t memory_bytes = 0;  ///< held now, as counted against the budget
+  std::size_t memory_peak_bytes = 0;
+  std::size_t slots = 0;
+  std::size_t held_slots = 0;  ///< by batches that the caller still holds
+  int threads = 0;
+
+  [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {
+    return stages[static_cast<std::size_t>(stage)];
+  }
+  [[nodiscard]] double wait_s() const noexcept {
+    double total = 0;
+    for (const StageTime& stage : stages) total += stage.wait_s;
+    return total;
+  }
+  /// The stage that the consumer waited for longest, or "consumer" when it waited less than 2% of
+  /// the time.
+  [[nodiscard]] std::string_view bottleneck() const noexcept;
+};
+
+/// Told when a stage of a batch begins and ends, on the thread that does it.
+///
+/// Threads  called from all of the loader's threads at once; must not call the loader.
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  /// read and decode come once per sample, with its row in this process's part of the batch; the
+  /// others once per batch, with row 0.
+  virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
+  virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
+};
+
+}  // namespace penstock

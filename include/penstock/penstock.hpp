@@ -1,0 +1,42 @@
+// penstock: from files on disk to batches on every device. Read the parts in this order.
+//
+// order → source → transform → batch → staging → device → loader        (beside it: sync)
+// numbers  bytes    sample      block    slot      GPU      iterator
+#pragma once
+
+// Start here: the plan, and the iterator that runs it.
+#include <penstock/loader/dataset.hpp>
+#include <penstock/loader/loader.hpp>
+#include <penstock/loader/options.hpp>
+#include <penstock/loader/state.hpp>
+#include <penstock/loader/stats.hpp>
+#include <penstock/loader/step.hpp>
+
+// What a sample goes through.
+#include <penstock/order/operations.hpp>
+#include <penstock/order/order.hpp>
+#include <penstock/source/arrays.hpp>
+#include <penstock/source/image_folder.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/source/synthetic.hpp>
+#include <penstock/transform/crop.hpp>
+#include <penstock/transform/decode_jpeg.hpp>
+#include <penstock/transform/function.hpp>
+#include <penstock/transform/transform.hpp>
+#include <penstock/batch/layout.hpp>
+#include <penstock/batch/slicing.hpp>
+#include <penstock/staging/host_memory.hpp>
+#include <penstock/staging/ring.hpp>
+#include <penstock/device/device.hpp>
+#include <penstock/device/stream.hpp>
+#include <penstock/device/transfer.hpp>
+
+// The words that all of them use.
+#include <penstock/core/digest.hpp>
+#include <penstock/core/dtype.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/fault.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/sample_id.hpp>
+#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor_view.hpp>

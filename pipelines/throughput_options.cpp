@@ -1,0 +1,222 @@
+#include "throughput_options.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace throughput {
+
+namespace ps = penstock;
+
+namespace {
+
+void add_flags(CLI::App& app, Options& options) {
+  auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
+  data->add_option("--data", options.data, "Folder of images: class per sub-folder, or flat")
+      ->type_name("DIR");
+  data->add_option("--synthetic", options.synthetic,
+                   "Generated photographs, kept in a cache folder")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  data->require_option(0, 1);
+  app.add_option("--labels", options.labels, "For a flat folder: a file of 'name label' lines")
+      ->type_name("FILE");
+
+  auto* sample = app.add_option_group("samples", "What becomes of them");
+  sample->add_option("--crop", options.crop, "Training crop: random resized crop to NxN, and flip")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sample->add_option("--batch", options.batch, "Global batch, over all devices")
+      ->type_name("G")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sample->add_option("--shuffle", options.shuffle, "full, off, or the size of a window")
+      ->type_name("full|off|N")
+      ->capture_default_str();
+  sample
+      ->add_option("--seed", options.seed,
+                   "Of shuffle and crops; drawn and reported when not given")
+      ->type_name("S");
+  sample
+      ->add_option("--remainder", options.remainder, "What becomes of an epoch's last, short batch")
+      ->check(CLI::IsMember({"keep", "drop", "pad"}))
+      ->type_name("keep|drop|pad")
+      ->capture_default_str();
+  sample->add_option("--on-fault", options.on_fault, "What becomes of a bad sample")
+      ->check(CLI::IsMember({"raise", "replace", "mask"}))
+      ->type_name("raise|replace|mask")
+      ->capture_default_str();
+
+  auto* extent = app.add_option_group("extent", "How much; --epochs 1 when neither is given");
+  extent
+      ->add_option("--epochs", options.epochs,
+                   "Epochs, counted from the very start also after a resume")
+      ->type_name("E");
+  extent->add_option("--steps", options.steps, "Steps of this run")->type_name("K");
+
+  auto* machine = app.add_option_group("machine", "Where it runs, and how");
+  machine
+      ->add_option("--devices", options.devices,
+                   "auto (every GPU, or host:1), host:4 (four host devices), cuda:0,1")
+      ->type_name("LIST")
+      ->capture_default_str();
+  machine->add_option("--threads", options.threads, "Decoding threads; 0: one per core")
+      ->type_name("T")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  machine->add_option("--depth", options.depth, "Global batches ready ahead")
+      ->type_name("D")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  machine
+      ->add_option("--budget-mb", options.budget_mb,
+                   "Most MiB that the loader may hold; 0: no limit")
+      ->type_name("M")
+      ->capture_default_str();
+  machine->add_flag("--uneven", options.uneven,
+                    "Allow a batch that does not divide over the devices");
+  machine->add_option("--split", options.split, "How batches reach the replicas")
+      ->check(CLI::IsMember({"scatter", "round_robin", "shard_early"}))
+      ->type_name("scatter|round_robin|shard_early")
+      ->capture_default_str();
+  machine
+      ->add_option("--io-threads", options.io_threads,
+                   "Threads that read ahead; 0: decoding threads read")
+      ->type_name("I")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  machine->add_option("--decode", options.decode, "JPEG decoder")
+      ->check(CLI::IsMember({"fast", "reference", "libjpeg"}))
+      ->type_name("fast|reference|libjpeg")
+      ->capture_default_str();
+  machine->add_option("--index", options.index, "Index into JPEG files")
+      ->type_name("off|learn|FILE")
+      ->capture_default_str();
+
+  auto* run = app.add_option_group("run", "Watching, stopping and going on");
+  run->add_option("--consume-ms", options.consume_ms,
+                  "Pretend that a training step takes this long")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  run->add_option("--state-out", options.state_out, "Write the loader's state here at the end")
+      ->type_name("FILE");
+  run->add_option("--state-every", options.state_every, "and every K steps")->type_name("K");
+  run->add_option("--state-in", options.state_in, "Go on from such a state")->type_name("FILE");
+  run->add_flag("--digest", options.digest, "Sum a digest of everything delivered");
+  run->add_option("--verify", options.verify, "Check against recorded digests")->type_name("FILE");
+  run->add_option("--timeline", options.timeline, "Write a Chrome trace")->type_name("FILE");
+  run->add_option("--json", options.json, "Write the report as JSON; - for standard output")
+      ->type_name("FILE|-");
+  run->add_flag("--quiet", options.quiet, "No progress line");
+}
+
+// Throws the message for a flag whose feature does not exist yet.
+void refuse_what_is_not_built(const Options& options) {
+  const auto refuse = [](const std::string& flag, const std::string& instead) {
+    throw CLI::ValidationError(flag,
+                               "not built yet in penstock " PENSTOCK_VERSION "; use " + instead);
+  };
+  if (options.split != "scatter") refuse("--split " + options.split, "--split scatter");
+  if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
+  if (options.decode != "libjpeg") refuse("--decode " + options.decode, "--decode libjpeg");
+  if (options.index != "off") refuse("--index " + options.index, "--index off");
+  if (!options.verify.empty()) refuse("--verify", "--digest and compare");
+  if (!options.timeline.empty()) refuse("--timeline", "--json for the stages' times");
+}
+
+std::optional<std::uint64_t> to_window(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size() || value == 0) return std::nullopt;
+  return value;
+}
+
+void check_flags(const Options& options) {
+  refuse_what_is_not_built(options);
+  if (options.shuffle != "full" && options.shuffle != "off" && !to_window(options.shuffle))
+    throw CLI::ValidationError(
+        "--shuffle",
+        "must be full, off, or the size of a window (1 or more), found '" + options.shuffle + "'");
+  if (options.state_every != 0 && options.state_out.empty())
+    throw CLI::ValidationError("--state-every", "needs --state-out FILE to write to");
+  try {
+    (void)ps::parse_devices(options.devices);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError("--devices", error.what());
+  }
+}
+
+std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& options) {
+  if (options.quiet || isatty(STDERR_FILENO) == 0) return {};
+  return [](std::uint64_t done, std::uint64_t total) {
+    fmt::print(stderr, "\rgenerating photographs: {} of {}{}", done, total,
+               done == total ? "\n" : "");
+  };
+}
+
+}  // namespace
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Feeds images to every device as a training job would, and tells whether the input keeps "
+      "up.\n"
+      "\n"
+      "  penstock-throughput --data photos --epochs 3 --devices host:4\n"
+      "  penstock-throughput --synthetic 2000 --steps 100 --consume-ms 50\n"
+      "\n"
+      "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
+      "flags;\n"
+      "130 when interrupted (the state is written, and the report printed, all the same).",
+      "penstock-throughput");
+  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
+  app.get_formatter()->column_width(38);
+  add_flags(app, options);
+  try {
+    app.parse(argc, argv);
+    check_flags(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
+  if (!options.epochs && !options.steps) options.epochs = 1;
+  return std::nullopt;
+}
+
+ps::Dataset make_dataset(const Options& options) {
+  auto dataset =
+      options.data.empty()
+          ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
+          : ps::image_folder(options.data, {.labels = options.labels});
+  if (options.seed) dataset = dataset.seed(*options.seed);
+  if (options.shuffle == "full") dataset = dataset.shuffle();
+  if (const auto window = to_window(options.shuffle))
+    dataset = dataset.shuffle({.buffer = *window});
+
+  const auto remainder = options.remainder == "drop"  ? ps::Remainder::drop
+                         : options.remainder == "pad" ? ps::Remainder::pad
+                                                      : ps::Remainder::keep;
+  // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
+  // state fits every --epochs and --steps.
+  return dataset.map(ps::decode_jpeg({.crop = ps::random_resized_crop(options.crop), .flip = 0.5F}))
+      .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
+      .repeat()
+      .prefetch_to_devices(ps::parse_devices(options.devices), {.depth = options.depth});
+}
+
+ps::LoaderOptions loader_options(const Options& options) {
+  const auto policy = options.on_fault == "replace" ? ps::OnFault::replace
+                      : options.on_fault == "mask"  ? ps::OnFault::mask
+                                                    : ps::OnFault::raise;
+  return {.faults = {.policy = policy},
+          .digest = options.digest,
+          .threads = options.threads,
+          .budget_bytes = options.budget_mb << 20};
+}
+
+}  // namespace throughput

@@ -1,0 +1,58 @@
+// penstock-throughput's flags. They are an interface: programs call it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <penstock/penstock.hpp>
+
+namespace throughput {
+
+struct Options {
+  std::string data;
+  std::uint64_t synthetic = 0;
+  std::string labels;
+  int crop = 224;
+  std::uint64_t batch = 256;
+  std::optional<std::uint64_t> epochs;
+  std::optional<std::uint64_t> steps;
+  std::string devices = "auto";
+  int threads = 0;
+  std::optional<std::uint64_t> seed;
+  std::string shuffle = "full";
+  std::string remainder = "keep";
+  bool uneven = false;
+  std::string on_fault = "raise";
+  int depth = 2;
+  std::uint64_t budget_mb = 0;
+  double consume_ms = 0;
+  std::string state_out;
+  std::uint64_t state_every = 0;
+  std::string state_in;
+  bool digest = false;
+  std::string json;
+  bool quiet = false;
+
+  // Flags of what is not built yet; parse() refuses all but the defaults.
+  std::string split = "scatter";
+  int io_threads = 0;
+  std::string decode = "libjpeg";
+  std::string index = "off";
+  std::string verify;
+  std::string timeline;
+};
+
+/// Exit status for wrong flags.
+inline constexpr int kUsageError = 2;
+
+/// Fills `options`, or says how to exit: 0 after --help and --version, kUsageError after a message.
+[[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
+
+/// The plan that the flags describe.
+///
+/// Errors  std::invalid_argument  flags that do not fit each other; penstock::Error  bad data
+[[nodiscard]] penstock::Dataset make_dataset(const Options& options);
+[[nodiscard]] penstock::LoaderOptions loader_options(const Options& options);
+
+}  // namespace throughput

@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <penstock/batch/layout.hpp>
+
+namespace penstock {
+
+BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
+    : fields_(std::move(fields)) {
+  for (const FieldSpec& spec : fields_) {
+    if (spec.shape.is_dynamic())
+      throw std::invalid_argument(
+          fmt::format("batch: the samples of '{}' differ in size: map them to one shape first, for "
+                      "example with "
+                      "decode_jpeg and a crop",
+                      spec.to_string()));
+    if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 1)
+      throw std::invalid_argument(fmt::format("batch: two fields are named '{}'", spec.name));
+    const std::size_t bytes = spec.bytes();
+    std::size_t all_rows = 0;
+    if (__builtin_mul_overflow(bytes, max_rows, &all_rows) ||
+        all_rows > SIZE_MAX / 4 - slice_bytes_)
+      throw std::invalid_argument(fmt::format("batch: {} rows of '{}' are too large to address",
+                                              max_rows, spec.to_string()));
+    places_.push_back({.offset = slice_bytes_, .row_bytes = bytes});
+    slice_bytes_ += (all_rows + kAlignment - 1) / kAlignment * kAlignment;
+    row_bytes_ += bytes;
+  }
+}
+
+std::optional<std::size_t> BatchLayout::find(std::string_view name) const noexcept {
+  const auto found = std::ranges::find(fields_, name, &FieldSpec::name);
+  if (found == fields_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - fields_.begin());
+}
+
+TensorView BatchLayout::field(std::byte* slice, std::size_t field, std::uint64_t rows) const {
+  const FieldSpec& spec = fields_[field];
+  return {slice + places_[field].offset, spec.dtype,
+          spec.shape.with_rows(static_cast<std::int64_t>(rows))};
+}
+
+}  // namespace penstock

@@ -1,0 +1,43 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <penstock/batch/slicing.hpp>
+
+namespace penstock {
+
+Slicing::Slicing(std::uint64_t global_batch, std::uint64_t replicas, Remainder remainder,
+                 bool uneven)
+    : global_batch_(global_batch), replicas_(replicas), remainder_(remainder) {
+  if (global_batch == 0)
+    throw std::invalid_argument("batch: the global batch must have at least 1 row");
+  if (replicas == 0) throw std::invalid_argument("batch: there must be at least 1 replica");
+  if (global_batch % replicas != 0 && !uneven)
+    throw std::invalid_argument(
+        fmt::format("a global batch of {} does not divide over {} replicas: take a multiple of {}, "
+                    "such as {}, or allow "
+                    "uneven replicas (.uneven = true)",
+                    global_batch, replicas, replicas, (global_batch / replicas + 1) * replicas));
+}
+
+std::vector<Slice> Slicing::slices(std::uint64_t step, std::uint64_t samples) const {
+  const std::uint64_t rows = remainder_ == Remainder::pad ? global_batch_ : samples;
+  const std::uint64_t extra = rows % replicas_;
+  // Both factors are reduced first, so that the product cannot wrap at any step.
+  const std::uint64_t turn = (step % replicas_) * (global_batch_ % replicas_) % replicas_;
+
+  std::vector<Slice> slices(replicas_);
+  std::uint64_t first = 0;
+  for (std::uint64_t replica = 0; replica < replicas_; ++replica) {
+    const bool gets_extra = (replica + replicas_ - turn) % replicas_ < extra;
+    Slice& slice = slices[replica];
+    slice.first = first;
+    slice.rows = rows / replicas_ + (gets_extra ? 1 : 0);
+    slice.samples = std::min(slice.rows, samples - std::min(samples, first));
+    first += slice.rows;
+  }
+  return slices;
+}
+
+}  // namespace penstock

@@ -1,0 +1,14 @@
+// device/cuda_transfer: the CUDA side of a transfer. In a build without CUDA these say so.
+#pragma once
+
+#include <penstock/device/transfer.hpp>
+
+namespace penstock::detail {
+
+[[nodiscard]] std::unique_ptr<Transfer> open_cuda_transfer(int index, std::size_t slots,
+                                                           std::size_t slice_bytes);
+
+/// A registration that unpins when it is destroyed.
+[[nodiscard]] std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes);
+
+}  // namespace penstock::detail

@@ -1,0 +1,20 @@
+#include <penstock/device/transfer.hpp>
+
+#include "src/device/cuda_transfer.hpp"
+#include "src/device/host_transfer.hpp"
+
+namespace penstock {
+
+std::unique_ptr<Transfer> open_transfer(const Device& device, std::size_t slots,
+                                        std::size_t slice_bytes) {
+  if (device.kind == Device::Kind::cuda)
+    return detail::open_cuda_transfer(device.index, slots, slice_bytes);
+  return detail::open_host_transfer();
+}
+
+void pin(HostMemory& memory) {
+  if (gpu_count() > 0 && !memory.bytes().empty())
+    memory.keep(detail::pin_host_memory(memory.bytes()));
+}
+
+}  // namespace penstock

@@ -1,0 +1,316 @@
+#include "src/loader/engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/clock.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/staging/host_memory.hpp>
+
+#include "src/loader/observed.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+constexpr std::size_t kMinSlots = 2;
+// What a worker must be able to read at the least when a budget is set: a large photograph.
+constexpr std::size_t kMinRecordBytes = std::size_t{1} << 20;
+// A grain should be worth the lock that claims it, and small enough to stop promptly.
+constexpr std::int64_t kGrainNs = 100'000;
+
+double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+}  // namespace
+
+Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint64_t> last)
+    : config_(std::move(config)),
+      first_(first),
+      last_(last),
+      cursor_(*config_.plan, config_.seed),
+      arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
+  const std::vector<Device>& devices = config_.plan->devices;
+  const std::size_t slice_bytes = config_.layout->slice_bytes();
+  const std::size_t slot_bytes = slice_bytes * devices.size();
+  const auto gpus =
+      static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
+  const std::size_t bytes_per_slot = slot_bytes + gpus * slice_bytes;
+  const std::size_t threads = static_cast<std::size_t>(config_.threads);
+
+  std::size_t slots = config_.depth + 1;
+  if (config_.budget_bytes != 0) {
+    const std::size_t others = cursor_.memory_bytes() + threads * kMinRecordBytes;
+    while (slots > kMinSlots && others + slots * bytes_per_slot > config_.budget_bytes) --slots;
+    const std::size_t needed = others + slots * bytes_per_slot;
+    if (needed > config_.budget_bytes)
+      throw Error(fmt::format(
+          "the byte budget of {:.1f} MiB is too small: {} slots of {:.1f} MiB, {:.1f} MiB for the "
+          "order and "
+          "{:.1f} MiB for records in {} threads need {:.1f} MiB; raise it, or lower the batch or "
+          "the threads",
+          mib(config_.budget_bytes), slots, mib(bytes_per_slot), mib(cursor_.memory_bytes()),
+          mib(threads * kMinRecordBytes), threads, mib(needed)));
+    record_limit_ =
+        (config_.budget_bytes - cursor_.memory_bytes() - slots * bytes_per_slot) / threads;
+  }
+  fixed_bytes_ = slots * bytes_per_slot + cursor_.memory_bytes();
+
+  auto memory = HostMemory::make(slots * slot_bytes);
+  for (const Device& device : devices)
+    transfers_.push_back(open_transfer(device, slots, slice_bytes));
+  if (gpus > 0) pin(*memory);
+  ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
+}
+
+Engine::~Engine() {
+  stop();
+  transfers_.clear();  // waits for copies that still read the slots
+}
+
+void Engine::stop() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();  // joins
+}
+
+void Engine::restart(EngineConfig config, std::uint64_t first) {
+  stop();
+  queue_.clear();
+  open_.clear();
+  times_.clear();
+  ended_ = false;
+  config_ = std::move(config);
+  first_ = first;
+  cursor_ = StepCursor(*config_.plan, config_.seed);
+}
+
+void Engine::start() {
+  if (!threads_.empty()) return;
+  threads_.emplace_back([this](const std::stop_token& stop) { drive(stop); });
+  for (int i = 0; i < config_.threads; ++i)
+    // Inside the arena a user's own parallel code uses these threads and no others.
+    threads_.emplace_back(
+        [this](const std::stop_token& stop) { arena_.execute([&] { work(stop); }); });
+}
+
+// ---- the driver ----
+
+void Engine::drive(const std::stop_token& stop) {
+  std::uint64_t step = first_;
+  try {
+    while (!stop.stop_requested() && (!last_ || step < *last_) && open_step(step, stop)) ++step;
+    if (!stop.stop_requested()) end(nullptr, step);
+  } catch (...) {
+    end(std::current_exception(), step);
+  }
+}
+
+// False at the end of the data, and when stopped.
+bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
+  const std::int64_t begin = now_ns();
+  {
+    const std::lock_guard lock(mutex_);
+    times_.push_back({.step = step});
+  }
+  std::vector<SampleId> ids;
+  const bool drawn = [&] {
+    const Observed observed(config_.observer, Stage::order, step);
+    return cursor_.draw(step, ids);
+  }();
+  const std::int64_t ordered = now_ns();
+  busy_ns_[static_cast<std::size_t>(Stage::order)] += ordered - begin;
+  if (!drawn) return false;
+  auto batch = lay_out(step, ids);
+  {
+    const std::lock_guard lock(mutex_);
+    times_.back().ordered = ordered;
+  }
+
+  if (!lease_places(*batch, stop)) return false;
+  const std::int64_t slotted = now_ns();
+  busy_ns_[static_cast<std::size_t>(Stage::slot)] += slotted - ordered;
+
+  const std::size_t samples = batch->info->samples.size();
+  batch->unfinished = samples;
+  {
+    const std::lock_guard lock(mutex_);
+    times_.back().slotted = slotted;
+    queue_.push_back(batch);
+    if (samples > 0) open_.push_back(batch);
+  }
+  consumer_.notify_all();  // who waits for the numbers only
+  work_ready_.notify_all();
+  if (samples == 0) publish(batch);
+  return true;
+}
+
+// Blocks while all places are taken: backpressure. False when stopped.
+bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
+  const Observed observed(config_.observer, Stage::slot, batch.info->step);
+  for (const auto& transfer : transfers_) {
+    auto slice = transfer->reserve(stop);
+    if (!slice) return false;
+    batch.slices.push_back(std::move(slice));
+  }
+  auto lease = ring_->acquire(stop);
+  if (!lease) return false;
+  batch.slot = std::make_shared<StagingLease>(std::move(lease));
+  return true;
+}
+
+std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step,
+                                          const std::vector<SampleId>& ids) const {
+  auto batch = std::make_shared<InFlight>();
+  StepInfo& info = *batch->info;
+  info.layout = config_.layout;
+  info.step = step;
+  info.epoch = ids.front().epoch;
+  info.global_samples = ids.size();
+  const std::vector<Slice> slices = config_.slicing.slices(step, ids.size());
+  const std::vector<Device>& devices = config_.plan->devices;
+  for (std::uint32_t part = 0; part < devices.size(); ++part) {
+    const std::uint32_t replica = config_.first_replica + part;
+    const Slice& slice = slices[replica];
+    info.parts.push_back({devices[part], replica, slice, info.samples.size()});
+    const auto first = ids.begin() + static_cast<std::ptrdiff_t>(slice.first);
+    if (slice.samples > 0)
+      info.samples.insert(info.samples.end(), first,
+                          first + static_cast<std::ptrdiff_t>(slice.samples));
+  }
+  return batch;
+}
+
+void Engine::end(std::exception_ptr error, std::uint64_t step) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error) {
+      auto failed = std::make_shared<InFlight>();
+      failed->info->step = step;
+      failed->error = std::move(error);
+      failed->done = true;
+      queue_.push_back(std::move(failed));
+    }
+    ended_ = true;
+  }
+  consumer_.notify_all();
+}
+
+// ---- the workers ----
+
+void Engine::work(const std::stop_token& stop) {
+  RowWorker rows(config_.recipe, record_limit_);
+  std::int64_t sample_ns = kGrainNs;
+  while (true) {
+    std::shared_ptr<InFlight> batch;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    {
+      std::unique_lock lock(mutex_);
+      if (!work_ready_.wait(lock, stop, [&] { return !open_.empty(); })) return;
+      batch = open_.front();
+      first = batch->claimed;
+      const std::uint64_t left = batch->info->samples.size() - first;
+      const auto worthwhile =
+          static_cast<std::uint64_t>(std::max<std::int64_t>(kGrainNs / sample_ns, 1));
+      count = std::min(left, worthwhile);
+      batch->claimed += count;
+      if (count == left) open_.pop_front();
+    }
+    const std::size_t held = rows.memory_bytes();
+    const std::int64_t begin = now_ns();
+    rows.work(*batch, first, count);
+    sample_ns = std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(count), 1);
+    note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
+    if (batch->unfinished.fetch_sub(count) == count) publish(batch);
+    if (stop.stop_requested()) break;
+  }
+}
+
+void Engine::note_memory(std::int64_t grown) {
+  if (grown == 0) return;
+  const std::int64_t now = record_bytes_ += grown;
+  std::int64_t peak = record_bytes_peak_;
+  while (now > peak && !record_bytes_peak_.compare_exchange_weak(peak, now)) {
+  }
+}
+
+void Engine::zero_padding(const InFlight& batch) const {
+  const BatchLayout& layout = *config_.layout;
+  for (std::size_t part = 0; part < batch.info->parts.size(); ++part) {
+    const Slice& slice = batch.info->parts[part].slice;
+    std::byte* memory = batch.slice(part).data();
+    for (std::size_t field = 0; field < layout.fields().size(); ++field)
+      if (slice.rows > slice.samples)
+        std::memset(layout.row(memory, field, slice.samples), 0,
+                    (slice.rows - slice.samples) * layout.fields()[field].bytes());
+  }
+}
+
+void Engine::publish(const std::shared_ptr<InFlight>& batch) {
+  const std::int64_t filled = now_ns();
+  StepInfo& info = *batch->info;
+  try {
+    const Observed observed(config_.observer, Stage::copy, info.step);
+    zero_padding(*batch);
+    std::ranges::sort(info.faults, {}, &Fault::row);
+    for (std::size_t part = 0; part < transfers_.size(); ++part)
+      transfers_[part]->enqueue(*batch->slices[part], batch->slot, batch->slice(part));
+  } catch (...) {
+    batch->error = std::current_exception();
+  }
+  busy_ns_[static_cast<std::size_t>(Stage::read)] += batch->read_ns;
+  busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
+  busy_ns_[static_cast<std::size_t>(Stage::copy)] += now_ns() - filled;
+  {
+    const std::lock_guard lock(mutex_);
+    batch->done = true;
+    const auto found = std::ranges::find(times_, info.step, &StepTimes::step);
+    if (found != times_.end()) {
+      const std::int64_t work = batch->read_ns + batch->decode_ns;
+      found->filled = filled;
+      found->read_share =
+          work > 0 ? static_cast<double>(batch->read_ns) / static_cast<double>(work) : 0;
+    }
+  }
+  consumer_.notify_all();
+}
+
+// ---- the consumer ----
+
+std::shared_ptr<InFlight> Engine::wait() {
+  std::unique_lock lock(mutex_);
+  consumer_.wait(lock, [&] { return queue_.empty() ? ended_ : queue_.front()->done; });
+  return queue_.empty() ? nullptr : queue_.front();
+}
+
+std::shared_ptr<InFlight> Engine::wait_for_numbers() {
+  std::unique_lock lock(mutex_);
+  consumer_.wait(lock, [&] { return !queue_.empty() || ended_; });
+  return queue_.empty() ? nullptr : queue_.front();
+}
+
+void Engine::pop() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t step = queue_.front()->info->step;
+  queue_.pop_front();
+  // Later waits begin after this delivery: the driver had leased this step's slot by then.
+  while (!times_.empty() && times_.front().step <= step) times_.pop_front();
+}
+
+StageNs Engine::charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const {
+  const std::lock_guard lock(mutex_);
+  return charge(from, to, step, times_);
+}
+
+void Engine::report(Stats& stats) const {
+  for (std::size_t stage = 0; stage < kStages; ++stage)
+    stats.stages[stage].busy_s += static_cast<double>(busy_ns_[stage]) * 1e-9;
+  stats.memory_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_.load());
+  stats.memory_peak_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_peak_.load());
+  stats.slots = slots();
+  stats.threads = config_.threads;
+}
+
+}  // namespace penstock::loader

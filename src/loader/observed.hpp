@@ -1,0 +1,29 @@
+// loader/observed: tells an observer of a stage for the length of a scope.
+#pragma once
+
+#include <cstdint>
+
+#include <penstock/loader/stats.hpp>
+
+namespace penstock::loader {
+
+class Observed {
+ public:
+  Observed(StageObserver* observer, Stage stage, std::uint64_t step, std::uint64_t row = 0) noexcept
+      : observer_(observer), stage_(stage), step_(step), row_(row) {
+    if (observer_ != nullptr) observer_->begin(stage, step, row);
+  }
+  ~Observed() {
+    if (observer_ != nullptr) observer_->end(stage_, step_, row_);
+  }
+  Observed(const Observed&) = delete;
+  Observed& operator=(const Observed&) = delete;
+
+ private:
+  StageObserver* observer_;
+  Stage stage_;
+  std::uint64_t step_;
+  std::uint64_t row_;
+};
+
+}  // namespace penstock::loader

@@ -1,0 +1,18 @@
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <penstock/loader/options.hpp>
+
+namespace penstock {
+
+std::uint64_t InputContext::per_replica_batch_size(std::uint64_t global_batch) const {
+  const std::uint32_t replicas =
+      num_replicas_in_sync == 0 ? num_input_pipelines : num_replicas_in_sync;
+  if (replicas == 0 || global_batch % replicas != 0)
+    throw std::invalid_argument(fmt::format("a global batch of {} does not divide over {} replicas",
+                                            global_batch, replicas));
+  return global_batch / replicas;
+}
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// loader/row_worker: reads and transforms samples into their places, under the fault policy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <penstock/batch/layout.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/result.hpp>
+#include <penstock/loader/options.hpp>
+#include <penstock/loader/stats.hpp>
+#include <penstock/order/order.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/transform/chain.hpp>
+
+#include "src/loader/in_flight.hpp"
+
+namespace penstock::loader {
+
+/// What all workers of a run share; immutable.
+struct RowRecipe {
+  SourcePtr source;
+  TransformChain chain;
+  BatchLayout layout;  // the chain's fields, and 'valid' last where there is one
+  std::optional<std::size_t> valid_field;
+  OnFault on_fault = OnFault::raise;
+  OrderPtr candidates;  // what a replacement may be
+  RandomKey replacement_key;
+  bool digest = false;
+  StageObserver* observer = nullptr;
+};
+
+/// Threads  one each.
+class RowWorker {
+ public:
+  explicit RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit);
+
+  /// Makes samples [first, first + count) of `batch`. Adds what it finds to the batch.
+  void work(InFlight& batch, std::uint64_t first, std::uint64_t count);
+  /// Bytes held by the record buffer.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return record_.memory_bytes(); }
+
+ private:
+  struct Place {
+    std::uint64_t step;
+    std::uint64_t sample;  // index in the batch
+    std::uint64_t global_row;
+  };
+
+  Result<void> make(const SampleId& id, const Place& place);
+  void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row);
+  std::optional<Fault> replace(SampleId& id, const Place& place);
+  void zero(std::byte* slice, std::uint64_t row);
+
+  std::shared_ptr<const RowRecipe> recipe_;
+  Record record_;
+  std::vector<TensorView> out_;
+  std::vector<Fault> faults_;
+  std::optional<Fault> fatal_;  // the first of this grain
+  Digest digest_;
+  std::uint64_t bytes_read_ = 0;
+  std::int64_t read_done_ = 0;  // when the last timed read ended
+};
+
+}  // namespace penstock::loader

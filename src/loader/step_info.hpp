@@ -1,0 +1,36 @@
+// loader/step_info: what a delivered step knows about itself, shared by its parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <penstock/batch/layout.hpp>
+#include <penstock/batch/slicing.hpp>
+#include <penstock/core/digest.hpp>
+#include <penstock/core/fault.hpp>
+#include <penstock/core/sample_id.hpp>
+#include <penstock/device/device.hpp>
+
+namespace penstock::loader {
+
+/// One part: which rows of the global batch, for which replica.
+struct PartInfo {
+  Device device;
+  std::uint32_t replica = 0;
+  Slice slice;                     // rows of the global batch
+  std::uint64_t first_sample = 0;  // where its samples begin in StepInfo::samples
+};
+
+struct StepInfo {
+  std::shared_ptr<const BatchLayout> layout;
+  std::uint64_t step = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t global_samples = 0;
+  std::vector<SampleId> samples;  // this process's, in row order over its parts
+  std::vector<PartInfo> parts;
+  std::vector<Fault> faults;
+  Digest digest;
+};
+
+}  // namespace penstock::loader

@@ -1,0 +1,37 @@
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/staging/host_memory.hpp>
+
+namespace penstock {
+
+namespace {
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+}
+
+std::shared_ptr<HostMemory> HostMemory::make(std::size_t bytes) {
+  const std::size_t mapped = bytes + kHugePage;
+  void* mapping = MAP_FAILED;
+  if (mapped > bytes)
+    mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED)
+    throw Error(
+        fmt::format("no {:.1f} MiB of host memory to be had for the slots: lower the batch, the "
+                    "depth or the budget",
+                    static_cast<double>(bytes) / (1 << 20)));
+  const auto address = reinterpret_cast<std::uintptr_t>(mapping);
+  auto* data = reinterpret_cast<std::byte*>((address + kHugePage - 1) / kHugePage * kHugePage);
+  // A request only: without huge pages the memory works as well.
+  if (bytes >= kHugePage) (void)madvise(data, bytes, MADV_HUGEPAGE);
+  return std::shared_ptr<HostMemory>(new HostMemory(mapping, mapped, data, bytes));
+}
+
+HostMemory::~HostMemory() {
+  pin_.reset();
+  munmap(mapping_, mapped_);
+}
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/batch/layout.hpp>
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(BatchLayout, AlignsEveryFieldAndKeepsRowsDense) {
+  const BatchLayout layout({{"image", DType::u8, {5, 5, 3}}, {"label", DType::i64, {}}}, 10);
+  EXPECT_EQ(layout.row_bytes(), 75U + 8U);
+  EXPECT_EQ(layout.slice_bytes(), 768U + 256U);  // 750 and 80 bytes, each rounded up to 256
+
+  std::array<std::byte, 1024> slice{};
+  EXPECT_EQ(layout.row(slice.data(), 0, 3), slice.data() + 225);
+  EXPECT_EQ(layout.row(slice.data(), 1, 3), slice.data() + 768 + 24);
+  const TensorView labels = layout.field(slice.data(), 1, 7);
+  EXPECT_EQ(labels.shape(), (Shape{7}));
+  EXPECT_EQ(labels.raw(), slice.data() + 768);
+  EXPECT_EQ(layout.field(slice.data(), 0, 0).shape(), (Shape{0, 5, 5, 3}));
+}
+
+TEST(BatchLayout, FindsFieldsByName) {
+  const BatchLayout layout({{"image", DType::u8, {3}}, {"label", DType::i64, {}}}, 1);
+  EXPECT_EQ(layout.find("label"), 1U);
+  EXPECT_EQ(layout.find("labels"), std::nullopt);
+}
+
+TEST(BatchLayout, RefusesWhatCannotLieInABatch) {
+  EXPECT_THAT(([] {
+                BatchLayout({{"image", DType::u8, {kDynamic}}}, 4);
+              }),
+              ThrowsMessage<std::invalid_argument>(
+                  AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_jpeg"))));
+  EXPECT_THAT(([] {
+                BatchLayout({{"x", DType::u8, {}}, {"x", DType::i64, {}}}, 4);
+              }),
+              ThrowsMessage<std::invalid_argument>(HasSubstr("two fields are named 'x'")));
+  EXPECT_THROW(BatchLayout({{"x", DType::f64, {1 << 30, 1 << 30}}}, 1 << 10),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace penstock
