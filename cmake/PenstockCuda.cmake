@@ -1,12 +1,26 @@
 # CUDA is optional: without nvcc everything but cuda:i is built.
 
+# Before project() or enable_language(), since both would choose an architecture themselves.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 75 CACHE STRING "GPU architectures; a release build lists several")
+  if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+    set(CMAKE_CUDA_ARCHITECTURES 75 CACHE STRING "GPU architectures; a release build lists several")
+  else()
+    set(CMAKE_CUDA_ARCHITECTURES 75)
+  endif()
 endif()
 
 macro(penstock_enable_cuda)
   set(PENSTOCK_HAVE_CUDA OFF)
   if(PENSTOCK_CUDA)
+    # The toolkit's usual folder is often not on PATH. A hint by environment, not by CMAKE_CUDA_COMPILER:
+    # an nvcc that does not work here (too new a g++, say) must not stop the build.
+    if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+      find_program(PENSTOCK_NVCC nvcc PATHS /usr/local/cuda/bin)
+      mark_as_advanced(PENSTOCK_NVCC)
+      if(PENSTOCK_NVCC)
+        set(ENV{CUDACXX} ${PENSTOCK_NVCC})
+      endif()
+    endif()
     include(CheckLanguage)
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
@@ -20,7 +34,7 @@ macro(penstock_enable_cuda)
       find_package(CUDAToolkit REQUIRED)
       set(PENSTOCK_HAVE_CUDA ON)
     else()
-      message(STATUS "penstock: no nvcc found, building without cuda:i devices")
+      message(STATUS "penstock: no nvcc that works here, building without cuda:i devices")
     endif()
   endif()
 endmacro()

@@ -10,35 +10,55 @@
 namespace penstock::order {
 
 /// 0, 1, … size-1 of one source; the innermost order. Its iteration is the epoch.
+///
+///   range(3)  ==  0 1 2
 [[nodiscard]] OrderPtr range(std::uint64_t size, std::uint32_t source = 0);
 
-/// The first `count` positions, as tf.data's take.
+/// The first `count` positions, as tf.data's take; all of them where there are fewer.
+///
+///   take(range(9), 2)  ==  0 1
 [[nodiscard]] OrderPtr take(OrderPtr input, std::uint64_t count);
+
 /// All but the first `count` positions, as tf.data's skip.
+///
+///   skip(range(4), 2)  ==  2 3
 [[nodiscard]] OrderPtr skip(OrderPtr input, std::uint64_t count);
-/// The positions p with p % shards == index; the first size % shards shards get one more.
+
+/// The positions p with p % shards == index; the first size % shards shards get one more. Costs
+/// nothing: what the other shards keep is not computed, unless a shuffle_window below needs it.
+///
+///   shard(range(5), 2, 0)  ==  0 2 4
 ///
 /// Errors  std::invalid_argument  shards <= 0, or index outside [0, shards)
 [[nodiscard]] OrderPtr shard(OrderPtr input, std::int64_t shards, std::int64_t index);
 
-/// The input `times` times over, or for ever. For ever over an empty input is empty.
+/// The input `times` times over, or for ever. For ever over an empty input is empty. Each time is
+/// an iteration of its own for the operations below: they shuffle anew, and the epoch goes up.
 ///
-/// Errors  std::invalid_argument  times < 0, or an endless input repeated (nothing would follow it)
+///   repeat(range(2), 3)  ==  0 1 0 1 0 1, of epochs 0 0 1 1 2 2
+///
+/// Errors  std::invalid_argument  times < 0; 2^32 epochs or more; 2^64 positions or more; an input
+///         that is endless or has an endless repeat in it, such as take(repeat(x), n), whose second
+///         time would have no epoch numbers
 [[nodiscard]] OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times = {});
 
 /// A uniform permutation of the whole input, computed position by position in O(1) memory.
-/// With `reshuffle` each iteration has its own.
+/// With `reshuffle` each iteration has its own. Over a shuffle_window it is right but slow: every
+/// number makes the window jump.
 ///
 /// Source  Mitchell, Stokes, Frank, Holmes: Bandwidth-Optimal Random Shuffling for GPUs (2021)
 /// Errors  std::invalid_argument  an endless input; the remedy is in the message
 [[nodiscard]] OrderPtr shuffle(OrderPtr input, RandomKey key, bool reshuffle = true);
 
 /// tf.data's shuffle buffer: fill `buffer`, then put out a uniformly picked one and take the next
-/// input in its place; at the end, pick from what is left. Input j never comes before position j -
-/// buffer + 1. The buffer holds numbers. Its picks are functions of (key, iteration, position), so
-/// a cursor that is asked for a far position walks back until every place's last refill is known,
-/// and rebuilds it.
+/// input in its place; at the end, pick from what is left. Input j never comes before position
+/// j - buffer + 1. A buffer of 1 changes nothing; one as large as the input shuffles it whole.
 ///
+/// The picks are functions of (key, iteration, position), so a cursor that is asked for a far
+/// position walks back, about buffer·ln(buffer) picks, until every place's last refill is known,
+/// and rebuilds the buffer.
+///
+/// Units   a cursor holds min(buffer, size) numbers of 16 bytes.
 /// Errors  std::invalid_argument  buffer is 0
 [[nodiscard]] OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer,
                                       bool reshuffle = true);

@@ -6,7 +6,8 @@
 // that `shuffle` draws a new permutation each time, and the innermost iteration is the epoch.
 //
 // So the whole state of an order is one position, and restoring it is a multiplication.
-// Start here, then order/range, select (take, skip, shard), repeat, shuffle, window.
+// Start here, then order/operations; in src/order, one file a verb: range, take, skip, shard,
+// repeat, shuffle, shuffle_window.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +31,19 @@ class OrderCursor {
 
   /// Fills out[k] with the sample at position first + k * stride of the given iteration, as long as
   /// there are such positions, and says how many it filled. stride >= 1.
+  ///
+  /// Errors  std::out_of_range  the iteration does not exist: epochs are counted in 32 bits, and an
+  ///         endless order has only iteration 0
   virtual std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                            std::span<SampleId> out) = 0;
 
-  /// Bytes that the cursor holds, for the loader's budget.
-  [[nodiscard]] virtual std::size_t memory_bytes() const noexcept { return sizeof(*this); }
+  /// Fills out[k] with the sample at positions[k]; all of them must exist. For the operations that
+  /// read their input out of order. `positions` is scratch: its contents are lost.
+  virtual void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
+                       std::span<SampleId> out);
+
+  /// Bytes that the cursor holds, its input's included, for the loader's budget.
+  [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
 };
 
 /// An immutable plan of positions, shared freely between threads.
@@ -44,11 +53,12 @@ class Order {
 
   /// Positions in one iteration; none for an endless order.
   [[nodiscard]] virtual std::optional<std::uint64_t> size() const noexcept = 0;
-  /// How many iterations of the source one iteration of this order runs through; 1 unless it
-  /// repeats, none if it repeats for ever.
+  /// How many iterations of the source one iteration of this order runs through, at most; 1 unless
+  /// something in it repeats, none if something in it repeats for ever (even where a take ends it).
   [[nodiscard]] virtual std::optional<std::uint32_t> epochs() const noexcept = 0;
   [[nodiscard]] virtual std::unique_ptr<OrderCursor> open() const = 0;
-  /// One operation a piece, such as "range(400).shuffle(seed=7).repeat()": the plan's fingerprint.
+  /// One operation a piece, such as "range(400).shuffle(buffer=100).repeat()". Seeds are not in it:
+  /// whoever fingerprints a plan adds them.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 

@@ -1,0 +1,120 @@
+// How near does a JPEG file come to a training crop at the speed of the decoder alone? The ceiling
+// row is libjpeg-turbo decoding the very same regions from memory, without resizing anything.
+#include <csetjmp>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <penstock/penstock.hpp>
+
+extern "C" {
+#include <jpeglib.h>
+}
+
+#include "bench_images.hpp"
+
+namespace penstock::bench {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+const std::vector<EncodedRegion>& regions() {
+  static const std::vector<EncodedRegion> kRegions = first_epoch_regions(kSeed);
+  return kRegions;
+}
+
+[[noreturn]] void fail(j_common_ptr info) {
+  char message[JMSG_LENGTH_MAX];
+  info->err->format_message(info, message);
+  throw std::runtime_error(message);
+}
+
+// As libjpeg-turbo's own example does it: skip to the region's rows, crop to its columns, stop
+// after it.
+void decode_region(const EncodedRegion& image, bool whole, std::vector<unsigned char>& rows) {
+  jpeg_decompress_struct info;
+  jpeg_error_mgr errors;
+  info.err = jpeg_std_error(&errors);
+  errors.error_exit = fail;
+  jpeg_create_decompress(&info);
+  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(image.bytes.data()),
+               image.bytes.size());
+  jpeg_read_header(&info, TRUE);
+  info.out_color_space = JCS_RGB;
+  info.dct_method = JDCT_ISLOW;
+  info.do_fancy_upsampling = FALSE;
+  jpeg_start_decompress(&info);
+  JDIMENSION x = whole ? 0 : static_cast<JDIMENSION>(image.x);
+  JDIMENSION width = whole ? info.output_width : static_cast<JDIMENSION>(image.width);
+  const JDIMENSION height = whole ? info.output_height : static_cast<JDIMENSION>(image.height);
+  if (!whole) {
+    jpeg_crop_scanline(&info, &x, &width);
+    if (image.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(image.y));
+  }
+  rows.resize(std::size_t{height} * width * 3);
+  for (JDIMENSION row = 0; row < height;) {
+    JSAMPROW lines[8];
+    const JDIMENSION ask = std::min<JDIMENSION>(8, height - row);
+    for (JDIMENSION i = 0; i < ask; ++i) lines[i] = rows.data() + std::size_t{row + i} * width * 3;
+    row += jpeg_read_scanlines(&info, lines, ask);
+  }
+  jpeg_abort_decompress(&info);
+  jpeg_destroy_decompress(&info);
+}
+
+void count(benchmark::State& state, std::uint64_t images) {
+  state.SetItemsProcessed(static_cast<std::int64_t>(images));
+}
+
+// The generated set holds no CMYK, and what libjpeg-turbo cannot turn to RGB would throw here.
+void bare(benchmark::State& state, bool whole) {
+  std::vector<unsigned char> rows;
+  std::uint64_t images = 0;
+  for (auto _ : state)
+    for (const EncodedRegion& region : regions()) {
+      decode_region(region, whole, rows);
+      benchmark::DoNotOptimize(rows.data());
+      ++images;
+    }
+  count(state, images);
+}
+
+void BM_Ceiling_LibjpegRegion(benchmark::State& state) { bare(state, false); }
+void BM_LibjpegWholeImage(benchmark::State& state) { bare(state, true); }
+BENCHMARK(BM_Ceiling_LibjpegRegion)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_LibjpegWholeImage)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// From the file to the batch, an epoch an iteration.
+void BM_Loader(benchmark::State& state) {
+  const Dataset dataset = images()
+                              .seed(kSeed)
+                              .map(decode_jpeg({.crop = random_resized_crop(224), .flip = 0.5F}))
+                              .batch(32);
+  const auto steps = *dataset.size();
+  // The same epoch each time, so that the regions are those of the ceiling row.
+  Loader loader = dataset.loader({.threads = static_cast<int>(state.range(0))});
+  const LoaderState start = loader.state();
+  std::uint64_t images = 0;
+  for (auto _ : state) {
+    loader.restore(start);
+    for (std::uint64_t step = 0; step < steps; ++step) images += loader.next()->samples().size();
+  }
+  count(state, images);
+}
+BENCHMARK(BM_Loader)
+    ->ArgName("threads")
+    ->Apply([](benchmark::internal::Benchmark* rows) {
+      const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+      for (int threads = 1; threads < cores; threads *= 2) rows->Arg(threads);
+      rows->Arg(cores);
+    })
+    ->UseRealTime()
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace penstock::bench

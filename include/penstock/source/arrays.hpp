@@ -1,0 +1,88 @@
+// source/arrays: records that are rows of arrays: mapped files, memory, or mere numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/source/source.hpp>
+
+namespace penstock {
+
+/// One array file whose rows are one field of the records.
+struct ArrayField {
+  std::string name;
+  std::filesystem::path path;
+  /// For a raw file, one that is not .npy: the type and the shape of a row. For a .npy file they
+  /// may be left out; if given, they are checked.
+  std::optional<DType> dtype{};
+  Shape shape{};             ///< of one row; [] makes every element a row
+  std::uint64_t offset = 0;  ///< of the first row in a raw file, in bytes
+};
+
+/// One array in memory whose rows are one field of the records. `owner` keeps `bytes` alive; where
+/// it is empty, the caller does.
+struct Column {
+  FieldSpec spec;  ///< of one row
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner{};
+};
+
+namespace source {
+
+/// Rows of array files, which are mapped, not read: a record's fields are views into the mapping,
+/// and the system's page cache is shared by all processes. (A raw file whose rows are not aligned
+/// for their type is the exception; its rows are copied.) .npy files, versions 1 to 3, are known by
+/// their first bytes; bool comes as u8.
+///
+/// A file must not shrink while it is mapped: its size is checked here, but a row that is cut off
+/// later ends the process with SIGBUS, as with every mapping. Replace a file by renaming another
+/// over it, which leaves the mapped one as it is.
+///
+/// Shapes  as in the files, without the first axis.
+/// Errors  std::invalid_argument  no fields, a name missing or used twice, a raw row without bytes,
+///                                an offset into a .npy file
+///         Error                  a file cannot be opened, is cut short, has another type or shape
+///                                than given, is big-endian, Fortran-ordered, holds objects or
+///                                rows without elements, or has another number of rows than the
+///                                first
+[[nodiscard]] SourcePtr arrays(std::vector<ArrayField> fields);
+
+/// Rows of arrays in memory; nothing is copied.
+///
+///   auto points = source::memory({source::column("xy", std::vector<float>{0, 0, 1, 1}, {2}),
+///                                 source::column("label", std::vector<std::int64_t>{0, 1})});
+///
+/// Errors  std::invalid_argument  no columns, a name missing or used twice, a row without a fixed
+///                                number of bytes, bytes that are not whole rows, or columns of
+///                                different lengths
+[[nodiscard]] SourcePtr memory(std::vector<Column> columns);
+
+/// A column that takes `values` over; each row has the shape `row`.
+template <class T>
+[[nodiscard]] Column column(std::string name, std::vector<T>&& values, const Shape& row = {}) {
+  auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+  return {{std::move(name), dtype_of<T>(), row}, std::as_bytes(std::span(*owner)), owner};
+}
+
+/// A column of `values` that stay the caller's and outlive the source.
+template <class T>
+[[nodiscard]] Column column(std::string name, std::span<const T> values, const Shape& row = {}) {
+  return {{std::move(name), dtype_of<T>(), row}, std::as_bytes(values)};
+}
+
+/// `size` records that cost next to nothing: record i holds the number i, repeated. For measuring
+/// what everything around a source costs.
+///
+/// Shapes  number u64 [bytes / 8].
+/// Errors  std::invalid_argument  bytes is 0 or not a multiple of 8
+[[nodiscard]] SourcePtr numbers(std::uint64_t size, std::size_t bytes = 16);
+
+}  // namespace source
+}  // namespace penstock

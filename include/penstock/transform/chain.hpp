@@ -1,0 +1,73 @@
+// transform/chain: a plan's transforms, fitted to its records and to each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <penstock/core/random.hpp>
+#include <penstock/core/result.hpp>
+#include <penstock/core/sample_id.hpp>
+#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor_view.hpp>
+#include <penstock/transform/transform.hpp>
+
+namespace penstock {
+
+/// Turns a record into a sample. What a transform makes that no later one takes is written by it
+/// straight into its place in the sample; the record's own fields that no transform takes are copied.
+///
+/// Threads  const; called from many threads at once. Values between two transforms live in scratch
+///          memory of the calling thread.
+class TransformChain {
+ public:
+  /// Binds each transform to what the ones before it leave. Transform k draws its random numbers
+  /// with the key (seed, first_operation + k, source).
+  ///
+  /// Errors  std::invalid_argument  a transform does not fit, a name stands for two fields, or a
+  ///         field of the sample would have no fixed shape; the message names the field
+  TransformChain(std::span<const FieldSpec> record_fields, std::vector<TransformPtr> transforms,
+                 std::uint64_t seed, std::uint32_t first_operation, std::uint32_t source);
+
+  /// The sample's fields, in order.
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
+
+  /// Makes one sample; writes every byte of `out`, which has the shapes of fields(). A record that
+  /// is not what record_fields promised, or a transform that fails or throws, is a Fault; `out` then
+  /// holds anything.
+  Result<void> apply(std::span<const ConstTensorView> record, const SampleId& sample,
+                     std::span<const TensorView> out) const;
+
+ private:
+  // Values are the record's fields followed by every transform's outputs.
+  struct Value {
+    FieldSpec spec;
+    std::ptrdiff_t place = -1;   // in the sample; -1 for a value that a transform takes
+    std::size_t scratch_at = 0;  // byte offset, where it is neither in the record nor in the sample
+  };
+  struct Step {
+    TransformPtr transform;
+    RandomKey key;
+    std::vector<std::size_t> inputs;  // values
+    std::size_t first_output = 0;     // the first of its values
+    std::size_t outputs = 0;
+  };
+  struct Copy {
+    std::size_t from;  // field of the record
+    std::size_t to;    // field of the sample
+    std::size_t bytes;
+  };
+
+  Result<void> transform(std::span<const ConstTensorView> record, const SampleId& sample,
+                         std::span<const TensorView> out) const;
+
+  std::vector<FieldSpec> record_fields_;
+  std::vector<FieldSpec> fields_;
+  std::vector<Value> values_;
+  std::vector<Step> steps_;
+  std::vector<Copy> copies_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+# Sourced by the scripts beside it; not a command.
+script=$(realpath "$0")
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=${PENSTOCK_JOBS:-$(nproc)}
+
+# The head comment of a script is its help.
+usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }
+
+fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
+
+# step TEXT LOG COMMAND...: runs a command into a log, whose end is shown when the command fails. Speaks on stderr:
+# stdout belongs to the program that a script ends in.
+step() {
+  local text=$1 log=$2
+  shift 2
+  mkdir -p "$(dirname "$log")"
+  echo "$text" >&2
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    fail "failed: $* (whole log: $log)"
+  fi
+}
+
+# What to start programs with: nothing, unless a script says otherwise.
+calm=()
+
+# build PRESET FOLDER [TARGET [CMAKE-FLAG...]]: configures and builds below build/.
+build() {
+  local preset=$1 folder=build/$2 target=${3:-all}
+  shift $(($# < 3 ? $# : 3))
+  step "configuring $folder" "$folder/configure.log" cmake --preset "$preset" -B "$folder" "$@"
+  step "building $folder" "$folder/build.log" "${calm[@]}" cmake --build "$folder" --parallel "$jobs" --target "$target"
+}
+
+# closing_line_last COMMAND...: runs ctest and says its verdict once more as the very last line.
+closing_line_last() {
+  local log status=0
+  log=$(mktemp)
+  "$@" | tee "$log" || status=$?
+  grep '% tests passed' "$log" || true
+  rm -f "$log"
+  return $status
+}
+
+# Our C++ and CUDA files, one a line.
+sources() {
+  local tops=() top
+  for top in include src pipelines bench python tests; do [[ ! -d $top ]] || tops+=("$top"); done
+  find "${tops[@]}" -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.h' \) | sort
+}

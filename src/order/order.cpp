@@ -1,0 +1,11 @@
+#include <penstock/order/order.hpp>
+
+namespace penstock {
+
+void OrderCursor::read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
+                          std::span<SampleId> out) {
+  for (std::size_t k = 0; k < positions.size(); ++k)
+    read(iteration, positions[k], 1, out.subspan(k, 1));
+}
+
+}  // namespace penstock

@@ -1,0 +1,61 @@
+// source/file: opening, reading and mapping whole files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <penstock/core/result.hpp>
+#include <penstock/source/record.hpp>
+
+namespace penstock::detail {
+
+/// An open file descriptor.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) noexcept : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() { close(); }
+
+  [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  /// Closes what it had and takes `fd` over. Leaves errno as it is.
+  void adopt(int fd) noexcept;
+  /// Closes and returns 0 or the errno of close().
+  int close() noexcept;
+
+ private:
+  int fd_;
+};
+
+/// The text of an errno, as strerror, from any thread.
+[[nodiscard]] std::string errno_text(int error);
+
+/// open() for reading, again after a signal; never waits for the other end of a FIFO.
+[[nodiscard]] int open_for_reading(const char* path) noexcept;
+
+/// Reads a whole regular file into the record's own memory and counts its bytes there.
+[[nodiscard]] Result<std::span<const std::byte>> read_file(const char* path,
+                                                           std::uint64_t max_file_bytes,
+                                                           Record& record);
+
+/// Writes a new file, which must not be there yet. 0, or the errno of what failed; a file that
+/// could not be written in full may be left behind.
+[[nodiscard]] int write_file(const char* path, std::span<const std::byte> bytes) noexcept;
+
+/// A read-only mapping of a whole file.
+///
+/// Owns  the mapping, shared by those who hold `owner`.
+struct MappedFile {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// Errors  Error  the file cannot be opened or mapped, or is not a regular file
+[[nodiscard]] MappedFile map_file(const std::filesystem::path& path);
+
+}  // namespace penstock::detail

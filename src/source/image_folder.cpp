@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/digest.hpp>
+#include <penstock/source/image_folder.hpp>
+
+#include "src/source/file.hpp"
+#include "src/source/labels.hpp"
+#include "src/source/listing.hpp"
+
+namespace penstock {
+
+namespace {
+
+enum Field : std::size_t { kImage, kLabel, kFields };
+
+class ImageFolder final : public Source {
+ public:
+  ImageFolder(const std::filesystem::path& root, detail::FileList files, detail::Labels labels,
+              std::uint64_t max_file_bytes)
+      : root_(root.string()),
+        files_(std::move(files)),
+        labels_(std::move(labels)),
+        max_file_bytes_(max_file_bytes),
+        fields_{FieldSpec{"image", DType::u8, {kDynamic}}, FieldSpec{"label", DType::i64, {}}} {
+    if (!root_.ends_with('/')) root_ += '/';
+  }
+
+  std::uint64_t size() const noexcept override { return files_.size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(kFields);
+    const detail::FileList::Folder& folder = files_.folder(number);
+    const std::string_view name = files_.name(number);
+    std::array<char, PATH_MAX> path;
+    if (root_.size() + folder.path.size() + name.size() >= path.size()) {
+      return Fault{.reason = "cannot open: " + detail::errno_text(ENAMETOOLONG),
+                   .file = location(number)};
+    }
+    char* end = std::copy(root_.begin(), root_.end(), path.data());
+    end = std::copy(folder.path.begin(), folder.path.end(), end);
+    *std::copy(name.begin(), name.end(), end) = '\0';
+
+    Result<std::span<const std::byte>> bytes =
+        detail::read_file(path.data(), max_file_bytes_, record);
+    if (!bytes) return std::move(bytes.fault());
+    const std::array extents{static_cast<std::int64_t>(bytes->size())};
+    record.set(kImage, bytes->data(), DType::u8, Shape(extents));
+    const std::int64_t& label = labels_.of_file.empty() ? folder.label : labels_.of_file[number];
+    record.set(kLabel, reinterpret_cast<const std::byte*>(&label), DType::i64, Shape{});
+    return {};
+  }
+
+  std::string location(std::uint64_t number) const override {
+    return root_ + files_.folder(number).path + std::string(files_.name(number));
+  }
+
+  std::string fingerprint() const override {
+    std::string labels;
+    for (const std::string& name : class_names()) {
+      labels += name;
+      labels += '\0';
+    }
+    labels.append(reinterpret_cast<const char*>(labels_.of_file.data()),
+                  labels_.of_file.size() * sizeof(std::int64_t));
+    return fmt::format("image_folder({} files, {})", size(),
+                       hash_text(files_.hash() + hash_text(labels)));
+  }
+
+  std::span<const std::string> class_names() const noexcept override {
+    return labels_.of_file.empty() ? files_.class_names() : labels_.class_names;
+  }
+
+ private:
+  std::string root_;  // absolute, with a slash at the end
+  detail::FileList files_;
+  detail::Labels labels_;
+  std::uint64_t max_file_bytes_;
+  std::array<FieldSpec, kFields> fields_;
+};
+
+std::vector<std::string> normalised(const std::vector<std::string>& extensions) {
+  std::vector<std::string> endings;
+  for (const std::string& extension : extensions) {
+    std::string ending = extension.starts_with('.') ? extension : "." + extension;
+    for (char& c : ending) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    if (ending == ".") throw std::invalid_argument("an image extension is empty; expected '.jpg'");
+    endings.push_back(std::move(ending));
+  }
+  if (endings.empty()) {
+    throw std::invalid_argument(
+        "ImageFolderOptions::extensions is empty; name at least one, such as '.jpg'");
+  }
+  return endings;
+}
+
+}  // namespace
+
+SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOptions options) {
+  if (root.empty()) throw std::invalid_argument("the image folder's path is empty");
+  if (options.max_file_bytes == 0) {
+    throw std::invalid_argument("max_file_bytes is 0, which no image fits; the default is 256 MiB");
+  }
+  const std::vector<std::string> endings = normalised(options.extensions);
+  const std::filesystem::path absolute = std::filesystem::absolute(root);
+  detail::FileList files = detail::list_files(absolute, endings, options.follow_symlinks);
+  detail::Labels labels;
+  if (!options.labels.empty()) {
+    if (!files.class_names().empty()) {
+      throw std::invalid_argument(fmt::format(
+          "ImageFolderOptions::labels is for a flat folder, but {} has a sub-folder per class; "
+          "leave the option out",
+          root.string()));
+    }
+    labels = detail::read_labels(options.labels, files);
+  }
+  return std::make_shared<ImageFolder>(absolute, std::move(files), std::move(labels),
+                                       options.max_file_bytes);
+}
+
+}  // namespace penstock

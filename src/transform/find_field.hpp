@@ -1,0 +1,16 @@
+// transform/find_field: a field by its name, or an error that says which there are.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <penstock/core/shape.hpp>
+
+namespace penstock::detail {
+
+/// Errors  std::invalid_argument  no field of that name; says who asked and what there is
+[[nodiscard]] std::size_t find_field(std::span<const FieldSpec> fields, std::string_view name,
+                                     std::string_view who);
+
+}  // namespace penstock::detail

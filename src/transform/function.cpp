@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/transform/function.hpp>
+
+#include "src/transform/find_field.hpp"
+
+namespace penstock {
+
+namespace {
+
+class Function final : public Transform {
+ public:
+  Function(MapFunctionOptions options, MapFunction function)
+      : options_(std::move(options)), function_(std::move(function)) {}
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    Binding binding{.inputs = {}, .outputs = options_.outputs};
+    for (const std::string& input : options_.inputs)
+      binding.inputs.push_back(detail::find_field(fields, input, describe()));
+    return binding;
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+                     Random& random) const override {
+    try {
+      function_(in, out, random);
+      return {};
+    } catch (const std::exception& error) {
+      return Fault{.reason = error.what(), .cause = std::current_exception()};
+    } catch (...) {
+      return Fault{.reason = "an exception that is no std::exception",
+                   .cause = std::current_exception()};
+    }
+  }
+
+  [[nodiscard]] std::string describe() const override {
+    std::string text = options_.name + "(";
+    for (const std::string& input : options_.inputs)
+      text += (text.back() == '(' ? "" : ", ") + input;
+    text += ") -> ";
+    for (const FieldSpec& output : options_.outputs)
+      text += (&output == options_.outputs.data() ? "" : ", ") + output.to_string();
+    return text;
+  }
+
+ private:
+  MapFunctionOptions options_;
+  MapFunction function_;
+};
+
+}  // namespace
+
+TransformPtr map_function(MapFunctionOptions options, MapFunction function) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("map_function '{}': {}", options.name, what));
+  };
+  if (options.name.empty()) refuse("give it a name; it stands for the function in a saved state");
+  if (!function) refuse("there is no function");
+  if (options.inputs.empty()) refuse("name the fields that it takes");
+  if (options.outputs.empty()) refuse("name the fields that it puts out");
+  for (const std::string& input : options.inputs)
+    if (std::ranges::count(options.inputs, input) > 1)
+      refuse(fmt::format("it takes '{}' twice", input));
+  for (const FieldSpec& output : options.outputs) {
+    if (output.shape.is_dynamic())
+      refuse(fmt::format("'{}' has no fixed shape, and a batch needs one", output.to_string()));
+    if (std::ranges::count(options.outputs, output.name, &FieldSpec::name) > 1)
+      refuse(fmt::format("it puts out '{}' twice", output.name));
+  }
+  return std::make_shared<Function>(std::move(options), std::move(function));
+}
+
+}  // namespace penstock

@@ -1,0 +1,183 @@
+#include "src/transform/jpeg.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include <jerror.h>
+
+#include "src/transform/exif.hpp"
+
+namespace penstock::detail {
+namespace {
+
+constexpr int kMaxScans = 100;
+constexpr int kExifMarker = JPEG_APP0 + 1;
+// libjpeg hands out one row group at a time: at most four rows, the largest sampling factor.
+constexpr int kMaxRowGroup = 4;
+
+constexpr int round_down(int value, int step) { return value / step * step; }
+constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+}  // namespace
+
+void JpegReader::fail(j_common_ptr jpeg) {
+  auto* error = reinterpret_cast<ErrorManager*>(jpeg->err);
+  (*jpeg->err->format_message)(jpeg, error->message);
+  std::longjmp(error->jump, 1);
+}
+
+void JpegReader::warn(j_common_ptr jpeg, int level) {
+  if (level >= 0) return;
+  // Odd version numbers in the JFIF and Adobe markers say nothing about the pixels.
+  const int code = jpeg->err->msg_code;
+  if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
+  fail(jpeg);
+}
+
+void JpegReader::count_scans(j_common_ptr jpeg) {
+  const auto* decompress = reinterpret_cast<j_decompress_ptr>(jpeg);
+  if (decompress->input_scan_number <= kMaxScans) return;
+  auto* error = reinterpret_cast<ErrorManager*>(jpeg->err);
+  std::snprintf(error->message, sizeof(error->message),
+                "more than %d scans: save the image as a JPEG with fewer", kMaxScans);
+  std::longjmp(error->jump, 1);
+}
+
+JpegReader::JpegReader() {
+  jpeg_.err = jpeg_std_error(&error_.base);
+  error_.base.error_exit = fail;
+  error_.base.emit_message = warn;
+  error_.base.output_message = [](j_common_ptr) {};
+  progress_.progress_monitor = count_scans;
+  if (!create()) throw std::bad_alloc();
+}
+
+JpegReader::~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
+
+bool JpegReader::create() noexcept {
+  if (setjmp(error_.jump) != 0) return false;
+  jpeg_create_decompress(&jpeg_);
+  jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
+  jpeg_.progress = &progress_;
+  return true;
+}
+
+bool JpegReader::open(std::span<const std::byte> bytes) {
+  return read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
+
+bool JpegReader::read_header(const unsigned char* bytes, unsigned long size) noexcept {
+  if (setjmp(error_.jump) != 0) return false;
+  jpeg_mem_src(&jpeg_, bytes, size);
+  jpeg_read_header(&jpeg_, TRUE);
+  return true;
+}
+
+int JpegReader::orientation() const noexcept {
+  for (const jpeg_marker_struct* marker = jpeg_.marker_list; marker != nullptr;
+       marker = marker->next) {
+    if (marker->marker != kExifMarker) continue;
+    if (const int found = exif_orientation({marker->data, marker->data_length})) return found;
+  }
+  return 1;
+}
+
+bool JpegReader::begin(const PixelRect& rect, int span) {
+  rect_ = rect;
+  if (!start(rect)) return false;
+  ring_rows_ = span + kMaxRowGroup;
+  stride_ = static_cast<std::size_t>(jpeg_.output_width) * kPixelBytes + kRowSlack;
+  const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
+  if (size > ring_.size()) ring_.resize(size);
+  pointers_.resize(static_cast<std::size_t>(span));
+  return true;
+}
+
+bool JpegReader::start(const PixelRect& rect) noexcept {
+  if (setjmp(error_.jump) != 0) return false;
+  jpeg_.dct_method = JDCT_ISLOW;
+  jpeg_.do_fancy_upsampling = FALSE;
+  jpeg_.do_block_smoothing = FALSE;
+  switch (jpeg_.jpeg_color_space) {
+    case JCS_GRAYSCALE:
+    case JCS_YCbCr:
+    case JCS_RGB:
+      jpeg_.out_color_space = JCS_EXT_RGBX;
+      break;
+    case JCS_CMYK:
+    case JCS_YCCK:
+      jpeg_.out_color_space = JCS_CMYK;
+      break;
+    default:
+      std::snprintf(error_.message, sizeof(error_.message),
+                    "a JPEG of %d components, which is neither grey, YCbCr, RGB, CMYK nor YCCK",
+                    jpeg_.num_components);
+      return false;
+  }
+  // Coefficients of a JPEG in several scans take 2 bytes a sample, and are padded to whole MCUs.
+  jpeg_.mem->max_memory_to_use =
+      10L * static_cast<long>(jpeg_.image_width) * static_cast<long>(jpeg_.image_height) +
+      (64L << 20);
+  jpeg_start_decompress(&jpeg_);
+
+  // Whole MCUs in both directions: libjpeg crops and skips those exactly. Where a region ended
+  // within one, merged upsampling would work on half a pair of pixels.
+  const int mcu_width = jpeg_.max_h_samp_factor * DCTSIZE;
+  const int mcu_height = jpeg_.max_v_samp_factor * DCTSIZE;
+  left_ = round_down(rect.x, mcu_width);
+  const int right = std::min(round_up(rect.x + rect.width, mcu_width), width());
+  JDIMENSION offset = static_cast<JDIMENSION>(left_);
+  JDIMENSION columns = static_cast<JDIMENSION>(right - left_);
+  jpeg_crop_scanline(&jpeg_, &offset, &columns);
+  left_ = static_cast<int>(offset);
+  next_ = round_down(rect.y, mcu_height);
+  // Whole row groups, too: otherwise merged upsampling keeps the second row back.
+  bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor), height());
+  if (next_ > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(next_));
+  return true;
+}
+
+const std::uint8_t* const* JpegReader::rows(int first, int last) {
+  if (next_ < last && !read_until(last)) return nullptr;
+  const std::size_t skipped = static_cast<std::size_t>(rect_.x - left_) * kPixelBytes;
+  for (int y = first; y < last; ++y)
+    pointers_[static_cast<std::size_t>(y - first)] = slot(y) + skipped;
+  return pointers_.data();
+}
+
+bool JpegReader::read_until(int last) noexcept {
+  if (setjmp(error_.jump) != 0) return false;
+  while (next_ < last) {
+    JSAMPROW group[kMaxRowGroup];
+    const int wanted = std::min(jpeg_.max_v_samp_factor, bottom_ - next_);
+    for (int i = 0; i < wanted; ++i) group[i] = slot(next_ + i);
+    const auto got =
+        static_cast<int>(jpeg_read_scanlines(&jpeg_, group, static_cast<JDIMENSION>(wanted)));
+    if (jpeg_.out_color_space == JCS_CMYK)
+      for (int i = 0; i < got; ++i) convert_cmyk(group[i]);
+    next_ += got;
+  }
+  return true;
+}
+
+void JpegReader::convert_cmyk(std::uint8_t* row) const noexcept {
+  // Adobe's programs store ink as 255 minus the amount.
+  const std::uint32_t invert = jpeg_.saw_Adobe_marker ? 0 : 255;
+  for (std::uint8_t* pixel = row; pixel != row + jpeg_.output_width * kPixelBytes;
+       pixel += kPixelBytes) {
+    const std::uint32_t white = pixel[3] ^ invert;
+    for (int c = 0; c < 3; ++c) {
+      const std::uint32_t product = (pixel[c] ^ invert) * white + 128;
+      pixel[c] = static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
+    }
+  }
+}
+
+void JpegReader::close() noexcept {
+  // An abort gives the image's memory back and cannot fail.
+  jpeg_abort_decompress(&jpeg_);
+  trim(ring_);
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,82 @@
+// transform/jpeg: the rows of a region of a JPEG, without decoding the rest of it.
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <jpeglib.h>
+
+#include "src/transform/rows.hpp"
+
+namespace penstock::detail {
+
+/// Decodes one JPEG after another with libjpeg-turbo: accurate DCT, plain chroma upsampling, so that
+/// a pixel depends on nothing outside its MCU. Every rectangle equals that of the whole image.
+///
+/// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where libjpeg
+///          finds an error or has a warning, and message() then says what. close() is due either way.
+/// Threads  one caller at a time; keeps its buffers between images.
+class JpegReader final : public RowSource {
+ public:
+  /// Errors  std::bad_alloc  libjpeg could not be set up
+  JpegReader();
+  ~JpegReader() override;
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  /// Reads the header. `bytes` must live until close().
+  [[nodiscard]] bool open(std::span<const std::byte> bytes);
+  [[nodiscard]] int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
+  [[nodiscard]] int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
+  /// 1 to 8; 1 where EXIF says nothing.
+  [[nodiscard]] int orientation() const noexcept;
+
+  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once.
+  [[nodiscard]] bool begin(const PixelRect& rect, int span);
+  const std::uint8_t* const* rows(int first, int last) override;
+
+  void close() noexcept;
+  /// libjpeg's words for the last failure.
+  [[nodiscard]] std::string_view message() const noexcept { return error_.message; }
+
+ private:
+  // What libjpeg calls back. It leaves by longjmp: no frame between may own anything.
+  struct ErrorManager {
+    jpeg_error_mgr base;  // the first member: libjpeg knows no other
+    std::jmp_buf jump;
+    char message[JMSG_LENGTH_MAX];
+  };
+  static void fail(j_common_ptr jpeg);
+  static void warn(j_common_ptr jpeg, int level);
+  static void count_scans(j_common_ptr jpeg);
+
+  bool create() noexcept;
+  bool read_header(const unsigned char* bytes, unsigned long size) noexcept;
+  bool start(const PixelRect& rect) noexcept;
+  bool read_until(int last) noexcept;
+  void convert_cmyk(std::uint8_t* row) const noexcept;
+
+  [[nodiscard]] std::uint8_t* slot(int y) noexcept {
+    return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
+  }
+
+  ErrorManager error_{};
+  jpeg_decompress_struct jpeg_{};
+  jpeg_progress_mgr progress_{};
+
+  PixelRect rect_;
+  int left_ = 0;    // column of the first decoded pixel
+  int next_ = 0;    // the next row that libjpeg puts out
+  int bottom_ = 0;  // it is read no further than this
+  int ring_rows_ = 0;
+  std::size_t stride_ = 0;
+  std::vector<std::uint8_t> ring_;  // row y is at y modulo ring_rows_
+  std::vector<const std::uint8_t*> pointers_;
+};
+
+}  // namespace penstock::detail

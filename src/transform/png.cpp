@@ -1,0 +1,73 @@
+#include "src/transform/png.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "src/transform/rows.hpp"
+
+namespace penstock::detail {
+
+PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+
+// Leaves by longjmp: no frame between may own anything.
+void PngReader::fail(png_structp png, png_const_charp message) {
+  auto* reader = static_cast<PngReader*>(png_get_error_ptr(png));
+  std::snprintf(reader->message_, sizeof(reader->message_), "%s", message);
+  std::longjmp(reader->jump_, 1);
+}
+
+void PngReader::give(png_structp png, png_bytep out, std::size_t size) {
+  auto* reader = static_cast<PngReader*>(png_get_io_ptr(png));
+  if (size > reader->left_.size()) png_error(png, "premature end of PNG file");
+  std::memcpy(out, reader->left_.data(), size);
+  reader->left_ = reader->left_.subspan(size);
+}
+
+bool PngReader::open(std::span<const std::byte> bytes) {
+  left_ = bytes;
+  return read_header();
+}
+
+bool PngReader::read_header() noexcept {
+  if (setjmp(jump_) != 0) return false;
+  // libpng warns about metadata, such as a profile that it finds odd; broken pixels are errors.
+  png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail,
+                                [](png_structp, png_const_charp) {});
+  if (png_ != nullptr) info_ = png_create_info_struct(png_);
+  if (info_ == nullptr) {
+    std::snprintf(message_, sizeof(message_), "not enough memory to decode this PNG");
+    return false;
+  }
+  png_set_read_fn(png_, this, give);
+  png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+  png_read_info(png_, info_);
+  width_ = static_cast<int>(png_get_image_width(png_, info_));
+  height_ = static_cast<int>(png_get_image_height(png_, info_));
+  return true;
+}
+
+bool PngReader::read(std::uint8_t* pixels) {
+  const std::size_t stride = static_cast<std::size_t>(width_) * kPixelBytes;
+  std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
+  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * stride;
+  return read_pixels(rows.data());
+}
+
+bool PngReader::read_pixels(png_bytepp rows) noexcept {
+  if (setjmp(jump_) != 0) return false;
+  png_set_palette_to_rgb(png_);
+  if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
+  png_set_gray_to_rgb(png_);
+  png_set_scale_16(png_);
+  png_set_strip_alpha(png_);
+  png_set_filler(png_, 0xFF, PNG_FILLER_AFTER);
+  png_set_interlace_handling(png_);
+  png_read_update_info(png_, info_);
+  if (png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width_) * kPixelBytes)
+    png_error(png_, "pixels that do not become RGB");
+  png_read_image(png_, rows);
+  png_read_end(png_, nullptr);
+  return true;
+}
+
+}  // namespace penstock::detail

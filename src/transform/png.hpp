@@ -1,0 +1,49 @@
+// transform/png: a PNG's pixels.
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <png.h>
+
+namespace penstock::detail {
+
+/// One PNG of any kind, as 8 bits of R, G, B and a byte that says nothing. Samples are taken as they
+/// are stored: no gamma, no profile, no transparency.
+class PngReader {
+ public:
+  PngReader() = default;
+  ~PngReader();
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+
+  /// Reads the header; false where libpng finds an error. Once per reader; `bytes` must outlive it.
+  [[nodiscard]] bool open(std::span<const std::byte> bytes);
+  [[nodiscard]] int width() const noexcept { return width_; }
+  [[nodiscard]] int height() const noexcept { return height_; }
+  /// Writes width*height pixels of four bytes; false where libpng finds an error.
+  [[nodiscard]] bool read(std::uint8_t* pixels);
+  /// libpng's words for the last failure.
+  [[nodiscard]] std::string_view message() const noexcept { return message_; }
+
+ private:
+  [[noreturn]] static void fail(png_structp png, png_const_charp message);
+  static void give(png_structp png, png_bytep out, std::size_t size);
+
+  bool read_header() noexcept;
+  bool read_pixels(png_bytepp rows) noexcept;
+
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::jmp_buf jump_;
+  std::span<const std::byte> left_;
+  int width_ = 0;
+  int height_ = 0;
+  char message_[128] = "";
+};
+
+}  // namespace penstock::detail

@@ -1,0 +1,81 @@
+#include "src/transform/resize.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "src/transform/resize_kernels.hpp"
+
+namespace penstock::detail {
+
+void Resize::plan(int source_width, int source_height, const Region& box, ImageSize output,
+                  bool mirror) {
+  vertical_.plan(source_height, box.y, box.height, output.height);
+  horizontal_.plan(source_width, box.x, box.width, output.width);
+  plan_pairs(mirror);
+}
+
+PixelRect Resize::source() const noexcept {
+  return {horizontal_.begin(), vertical_.begin(), horizontal_.end() - horizontal_.begin(),
+          vertical_.end() - vertical_.begin()};
+}
+
+void Resize::plan_pairs(bool mirror) {
+  const int width = horizontal_.output();
+  row_pairs_ = (horizontal_.end() - horizontal_.begin() + 1) / 2;
+  pairs_ = 1;
+  for (int i = 0; i < width; ++i) {
+    const int at = horizontal_.first(i) - horizontal_.begin();
+    pairs_ = std::max(pairs_, (at % 2 + horizontal_.count(i) + 1) / 2);
+  }
+  pair_at_.resize(static_cast<std::size_t>(width));
+  pair_weights_.assign(static_cast<std::size_t>(width) * static_cast<std::size_t>(pairs_), 0);
+  for (int i = 0; i < width; ++i) {
+    const int from = mirror ? width - 1 - i : i;
+    const int at = horizontal_.first(from) - horizontal_.begin();
+    pair_at_[static_cast<std::size_t>(i)] = at / 2;
+    std::uint32_t* pairs =
+        pair_weights_.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(pairs_);
+    const std::int16_t* weights = horizontal_.weights(from);
+    for (int k = 0; k < horizontal_.count(from); ++k) {
+      const int lane = at % 2 + k;
+      pairs[lane / 2] |= static_cast<std::uint32_t>(weights[k]) << (lane % 2 * 16);
+    }
+  }
+  // Room for a vector's spill behind the row, and for weightless pairs: those must hold numbers.
+  const std::size_t size = (static_cast<std::size_t>(row_pairs_ + pairs_) + 8) * kGroup;
+  if (size > between_size_) {
+    between_ = hwy::AllocateAligned<std::int16_t>(size);
+    between_size_ = between_ ? size : 0;
+    if (!between_) throw std::bad_alloc();
+    std::fill_n(between_.get(), size, std::int16_t{0});
+  }
+}
+
+bool Resize::run(RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
+  const int height = vertical_.output();
+  const PairTable table{pair_at_.data(), pair_weights_.data(), pairs_};
+  for (int y = 0; y < height; y += kRowsTogether) {
+    // A last row without a partner is its own.
+    for (int lane = 0; lane < kRowsTogether; ++lane) {
+      const int i = std::min(y + lane, height - 1);
+      const int first = vertical_.first(i);
+      const int count = vertical_.count(i);
+      const std::uint8_t* const* source = rows.rows(first, first + count);
+      if (source == nullptr) return false;
+      sum_rows(source, vertical_.weights(i), count, row_pairs_, lane, between_.get());
+    }
+    std::uint8_t* row = out + y * stride;
+    sum_columns(between_.get(), table, horizontal_.output(), row,
+                y + 1 < height ? row + stride : row);
+  }
+  return true;
+}
+
+void Resize::trim() {
+  if (between_size_ * sizeof(std::int16_t) > kScratchKept) {
+    between_.reset();
+    between_size_ = 0;
+  }
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,51 @@
+// transform/resize: a part of an image at another size.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <hwy/aligned_allocator.h>
+
+#include <penstock/transform/crop.hpp>
+
+#include "src/transform/resize_axis.hpp"
+#include "src/transform/rows.hpp"
+
+namespace penstock::detail {
+
+/// Antialiased bilinear resize, vertically and then horizontally, in integers: 14-bit weights, 7
+/// bits of fraction between the directions, halves rounded up. The same bytes on every CPU.
+///
+/// Threads  one caller at a time; keeps scratch memory between calls.
+class Resize {
+ public:
+  /// Errors  none; the box lies within the source, and no extent is empty
+  void plan(int source_width, int source_height, const Region& box, ImageSize output, bool mirror);
+
+  /// The pixels that the plan reads: the box and what the filter reaches around it.
+  [[nodiscard]] PixelRect source() const noexcept;
+  /// The most rows that it asks for at once.
+  [[nodiscard]] int row_span() const noexcept { return vertical_.taps(); }
+
+  /// Writes output.height rows of output.width RGB pixels; row i begins at out + i * stride. `rows`
+  /// gives the rows of source(). False when it had none.
+  [[nodiscard]] bool run(RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride);
+
+  void trim();
+
+ private:
+  void plan_pairs(bool mirror);
+
+  ResizeAxis vertical_;
+  ResizeAxis horizontal_;
+  // What one output pixel takes of a row of pixel pairs, in the order in which pixels are written.
+  std::vector<std::int32_t> pair_at_;       // its first pair
+  std::vector<std::uint32_t> pair_weights_;  // pairs_ for each: low half left pixel, high half right
+  int pairs_ = 0;
+  int row_pairs_ = 0;  // in a row of source()
+  hwy::AlignedFreeUniquePtr<std::int16_t[]> between_;  // two rows between the directions
+  std::size_t between_size_ = 0;
+};
+
+}  // namespace penstock::detail

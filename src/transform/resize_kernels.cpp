@@ -1,0 +1,227 @@
+#include "src/transform/resize_kernels.hpp"
+
+#include <cstring>
+
+#include "src/transform/resize_axis.hpp"
+#include "src/transform/rows.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/transform/resize_kernels.cpp"
+#include <hwy/foreach_target.h>
+// foreach_target.h has to come first.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace penstock::detail::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_SCALAR
+
+// The same sums, one number at a time.
+void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+             int lane, std::int16_t* between) {
+  constexpr int kShift = kWeightBits - kFractionBits;
+  for (int x = 0; x < 2 * pairs; ++x) {
+    std::int16_t* out = between + static_cast<std::size_t>(x / 2) * kGroup +
+                        static_cast<std::size_t>(lane) * (kGroup / 2) + x % 2;
+    for (std::size_t c = 0; c < kPixelBytes; ++c) {
+      std::int32_t sum = 1 << (kShift - 1);
+      for (int k = 0; k < taps; ++k)
+        sum += rows[k][static_cast<std::size_t>(x) * kPixelBytes + c] * weights[k];
+      out[2 * c] = static_cast<std::int16_t>(sum >> kShift);
+    }
+  }
+}
+
+void SumColumns(const std::int16_t* between, const PairTable& table, int width,
+                std::uint8_t* first, std::uint8_t* second) {
+  constexpr int kShift = kWeightBits + kFractionBits;
+  for (int x = 0; x < width; ++x) {
+    const std::int16_t* at = between + static_cast<std::size_t>(table.at[x]) * kGroup;
+    const std::uint32_t* weights =
+        table.weights + static_cast<std::size_t>(x) * static_cast<std::size_t>(table.pairs);
+    for (std::size_t c = 0; c < 3; ++c) {
+      std::int32_t sums[kRowsTogether] = {1 << (kShift - 1), 1 << (kShift - 1)};
+      for (int k = 0; k < table.pairs; ++k) {
+        const std::int32_t left = weights[k] & 0xFFFF;
+        const std::int32_t right = static_cast<std::int32_t>(weights[k] >> 16);
+        const std::int16_t* group = at + static_cast<std::size_t>(k) * kGroup + 2 * c;
+        sums[0] += group[0] * left + group[1] * right;
+        sums[1] += group[kGroup / 2] * left + group[kGroup / 2 + 1] * right;
+      }
+      first[static_cast<std::size_t>(x) * 3 + c] = static_cast<std::uint8_t>(sums[0] >> kShift);
+      second[static_cast<std::size_t>(x) * 3 + c] = static_cast<std::uint8_t>(sums[1] >> kShift);
+    }
+  }
+}
+
+#else
+
+// Vectors of 128 bits, or of 256 where there are such: a group is one or two of them.
+#if HWY_HAVE_SCALABLE
+using D16 = hn::CappedTag<std::int16_t, 8>;
+#else
+using D16 = hn::CappedTag<std::int16_t, kGroup>;
+#endif
+using D8 = hn::Rebind<std::uint8_t, D16>;
+using D32 = hn::RepartitionToWide<D16>;
+using V16 = hn::Vec<D16>;
+using V32 = hn::Vec<D32>;
+
+// sum + a[2i]*b[2i] + a[2i+1]*b[2i+1]. What the two parts hold before the end is the target's.
+struct PairSum {
+  V32 even, odd;
+  HWY_INLINE void add(V16 a, V16 b) {
+    even = hn::ReorderWidenMulAccumulate(D32(), a, b, even, odd);
+  }
+  HWY_INLINE V32 total() const { return hn::RearrangeToOddPlusEven(even, odd); }
+};
+
+HWY_INLINE PairSum zero_sum() { return {hn::Zero(D32()), hn::Zero(D32())}; }
+
+HWY_INLINE V16 weight_pair(std::uint32_t pair) {
+  return hn::BitCast(D16(), hn::Set(D32(), static_cast<std::int32_t>(pair)));
+}
+
+HWY_INLINE std::uint32_t join(std::int16_t low, std::int16_t high) {
+  return static_cast<std::uint16_t>(low) |
+         static_cast<std::uint32_t>(static_cast<std::uint16_t>(high)) << 16;
+}
+
+void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+             int lane, std::int16_t* between) {
+  const D8 d8;
+  const D16 d16;
+  const D32 d32;
+  const std::size_t lanes = hn::Lanes(d16);
+  const std::size_t end = static_cast<std::size_t>(pairs) * 2 * kPixelBytes;
+  std::int16_t* out = between + static_cast<std::size_t>(lane) * (kGroup / 2);
+  const V32 half = hn::Set(d32, 1 << (kWeightBits - kFractionBits - 1));
+  const V32 upper = hn::Set(d32, static_cast<std::int32_t>(0xFFFF0000U));
+  for (std::size_t at = 0; at < end; at += lanes) {
+    PairSum left = zero_sum();  // pixels 0, 2 of the vector
+    PairSum right = zero_sum();
+    for (int k = 0; k < taps; k += 2) {
+      const bool both = k + 1 < taps;
+      const V16 a = hn::PromoteTo(d16, hn::LoadU(d8, rows[k] + at));
+      const V16 b = hn::PromoteTo(d16, hn::LoadU(d8, rows[both ? k + 1 : k] + at));
+      const V16 weight = weight_pair(join(weights[k], both ? weights[k + 1] : std::int16_t{0}));
+      left.add(hn::InterleaveLower(d16, a, b), weight);
+      right.add(hn::InterleaveUpper(d16, a, b), weight);
+    }
+    const V32 low = hn::ShiftRight<kWeightBits - kFractionBits>(hn::Add(left.total(), half));
+    const V32 high =
+        hn::And(hn::ShiftLeft<16 - kWeightBits + kFractionBits>(hn::Add(right.total(), half)),
+                upper);
+    const V16 sums = hn::BitCast(d16, hn::Or(low, high));
+#if HWY_HAVE_SCALABLE || HWY_MAX_BYTES < 32
+    hn::StoreU(sums, d16, out);
+    out += kGroup;
+#else
+    const hn::Half<D16> d_half;
+    hn::StoreU(hn::LowerHalf(d_half, sums), d_half, out);
+    hn::StoreU(hn::UpperHalf(d_half, sums), d_half, out + kGroup);
+    out += 2 * kGroup;
+#endif
+  }
+}
+
+// Lane by lane, the four bytes of the four pixels' sums; then R G B of each of them.
+HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D32>> pack(V32 p0, V32 p1, V32 p2, V32 p3) {
+  constexpr int kShift = kWeightBits + kFractionBits;
+  const D32 d32;
+  const hn::Repartition<std::uint8_t, D32> bytes;
+  const V32 b0 = hn::ShiftRight<kShift>(p0);
+  const V32 b1 = hn::And(hn::ShiftRight<kShift - 8>(p1), hn::Set(d32, 0xFF00));
+  const V32 b2 = hn::And(hn::ShiftRight<kShift - 16>(p2), hn::Set(d32, 0xFF0000));
+  const V32 b3 = hn::ShiftLeft<24>(hn::ShiftRight<kShift>(p3));
+  alignas(16) static constexpr std::uint8_t kOrder[16] = {0, 4,  8, 1, 5,  9,  2,  6,
+                                                          10, 3, 7, 11, 12, 13, 14, 15};
+  return hn::TableLookupBytes(hn::BitCast(bytes, hn::Or(hn::Or(b0, b1), hn::Or(b2, b3))),
+                              hn::LoadDup128(bytes, kOrder));
+}
+
+template <int kPairs>
+void SumColumnsOf(const std::int16_t* between, const PairTable& table, int width,
+                  std::uint8_t* first, std::uint8_t* second) {
+  const D16 d16;
+  const D32 d32;
+  const int pairs = kPairs == 0 ? table.pairs : kPairs;
+  const V32 half = hn::Set(d32, 1 << (kWeightBits + kFractionBits - 1));
+  const auto pixel = [&](int x, std::size_t part) HWY_ATTR {
+    const std::int16_t* at = between + static_cast<std::size_t>(table.at[x]) * kGroup + part;
+    const std::uint32_t* weights =
+        table.weights + static_cast<std::size_t>(x) * static_cast<std::size_t>(pairs);
+    PairSum sum{half, hn::Zero(d32)};
+    for (int k = 0; k < pairs; ++k)
+      sum.add(hn::LoadU(d16, at + static_cast<std::size_t>(k) * kGroup), weight_pair(weights[k]));
+    return sum.total();
+  };
+  [[maybe_unused]] constexpr std::size_t kBlock = kGroup / 2;
+  const hn::FixedTag<std::uint8_t, 16> d_block;
+  for (int x = 0; x < width; x += 4) {
+    // The last pixels again where fewer than four are left.
+    const int x1 = x + 1 < width ? x + 1 : width - 1;
+    const int x2 = x + 2 < width ? x + 2 : width - 1;
+    const int x3 = x + 3 < width ? x + 3 : width - 1;
+    const auto store = [&](auto block, std::uint8_t* row) HWY_ATTR {
+      std::uint8_t* out = row + static_cast<std::size_t>(x) * 3;
+      // A whole store spills over the next pixel and a third; those are written later.
+      if (x + 6 <= width) {
+        hn::StoreU(block, d_block, out);
+      } else {
+        alignas(16) std::uint8_t last[16];
+        hn::Store(block, d_block, last);
+        std::memcpy(out, last, static_cast<std::size_t>(width - x < 4 ? width - x : 4) * 3);
+      }
+    };
+#if HWY_HAVE_SCALABLE || HWY_MAX_BYTES < 32
+    store(pack(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0)), first);
+    store(pack(pixel(x, kBlock), pixel(x1, kBlock), pixel(x2, kBlock), pixel(x3, kBlock)), second);
+#else
+    const auto both = pack(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0));
+    store(hn::LowerHalf(d_block, both), first);
+    store(hn::UpperHalf(d_block, both), second);
+#endif
+  }
+}
+
+void SumColumns(const std::int16_t* between, const PairTable& table, int width,
+                std::uint8_t* first, std::uint8_t* second) {
+  switch (table.pairs) {
+    case 1:
+      return SumColumnsOf<1>(between, table, width, first, second);
+    case 2:
+      return SumColumnsOf<2>(between, table, width, first, second);
+    case 3:
+      return SumColumnsOf<3>(between, table, width, first, second);
+    case 4:
+      return SumColumnsOf<4>(between, table, width, first, second);
+    default:
+      return SumColumnsOf<0>(between, table, width, first, second);
+  }
+}
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace penstock::detail::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace penstock::detail {
+
+HWY_EXPORT(SumRows);
+HWY_EXPORT(SumColumns);
+
+void sum_rows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+              int lane, std::int16_t* between) {
+  HWY_DYNAMIC_DISPATCH(SumRows)(rows, weights, taps, pairs, lane, between);
+}
+
+void sum_columns(const std::int16_t* between, const PairTable& table, int width,
+                 std::uint8_t* first, std::uint8_t* second) {
+  HWY_DYNAMIC_DISPATCH(SumColumns)(between, table, width, first, second);
+}
+
+}  // namespace penstock::detail
+#endif

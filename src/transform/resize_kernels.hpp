@@ -1,0 +1,32 @@
+// transform/resize_kernels: the two loops of a resize, for the CPU that runs them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::detail {
+
+/// Fraction bits between the two directions.
+inline constexpr int kFractionBits = 7;
+
+/// Two output rows are worked on together. Between the directions, pixels 2j and 2j+1 of both make
+/// one group of 16 numbers: R R G G B B X X of the first row, then the same of the second.
+inline constexpr int kRowsTogether = 2;
+inline constexpr std::size_t kGroup = 16;
+
+/// The weighted sum of `taps` rows of pixels becomes row `lane` (0 or 1) of the groups 0..pairs-1 in
+/// `between`. Loads and stores go on to a whole vector: 16 pixels more at most.
+void sum_rows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+              int lane, std::int16_t* between);
+
+struct PairTable {
+  const std::int32_t* at;        // first group, per output pixel
+  const std::uint32_t* weights;  // `pairs` per output pixel
+  int pairs;
+};
+
+/// The weighted sums of groups become `width` RGB pixels of two rows; the rows may be the same.
+void sum_columns(const std::int16_t* between, const PairTable& table, int width,
+                 std::uint8_t* first, std::uint8_t* second);
+
+}  // namespace penstock::detail

@@ -1,0 +1,80 @@
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/loader/fakes.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::fake;
+
+TEST(Dataset, LeavesThePlanItWasCalledOnAsItWas) {
+  const Dataset source(fake(100));
+  const Dataset half = source.take(50);
+  EXPECT_EQ(source.size(), 100U);
+  EXPECT_EQ(half.size(), 50U);
+  EXPECT_EQ(half.batch(8).size(), 7U);
+  EXPECT_EQ(half.batch(8, {.remainder = Remainder::drop}).size(), 6U);
+  EXPECT_EQ(half.batch(8).repeat(3).size(), 21U);
+  EXPECT_EQ(half.repeat().size(), std::nullopt);
+  EXPECT_EQ(half.repeat().batch(8).size(), std::nullopt);
+  EXPECT_EQ(half.repeat().batch(8).take(5).size(), 5U);
+  EXPECT_EQ(half.batch(8).repeat().size(), std::nullopt);
+}
+
+TEST(Dataset, DescribesItselfAsWritten) {
+  EXPECT_EQ(Dataset(fake(9))
+                .shuffle({.seed = 7})
+                .repeat()
+                .batch(4, {.remainder = Remainder::drop})
+                .prefetch_to_devices(host_devices(2))
+                .describe(),
+            "shuffle(seed=7).repeat().batch(4, remainder=drop)");
+}
+
+TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
+  const Dataset source(fake(100));
+  const auto throws = [](auto&& build, const char* words) {
+    EXPECT_THAT(build, ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  throws([&] { (void)source.batch(4).batch(2); }, "batch of 4 already");
+  throws([&] { (void)source.batch(0); }, "at least 1 row");
+  throws([&] { (void)source.repeat().shuffle(); }, "shuffle");
+  throws([&] { (void)source.shuffle({.buffer = 0}); }, "buffer");
+  throws([&] { (void)source.repeat(-1); }, "-1");
+  throws([&] { (void)source.repeat().repeat(); }, "endless");
+  throws([&] { (void)source.repeat().batch(4).repeat(2); }, "endless already");
+  throws([&] { (void)source.shard(4, 4); }, "4");
+  throws([&] { (void)source.map(nullptr); }, "null");
+  throws([&] { (void)source.batch(4).map(decode_jpeg({.crop = center_crop(8)})); }, "before batch");
+  throws([&] { (void)source.map(decode_jpeg({.crop = center_crop(8)})); }, "image");
+  throws([&] { (void)source.prefetch_to_devices(host_devices(1)); }, ".batch(g)");
+  throws([&] { (void)source.batch(4).prefetch_to_devices({}); }, "needs a device");
+  throws([&] { (void)source.batch(4).prefetch_to_devices(host_devices(1), {.depth = 0}); },
+         "depth");
+  throws([&] { (void)source.batch(4).prefetch_to_devices(host_devices(1)).take(1); },
+         "last operation");
+  throws([&] { (void)source.loader(); }, ".batch(g)");
+  throws([&] { (void)source.batch(5).prefetch_to_devices(host_devices(2)).loader(); }, "uneven");
+  throws([&] { (void)source.batch(4).loader({.threads = -1}); }, "threads");
+  throws(
+      [&] {
+        (void)source.seed(1).batch(4).loader(
+            {.context = {.num_input_pipelines = 2, .input_pipeline_id = 2}});
+      },
+      "input_pipeline_id");
+}
+
+TEST(Dataset, EndsAtOnceWhenAnEmptySourceIsRepeatedForEver) {
+  Loader loader = Dataset(fake(0)).repeat().batch(4).loader();
+  EXPECT_EQ(loader.next(), std::nullopt);
+  Loader after = Dataset(fake(0)).batch(4).repeat().loader();
+  EXPECT_EQ(after.next(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/loader/fakes.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::drain;
+using testing_support::fake;
+using testing_support::numbers_of;
+using testing_support::Seen;
+
+constexpr std::uint64_t kSamples = 10'000;
+constexpr std::uint64_t kBad = 5'000;
+
+std::shared_ptr<testing_support::FakeSource> with_bad(std::set<std::uint64_t> bad) {
+  auto source = fake(kSamples);
+  source->bad = std::move(bad);
+  return source;
+}
+
+Dataset batches(const std::shared_ptr<testing_support::FakeSource>& source) {
+  return Dataset(source).shuffle({.seed = 3}).batch(32).prefetch_to_devices(host_devices(4));
+}
+
+// SEMANTICS proof 8, one process.
+TEST(Faults, RaiseNamesTheSampleAtItsStepAndThenAgain) {
+  Loader clean = batches(fake(kSamples)).loader();
+  std::uint64_t bad_step = 0;
+  for (const Seen& step : drain(clean))
+    if (std::ranges::count(step.samples, kBad, &SampleId::number) > 0) bad_step = step.step;
+
+  Loader loader = batches(with_bad({kBad})).loader({.threads = 3});
+  std::uint64_t delivered = 0;
+  try {
+    while (loader.next()) ++delivered;
+    FAIL() << "no error came";
+  } catch (const DataError& error) {
+    EXPECT_EQ(delivered, bad_step);
+    EXPECT_EQ(error.fault().sample.number, kBad);
+    EXPECT_EQ(error.fault().step, bad_step);
+    EXPECT_EQ(error.fault().offset, 5U);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("sample 5000"), HasSubstr("fake/5000"),
+                                    HasSubstr("made bad"), HasSubstr("replace or mask")));
+  }
+  EXPECT_THROW((void)loader.next(), DataError);
+  EXPECT_THROW((void)loader.next_epoch(), DataError);
+  EXPECT_EQ(loader.state().step, bad_step);
+}
+
+TEST(Faults, MaskDeliversAllOthersInTheirPlaces) {
+  Loader clean = batches(fake(kSamples)).loader();
+  const auto expected = drain(clean);
+  Loader loader =
+      batches(with_bad({kBad})).loader({.faults = {.policy = OnFault::mask}, .threads = 3});
+  std::uint64_t valid = 0;
+  for (std::size_t at = 0; const auto step = loader.next(); ++at) {
+    ASSERT_TRUE(std::ranges::equal(step->samples(), expected[at].samples));
+    std::size_t row_of_step = 0;
+    for (const DeviceBatch& part : *step)
+      for (std::uint64_t row = 0; row < part.size(); ++row, ++row_of_step) {
+        const bool is_valid = part["valid"].data<std::uint8_t>()[row] == 1;
+        const std::uint64_t number = part["number"].data<std::uint64_t>()[2 * row];
+        valid += is_valid;
+        ASSERT_EQ(is_valid, part.samples()[row].number != kBad);
+        ASSERT_EQ(number, is_valid ? expected[at].numbers[row_of_step] : 0);
+      }
+    if (!step->faults().empty()) EXPECT_EQ(step->faults()[0].sample.number, kBad);
+  }
+  EXPECT_EQ(valid, kSamples - 1);
+  ASSERT_EQ(loader.faults().size(), 1U);
+  EXPECT_EQ(loader.faults()[0].file, "fake/5000");
+  EXPECT_EQ(loader.stats().faults, 1U);
+}
+
+TEST(Faults, ReplaceKeepsEveryOtherSampleAndAgreesForAllThreads) {
+  std::set<std::uint64_t> bad;
+  for (std::uint64_t number = 0; number < kSamples; number += 7) bad.insert(number);
+  Loader clean = batches(fake(kSamples)).loader();
+  const auto expected = numbers_of(drain(clean));
+  std::vector<std::uint64_t> reference;
+  for (const int threads : {1, 4}) {
+    Loader loader =
+        batches(with_bad(bad)).loader({.faults = {.policy = OnFault::replace}, .threads = threads});
+    const auto steps = drain(loader);
+    const auto numbers = numbers_of(steps);
+    ASSERT_EQ(numbers.size(), kSamples);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      ASSERT_FALSE(bad.contains(numbers[i]));
+      if (!bad.contains(expected[i])) ASSERT_EQ(numbers[i], expected[i]);
+    }
+    for (const Seen& step : steps)  // rows carry the number that was delivered
+      for (std::size_t row = 0; row < step.samples.size(); ++row)
+        ASSERT_EQ(step.numbers[row], step.samples[row].number);
+    if (reference.empty()) reference = numbers;
+    ASSERT_EQ(numbers, reference);
+    EXPECT_EQ(loader.stats().faults, bad.size());
+    EXPECT_EQ(loader.faults().size(), 100U);
+  }
+}
+
+TEST(Faults, ReplacementsComeFromTheSameShard) {
+  auto source = fake(1'000);
+  for (std::uint64_t number = 0; number < 1'000; number += 3) source->bad.insert(number);
+  Loader loader = Dataset(source)
+                      .shard(4, 1)
+                      .shuffle({.seed = 1})
+                      .batch(10)
+                      .loader({.faults = {.policy = OnFault::replace}});
+  for (const std::uint64_t number : numbers_of(drain(loader))) ASSERT_EQ(number % 4, 1U);
+}
+
+TEST(Faults, ReplaceGivesUpWhenAllReplacementsAreBad) {
+  auto source = fake(20);
+  for (std::uint64_t number = 0; number < 20; ++number) source->bad.insert(number);
+  Loader loader = Dataset(source).seed(1).batch(4).loader({.faults = {.policy = OnFault::replace}});
+  EXPECT_THAT([&] { (void)loader.next(); },
+              ThrowsMessage<DataError>(
+                  AllOf(HasSubstr("sample 0"), HasSubstr("16 replacements were bad too"))));
+}
+
+TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
+  auto source = fake(1'000);
+  for (std::uint64_t number = 300; number < 360; number += 2) source->bad.insert(number);
+  const auto run = [&](FaultOptions faults) {
+    faults.policy = OnFault::mask;
+    Loader loader = Dataset(source).batch(10).loader({.faults = faults, .threads = 4});
+    std::uint64_t steps = 0;
+    try {
+      while (loader.next()) ++steps;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("are tolerated"));
+    }
+    return steps;
+  };
+  EXPECT_EQ(run({}), 100U);
+  EXPECT_EQ(run({.max_count = 30}), 100U);
+  EXPECT_EQ(run({.max_count = 29}), 35U);
+  EXPECT_EQ(run({.max_count = 0}), 30U);
+  EXPECT_EQ(run({.max_rate = 0.09}), 100U);
+  EXPECT_EQ(run({.max_rate = 0.05}), 33U);  // 20 of 340 are more than 5%, 15 of 330 are not
+}
+
+TEST(Faults, AUsersExceptionIsAFaultThatKeepsWhatWasThrown) {
+  struct Special : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
+  const auto picky = map_function(
+      {.name = "picky", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
+      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
+        if (in[0].data<std::uint64_t>()[0] == 7) throw Special("I do not like sevens");
+        std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
+      });
+  Loader loader = Dataset(fake(20)).map(picky).batch(4).loader();
+  EXPECT_TRUE(loader.next());
+  try {
+    (void)loader.next();
+    FAIL() << "no error came";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("I do not like sevens"));
+    EXPECT_EQ(error.fault().sample.number, 7U);
+    EXPECT_THROW(std::rethrow_exception(error.fault().cause), Special);
+  }
+}
+
+TEST(Faults, ASourceThatThrowsIsAFaultToo) {
+  auto source = fake(10);
+  source->on_read = [](std::uint64_t number) {
+    if (number == 2) throw std::runtime_error("the cable came out");
+  };
+  Loader loader = Dataset(source).batch(4).loader();
+  EXPECT_THAT([&] { (void)loader.next(); },
+              ThrowsMessage<DataError>(HasSubstr("the cable came out")));
+}
+
+TEST(Faults, TravelWithTheState) {
+  const Dataset dataset = batches(with_bad({1, 2, 3, 4, 5, 6}));
+  const LoaderOptions options{.faults = {.policy = OnFault::mask}};
+  Loader whole = dataset.loader(options);
+  (void)drain(whole);
+  Loader first = dataset.loader(options);
+  (void)drain(first, 150);
+  Loader second = dataset.loader(options);
+  second.restore(LoaderState::from_json(first.state().to_json()));
+  (void)drain(second);
+  ASSERT_EQ(second.faults().size(), whole.faults().size());
+  for (std::size_t i = 0; i < whole.faults().size(); ++i)
+    EXPECT_EQ(second.faults()[i].to_string(), whole.faults()[i].to_string());
+  EXPECT_EQ(second.stats().faults, 6U);
+}
+
+TEST(Faults, AMaskedRowIsZeroWhereAnEarlierBatchLay) {
+  auto source = fake(12);
+  source->bad = {9};
+  Loader loader = Dataset(source)
+                      .batch(4)
+                      .prefetch_to_devices(host_devices(1), {.depth = 1})
+                      .loader({.faults = {.policy = OnFault::mask}});
+  const auto steps = drain(loader);
+  EXPECT_EQ(steps[2].numbers, (std::vector<std::uint64_t>{8, 0, 10, 11}));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,110 @@
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "src/loader/stall_meter.hpp"
+#include "tests/loader/fakes.hpp"
+
+namespace penstock {
+namespace {
+
+using loader::charge;
+using loader::StageNs;
+using loader::StepTimes;
+using testing_support::fake;
+
+TEST(Charge, FollowsABatchThroughItsStages) {
+  const std::deque<StepTimes> times{
+      {.step = 4, .ordered = 110, .slotted = 130, .filled = 170, .read_share = 0.25}};
+  // order, slot, read, decode, copy
+  EXPECT_EQ(charge(100, 175, 4, times), (StageNs{10, 20, 10, 30, 5}));
+  EXPECT_EQ(charge(150, 175, 4, times), (StageNs{0, 0, 5, 15, 5}));
+}
+
+TEST(Charge, BlamesEarlierStepsForWhatTheDriverDidMeanwhile) {
+  const std::deque<StepTimes> times{
+      {.step = 3, .ordered = 105, .slotted = 140, .filled = 900},
+      {.step = 4, .ordered = 150, .slotted = 155, .filled = 160},
+  };
+  EXPECT_EQ(charge(100, 160, 4, times), (StageNs{15, 40, 0, 5, 0}));
+}
+
+TEST(Charge, TakesUnfinishedStagesAsGoingOn) {
+  EXPECT_EQ(charge(100, 160, 0, {}), (StageNs{60, 0, 0, 0, 0}));
+  EXPECT_EQ(charge(100, 160, 0, {{.step = 0, .ordered = 120}}), (StageNs{20, 40, 0, 0, 0}));
+  EXPECT_EQ(charge(100, 160, 0, {{.step = 0, .ordered = 120, .slotted = 125}}),
+            (StageNs{20, 5, 0, 35, 0}));
+}
+
+// Sleeps in one stage of every batch.
+class Slow final : public StageObserver {
+ public:
+  explicit Slow(Stage stage) : stage_(stage) {}
+  void begin(Stage stage, std::uint64_t, std::uint64_t) noexcept override {
+    if (stage == stage_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  void end(Stage, std::uint64_t, std::uint64_t) noexcept override {}
+
+ private:
+  Stage stage_;
+};
+
+class EveryStage : public testing::TestWithParam<Stage> {};
+
+// SEMANTICS proof 16.
+TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
+  Slow slow(GetParam());
+  const bool per_sample = GetParam() == Stage::read || GetParam() == Stage::decode;
+  Loader loader = Dataset(fake(1'000))
+                      .repeat()
+                      .batch(per_sample ? 1 : 4)
+                      .prefetch_to_devices(host_devices(1), {.depth = 2})
+                      .loader({.threads = 1, .observer = &slow});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int step = 0; step < 40; ++step) ASSERT_TRUE(loader.next());
+  const double wall =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const Stats stats = loader.stats();
+
+  EXPECT_EQ(stats.bottleneck(), name_of(GetParam()));
+  EXPECT_GT(stats[GetParam()].wait_s, 0.9 * stats.wait_s());
+  EXPECT_GT(stats[GetParam()].wait_s, 0.8 * wall);
+  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01 * stats.seconds);
+  EXPECT_NEAR(stats.seconds, wall, 0.01 * wall);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stall, EveryStage,
+                         testing::Values(Stage::order, Stage::slot, Stage::read, Stage::decode,
+                                         Stage::copy),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(Stall, IsTheConsumersOwnWhenTheInputKeepsUp) {
+  Loader loader = Dataset(fake(1'000)).repeat().batch(4).loader({.threads = 2});
+  for (int step = 0; step < 30; ++step) {
+    ASSERT_TRUE(loader.next());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const Stats stats = loader.stats();
+  EXPECT_EQ(stats.bottleneck(), "consumer");
+  EXPECT_LT(stats.stall_fraction, 0.02);
+  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01 * stats.seconds);
+}
+
+TEST(Stall, IsVisibleWhileItLasts) {
+  auto source = fake(10);
+  source->on_read = [](std::uint64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  Loader loader = Dataset(source).batch(1).loader({.threads = 1});
+  std::jthread consumer([&] { (void)loader.next(); });
+  Stats stats;
+  do stats = loader.stats();
+  while (stats.wait_s() < 0.1);
+  EXPECT_EQ(stats.steps, 0U);
+  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01);
+}
+
+}  // namespace
+}  // namespace penstock

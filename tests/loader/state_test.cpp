@@ -1,0 +1,153 @@
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/loader/fakes.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::drain;
+using testing_support::fake;
+using testing_support::Seen;
+
+struct NamedPlan {
+  std::string name;
+  std::function<Dataset()> make;
+};
+
+void PrintTo(const NamedPlan& plan, std::ostream* out) { *out << plan.name; }
+
+class RestoreAtEveryStep : public testing::TestWithParam<NamedPlan> {};
+
+// SEMANTICS proof 9: the whole remainder after a restore at every step, from a state that went
+// through text.
+TEST_P(RestoreAtEveryStep, GivesTheWholeRemainder) {
+  constexpr std::size_t kSteps = 14;
+  for (const int devices : {1, 2, 4}) {
+    const Dataset dataset = GetParam().make().prefetch_to_devices(host_devices(devices));
+    Loader uninterrupted = dataset.loader({.digest = true, .threads = 2});
+    const auto expected = drain(uninterrupted, kSteps);
+    const Digest digest = uninterrupted.digest();
+
+    Loader walker = dataset.loader({.digest = true});
+    for (std::size_t at = 0; at <= expected.size(); ++at) {
+      const std::string saved = walker.state().to_json();
+      Loader resumed = dataset.loader({.digest = true, .threads = 1 + static_cast<int>(at % 3)});
+      resumed.restore(LoaderState::from_json(saved));
+      const auto remainder = drain(resumed, expected.size() - at);
+      ASSERT_EQ(remainder,
+                std::vector(expected.begin() + static_cast<std::ptrdiff_t>(at), expected.end()))
+          << "restored at step " << at << " of " << devices << " devices";
+      ASSERT_EQ(resumed.digest(), digest);
+      if (at < expected.size()) ASSERT_TRUE(walker.next());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryOperation, RestoreAtEveryStep,
+    testing::Values(
+        NamedPlan{"range", [] { return Dataset(fake(53)).batch(4); }},
+        NamedPlan{"shuffle", [] { return Dataset(fake(53)).shuffle({.seed = 7}).batch(4); }},
+        NamedPlan{"window",
+                  [] { return Dataset(fake(53)).shuffle({.seed = 7, .buffer = 10}).batch(4); }},
+        NamedPlan{"repeat", [] { return Dataset(fake(9)).repeat(5).batch(4); }},
+        NamedPlan{"shuffle_repeat",
+                  [] { return Dataset(fake(9)).shuffle({.seed = 7}).repeat().batch(4); }},
+        NamedPlan{
+            "repeat_window",
+            [] { return Dataset(fake(9)).repeat().shuffle({.seed = 7, .buffer = 12}).batch(4); }},
+        NamedPlan{"shard",
+                  [] { return Dataset(fake(200)).shard(4, 1).shuffle({.seed = 7}).batch(4); }},
+        NamedPlan{"take_skip", [] { return Dataset(fake(99)).skip(3).take(50).batch(4); }},
+        NamedPlan{"batch_repeat",
+                  [] { return Dataset(fake(10)).shuffle({.seed = 7}).batch(4).repeat(); }},
+        NamedPlan{"batch_shuffle",
+                  [] { return Dataset(fake(53)).batch(4).shuffle({.seed = 7}).repeat(2).skip(2); }},
+        NamedPlan{
+            "pad",
+            [] { return Dataset(fake(30)).batch(4, {.remainder = Remainder::pad}).repeat(); }},
+        NamedPlan{
+            "drop",
+            [] { return Dataset(fake(30)).batch(4, {.remainder = Remainder::drop}).repeat(); }}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(State, CountsWhatWasDeliveredNotWhatWasPrefetched) {
+  Loader loader =
+      Dataset(fake(100)).batch(4).prefetch_to_devices(host_devices(1), {.depth = 8}).loader();
+  EXPECT_EQ(loader.state().step, 0U);
+  (void)drain(loader, 3);
+  EXPECT_EQ(loader.next_epoch(), 0U);  // looking ahead delivers nothing
+  EXPECT_EQ(loader.state().step, 3U);
+  EXPECT_EQ(loader.state().samples, 12U);
+}
+
+TEST(State, RestoresInTheMiddleOfARun) {
+  Loader loader = Dataset(fake(100)).shuffle({.seed = 1}).repeat().batch(7).loader();
+  const auto first = drain(loader, 5);
+  const LoaderState state = loader.state();
+  const auto second = drain(loader, 40);
+  loader.restore(state);
+  EXPECT_EQ(drain(loader, 40), second);
+  Loader ended = Dataset(fake(10)).batch(4).loader();
+  const LoaderState start = ended.state();
+  EXPECT_EQ(drain(ended).size(), 3U);
+  ended.restore(start);  // also brings an ended loader back
+  EXPECT_EQ(drain(ended).size(), 3U);
+}
+
+TEST(State, KeepsTheSeedThatWasDrawn) {
+  const auto make = [] { return Dataset(fake(100)).shuffle().batch(10); };
+  Loader first = make().loader();
+  Loader second = make().loader();
+  EXPECT_NE(first.seed(), second.seed());
+  (void)drain(first, 4);
+  second.restore(first.state());
+  EXPECT_EQ(second.seed(), first.seed());
+  EXPECT_EQ(drain(second), drain(first));
+}
+
+TEST(State, IsAFewHundredBytesEvenWithALargeWindow) {
+  Loader loader =
+      Dataset(fake(1'000'000)).shuffle({.seed = 1, .buffer = 100'000}).batch(64).loader();
+  (void)drain(loader, 3);
+  EXPECT_LE(loader.state().to_json().size(), 600U);
+}
+
+TEST(State, RefusesAnotherDatasetOrPlanAndSaysWhatDiffers) {
+  const auto state_of = [](const Dataset& dataset) { return dataset.batch(4).loader().state(); };
+  const Dataset source(fake(100));
+  Loader loader = source.shuffle({.seed = 7}).batch(4).loader();
+  EXPECT_THAT([&] { loader.restore(state_of(Dataset(fake(101)).shuffle({.seed = 7}))); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("another dataset"), HasSubstr("fake:101"),
+                                         HasSubstr("fake:100"))));
+  EXPECT_THAT([&] { loader.restore(state_of(source.shuffle({.seed = 8}))); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("another plan"), HasSubstr("seed=8"), HasSubstr("seed=7"))));
+  LoaderState far = loader.state();
+  far.step = 1'000;
+  EXPECT_THAT([&] { loader.restore(far); }, ThrowsMessage<Error>(HasSubstr("step 1000")));
+  EXPECT_EQ(drain(loader).size(), 25U);  // it stayed where it was
+}
+
+TEST(State, RefusesTextThatIsNoState) {
+  const std::string good = Dataset(fake(10)).batch(4).loader().state().to_json();
+  for (const std::string& bad :
+       {std::string("{}"), std::string("no json"), good.substr(0, good.size() / 2),
+        std::string(good).replace(good.find("\"step\""), 6, "\"stop\"")})
+    EXPECT_THAT([&] { (void)LoaderState::from_json(bad); },
+                ThrowsMessage<Error>(HasSubstr("saved state")))
+        << bad;
+  auto newer = good;
+  newer.replace(newer.find("\"penstock_state\": 1"), 19, "\"penstock_state\": 2");
+  EXPECT_THAT([&] { (void)LoaderState::from_json(newer); },
+              ThrowsMessage<Error>(HasSubstr("format 2")));
+}
+
+}  // namespace
+}  // namespace penstock
