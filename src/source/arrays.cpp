@@ -24,9 +24,9 @@ detail::Rows npy_rows(const ArrayField& field, detail::MappedFile file) {
   if (header.shape.empty()) {
     throw Error(fmt::format("{} holds a single number; expected an array with rows", path));
   }
-  if (header.shape.size() - 1 > Shape::kMaxRank) {
+  if (header.shape.size() > Shape::kMaxRank) {
     throw Error(fmt::format("{} has {} axes; expected at most {}: reshape it before saving", path,
-                            header.shape.size(), Shape::kMaxRank + 1));
+                            header.shape.size(), Shape::kMaxRank));
   }
   const Shape row(std::span(header.shape).subspan(1));
   if (field.dtype && (*field.dtype != header.dtype || field.shape != row)) {

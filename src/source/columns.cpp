@@ -86,6 +86,11 @@ std::string ColumnSource::fingerprint() const {
 }
 
 std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where) {
+  if (spec.shape.rank() == Shape::kMaxRank) {  // a batch puts one more in front
+    throw std::invalid_argument(
+        fmt::format("field '{}' of {}: expected rows of at most {} extents, found {}", spec.name,
+                    where, Shape::kMaxRank - 1, spec.shape.to_string()));
+  }
   auto bytes = static_cast<std::int64_t>(size_of(spec.dtype));
   bool fixed = true;
   for (const std::int64_t extent : spec.shape.extents()) {

@@ -121,8 +121,8 @@ class SetWriter {
 
   void write_image(std::uint64_t number) const {
     const detail::ImagePlan plan = detail::plan_image(options_.seed, number, options_.classes);
-    const std::filesystem::path path = folder_ / class_folder(plan.label, options_.classes) /
-                                       image_name(options_.seed, number);
+    const std::filesystem::path path =
+        folder_ / class_folder(plan.label, options_.classes) / image_name(options_.seed, number);
     write_or_throw(path, detail::encode_jpeg(plan, detail::paint_image(plan)));
   }
 

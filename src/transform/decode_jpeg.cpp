@@ -32,7 +32,7 @@ constexpr std::int64_t kGeometryNumbers = 8;
 struct Scratch {
   detail::JpegReader jpeg;
   detail::Resize resize;
-  std::vector<std::uint8_t> pixels;   // an image decoded as a whole
+  std::vector<std::uint8_t> pixels;    // an image decoded as a whole
   std::vector<std::uint8_t> sideways;  // a result that is still to be transposed
 
   static Scratch& of_this_thread() {
@@ -85,9 +85,9 @@ class DecodeJpeg final : public Transform {
   }
 
   [[nodiscard]] std::string describe() const override {
-    std::string text = fmt::format("decode_jpeg(field={}, crop={}, flip={}, max_megapixels={}",
-                                   options_.field, options_.crop.to_string(), options_.flip,
-                                   options_.max_megapixels);
+    std::string text =
+        fmt::format("decode_jpeg(field={}, crop={}, flip={}, max_megapixels={}", options_.field,
+                    options_.crop.to_string(), options_.flip, options_.max_megapixels);
     if (!options_.exif) text += ", exif=false";
     if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
     return text + ")";
@@ -109,7 +109,7 @@ class DecodeJpeg final : public Transform {
       return fault(fmt::format("the header says {}x{}: there are no pixels", width, height));
     if (megapixels <= options_.max_megapixels) return {};
     return fault(
-        fmt::format("the header says {}x{} = {:.4g} megapixels, and the limit is {}: raise "
+        fmt::format("the header says {}x{} = {:.6g} megapixels, and the limit is {}: raise "
                     "max_megapixels if this is real",
                     width, height, megapixels, options_.max_megapixels));
   }
@@ -123,7 +123,8 @@ class DecodeJpeg final : public Transform {
     return job;
   }
 
-  // Sets up the resize of the stored image's pixels. A transposed image is resized lying on its side.
+  // Sets up the resize of the stored image's pixels. A transposed image is resized lying on its
+  // side.
   void plan(const Job& job, int width, int height, detail::Resize& resize) const {
     const Orientation turn(job.exif);
     ImageSize size = options_.crop.size();

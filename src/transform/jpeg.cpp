@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include <jerror.h>
 
@@ -50,25 +49,22 @@ JpegReader::JpegReader() {
   error_.base.emit_message = warn;
   error_.base.output_message = [](j_common_ptr) {};
   progress_.progress_monitor = count_scans;
-  if (!create()) throw std::bad_alloc();
 }
 
-JpegReader::~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
-
-bool JpegReader::create() noexcept {
-  if (setjmp(error_.jump) != 0) return false;
-  jpeg_create_decompress(&jpeg_);
-  jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
-  jpeg_.progress = &progress_;
-  return true;
-}
+JpegReader::~JpegReader() { close(); }
 
 bool JpegReader::open(std::span<const std::byte> bytes) {
   return read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
 }
 
 bool JpegReader::read_header(const unsigned char* bytes, unsigned long size) noexcept {
+  // A new decompressor for every image. Used again, libjpeg would take tables that a file lacks from
+  // the file before it, and jpeg_skip_scanlines would follow pointers into that file's freed memory.
+  close();
   if (setjmp(error_.jump) != 0) return false;
+  jpeg_create_decompress(&jpeg_);
+  jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
+  jpeg_.progress = &progress_;
   jpeg_mem_src(&jpeg_, bytes, size);
   jpeg_read_header(&jpeg_, TRUE);
   return true;
@@ -175,8 +171,7 @@ void JpegReader::convert_cmyk(std::uint8_t* row) const noexcept {
 }
 
 void JpegReader::close() noexcept {
-  // An abort gives the image's memory back and cannot fail.
-  jpeg_abort_decompress(&jpeg_);
+  jpeg_destroy_decompress(&jpeg_);  // cannot fail, and may be called again
   trim(ring_);
 }
 

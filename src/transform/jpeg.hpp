@@ -15,15 +15,16 @@
 
 namespace penstock::detail {
 
-/// Decodes one JPEG after another with libjpeg-turbo: accurate DCT, plain chroma upsampling, so that
-/// a pixel depends on nothing outside its MCU. Every rectangle equals that of the whole image.
+/// Decodes one JPEG after another with libjpeg-turbo: accurate DCT, plain chroma upsampling, so
+/// that a pixel depends on nothing outside its MCU. Every rectangle equals that of the whole image.
 ///
-/// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where libjpeg
-///          finds an error or has a warning, and message() then says what. close() is due either way.
+/// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where
+/// libjpeg
+///          finds an error or has a warning, and message() then says what. close() is due either
+///          way.
 /// Threads  one caller at a time; keeps its buffers between images.
 class JpegReader final : public RowSource {
  public:
-  /// Errors  std::bad_alloc  libjpeg could not be set up
   JpegReader();
   ~JpegReader() override;
   JpegReader(const JpegReader&) = delete;
@@ -55,7 +56,6 @@ class JpegReader final : public RowSource {
   static void warn(j_common_ptr jpeg, int level);
   static void count_scans(j_common_ptr jpeg);
 
-  bool create() noexcept;
   bool read_header(const unsigned char* bytes, unsigned long size) noexcept;
   bool start(const PixelRect& rect) noexcept;
   bool read_until(int last) noexcept;

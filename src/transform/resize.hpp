@@ -40,10 +40,11 @@ class Resize {
   ResizeAxis vertical_;
   ResizeAxis horizontal_;
   // What one output pixel takes of a row of pixel pairs, in the order in which pixels are written.
-  std::vector<std::int32_t> pair_at_;       // its first pair
-  std::vector<std::uint32_t> pair_weights_;  // pairs_ for each: low half left pixel, high half right
+  std::vector<std::int32_t> pair_at_;  // its first pair
+  std::vector<std::uint32_t>
+      pair_weights_;  // pairs_ for each: low half left pixel, high half right
   int pairs_ = 0;
-  int row_pairs_ = 0;  // in a row of source()
+  int row_pairs_ = 0;                                  // in a row of source()
   hwy::AlignedFreeUniquePtr<std::int16_t[]> between_;  // two rows between the directions
   std::size_t between_size_ = 0;
 };

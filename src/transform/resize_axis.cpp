@@ -39,8 +39,7 @@ void ResizeAxis::plan(int source, double begin, double extent, int output) {
     int used = 0;
     for (int k = 0; k < count; ++k) {
       running += exact_[static_cast<std::size_t>(k)];
-      const int until =
-          k == count - 1 ? 1 << kWeightBits : static_cast<int>(running * unit + 0.5);
+      const int until = k == count - 1 ? 1 << kWeightBits : static_cast<int>(running * unit + 0.5);
       const int weight = until - given;
       given = until;
       if (weight == 0 && used == 0) {

@@ -5,6 +5,8 @@
 #include "src/transform/resize_axis.hpp"
 #include "src/transform/rows.hpp"
 
+// Vectors without a size at compile time cannot be kept in arrays; those CPUs have others, too.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/transform/resize_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -33,8 +35,8 @@ void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int t
   }
 }
 
-void SumColumns(const std::int16_t* between, const PairTable& table, int width,
-                std::uint8_t* first, std::uint8_t* second) {
+void SumColumns(const std::int16_t* between, const PairTable& table, int width, std::uint8_t* first,
+                std::uint8_t* second) {
   constexpr int kShift = kWeightBits + kFractionBits;
   for (int x = 0; x < width; ++x) {
     const std::int16_t* at = between + static_cast<std::size_t>(table.at[x]) * kGroup;
@@ -58,11 +60,7 @@ void SumColumns(const std::int16_t* between, const PairTable& table, int width,
 #else
 
 // Vectors of 128 bits, or of 256 where there are such: a group is one or two of them.
-#if HWY_HAVE_SCALABLE
-using D16 = hn::CappedTag<std::int16_t, 8>;
-#else
 using D16 = hn::CappedTag<std::int16_t, kGroup>;
-#endif
 using D8 = hn::Rebind<std::uint8_t, D16>;
 using D32 = hn::RepartitionToWide<D16>;
 using V16 = hn::Vec<D16>;
@@ -77,8 +75,6 @@ struct PairSum {
   HWY_INLINE V32 total() const { return hn::RearrangeToOddPlusEven(even, odd); }
 };
 
-HWY_INLINE PairSum zero_sum() { return {hn::Zero(D32()), hn::Zero(D32())}; }
-
 HWY_INLINE V16 weight_pair(std::uint32_t pair) {
   return hn::BitCast(D16(), hn::Set(D32(), static_cast<std::int32_t>(pair)));
 }
@@ -88,33 +84,50 @@ HWY_INLINE std::uint32_t join(std::int16_t low, std::int16_t high) {
          static_cast<std::uint32_t>(static_cast<std::uint16_t>(high)) << 16;
 }
 
-void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
-             int lane, std::int16_t* between) {
+// kPairs pairs of rows; 0 stands for any number.
+template <int kPairs>
+void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+               int lane, std::int16_t* between) {
   const D8 d8;
   const D16 d16;
   const D32 d32;
-  const std::size_t lanes = hn::Lanes(d16);
+  constexpr std::size_t kLanes = hn::MaxLanes(d16);
   const std::size_t end = static_cast<std::size_t>(pairs) * 2 * kPixelBytes;
   std::int16_t* out = between + static_cast<std::size_t>(lane) * (kGroup / 2);
   const V32 half = hn::Set(d32, 1 << (kWeightBits - kFractionBits - 1));
   const V32 upper = hn::Set(d32, static_cast<std::int32_t>(0xFFFF0000U));
-  for (std::size_t at = 0; at < end; at += lanes) {
-    PairSum left = zero_sum();  // pixels 0, 2 of the vector
-    PairSum right = zero_sum();
-    for (int k = 0; k < taps; k += 2) {
-      const bool both = k + 1 < taps;
-      const V16 a = hn::PromoteTo(d16, hn::LoadU(d8, rows[k] + at));
-      const V16 b = hn::PromoteTo(d16, hn::LoadU(d8, rows[both ? k + 1 : k] + at));
-      const V16 weight = weight_pair(join(weights[k], both ? weights[k + 1] : std::int16_t{0}));
-      left.add(hn::InterleaveLower(d16, a, b), weight);
-      right.add(hn::InterleaveUpper(d16, a, b), weight);
+
+  const int row_pairs = kPairs == 0 ? (taps + 1) / 2 : kPairs;
+  // A last row without a partner is its own, and weighs nothing the second time.
+  const auto second = [&](int k) { return 2 * k + 1 < taps ? 2 * k + 1 : 2 * k; };
+  const auto weight = [&](int k) HWY_ATTR {
+    return weight_pair(
+        join(weights[2 * k], 2 * k + 1 < taps ? weights[2 * k + 1] : std::int16_t{0}));
+  };
+  const std::uint8_t* a[kPairs + 1];
+  const std::uint8_t* b[kPairs + 1];
+  V16 w[kPairs + 1];
+  for (int k = 0; k < kPairs; ++k) {
+    a[k] = rows[2 * k];
+    b[k] = rows[second(k)];
+    w[k] = weight(k);
+  }
+  for (std::size_t at = 0; at < end; at += kLanes) {
+    PairSum left{half, hn::Zero(d32)};  // pixels 0 and 2 of the vector
+    PairSum right{half, hn::Zero(d32)};
+    for (int k = 0; k < row_pairs; ++k) {
+      const V16 pixels_a =
+          hn::PromoteTo(d16, hn::LoadU(d8, (kPairs == 0 ? rows[2 * k] : a[k]) + at));
+      const V16 pixels_b =
+          hn::PromoteTo(d16, hn::LoadU(d8, (kPairs == 0 ? rows[second(k)] : b[k]) + at));
+      const V16 weights_ab = kPairs == 0 ? weight(k) : w[k];
+      left.add(hn::InterleaveLower(d16, pixels_a, pixels_b), weights_ab);
+      right.add(hn::InterleaveUpper(d16, pixels_a, pixels_b), weights_ab);
     }
-    const V32 low = hn::ShiftRight<kWeightBits - kFractionBits>(hn::Add(left.total(), half));
-    const V32 high =
-        hn::And(hn::ShiftLeft<16 - kWeightBits + kFractionBits>(hn::Add(right.total(), half)),
-                upper);
+    const V32 low = hn::ShiftRight<kWeightBits - kFractionBits>(left.total());
+    const V32 high = hn::And(hn::ShiftLeft<16 - kWeightBits + kFractionBits>(right.total()), upper);
     const V16 sums = hn::BitCast(d16, hn::Or(low, high));
-#if HWY_HAVE_SCALABLE || HWY_MAX_BYTES < 32
+#if HWY_MAX_BYTES < 32
     hn::StoreU(sums, d16, out);
     out += kGroup;
 #else
@@ -123,6 +136,20 @@ void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int t
     hn::StoreU(hn::UpperHalf(d_half, sums), d_half, out + kGroup);
     out += 2 * kGroup;
 #endif
+  }
+}
+
+void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+             int lane, std::int16_t* between) {
+  switch ((taps + 1) / 2) {
+    case 1:
+      return SumRowsOf<1>(rows, weights, taps, pairs, lane, between);
+    case 2:
+      return SumRowsOf<2>(rows, weights, taps, pairs, lane, between);
+    case 3:
+      return SumRowsOf<3>(rows, weights, taps, pairs, lane, between);
+    default:
+      return SumRowsOf<0>(rows, weights, taps, pairs, lane, between);
   }
 }
 
@@ -135,7 +162,7 @@ HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D32>> pack(V32 p0, V32 p1, V32 
   const V32 b1 = hn::And(hn::ShiftRight<kShift - 8>(p1), hn::Set(d32, 0xFF00));
   const V32 b2 = hn::And(hn::ShiftRight<kShift - 16>(p2), hn::Set(d32, 0xFF0000));
   const V32 b3 = hn::ShiftLeft<24>(hn::ShiftRight<kShift>(p3));
-  alignas(16) static constexpr std::uint8_t kOrder[16] = {0, 4,  8, 1, 5,  9,  2,  6,
+  alignas(16) static constexpr std::uint8_t kOrder[16] = {0,  4, 8, 1,  5,  9,  2,  6,
                                                           10, 3, 7, 11, 12, 13, 14, 15};
   return hn::TableLookupBytes(hn::BitCast(bytes, hn::Or(hn::Or(b0, b1), hn::Or(b2, b3))),
                               hn::LoadDup128(bytes, kOrder));
@@ -175,7 +202,7 @@ void SumColumnsOf(const std::int16_t* between, const PairTable& table, int width
         std::memcpy(out, last, static_cast<std::size_t>(width - x < 4 ? width - x : 4) * 3);
       }
     };
-#if HWY_HAVE_SCALABLE || HWY_MAX_BYTES < 32
+#if HWY_MAX_BYTES < 32
     store(pack(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0)), first);
     store(pack(pixel(x, kBlock), pixel(x1, kBlock), pixel(x2, kBlock), pixel(x3, kBlock)), second);
 #else
@@ -186,8 +213,8 @@ void SumColumnsOf(const std::int16_t* between, const PairTable& table, int width
   }
 }
 
-void SumColumns(const std::int16_t* between, const PairTable& table, int width,
-                std::uint8_t* first, std::uint8_t* second) {
+void SumColumns(const std::int16_t* between, const PairTable& table, int width, std::uint8_t* first,
+                std::uint8_t* second) {
   switch (table.pairs) {
     case 1:
       return SumColumnsOf<1>(between, table, width, first, second);

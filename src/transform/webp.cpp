@@ -52,8 +52,8 @@ bool WebpReader::read(std::uint8_t* rgba) {
   config.output.is_external_memory = 1;
   config.output.u.RGBA = {rgba, static_cast<int>(stride),
                           stride * static_cast<std::size_t>(height_)};
-  const VP8StatusCode status = WebPDecode(reinterpret_cast<const std::uint8_t*>(bytes_.data()),
-                                          bytes_.size(), &config);
+  const VP8StatusCode status =
+      WebPDecode(reinterpret_cast<const std::uint8_t*>(bytes_.data()), bytes_.size(), &config);
   if (status == VP8_STATUS_OK) return true;
   message_ = explain(status);
   return false;

@@ -11,8 +11,8 @@ namespace penstock::detail {
 /// One still WebP, lossy or lossless, as RGBA.
 class WebpReader {
  public:
-  /// Reads the header; false for an animation and where libwebp finds an error. `bytes` must outlive
-  /// the reader.
+  /// Reads the header; false for an animation and where libwebp finds an error. `bytes` must
+  /// outlive the reader.
   [[nodiscard]] bool open(std::span<const std::byte> bytes);
   [[nodiscard]] int width() const noexcept { return width_; }
   [[nodiscard]] int height() const noexcept { return height_; }

@@ -1,184 +1,208 @@
-// Thousands of random plans against the plain model: whatever the operations and however they are
-// read, the answers are those of one sequence.
+// Random plans against the reference: what one operation gets right it may get wrong on top of
+// another.
+#include <random>
+
 #include <gtest/gtest.h>
 
-#include "tests/order/model.hpp"
+#include <penstock/order/operations.hpp>
 
-namespace penstock::order {
+#include "tests/order/reference.hpp"
 
+namespace penstock {
 namespace {
 
-using model::Plan;
-using model::Samples;
+using reference::Samples;
 
-constexpr model::Scale kSmall{.size = 24, .times = 4, .count = 12, .shards = 3};
-constexpr model::Scale kLarge{.size = 700, .times = 3, .count = 90, .shards = 3};
-
-/// One plan, its order, and what the model says of its first iterations.
-struct Case {
-  Case(std::uint64_t seed, const model::Scale& scale, std::uint64_t limit)
-      : plan(model::random_plan(seed, scale)), order(model::build(plan)) {
-    const std::size_t depth = plan.ops.size();
-    // An endless repeat has no second iteration.
-    const std::uint32_t iterations = model::epochs(plan, depth) ? 3 : 1;
-    for (std::uint32_t i = 0; i < iterations; ++i)
-      expected.push_back(model::samples(plan, depth, i, limit));
-    all_there = model::size(plan, depth) <= limit;
-  }
-
-  Plan plan;
+struct Plan {
   OrderPtr order;
-  std::vector<Samples> expected;  ///< by iteration, up to the limit
-  bool all_there;                 ///< whether the order ends before the limit
+  reference::Model model;
 };
 
-/// Reads `wanted` samples and holds them against the model's.
-void expect_slice(const Case& c, OrderCursor& cursor, std::uint32_t iteration, std::uint64_t first,
-                  std::uint64_t stride, std::uint64_t wanted) {
-  const Samples& all = c.expected[iteration];
-  Samples slice;
-  for (std::uint64_t p = first; p < all.size() && slice.size() < wanted; p += stride)
-    slice.push_back(all[p]);
-  if (!c.all_there) wanted = slice.size();  // beyond the limit the model says nothing
-  Samples read(wanted);
-  read.resize(cursor.read(iteration, first, stride, read));
-  ASSERT_EQ(read, slice) << "iteration " << iteration << ", first " << first << ", stride "
-                         << stride << ", wanted " << wanted;
-}
+class PlanMaker {
+ public:
+  explicit PlanMaker(std::uint64_t seed) : random_(seed), seed_(seed) {}
 
-#define SCOPED_PLAN(seed, c) \
-  SCOPED_TRACE("plan " + std::to_string(seed) + ": " + (c).order->describe())
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
 
-TEST(Plan, SizeAndEpochsAreExact) {
-  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
-    const Plan plan = model::random_plan(seed, kSmall);
-    const OrderPtr order = model::build(plan);
-    SCOPED_TRACE("plan " + std::to_string(seed) + ": " + order->describe());
-    ASSERT_EQ(order->size().value_or(model::kForEver), model::size(plan, plan.ops.size()));
-    ASSERT_EQ(order->epochs(), model::epochs(plan, plan.ops.size()));
+  /// One to six operations over a small range; no finite plan has more than `most` positions.
+  Plan make(std::uint64_t most) {
+    const std::uint64_t size = below(4) == 0 ? below(3) : below(most / 2);
+    Plan plan{order::range(size, 2), reference::range(size, 2)};
+    for (std::uint64_t left = 1 + below(6); left != 0; --left) add(plan, most);
+    return plan;
   }
-}
 
-// The plans below would prove little if most of them were empty.
-TEST(Plan, RandomOnesAreMostlyLongEnoughToTell) {
-  int empty = 0;
-  int single = 0;
-  int telling = 0;
-  int endless = 0;
-  for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
-    const Plan plan = model::random_plan(seed, kSmall);
-    const std::uint64_t size = model::size(plan, plan.ops.size());
-    empty += size == 0;
-    single += size == 1;
-    telling += size >= 8;
-    endless += size == model::kForEver;
-  }
-  EXPECT_GT(empty, 50);
-  EXPECT_GT(single, 50);
-  EXPECT_GT(telling, 1'500);
-  EXPECT_GT(endless, 200);
-}
-
-TEST(Plan, IsTheModelsSequenceHoweverItIsRead) {
-  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
-    const Case c(seed, kSmall, 120);
-    SCOPED_PLAN(seed, c);
-    std::mt19937_64 random(seed);
-    const auto cursor = c.order->open();
-    for (std::uint32_t i = 0; i < c.expected.size(); ++i) {
-      const std::uint64_t size = c.expected[i].size();
-      ASSERT_NO_FATAL_FAILURE(expect_slice(c, *cursor, i, 0, 1, size + 3));
-      // In pieces, as the loader reads.
-      for (std::uint64_t first = 0; first < size;) {
-        const std::uint64_t piece = 1 + random() % 9;
-        ASSERT_NO_FATAL_FAILURE(expect_slice(c, *cursor, i, first, 1, piece));
-        first += piece;
+  /// Operation `kind` of kKinds on top, or none where it would be refused or too much.
+  static constexpr std::uint64_t kKinds = 6;
+  void add(Plan& plan, std::uint64_t most) { add(plan, most, below(kKinds)); }
+  void add(Plan& plan, std::uint64_t most, std::uint64_t kind) {
+    auto& [order, model] = plan;
+    const std::optional<std::uint64_t> size = order->size();
+    const RandomKey key(seed_, ++operation_);
+    const bool reshuffle = below(3) != 0;
+    switch (kind) {
+      case 0: {
+        const std::uint64_t count = below(most);
+        order = order::take(order, count);
+        model = reference::take(model, count);
+        return;
+      }
+      case 1: {
+        const std::uint64_t count = below(12);
+        order = order::skip(order, count);
+        model = reference::skip(model, count);
+        return;
+      }
+      case 2: {
+        const std::uint64_t shards = 1 + below(4);
+        const std::uint64_t index = below(shards);
+        order = order::shard(order, static_cast<std::int64_t>(shards),
+                             static_cast<std::int64_t>(index));
+        model = reference::shard(model, shards, index);
+        return;
+      }
+      case 3: {
+        const std::uint64_t times = below(5);
+        if (!size || !order->epochs()) return;
+        if (times == 4) {
+          order = order::repeat(order);
+          model = reference::repeat(model, std::nullopt);
+        } else if (*size * times <= most) {
+          order = order::repeat(order, static_cast<std::int64_t>(times));
+          model = reference::repeat(model, static_cast<std::uint32_t>(times));
+        }
+        return;
+      }
+      case 4:
+        if (!size) return;
+        order = order::shuffle(order, key, reshuffle);
+        model = reference::shuffle(model, key, reshuffle);
+        return;
+      default: {
+        const std::uint64_t places = 1 + (below(2) == 0 ? below(6) : below(most));
+        order = order::shuffle_window(order, key, places, reshuffle);
+        model = reference::shuffle_window(model, key, places, reshuffle);
+        return;
       }
     }
-    // Back and forth, through all iterations.
-    for (int k = 0; k < 20; ++k) {
-      const auto i = static_cast<std::uint32_t>(random() % c.expected.size());
-      const std::uint64_t first = random() % (c.expected[i].size() + 2);
-      ASSERT_NO_FATAL_FAILURE(
-          expect_slice(c, *cursor, i, first, 1 + random() % 7, 1 + random() % 40));
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::uint64_t seed_;
+  std::uint32_t operation_ = 0;
+};
+
+/// The samples of `whole` at first, first + stride, …
+Samples strided(const Samples& whole, std::uint64_t first, std::uint64_t stride,
+                std::size_t limit) {
+  Samples out;
+  for (std::uint64_t p = first; p < whole.size() && out.size() < limit; p += stride)
+    out.push_back(whole[p]);
+  return out;
+}
+
+TEST(Plan, ReadsAsTheReferenceDoesFromEndToEnd) {
+  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+    PlanMaker maker(seed);
+    const auto [order, model] = maker.make(700);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << order->describe());
+    const Samples expected = model(0, 1000);
+    ASSERT_EQ(order->size().value_or(expected.size()), expected.size());
+    const auto cursor = order->open();
+    Samples all;
+    while (all.size() < expected.size()) {
+      const std::size_t wanted =
+          std::min<std::size_t>(1 + maker.below(300), expected.size() - all.size());
+      const Samples some = read(*cursor, 0, all.size(), 1, wanted);
+      ASSERT_EQ(some.size(), wanted);
+      all.insert(all.end(), some.begin(), some.end());
     }
+    ASSERT_EQ(all, expected);
+    ASSERT_TRUE(!order->size() || read(*cursor, 0, all.size(), 1, 5).empty());
   }
 }
 
-// SEMANTICS, proof 9.
-TEST(Plan, AFreshCursorGoesOnFromEveryPosition) {
-  for (std::uint64_t seed = 0; seed < 10'000; ++seed) {
-    const Case c(seed, kSmall, 60);
-    SCOPED_PLAN(seed, c);
-    for (std::uint32_t i = 0; i < c.expected.size(); ++i)
-      for (std::uint64_t first = 0; first <= c.expected[i].size(); ++first)
-        ASSERT_NO_FATAL_FAILURE(
-            expect_slice(c, *c.order->open(), i, first, 1, c.expected[i].size() - first + 1));
-  }
-}
-
-TEST(Plan, LargeOnesGoOnFromRandomPositions) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Case c(seed, kLarge, 2'500);
-    SCOPED_PLAN(seed, c);
-    std::mt19937_64 random(seed);
-    const auto kept = c.order->open();
-    for (int k = 0; k < 6; ++k) {
-      const auto i = static_cast<std::uint32_t>(random() % c.expected.size());
-      const std::uint64_t first = random() % (c.expected[i].size() + 2);
-      const std::uint64_t stride = 1 + random() % (k % 2 == 0 ? 3 : 700);
-      ASSERT_NO_FATAL_FAILURE(expect_slice(c, *c.order->open(), i, first, 1, 600));
-      ASSERT_NO_FATAL_FAILURE(expect_slice(c, *kept, i, first, stride, 300));
+TEST(Plan, AnswersReadsAnywhereInAnyIterationAsTheReferenceDoes) {
+  for (std::uint64_t seed = 10'000; seed < 14'000; ++seed) {
+    PlanMaker maker(seed);
+    const auto [order, model] = maker.make(300);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << order->describe());
+    // Only a plan without an endless repeat has more than one iteration.
+    std::vector<Samples> expected;
+    for (std::uint32_t iteration = 0; iteration < (order->epochs() ? 3U : 1U); ++iteration)
+      expected.push_back(model(iteration, 900));
+    const auto cursor = order->open();
+    for (int k = 0; k < 30; ++k) {
+      const auto iteration = static_cast<std::uint32_t>(maker.below(expected.size()));
+      const Samples& whole = expected[iteration];
+      const std::uint64_t first = maker.below(whole.size() + 2);
+      const std::uint64_t stride = 1 + maker.below(maker.below(2) == 0 ? 3 : 60);
+      // An endless plan has more than the reference gave: ask for no more than that.
+      const Samples answer = strided(whole, first, stride, 1 + maker.below(50));
+      const std::size_t wanted =
+          order->size() ? std::max<std::size_t>(answer.size(), 1) : answer.size();
+      ASSERT_EQ(read(*cursor, iteration, first, stride, wanted), answer)
+          << "iteration " << iteration << ", position " << first << ", stride " << stride;
     }
-  }
-}
-
-TEST(Plan, ReadsScatteredPositions) {
-  for (std::uint64_t seed = 0; seed < 5'000; ++seed) {
-    const Case c(seed, kSmall, 120);
-    SCOPED_PLAN(seed, c);
-    std::mt19937_64 random(seed);
-    for (std::uint32_t i = 0; i < c.expected.size(); ++i) {
-      if (c.expected[i].empty()) continue;
-      std::vector<std::uint64_t> positions(random() % 30);
-      Samples wanted;
+    for (std::uint32_t iteration = 0; iteration < expected.size(); ++iteration) {
+      const Samples& whole = expected[iteration];
+      if (whole.empty()) continue;
+      std::vector<std::uint64_t> positions(1 + maker.below(20));
+      Samples answer;
       for (std::uint64_t& position : positions) {
-        position = random() % c.expected[i].size();
-        wanted.push_back(c.expected[i][position]);
+        position = maker.below(whole.size());
+        answer.push_back(whole[position]);
       }
-      Samples read(positions.size());
-      c.order->open()->read_at(i, positions, read);
-      ASSERT_EQ(read, wanted);
+      Samples found(positions.size());
+      cursor->read_at(iteration, positions, found);
+      ASSERT_EQ(found, answer) << "iteration " << iteration;
     }
   }
 }
 
-TEST(Plan, CursorsOfOneOrderAreIndependent) {
-  const OrderPtr order =
-      shuffle_window(repeat(shuffle(range(300), RandomKey(1, 0)), 4), RandomKey(1, 1), 20);
+// The state of an order is its position: a new cursor goes on from any as the old one would have.
+void resume_everywhere(const OrderPtr& order, std::size_t limit) {
+  const Samples whole = read(order, limit);
+  for (std::size_t position = 0; position <= whole.size(); ++position) {
+    const Samples rest =
+        read(*order->open(), 0, position, 1, order->size() ? limit : whole.size() - position);
+    ASSERT_EQ(rest, Samples(whole.begin() + static_cast<long>(position), whole.end()))
+        << order->describe() << ", from position " << position;
+  }
+}
+
+TEST(Plan, ResumesAtEveryPosition) {
+  for (std::uint64_t seed = 20'000; seed < 21'500; ++seed) {
+    PlanMaker maker(seed);
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ASSERT_NO_FATAL_FAILURE(resume_everywhere(maker.make(150).order, 150));
+  }
+}
+
+TEST(Plan, EveryOperationResumesAtEveryPositionOfALongerRun) {
+  const RandomKey key(7, 1);
+  const OrderPtr range = order::range(700);
+  for (const OrderPtr& order :
+       {range, order::take(range, 600), order::skip(range, 100), order::shard(range, 3, 1),
+        order::repeat(order::range(70), 9), order::repeat(order::shuffle(order::range(300), key)),
+        order::shuffle(range, key), order::shuffle_window(range, key, 20),
+        order::shuffle_window(range, key, 300), order::shuffle_window(range, key, 2000),
+        order::shuffle_window(order::repeat(order::range(70)), key, 20)})
+    ASSERT_NO_FATAL_FAILURE(resume_everywhere(order, 700));
+}
+
+TEST(Plan, OneOrderServesManyCursorsAndOutlivesItsMaker) {
+  OrderPtr order = order::shuffle_window(order::range(100), RandomKey(7, 1), 10);
+  const Samples whole = read(order, 100);
   const auto one = order->open();
   const auto other = order->open();
-  Samples whole(1'200);
-  ASSERT_EQ(order->open()->read(0, 0, 1, whole), 1'200U);
-  for (std::uint64_t p = 0; p < 1'200; ++p) {
-    Samples a(1);
-    Samples b(1);
-    one->read(0, p, 1, a);
-    other->read(0, 1'199 - p, 1, b);
-    ASSERT_EQ(a[0], whole[p]);
-    ASSERT_EQ(b[0], whole[1'199 - p]);
+  order.reset();
+  for (std::uint64_t position = 0; position < 100; ++position) {
+    ASSERT_EQ(read(*one, 0, position, 1, 1)[0], whole[position]);
+    ASSERT_EQ(read(*other, 0, 99 - position, 1, 1)[0], whole[99 - position]);
   }
-}
-
-TEST(Plan, DescribesItselfOperationByOperation) {
-  const RandomKey key(1, 0);
-  EXPECT_EQ(shuffle_window(repeat(shuffle(range(400), key), 3), key, 100)->describe(),
-            "range(400).shuffle().repeat(3).shuffle(buffer=100)");
-  EXPECT_EQ(repeat(shard(skip(take(range(400, 2), 90), 7), 4, 1))->describe(),
-            "range(400, source=2).take(90).skip(7).shard(4, 1).repeat()");
-  EXPECT_EQ(shuffle(shuffle_window(range(5), key, 2, false), key, false)->describe(),
-            "range(5).shuffle(buffer=2, reshuffle=false).shuffle(reshuffle=false)");
 }
 
 }  // namespace
-}  // namespace penstock::order
+}  // namespace penstock

@@ -1,4 +1,3 @@
-#include <limits>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -6,80 +5,90 @@
 
 #include <penstock/order/operations.hpp>
 
-#include "tests/order/reading.hpp"
+#include "tests/order/reference.hpp"
 
-namespace penstock::order {
+namespace penstock {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::ThrowsMessage;
 
-std::vector<std::uint32_t> epochs_of(const OrderPtr& order, std::uint64_t count,
-                                     std::uint32_t iteration = 0) {
-  std::vector<SampleId> samples(count);
-  samples.resize(order->open()->read(iteration, 0, 1, samples));
-  std::vector<std::uint32_t> out;
-  for (const SampleId& sample : samples) out.push_back(sample.epoch);
-  return out;
+std::string refused(const OrderPtr& input, std::optional<std::int64_t> times) {
+  return message_of<std::invalid_argument>([&] { (void)order::repeat(input, times); });
 }
 
-TEST(Repeat, GoesThroughItsInputSoManyTimesAndCountsEpochs) {
-  const OrderPtr order = repeat(range(2), 3);
-  EXPECT_THAT(all_numbers(order), ElementsAre(0, 1, 0, 1, 0, 1));
-  EXPECT_THAT(epochs_of(order, 6), ElementsAre(0, 0, 1, 1, 2, 2));
-  EXPECT_THAT(epochs_of(order, 6, 2), ElementsAre(6, 6, 7, 7, 8, 8));
-  EXPECT_THAT(all_numbers(repeat(range(2), 0)), IsEmpty());
+TEST(Repeat, CountsTheEpochUpEachTime) {
+  const OrderPtr order = order::repeat(order::range(2), 3);
+  EXPECT_EQ(read(order, 10), (reference::Samples{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}}));
+  EXPECT_EQ(order->size(), 6);
+  EXPECT_EQ(order->epochs(), 3);
+  EXPECT_EQ(order->describe(), "range(2).repeat(3)");
 }
 
-TEST(Repeat, CountsTheEpochsOfNestedRepeatsTogether) {
-  const OrderPtr order = repeat(repeat(range(1), 2), 3);
-  EXPECT_EQ(order->epochs(), 6U);
-  EXPECT_THAT(epochs_of(order, 9), ElementsAre(0, 1, 2, 3, 4, 5));
+TEST(Repeat, NestedRepeatsMultiplyAndNeverGiveAnEpochTwice) {
+  const OrderPtr order = order::repeat(order::repeat(order::range(1), 2), 3);
+  EXPECT_EQ(read(order, 10), (reference::Samples{{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}}));
+  EXPECT_EQ(order->epochs(), 6);
+  EXPECT_EQ(read(order, 1, 7), (reference::Samples{{0, 42}}));
+}
+
+TEST(Repeat, WithoutANumberNeverEnds) {
+  const OrderPtr order = order::repeat(order::range(3));
+  EXPECT_EQ(order->size(), std::nullopt);
+  EXPECT_EQ(order->epochs(), std::nullopt);
+  EXPECT_EQ(order->describe(), "range(3).repeat()");
+  EXPECT_EQ(read(*order->open(), 0, 3'000'000'001, 1, 2),
+            (reference::Samples{{1, 1'000'000'000}, {2, 1'000'000'000}}));
 }
 
 TEST(Repeat, ForEverOverNothingEndsAtOnce) {
-  const OrderPtr order = repeat(range(0));
-  EXPECT_EQ(order->size(), 0U);
-  EXPECT_THAT(numbers(order, 3), IsEmpty());
-  EXPECT_THAT(numbers(order, 3, 5), IsEmpty());
-  EXPECT_THAT(numbers(repeat(order, 2), 3, 1), IsEmpty());
+  const OrderPtr order = order::repeat(order::range(0));
+  EXPECT_EQ(order->size(), 0);
+  EXPECT_THAT(read(order, 10), IsEmpty());
+  EXPECT_THAT(read(order::repeat(order, 5), 10), IsEmpty());
+  EXPECT_THAT(read(order::repeat(order::take(order::range(5), 0)), 10), IsEmpty());
 }
 
-TEST(Repeat, ForEverHasOnlyOneIteration) {
-  const OrderPtr order = repeat(range(2));
-  EXPECT_EQ(order->size(), std::nullopt);
-  EXPECT_EQ(order->epochs(), std::nullopt);
-  EXPECT_THAT(epochs_of(order, 5), ElementsAre(0, 0, 1, 1, 2));
-  EXPECT_THAT([&] { (void)numbers(order, 1, 1); },
-              ThrowsMessage<std::out_of_range>(HasSubstr("only iteration 0, but iteration 1")));
+TEST(Repeat, NoTimesAtAllIsEmpty) {
+  const OrderPtr order = order::repeat(order::range(5), 0);
+  EXPECT_EQ(order->size(), 0);
+  EXPECT_THAT(read(order, 10), IsEmpty());
 }
 
-TEST(Repeat, SaysSoWhenTheEpochsRunOut) {
-  const OrderPtr order = repeat(range(2));
-  constexpr std::uint64_t kLast = (std::uint64_t{1} << 33) - 1;
-  EXPECT_THAT(numbers(order, 1, 0, kLast), ElementsAre(1));
-  EXPECT_THAT([&] { (void)numbers(order, 1, 0, kLast + 1); },
-              ThrowsMessage<std::out_of_range>(HasSubstr("position 8589934592")));
-  EXPECT_THAT([&] { (void)numbers(repeat(range(2), 3), 1, 0xFFFFFFFF); },
-              ThrowsMessage<std::out_of_range>(HasSubstr("epochs are counted in 32 bits")));
+TEST(Repeat, RefusesAnImpossibleNumberOfTimes) {
+  EXPECT_THAT(refused(order::range(5), -1),
+              HasSubstr("range(5).repeat(-1): expected 0 or more times, found -1"));
+  EXPECT_THAT(refused(order::repeat(order::range(5), 1 << 20), 1 << 12),
+              HasSubstr("expected fewer than 2^32 epochs, found 4096 times 1048576"));
+  EXPECT_THAT(refused(order::range(5), INT64_MAX), HasSubstr("expected fewer than 2^32 epochs"));
+  EXPECT_THAT(refused(order::range(std::uint64_t{1} << 40), 1 << 24),
+              HasSubstr("expected fewer than 2^64 positions"));
 }
 
-TEST(Repeat, RefusesWhatCannotBeCounted) {
-  const auto refused = [](const OrderPtr& input, std::optional<std::int64_t> times,
-                          const char* why) {
-    EXPECT_THAT([=] { (void)repeat(input, times); },
-                ThrowsMessage<std::invalid_argument>(HasSubstr(why)));
-  };
-  refused(range(2), -1, "range(2).repeat(-1): expected 0 or more times, found -1");
-  refused(repeat(range(2)), 3, "endless already");
-  refused(repeat(range(2)), {}, "endless already");
-  refused(take(repeat(range(2)), 5), 3, "give the inner repeat a number of times");
-  refused(range(2), std::int64_t{1} << 32, "fewer than 2^32 epochs");
-  refused(repeat(range(1), 1 << 20), 1 << 12, "fewer than 2^32 epochs");
-  refused(range(std::numeric_limits<std::uint64_t>::max() / 2), 3, "fewer than 2^64 positions");
+TEST(Repeat, RefusesAnEndlessInputAlsoBehindATake) {
+  const OrderPtr endless = order::repeat(order::range(5));
+  EXPECT_THAT(refused(endless, {}), HasSubstr("range(5).repeat().repeat(): the input is endless"));
+  EXPECT_THAT(refused(endless, 3), HasSubstr("repeat it once only"));
+  EXPECT_THAT(refused(order::take(endless, 7), 3),
+              HasSubstr("give the inner repeat a number of times"));
+}
+
+TEST(Repeat, SaysWhenTheEpochsRunOut) {
+  const auto cursor = order::repeat(order::range(2))->open();
+  const std::uint64_t last = (std::uint64_t{1} << 33) - 1;
+  EXPECT_EQ(read(*cursor, 0, last, 1, 1), (reference::Samples{{1, UINT32_MAX}}));
+  EXPECT_THAT(message_of<std::out_of_range>([&] { (void)read(*cursor, 0, last, 1, 2); }),
+              HasSubstr("epochs are counted in 32 bits, and position 8589934592"));
+  const auto finite = order::repeat(order::range(2), 1 << 20)->open();
+  EXPECT_THAT(message_of<std::out_of_range>([&] { (void)read(*finite, 1 << 12, 0, 1, 1); }),
+              HasSubstr("epochs are counted in 32 bits"));
+}
+
+TEST(Repeat, AnEndlessOneHasNoSecondIteration) {
+  const auto cursor = order::repeat(order::range(2))->open();
+  EXPECT_THAT(message_of<std::out_of_range>([&] { (void)read(*cursor, 1, 0, 1, 1); }),
+              HasSubstr("only iteration 0"));
 }
 
 }  // namespace
-}  // namespace penstock::order
+}  // namespace penstock

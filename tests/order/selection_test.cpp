@@ -1,4 +1,3 @@
-#include <limits>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -6,79 +5,106 @@
 
 #include <penstock/order/operations.hpp>
 
-#include "tests/order/reading.hpp"
+#include "tests/order/reference.hpp"
 
-namespace penstock::order {
+namespace penstock {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::ThrowsMessage;
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-
-TEST(Range, NumbersTheSamplesOfItsSourceAndCountsEpochs) {
-  const auto cursor = range(3, 5)->open();
-  std::vector<SampleId> out(4);
-  ASSERT_EQ(cursor->read(7, 0, 1, out), 3U);
-  EXPECT_EQ(out[2], (SampleId{.number = 2, .epoch = 7, .source = 5}));
-  EXPECT_EQ(cursor->read(0, 3, 1, out), 0U);
-  EXPECT_THAT(all_numbers(range(0)), IsEmpty());
+TEST(Range, NumbersEverySampleOfItsSourceAndCallsTheIterationItsEpoch) {
+  const OrderPtr order = order::range(3, 9);
+  EXPECT_EQ(read(order, 10, 5), (reference::Samples{{0, 5, 9}, {1, 5, 9}, {2, 5, 9}}));
+  EXPECT_EQ(order->size(), 3);
+  EXPECT_EQ(order->epochs(), 1);
+  EXPECT_EQ(order->describe(), "range(3, source=9)");
+  EXPECT_EQ(order::range(400)->describe(), "range(400)");
 }
 
-TEST(Range, StridesToItsVeryEndWithoutOverflow) {
-  std::vector<SampleId> out(3);
-  const auto cursor = range(kMost)->open();
-  ASSERT_EQ(cursor->read(0, kMost - 1, kMost, out), 1U);
-  EXPECT_EQ(out[0].number, kMost - 1);
-  EXPECT_EQ(cursor->read(0, kMost, 1, out), 0U);
-  ASSERT_EQ(cursor->read(0, 1, kMost / 2, out), 2U);
-  EXPECT_EQ(out[1].number, kMost / 2 + 1);
+TEST(Range, OfNothingIsEmpty) { EXPECT_THAT(read(order::range(0), 10), IsEmpty()); }
+
+TEST(Cursor, StopsAtTheEndAndFillsNothingBeyondIt) {
+  const auto cursor = order::range(10)->open();
+  EXPECT_THAT(numbers(read(*cursor, 0, 7, 1, 10)), ElementsAre(7, 8, 9));
+  EXPECT_THAT(numbers(read(*cursor, 0, 1, 4, 10)), ElementsAre(1, 5, 9));
+  EXPECT_THAT(numbers(read(*cursor, 0, 1, 4, 2)), ElementsAre(1, 5));
+  EXPECT_THAT(read(*cursor, 0, 10, 1, 10), IsEmpty());
+  EXPECT_THAT(read(*cursor, 0, UINT64_MAX, UINT64_MAX, 10), IsEmpty());
+  EXPECT_THAT(numbers(read(*cursor, 0, 9, UINT64_MAX, 10)), ElementsAre(9));
+  EXPECT_THAT(read(*cursor, 0, 0, 1, 0), IsEmpty());
 }
 
-TEST(Take, KeepsTheFirstOrAll) {
-  EXPECT_THAT(all_numbers(take(range(9), 2)), ElementsAre(0, 1));
-  EXPECT_THAT(all_numbers(take(range(2), 9)), ElementsAre(0, 1));
-  EXPECT_THAT(all_numbers(take(range(2), 0)), IsEmpty());
-  EXPECT_THAT(all_numbers(take(repeat(range(2)), 3)), ElementsAre(0, 1, 0));
+TEST(Take, KeepsTheFirstAndAllOfAShorterInput) {
+  EXPECT_THAT(numbers(read(order::take(order::range(9), 2), 10)), ElementsAre(0, 1));
+  EXPECT_THAT(numbers(read(order::take(order::range(2), 9), 10)), ElementsAre(0, 1));
+  EXPECT_THAT(read(order::take(order::range(9), 0), 10), IsEmpty());
+  EXPECT_EQ(order::take(order::range(2), 9)->size(), 2);
 }
 
-TEST(Skip, LeavesTheRestOrNothing) {
-  EXPECT_THAT(all_numbers(skip(range(4), 2)), ElementsAre(2, 3));
-  EXPECT_THAT(all_numbers(skip(range(4), 9)), IsEmpty());
-  EXPECT_EQ(skip(repeat(range(2)), 3)->size(), std::nullopt);
-  EXPECT_THAT(numbers(skip(repeat(range(2)), 3), 3), ElementsAre(1, 0, 1));
-  EXPECT_THAT(numbers(skip(repeat(range(2)), kMost), 3), IsEmpty());
+TEST(Take, EndsAnEndlessInput) {
+  const OrderPtr order = order::take(order::repeat(order::range(2)), 5);
+  EXPECT_THAT(numbers(read(order, 10)), ElementsAre(0, 1, 0, 1, 0));
+  EXPECT_EQ(order->size(), 5);
+  EXPECT_EQ(order->describe(), "range(2).repeat().take(5)");
 }
 
-TEST(Shard, KeepsEveryNthPositionAndTheFirstOnesGetOneMore) {
-  EXPECT_THAT(all_numbers(shard(range(5), 2, 0)), ElementsAre(0, 2, 4));
-  EXPECT_THAT(all_numbers(shard(range(5), 2, 1)), ElementsAre(1, 3));
-  EXPECT_THAT(all_numbers(shard(range(2), 5, 4)), IsEmpty());
-  EXPECT_THAT(numbers(shard(repeat(range(3)), 2, 1), 4), ElementsAre(1, 0, 2, 1));
+TEST(Skip, LeavesOutTheFirstAndAllOfAShorterInput) {
+  EXPECT_THAT(numbers(read(order::skip(order::range(4), 2), 10)), ElementsAre(2, 3));
+  EXPECT_THAT(read(order::skip(order::range(4), 4), 10), IsEmpty());
+  EXPECT_THAT(read(order::skip(order::range(4), UINT64_MAX), 10), IsEmpty());
+  EXPECT_EQ(order::skip(order::range(4), UINT64_MAX)->size(), 0);
+  EXPECT_EQ(order::skip(order::range(4), 2)->describe(), "range(4).skip(2)");
 }
 
-TEST(Shard, StacksWithoutOverflow) {
-  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
-  const OrderPtr order = shard(shard(range(kMost), kHuge, 3), kHuge, 0);
-  EXPECT_EQ(order->size(), 1U);
-  EXPECT_THAT(numbers(order, 5), ElementsAre(3));
+TEST(Skip, OfAnEndlessInputIsEndless) {
+  const OrderPtr order = order::skip(order::repeat(order::range(3)), 4);
+  EXPECT_EQ(order->size(), std::nullopt);
+  EXPECT_THAT(numbers(read(order, 4)), ElementsAre(1, 2, 0, 1));
+}
+
+TEST(Shard, GivesTheFirstShardsOneMore) {
+  EXPECT_THAT(numbers(read(order::shard(order::range(5), 3, 0), 10)), ElementsAre(0, 3));
+  EXPECT_THAT(numbers(read(order::shard(order::range(5), 3, 1), 10)), ElementsAre(1, 4));
+  EXPECT_THAT(numbers(read(order::shard(order::range(5), 3, 2), 10)), ElementsAre(2));
+  EXPECT_EQ(order::shard(order::range(5), 3, 1)->size(), 2);
+  EXPECT_EQ(order::shard(order::range(5), 3, 2)->size(), 1);
+  EXPECT_EQ(order::shard(order::range(5), 3, 2)->describe(), "range(5).shard(3, 2)");
+}
+
+TEST(Shard, ShardsAreDisjointAndComplete) {
+  for (std::int64_t shards = 1; shards <= 7; ++shards) {
+    std::vector<std::uint64_t> all;
+    for (std::int64_t index = 0; index < shards; ++index)
+      for (const std::uint64_t n :
+           numbers(read(order::shard(order::range(23), shards, index), 100)))
+        all.push_back(n);
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, numbers(read(order::range(23), 100))) << shards << " shards";
+  }
+}
+
+TEST(Shard, OfAnEndlessInputIsEndlessAndStaysInsideTheCountOfPositions) {
+  const OrderPtr order = order::shard(order::repeat(order::range(1'000'000'007)), 1000, 999);
+  EXPECT_EQ(order->size(), std::nullopt);
+  const auto cursor = order->open();
+  EXPECT_THAT(numbers(read(*cursor, 0, 0, 1, 3)), ElementsAre(999, 1999, 2999));
+  // Positions that would need inner positions of 2^64 and more are not there.
+  EXPECT_THAT(read(*cursor, 0, UINT64_MAX / 1000 + 1, 1, 3), IsEmpty());
+  EXPECT_EQ(read(*cursor, 0, 5, UINT64_MAX / 2, 3).size(), 1);
 }
 
 TEST(Shard, RefusesWhatIsNoShard) {
-  const auto refused = [](std::int64_t shards, std::int64_t index, const char* found) {
-    EXPECT_THAT(
-        [=] { (void)shard(range(5), shards, index); },
-        ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("expected"), HasSubstr(found))))
-        << shards << ", " << index;
+  const auto refused = [](std::int64_t shards, std::int64_t index) {
+    return message_of<std::invalid_argument>(
+        [&] { (void)order::shard(order::range(5), shards, index); });
   };
-  refused(0, 0, "found 0");
-  refused(-3, 0, "found -3");
-  refused(4, 4, "an index from 0 to 3, found 4");
-  refused(4, -1, "an index from 0 to 3, found -1");
+  EXPECT_THAT(refused(0, 0), HasSubstr("shard(0, 0): expected at least one shard, found 0"));
+  EXPECT_THAT(refused(-2, 0), HasSubstr("expected at least one shard, found -2"));
+  EXPECT_THAT(refused(3, 3), HasSubstr("shard(3, 3): expected an index from 0 to 2, found 3"));
+  EXPECT_THAT(refused(3, -1), HasSubstr("expected an index from 0 to 2, found -1"));
 }
 
 }  // namespace
-}  // namespace penstock::order
+}  // namespace penstock

@@ -1,8 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <numeric>
-#include <set>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -10,176 +6,195 @@
 
 #include <penstock/order/operations.hpp>
 
-#include "tests/order/chi_square.hpp"
-#include "tests/order/model.hpp"
-#include "tests/order/reading.hpp"
+#include "tests/order/reference.hpp"
 
-namespace penstock::order {
+namespace penstock {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::ThrowsMessage;
-
+using testing::IsEmpty;
 using Numbers = std::vector<std::uint64_t>;
 
-// With fixed seeds a case that passes always passes; this is what a wrong one would have to hit.
-constexpr double kImplausible = 1e-4;
+constexpr std::uint64_t kSeeds = 240'000;
+
+Numbers shuffled(std::uint64_t size, std::uint64_t seed, std::size_t limit) {
+  return numbers(read(order::shuffle(order::range(size), RandomKey(seed, 1)), limit));
+}
 
 Numbers sorted(Numbers values) {
   std::sort(values.begin(), values.end());
   return values;
 }
 
-Numbers first_numbers(std::uint64_t n) {
-  Numbers out(n);
-  std::iota(out.begin(), out.end(), 0);
-  return out;
-}
-
-TEST(Shuffle, PutsEverySampleExactlyOnce) {
-  for (const std::uint64_t size : {0, 1, 2, 255, 256, 257, 300, 511, 512, 513, 4'097, 100'000})
-    EXPECT_EQ(sorted(all_numbers(shuffle(range(size), RandomKey(7, 0)))), first_numbers(size))
-        << size;
-}
-
-TEST(Shuffle, IsTheDescribedNetworkAtEverySize) {
-  for (const std::uint64_t size : {3, 256, 257, 1'000, 1'024, 1'025, 40'000})
-    for (const std::uint32_t iteration : {0U, 1U, 0xFFFFFFFFU})
-      EXPECT_EQ(all_numbers(shuffle(range(size), RandomKey(9, 4)), iteration),
-                model::permutation(size, RandomKey(9, 4), iteration))
-          << size;
-}
-
-// SEMANTICS, proof 4: epochs differ with reshuffle, agree without.
-TEST(Shuffle, IsAnotherPermutationEachEpochUnlessToldOtherwise) {
-  for (const std::uint64_t size : {200, 1'000}) {
-    const OrderPtr anew = shuffle(range(size), RandomKey(7, 0));
-    const OrderPtr same = shuffle(range(size), RandomKey(7, 0), false);
-    EXPECT_NE(all_numbers(anew, 0), all_numbers(anew, 1));
-    EXPECT_EQ(all_numbers(same, 0), all_numbers(same, 1));
-    EXPECT_EQ(all_numbers(same, 0), all_numbers(anew, 0));
-    EXPECT_NE(all_numbers(anew), all_numbers(shuffle(range(size), RandomKey(8, 0))));
-  }
-}
-
-// SEMANTICS, proof 5.
-TEST(Shuffle, ThenRepeatKeepsEveryEpochAPermutation) {
-  const OrderPtr order = repeat(shuffle(range(1'000), RandomKey(7, 0)), 3);
-  std::set<Numbers> blocks;
-  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
-    const auto block = numbers(order, 1'000, 0, epoch * 1'000);
-    EXPECT_EQ(sorted(block), first_numbers(1'000));
-    blocks.insert(block);
-  }
-  EXPECT_EQ(blocks.size(), 3U);
-}
-
-// SEMANTICS, proof 4.
-TEST(Shuffle, AllPermutationsOfAFewComeEquallyOften) {
-  for (std::size_t n = 2; n <= 5; ++n) {
-    const OrderPtr input = range(n);
-    Numbers by_seed(factorial(n));
-    Numbers by_epoch(factorial(n));
-    const auto cursor = shuffle(input, RandomKey(7, 0))->open();
-    std::array<SampleId, 5> ids;
-    Numbers values(n);
-    const auto index = [&] {
-      for (std::size_t k = 0; k < n; ++k) values[k] = ids[k].number;
-      return permutation_index(values);
-    };
-    for (std::uint32_t seed = 0; seed < 200'000; ++seed) {
-      shuffle(input, RandomKey(seed, 0))->open()->read(0, 0, 1, ids);
-      ++by_seed[index()];
-      cursor->read(seed, 0, 1, ids);
-      ++by_epoch[index()];
+TEST(Shuffle, IsAPermutationOfTheWholeInputForEverySize) {
+  for (std::uint64_t size :
+       {0, 1, 2, 3, 100, 255, 256, 257, 511, 512, 513, 1000, 65'537, 100'003}) {
+    const Numbers all = shuffled(size, 7, size + 1);
+    EXPECT_EQ(sorted(all), numbers(read(order::range(size), size))) << "size " << size;
+    if (size >= 100) {
+      EXPECT_NE(sorted(all), all);
     }
-    EXPECT_GT(evenness(by_seed), kImplausible) << n;
-    EXPECT_GT(evenness(by_epoch), kImplausible) << n;
   }
 }
 
-// Beyond the sizes that are tables: what a network with too few or too weak rounds gets wrong.
-TEST(Shuffle, IsUniformOverTheSeedsAtTheSizesOfTheNetwork) {
-  for (const std::uint64_t size : {257, 300, 512}) {
-    Numbers image(size);          // of position 0
-    Numbers distance(size - 1);   // from one image to the next
-    Numbers order(factorial(5));  // of five neighbours
-    Numbers far(factorial(4));    // of four that differ in high bits
-    for (std::uint64_t seed = 0; seed < 200'000; ++seed) {
-      const auto cursor = shuffle(range(size), RandomKey(seed, 0))->open();
-      std::array<std::uint64_t, 8> positions{0, 1, 2, 3, 4, 64, 128, 192};
-      std::array<SampleId, 8> ids;
-      cursor->read_at(0, positions, ids);
-      std::array<std::uint64_t, 8> values;
-      for (std::size_t k = 0; k < 8; ++k) values[k] = ids[k].number;
-      ++image[values[0]];
-      ++distance[(values[1] + size - values[0]) % size - 1];
-      ++order[permutation_index(std::span(values).first(5))];
-      ++far[permutation_index(std::array{values[0], values[5], values[6], values[7]})];
+TEST(Shuffle, AgreesWithThePlainOneNumberAtATimePermutation) {
+  for (std::uint64_t size : {2, 256, 257, 300, 1024, 1025, 70'000})
+    for (std::uint32_t iteration : {0U, 1U, UINT32_MAX}) {
+      const RandomKey key(size, 3);
+      EXPECT_EQ(numbers(read(order::shuffle(order::range(size), key), size, iteration)),
+                reference::permutation(size, key, iteration))
+          << "size " << size << ", iteration " << iteration;
     }
-    EXPECT_GT(evenness(image), kImplausible) << size;
-    EXPECT_GT(evenness(distance), kImplausible) << size;
-    EXPECT_GT(evenness(order), kImplausible) << size;
-    EXPECT_GT(evenness(far), kImplausible) << size;
+}
+
+TEST(Shuffle, EpochsDifferWithReshuffleAndAgreeWithout) {
+  const RandomKey key(7, 1);
+  for (std::uint64_t size : {200, 10'000}) {
+    const OrderPtr anew = order::shuffle(order::range(size), key);
+    const OrderPtr same = order::shuffle(order::range(size), key, false);
+    EXPECT_NE(numbers(read(anew, size, 0)), numbers(read(anew, size, 1)));
+    EXPECT_EQ(numbers(read(same, size, 0)), numbers(read(same, size, 1)));
+    EXPECT_EQ(numbers(read(anew, size, 0)), numbers(read(same, size, 1)));
+    EXPECT_EQ(read(same, 1, 1)[0].epoch, 1);
   }
 }
 
-// One long permutation, as a user would see it: neighbours know nothing of one another.
-TEST(Shuffle, SpreadsTheNeighboursOfALargeSource) {
-  constexpr std::uint64_t kSize = 1'000'000;
-  const auto out = all_numbers(shuffle(range(kSize), RandomKey(7, 0)));
-  Numbers pairs(64 * 64);
-  Numbers differences(64 * 64);
-  for (std::size_t k = 0; k + 4 < out.size(); k += 4) {
-    ++pairs[out[k] * 64 / kSize * 64 + out[k + 1] * 64 / kSize];
-    const std::uint64_t one = (out[k + 1] + kSize - out[k]) % kSize;
-    const std::uint64_t next = (out[k + 2] + kSize - out[k + 1]) % kSize;
-    ++differences[one * 64 / kSize * 64 + next * 64 / kSize];
-  }
-  EXPECT_GT(evenness(pairs), kImplausible);
-  EXPECT_GT(evenness(differences), kImplausible);
+TEST(Shuffle, DiffersWithTheSeed) {
+  EXPECT_NE(shuffled(1000, 7, 1000), shuffled(1000, 8, 1000));
+  EXPECT_NE(shuffled(100, 7, 100), shuffled(100, 8, 100));
 }
 
-TEST(Shuffle, OfABillionStartsAtOnceAndHoldsNothing) {
-  const OrderPtr order = shuffle(range(1'000'000'000), RandomKey(7, 0));
-  const auto start = std::chrono::steady_clock::now();
-  const auto cursor = order->open();
-  std::vector<SampleId> out(256);
-  ASSERT_EQ(cursor->read(0, 0, 1, out), 256U);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
-  EXPECT_LT(cursor->memory_bytes(), 1U << 20);
-  std::set<std::uint64_t> different;
-  for (const SampleId& id : out) {
-    EXPECT_LT(id.number, 1'000'000'000U);
-    different.insert(id.number);
-  }
-  EXPECT_EQ(different.size(), 256U);
+// Users' saved runs depend on these: a change needs a new version of the saved state.
+TEST(Shuffle, PutsOutTheSameNumbersInEveryVersion) {
+  EXPECT_THAT(shuffled(10, 7, 10), ElementsAre(3, 5, 7, 4, 6, 1, 2, 9, 0, 8));
+  EXPECT_THAT(shuffled(1000, 7, 8), ElementsAre(668, 583, 990, 793, 10, 313, 344, 619));
+  EXPECT_THAT(shuffled(1'000'000'000'000, 7, 4),
+              ElementsAre(736'009'638'303, 811'529'612'528, 199'081'872'894, 995'262'724'615));
 }
 
-TEST(Shuffle, WorksAtTheLargestSize) {
-  const auto out =
-      numbers(shuffle(range(model::kForEver), RandomKey(7, 0)), 100, 0, model::kForEver - 100);
-  EXPECT_EQ(std::set<std::uint64_t>(out.begin(), out.end()).size(), 100U);
+TEST(Shuffle, GivesEveryPermutationOfUpToFiveEquallyOften) {
+  for (std::uint64_t size = 2; size <= 5; ++size) {
+    std::map<Numbers, int> seen;
+    Numbers identity(size);
+    for (std::uint64_t n = 0; n < size; ++n) identity[n] = n;
+    double permutations = 0;
+    do {
+      seen[identity] = 0;
+      ++permutations;
+    } while (std::next_permutation(identity.begin(), identity.end()));
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) ++seen[shuffled(size, seed, size)];
+
+    ChiSquare fit;
+    for (const auto& [permutation, count] : seen) fit.add(count, kSeeds / permutations);
+    EXPECT_EQ(seen.size(), permutations);
+    EXPECT_LT(fit.z(), kOnceIn10000) << "size " << size;
+    EXPECT_GT(fit.z(), -kOnceIn10000) << "too even to be random: size " << size;
+  }
+}
+
+TEST(Shuffle, PutsEveryNumberInEveryPlaceEquallyOften) {
+  // 300 goes through the Feistel network in a domain of 512, and 257 in nearly twice its size.
+  for (std::uint64_t size : {10, 100, 257, 300}) {
+    const std::uint64_t seeds = size <= 10 ? kSeeds : kSeeds / 4;
+    std::vector<int> seen(size * size);
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const Numbers order = shuffled(size, seed, size);
+      for (std::uint64_t place = 0; place < size; ++place) ++seen[place * size + order[place]];
+    }
+    ChiSquare fit;
+    for (const int count : seen) fit.add(count, static_cast<double>(seeds) / size);
+    const double freedom = static_cast<double>((size - 1) * (size - 1));
+    EXPECT_LT(fit.z(freedom), kOnceIn10000) << "size " << size;
+    EXPECT_GT(fit.z(freedom), -kOnceIn10000) << "size " << size;
+  }
+}
+
+TEST(Shuffle, OrdersAnyFiveOfManyInEveryWayEquallyOften) {
+  const std::vector<std::vector<std::uint64_t>> choices = {
+      {0, 1, 2, 3, 4}, {0, 32, 64, 96, 128}, {0, 1, 32, 33, 250}, {7, 90, 91, 200, 256}};
+  for (const std::uint64_t size : {257, 1000, 1024})
+    for (const auto& places : choices) {
+      std::map<Numbers, int> seen;
+      for (std::uint64_t seed = 0; seed < kSeeds / 4; ++seed) {
+        const Numbers order = shuffled(size, seed, 257);
+        Numbers ranks;
+        for (const std::uint64_t a : places)
+          ranks.push_back(std::count_if(places.begin(), places.end(),
+                                        [&](std::uint64_t b) { return order[b] < order[a]; }));
+        ++seen[ranks];
+      }
+      ChiSquare fit;
+      for (const auto& [ranks, count] : seen) fit.add(count, kSeeds / 4 / 120.0);
+      EXPECT_EQ(seen.size(), 120);
+      EXPECT_LT(fit.z(), kOnceIn10000) << "size " << size << ", places from " << places[1];
+    }
+}
+
+TEST(Shuffle, NeighboursLandAnyDistanceApart) {
+  constexpr std::uint64_t kSize = 1 << 20;
+  constexpr int kCells = 64;
+  std::vector<int> seen(kCells);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Numbers order = shuffled(kSize, seed, 10'001);
+    for (std::size_t k = 0; k < 10'000; ++k)
+      ++seen[(order[k + 1] + kSize - order[k]) % kSize * kCells / kSize];
+  }
+  ChiSquare fit;
+  for (const int count : seen) fit.add(count, 1e6 / kCells);
+  EXPECT_LT(fit.z(), kOnceIn10000);
+}
+
+TEST(Shuffle, FollowedByRepeatKeepsTheEpochsApart) {
+  const OrderPtr order = order::repeat(order::shuffle(order::range(1000), RandomKey(7, 1)), 3);
+  const reference::Samples all = read(order, 4000);
+  ASSERT_EQ(all.size(), 3000);
+  std::vector<Numbers> blocks;
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    Numbers block;
+    for (std::size_t k = 0; k < 1000; ++k) {
+      EXPECT_EQ(all[epoch * 1000 + k].epoch, epoch);
+      block.push_back(all[epoch * 1000 + k].number);
+    }
+    EXPECT_EQ(sorted(block), numbers(read(order::range(1000), 1000))) << "epoch " << epoch;
+    blocks.push_back(block);
+  }
+  EXPECT_NE(blocks[0], blocks[1]);
+  EXPECT_NE(blocks[1], blocks[2]);
+}
+
+TEST(Shuffle, OfATrillionStartsAtOnceInUnderAKilobyte) {
+  using Clock = std::chrono::steady_clock;
+  for (const std::uint64_t size : {1'000'000'000ULL, 1'000'000'000'000ULL, ~0ULL - 1}) {
+    const auto start = Clock::now();
+    const auto cursor = order::shuffle(order::range(size), RandomKey(7, 1))->open();
+    const Numbers batch = sorted(numbers(read(*cursor, 0, size - 256, 1, 300)));
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
+    EXPECT_EQ(batch.size(), 256);
+    EXPECT_EQ(std::adjacent_find(batch.begin(), batch.end()), batch.end());
+    EXPECT_LT(batch.back(), size);
+    EXPECT_LT(cursor->memory_bytes(), 1024);
+  }
+}
+
+TEST(Shuffle, OfTooFewToShuffleChangesNothing) {
+  EXPECT_THAT(shuffled(0, 7, 10), IsEmpty());
+  EXPECT_THAT(shuffled(1, 7, 10), ElementsAre(0));
 }
 
 TEST(Shuffle, RefusesAnEndlessInputAndNamesTheRemedy) {
-  EXPECT_THAT([] { (void)shuffle(repeat(range(5)), RandomKey(7, 0)); },
-              ThrowsMessage<std::invalid_argument>(
-                  HasSubstr("put shuffle before repeat, or give shuffle a buffer")));
+  EXPECT_THAT(message_of<std::invalid_argument>(
+                  [] { (void)order::shuffle(order::repeat(order::range(5)), RandomKey(7, 1)); }),
+              testing::AllOf(HasSubstr("range(5).repeat().shuffle()"),
+                             HasSubstr("put shuffle before repeat, or give shuffle a buffer")));
 }
 
-// Saved positions name samples only as long as these numbers stay.
-TEST(Shuffle, KeepsTheOrderOfEarlierVersions) {
-  EXPECT_EQ(all_numbers(shuffle(range(10), RandomKey(7, 0))),
-            (Numbers{5, 1, 6, 0, 3, 7, 8, 2, 4, 9}));
-  EXPECT_EQ(numbers(shuffle(range(1'000), RandomKey(7, 0)), 8),
-            (Numbers{795, 449, 260, 847, 407, 445, 336, 221}));
-  EXPECT_EQ(numbers(shuffle(range(1'000), RandomKey(7, 0)), 8, 1),
-            (Numbers{996, 540, 17, 712, 108, 628, 728, 251}));
-  EXPECT_EQ(numbers(shuffle(range(1'000'000'000), RandomKey(7, 1)), 8),
-            (Numbers{745454694, 728180716, 338176913, 37562465, 218207490, 763863458, 570884551,
-                     277668665}));
+TEST(Shuffle, DescribesItselfWithoutItsSeed) {
+  const OrderPtr range = order::range(400);
+  EXPECT_EQ(order::shuffle(range, RandomKey(7, 1))->describe(), "range(400).shuffle()");
+  EXPECT_EQ(order::shuffle(range, RandomKey(8, 1), false)->describe(),
+            "range(400).shuffle(reshuffle=false)");
 }
 
 }  // namespace
-}  // namespace penstock::order
+}  // namespace penstock

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace penstock::testing {
+namespace penstock::test {
 
 using namespace std::string_view_literals;
 
@@ -89,4 +89,4 @@ inline constexpr std::string_view kScalar =
     ""sv;
 // clang-format on
 
-}  // namespace penstock::testing
+}  // namespace penstock::test

@@ -17,7 +17,7 @@ struct ImageFolderOptions {
   /// Only for a flat folder: a text file with one 'name label' per line, separated by a comma, a
   /// tab or blanks. The labels are all integers, kept as they are, or all class names, which are
   /// sorted and numbered from 0. Every image needs exactly one line.
-  std::filesystem::path labels;
+  std::filesystem::path labels{};
   /// Endings of image files, in any case, with or without the dot.
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".png", ".webp"};
   /// A larger file is a fault, so that no single record can take all memory.

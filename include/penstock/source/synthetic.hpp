@@ -19,11 +19,11 @@ struct SyntheticImagesOptions {
   int classes = 10;
   /// The folder that holds all generated sets. Empty: $PENSTOCK_CACHE, else
   /// $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID in the temporary folder.
-  std::filesystem::path cache;
+  std::filesystem::path cache{};
   /// Called now and then while images are being written, always on the calling thread, at last
   /// with done == total; with done == 0 while another process makes the same set; not called when
   /// the set is there already. What it throws ends the work.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 
   /// Threads that write; 0 means one per hardware thread. Does not change the images.
   int threads = 0;

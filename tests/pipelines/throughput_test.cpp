@@ -1,0 +1,293 @@
+// Runs penstock-throughput as its users do. argv[1] of this test program is the program's path.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <penstock/penstock.hpp>
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string program;  // NOLINT
+
+constexpr int kImages = 60;
+constexpr uid_t kNobody = 65534;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+struct Outcome {
+  int status = -1;  // exit status, or minus the signal
+  std::string out;
+  std::string err;
+  [[nodiscard]] json report() const { return json::parse(out); }
+};
+
+class Throughput : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The generated photographs, made once for all tests of this program.
+  static const fs::path& photos() {
+    static const fs::path kPhotos = penstock::source::synthetic_image_folder(
+        {.count = kImages, .cache = fs::temp_directory_path() / "penstock-test"});
+    return kPhotos;
+  }
+
+  pid_t start(const std::vector<std::string>& flags, uid_t user = 0) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    if (user != 0 && setuid(user) != 0) _exit(99);
+    if (std::freopen((folder_ / "out").c_str(), "w", stdout) == nullptr) _exit(98);
+    if (std::freopen((folder_ / "err").c_str(), "w", stderr) == nullptr) _exit(98);
+    std::vector<char*> argv{program.data()};
+    for (const std::string& flag : flags) argv.push_back(const_cast<char*>(flag.c_str()));
+    argv.push_back(nullptr);
+    execv(program.c_str(), argv.data());
+    _exit(97);
+  }
+  Outcome finish(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(folder_ / "out"),
+            read_file(folder_ / "err")};
+  }
+  Outcome run(const std::vector<std::string>& flags, uid_t user = 0) {
+    return finish(start(flags, user));
+  }
+
+  // Runs with small crops on the generated photographs, and gives the JSON report.
+  json report(std::vector<std::string> flags) {
+    for (const char* flag :
+         {"--crop", "32", "--batch", "16", "--seed", "7", "--digest", "--json", "-"})
+      flags.emplace_back(flag);
+    if (std::ranges::count(flags, "--data") == 0)
+      flags.insert(flags.begin(), {"--data", photos().string()});
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.status == 0 ? outcome.report() : json::object();
+  }
+
+  // A folder with `good` photographs, to which bad ones can be added.
+  fs::path make_folder(int good) {
+    const fs::path data = folder_ / "data";
+    fs::create_directories(data);
+    for (const auto& entry : fs::recursive_directory_iterator(photos())) {
+      if (entry.path().extension() != ".jpg" || good-- <= 0) continue;
+      fs::copy_file(entry.path(), data / entry.path().filename());
+    }
+    return data;
+  }
+
+  fs::path folder_ =
+      fs::temp_directory_path() / ("penstock-throughput-" + std::to_string(getpid()));
+};
+
+TEST_F(Throughput, GivesOneDigestForAnyThreadsAndDevices) {
+  const json reference = report({"--epochs", "2", "--threads", "1", "--devices", "host:1"});
+  EXPECT_EQ(reference["samples"], 2 * kImages);
+  EXPECT_EQ(reference["steps"], 8);
+  EXPECT_EQ(reference["per_epoch"].size(), 2U);
+  for (const char* threads : {"1", "2", "8"})
+    for (const char* devices : {"host:1", "host:2", "host:4"})
+      ASSERT_EQ(report({"--epochs", "2", "--threads", threads, "--devices", devices})["digest"],
+                reference["digest"]);
+  EXPECT_NE(report({"--epochs", "2", "--shuffle", "20"})["digest"], reference["digest"]);
+  EXPECT_NE(report({"--epochs", "1"})["digest"], reference["digest"]);
+}
+
+TEST_F(Throughput, GivesTheSameDigestWhenStoppedAndResumedAtAnyStep) {
+  const std::string state = (folder_ / "state.json").string();
+  for (const char* shuffle : {"full", "20", "off"}) {
+    const json whole = report({"--epochs", "2", "--shuffle", shuffle});
+    for (int step = 0; step <= 8; ++step) {
+      const json first =
+          report({"--steps", std::to_string(step), "--shuffle", shuffle, "--state-out", state});
+      ASSERT_EQ(first["steps"], step);
+      const json second = report({"--epochs", "2", "--shuffle", shuffle, "--state-in", state,
+                                  "--devices", step % 2 == 0 ? "host:4" : "host:2"});
+      ASSERT_EQ(second["digest"], whole["digest"])
+          << "stopped at step " << step << ", shuffle " << shuffle;
+      ASSERT_EQ(second["steps"], 8 - step);
+    }
+  }
+}
+
+TEST_F(Throughput, GoesOnFromItsLastStateAfterKill9) {
+  const std::string state = (folder_ / "state.json").string();
+  const json whole = report({"--epochs", "30"});
+  std::mt19937 random(1);
+  for (int round = 0; round < 5; ++round) {
+    fs::remove(state);
+    std::vector<std::string> flags{
+        "--data", photos().string(), "--crop",   "32", "--batch",     "16",  "--seed",
+        "7",      "--digest",        "--epochs", "30", "--state-out", state, "--state-every",
+        "1",      "--devices",       "host:4"};
+    const pid_t child = start(flags);
+    while (!fs::exists(state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
+    kill(child, SIGKILL);
+    (void)finish(child);
+    const json rest = report({"--epochs", "30", "--state-in", state});
+    ASSERT_EQ(rest["digest"], whole["digest"]);
+  }
+}
+
+TEST_F(Throughput, EndsAfterTheStepAtHandWhenInterrupted) {
+  const std::string state = (folder_ / "state.json").string();
+  const pid_t child =
+      start({"--data", photos().string(), "--crop", "32", "--batch", "16", "--epochs", "100000",
+             "--state-out", state, "--state-every", "1", "--json", "-"});
+  while (!fs::exists(state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kill(child, SIGINT);
+  const Outcome outcome = finish(child);
+  EXPECT_EQ(outcome.status, 130);
+  const auto saved = penstock::LoaderState::from_json(read_file(state));
+  EXPECT_EQ(saved.step, outcome.report()["steps"]);
+}
+
+TEST_F(Throughput, NamesEveryBadFileAndFinishesAroundThem) {
+  const fs::path data = make_folder(20);
+  const std::string good = read_file(fs::directory_iterator(data)->path());
+  std::string bomb = good;
+  // The frame header: marker, length, precision, then height and width.
+  const std::size_t frame = std::min(bomb.find("\xFF\xC0"), bomb.find("\xFF\xC2"));
+  ASSERT_NE(frame, std::string::npos);
+  bomb.replace(frame + 5, 4, "\xEA\x60\xEA\x60");  // 60,000 x 60,000
+  write_file(data / "bad_bomb.jpg", bomb);
+  write_file(data / "bad_cut.jpg", good.substr(0, good.size() / 8));
+  write_file(data / "bad_empty.jpg", "");
+  write_file(data / "bad_text.jpg", "This is no photograph.\n");
+  const std::vector<std::string> bad{"bad_bomb.jpg", "bad_cut.jpg", "bad_empty.jpg",
+                                     "bad_text.jpg"};
+  const std::vector<std::string> flags{"--data", data.string(), "--crop", "32",     "--batch",
+                                       "4",      "--seed",      "1",      "--json", "-"};
+
+  const Outcome raised = run(flags);
+  EXPECT_EQ(raised.status, 1);
+  EXPECT_THAT(raised.err, AllOf(HasSubstr("bad_"), HasSubstr("replace or mask")));
+  for (const char* policy : {"mask", "replace"}) {
+    auto tolerant = flags;
+    tolerant.insert(tolerant.end(), {"--on-fault", policy});
+    const Outcome outcome = run(tolerant);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const json faults = outcome.report()["faults"];
+    EXPECT_EQ(outcome.report()["samples"], 24);
+    EXPECT_EQ(faults["count"], 4);
+    ASSERT_EQ(faults["list"].size(), 4U);
+    std::vector<std::string> files;
+    for (const json& fault : faults["list"]) {
+      files.push_back(fs::path(fault["file"].get<std::string>()).filename());
+      EXPECT_NE(fault["reason"], "");
+    }
+    EXPECT_THAT(files, testing::UnorderedElementsAreArray(bad));
+    for (const std::string& name : bad)
+      EXPECT_THAT(outcome.err, HasSubstr(name));  // the text report
+  }
+}
+
+TEST_F(Throughput, NamesADirectoryThatItsUserMayNotRead) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  const fs::path data = folder_ / "classes";
+  const fs::path photo = fs::directory_iterator(make_folder(1))->path();
+  for (const char* name : {"cats", "dogs"}) {
+    fs::create_directories(data / name);
+    fs::copy_file(photo, data / name / "1.jpg");
+  }
+  fs::permissions(folder_, fs::perms::all);
+  fs::permissions(data / "dogs", fs::perms::none);
+  const Outcome outcome = run({"--data", data.string(), "--batch", "1"}, kNobody);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr((data / "dogs").string()), HasSubstr("ermission denied")));
+}
+
+TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
+  EXPECT_EQ(run({"--help"}).status, 0);
+  EXPECT_THAT(run({"--version"}).out, HasSubstr("penstock"));
+  const auto refuses = [&](const std::vector<std::string>& flags, int status, const char* words) {
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, status) << flags[0];
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+  };
+  const std::string data = photos().string();
+  refuses({"--no-such-flag"}, 2, "--no-such-flag");
+  refuses({"--data", data, "--synthetic", "5"}, 2, "--synthetic");
+  refuses({"--data", data, "--shuffle", "some"}, 2, "--shuffle");
+  refuses({"--data", data, "--devices", "gpu:0"}, 2, "--devices");
+  refuses({"--data", data, "--batch", "10", "--devices", "host:4"}, 2, "uneven");
+  refuses({"--data", data, "--state-every", "5"}, 2, "--state-out");
+  // What is not built yet says so.
+  refuses({"--data", data, "--split", "round_robin"}, 2, "not built yet");
+  refuses({"--data", data, "--decode", "fast"}, 2, "not built yet");
+  refuses({"--data", data, "--index", "learn"}, 2, "not built yet");
+  refuses({"--data", data, "--io-threads", "2"}, 2, "not built yet");
+  refuses({"--data", data, "--timeline", "x"}, 2, "not built yet");
+  refuses({"--data", data, "--verify", "x"}, 2, "not built yet");
+  refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");
+  refuses({"--data", data, "--state-in", (folder_ / "none.json").string()}, 1, "none.json");
+  refuses({"--data", data, "--batch", "16", "--steps", "1", "--state-out", "/proc/no/state"}, 1,
+          "/proc/no/state");
+  if (penstock::gpu_count() == 0)
+    refuses({"--data", data, "--devices", "cuda:0"}, 1, "cuda:0 cannot be used");
+}
+
+TEST_F(Throughput, ReportsTheKeysOfItsInterface) {
+  const json keys = report({"--steps", "3", "--devices", "host:2"});
+  for (const char* key :
+       {"samples",    "steps",      "epochs",         "seconds",        "samples_per_s",
+        "per_epoch",  "bytes_read", "stall_fraction", "consume_s",      "first_batch_ms",
+        "bottleneck", "stages",     "peak_rss_mb",    "budget_peak_mb", "threads",
+        "seed",       "world",      "devices",        "faults",         "digest",
+        "version"})
+    EXPECT_TRUE(keys.contains(key)) << key;
+  for (const char* stage : {"order", "slot", "read", "decode", "copy"}) {
+    EXPECT_TRUE(keys["stages"][stage].contains("wait_s")) << stage;
+    EXPECT_TRUE(keys["stages"][stage].contains("busy_s")) << stage;
+  }
+  EXPECT_EQ(keys["devices"][1]["name"], "host:1");
+  EXPECT_EQ(keys["devices"][1]["samples"], 24);
+}
+
+TEST_F(Throughput, NamesDecodeWhenTheConsumerIsFasterAndTheConsumerWhenItIsNot) {
+  EXPECT_EQ(report({"--epochs", "5"})["bottleneck"], "decode");
+  const json slow = report({"--epochs", "2", "--consume-ms", "300"});
+  EXPECT_EQ(slow["bottleneck"], "consumer");
+  EXPECT_LE(slow["stall_fraction"], 0.02);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc > 1) program = argv[1];  // a listing of the cases comes without
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,105 @@
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/image_folder.hpp>
+
+#include "tests/source/files.hpp"
+
+namespace penstock {
+namespace {
+
+using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+class Labels : public ::testing::Test {
+ protected:
+  Labels() {
+    folder_.write("a.jpg");
+    folder_.write("b c.jpg");
+    folder_.write("d,e.jpg");
+  }
+  SourcePtr open(std::string_view lines) const {
+    return source::image_folder(folder_.path(), {.labels = folder_.write("labels.txt", lines)});
+  }
+  static std::vector<std::int64_t> labels(const SourcePtr& source) {
+    std::vector<std::int64_t> all;
+    Record record;
+    for (std::uint64_t i = 0; i < source->size(); ++i) {
+      EXPECT_TRUE(source->read(i, record));
+      all.push_back(*record[1].data<std::int64_t>());
+    }
+    return all;
+  }
+  void expect_error(std::string_view lines, std::string_view part) const {
+    EXPECT_THAT([&] { (void)open(lines); },
+                ThrowsMessage<Error>(AllOf(HasSubstr((folder_ / "labels.txt").string()),
+                                           HasSubstr(std::string(part)))));
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(Labels, AreIntegersAsTheyStand) {
+  const SourcePtr source = open("b c.jpg 7\na.jpg -1\nd,e.jpg,9000000000\n");
+  EXPECT_THAT(labels(source), ElementsAre(-1, 7, 9'000'000'000));
+  EXPECT_THAT(source->class_names(), IsEmpty());
+}
+
+TEST_F(Labels, AreClassNamesNumberedInTheirOrder) {
+  const SourcePtr source = open("a.jpg\tgreat white shark\nb c.jpg,ant\nd,e.jpg, ant\n");
+  EXPECT_THAT(labels(source), ElementsAre(1, 0, 0));
+  EXPECT_THAT(source->class_names(), ElementsAre("ant", "great white shark"));
+}
+
+TEST_F(Labels, MayHaveWindowsLineEndsAMarkAndBlankLines) {
+  EXPECT_THAT(labels(open("\xEF\xBB\xBF"
+                          "a.jpg,1\r\n\r\n  b c.jpg  2 \r\nd,e.jpg\t3")),
+              ElementsAre(1, 2, 3));
+}
+
+TEST_F(Labels, OfAnUnknownImageAreAnErrorWithTheLine) {
+  expect_error("a.jpg 1\nzebra.jpg 2\n",
+               "line 2: expected the name of an image in the folder, "
+               "found 'zebra.jpg'");
+}
+
+TEST_F(Labels, MissingForAnImageAreAnErrorThatNamesIt) {
+  expect_error("a.jpg 1\n", "no label for 2 of 3 images, 'b c.jpg' the first");
+  expect_error("", "no label for 3 of 3 images");
+}
+
+TEST_F(Labels, MalformedAreAnErrorWithTheLine) {
+  expect_error("a.jpg 1\n\nb\n", "line 3: expected 'name label', found 'b'");
+  expect_error("a.jpg,\n", "line 1: expected 'name label', found 'a.jpg,'");
+  expect_error(",1\n", "line 1: expected 'name label', found ',1'");
+}
+
+TEST_F(Labels, TwiceForAnImageAreAnErrorWithBothLines) {
+  expect_error("a.jpg 1\nb c.jpg 1\na.jpg 2\n", "line 3: 'a.jpg' has a label already, from line 1");
+}
+
+TEST_F(Labels, OfTwoKindsAreAnErrorWithBothLines) {
+  expect_error("a.jpg 1\nb c.jpg\tcat\n",
+               "line 2: the label 'cat' is a name, but line 1 has an "
+               "integer");
+  expect_error("a.jpg\tcat\nb c.jpg 1\n",
+               "line 2: the label '1' is an integer, but line 1 has a "
+               "name");
+}
+
+TEST_F(Labels, InAFileThatIsNotThereAreAnError) {
+  EXPECT_THAT([&] { (void)source::image_folder(folder_.path(), {.labels = folder_ / "none.txt"}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr((folder_ / "none.txt").string()),
+                                         HasSubstr("No such file or directory"))));
+  EXPECT_THROW((void)source::image_folder(folder_.path(), {.labels = folder_.path()}), Error);
+}
+
+}  // namespace
+}  // namespace penstock
