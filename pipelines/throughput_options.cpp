@@ -122,7 +122,6 @@ void refuse_what_is_not_built(const Options& options) {
     throw CLI::ValidationError(flag,
                                "not built yet in penstock " PENSTOCK_VERSION "; use " + instead);
   };
-  if (options.split != "scatter") refuse("--split " + options.split, "--split scatter");
   if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
   if (options.decode != "libjpeg") refuse("--decode " + options.decode, "--decode libjpeg");
   if (options.index != "off") refuse("--index " + options.index, "--index off");
@@ -201,12 +200,16 @@ ps::Dataset make_dataset(const Options& options) {
   const auto remainder = options.remainder == "drop"  ? ps::Remainder::drop
                          : options.remainder == "pad" ? ps::Remainder::pad
                                                       : ps::Remainder::keep;
+  const auto split = options.split == "round_robin"   ? ps::Split::round_robin
+                     : options.split == "shard_early" ? ps::Split::shard_early
+                                                      : ps::Split::scatter;
   // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
   // state fits every --epochs and --steps.
   return dataset.map(ps::decode_jpeg({.crop = ps::random_resized_crop(options.crop), .flip = 0.5F}))
       .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
-      .prefetch_to_devices(ps::parse_devices(options.devices), {.depth = options.depth});
+      .prefetch_to_devices(ps::parse_devices(options.devices),
+                           {.depth = options.depth, .split = split});
 }
 
 ps::LoaderOptions loader_options(const Options& options) {

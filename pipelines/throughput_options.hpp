@@ -18,6 +18,7 @@ struct Options {
   std::optional<std::uint64_t> epochs;
   std::optional<std::uint64_t> steps;
   std::string devices = "auto";
+  std::string split = "scatter";
   int threads = 0;
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
@@ -35,7 +36,6 @@ struct Options {
   bool quiet = false;
 
   // Flags of what is not built yet; parse() refuses all but the defaults.
-  std::string split = "scatter";
   int io_threads = 0;
   std::string decode = "libjpeg";
   std::string index = "off";

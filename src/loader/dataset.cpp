@@ -16,6 +16,7 @@ namespace penstock {
 
 namespace {
 
+using loader::OpContext;
 using loader::OrderOp;
 using loader::Plan;
 
@@ -32,7 +33,10 @@ std::shared_ptr<Plan> extend(const Plan& plan, const std::string& text) {
 std::shared_ptr<Plan> with_order_op(const Plan& plan, const std::string& text, OrderOp op) {
   auto next = extend(plan, text);
   (next->batch ? next->batch_ops : next->sample_ops).push_back(std::move(op));
-  (void)(next->batch ? next->batch_order(0) : next->sample_order(0));
+  if (next->batch)
+    (void)next->batch_order(0, next->batches_per_pass({next->sample_order()}));
+  else
+    (void)next->sample_order();
   return next;
 }
 
@@ -78,8 +82,8 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
       static_cast<std::uint32_t>(plan_->sample_ops.size() + plan_->batch_ops.size());
   auto plan = with_order_op(
       *plan_, "shuffle(" + text + ")",
-      {.apply = [options, operation](OrderPtr input, std::uint64_t plan_seed) {
-        const RandomKey key(options.seed.value_or(plan_seed), operation);
+      {.apply = [options, operation](OrderPtr input, const OpContext& context) {
+        const RandomKey key(options.seed.value_or(context.seed), operation, context.lane);
         return options.buffer ? order::shuffle_window(std::move(input), key, *options.buffer,
                                                       options.reshuffle_each_epoch)
                               : order::shuffle(std::move(input), key, options.reshuffle_each_epoch);
@@ -89,11 +93,11 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
 }
 
 Dataset Dataset::repeat(std::optional<std::int64_t> times) const {
-  if (plan_->batch && !plan_->sample_order(0)->size())
+  if (plan_->batch && !plan_->sample_order()->size())
     throw std::invalid_argument(
         "repeat after batch: the samples are endless already, nothing would follow");
   return Dataset(with_order_op(*plan_, times ? fmt::format("repeat({})", *times) : "repeat()",
-                               {.apply = [times](OrderPtr input, std::uint64_t) {
+                               {.apply = [times](OrderPtr input, const OpContext&) {
                                  return order::repeat(std::move(input), times);
                                }}));
 }
@@ -102,7 +106,7 @@ Dataset Dataset::take(std::uint64_t count) const {
   return Dataset(with_order_op(
       *plan_, fmt::format("take({})", count),
       {.apply = [count](OrderPtr input,
-                        std::uint64_t) { return order::take(std::move(input), count); },
+                        const OpContext&) { return order::take(std::move(input), count); },
        .selects = true}));
 }
 
@@ -110,14 +114,14 @@ Dataset Dataset::skip(std::uint64_t count) const {
   return Dataset(with_order_op(
       *plan_, fmt::format("skip({})", count),
       {.apply = [count](OrderPtr input,
-                        std::uint64_t) { return order::skip(std::move(input), count); },
+                        const OpContext&) { return order::skip(std::move(input), count); },
        .selects = true}));
 }
 
 Dataset Dataset::shard(std::int64_t shards, std::int64_t index) const {
   return Dataset(with_order_op(*plan_, fmt::format("shard({}, {})", shards, index),
                                {.apply =
-                                    [shards, index](OrderPtr input, std::uint64_t) {
+                                    [shards, index](OrderPtr input, const OpContext&) {
                                       return order::shard(std::move(input), shards, index);
                                     },
                                 .selects = true}));
@@ -164,17 +168,20 @@ Dataset Dataset::prefetch_to_devices(std::vector<Device> devices,
     throw std::invalid_argument(
         fmt::format("prefetch_to_devices: depth must be at least 1, found {}", options.depth));
   auto plan = extend(*plan_, "prefetch_to_devices");
-  plan->texts.pop_back();  // where batches go is no part of what they are
+  plan->texts.pop_back();  // where batches go is no part of what they are, unless each replica has
+                           // its own order
+  if (options.split == Split::shard_early)
+    plan->texts.push_back(fmt::format("shard_early({})", devices.size()));
   plan->devices = std::move(devices);
   plan->prefetch = options;
   return Dataset(std::move(plan));
 }
 
 std::optional<std::uint64_t> Dataset::size() const {
-  const OrderPtr samples = plan_->sample_order(0);
+  const OrderPtr samples = plan_->sample_order();
   if (!plan_->batch) return samples->size();
   if (!samples->size() && plan_->batch_ops.empty()) return std::nullopt;
-  return plan_->batch_order(0)->size();
+  return plan_->batch_order(0, plan_->batches_per_pass({samples}))->size();
 }
 
 std::vector<FieldSpec> Dataset::fields() const {

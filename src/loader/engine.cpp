@@ -30,7 +30,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
     : config_(std::move(config)),
       first_(first),
       last_(last),
-      cursor_(*config_.plan, config_.seed),
+      cursor_(*config_.plan, config_.seed, config_.slicing),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.plan->devices;
   const std::size_t slice_bytes = config_.layout->slice_bytes();
@@ -83,7 +83,7 @@ void Engine::restart(EngineConfig config, std::uint64_t first) {
   ended_ = false;
   config_ = std::move(config);
   first_ = first;
-  cursor_ = StepCursor(*config_.plan, config_.seed);
+  cursor_ = StepCursor(*config_.plan, config_.seed, config_.slicing);
 }
 
 void Engine::start() {
@@ -114,15 +114,14 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
     const std::lock_guard lock(mutex_);
     times_.push_back({.step = step});
   }
-  std::vector<SampleId> ids;
-  const bool drawn = [&] {
+  const auto drawn = [&] {
     const Observed observed(config_.observer, Stage::order, step);
-    return cursor_.draw(step, ids);
+    return cursor_.draw(step);
   }();
   const std::int64_t ordered = now_ns();
   busy_ns_[static_cast<std::size_t>(Stage::order)] += ordered - begin;
   if (!drawn) return false;
-  auto batch = lay_out(step, ids);
+  auto batch = lay_out(step, *drawn);
   {
     const std::lock_guard lock(mutex_);
     times_.back().ordered = ordered;
@@ -160,24 +159,23 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   return true;
 }
 
-std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step,
-                                          const std::vector<SampleId>& ids) const {
+std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, const DrawnStep& drawn) const {
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
   info.layout = config_.layout;
   info.step = step;
-  info.epoch = ids.front().epoch;
-  info.global_samples = ids.size();
-  const std::vector<Slice> slices = config_.slicing.slices(step, ids.size());
+  info.epoch = drawn.ids.front().epoch;
+  info.global_samples = drawn.ids.size();
   const std::vector<Device>& devices = config_.plan->devices;
-  for (std::uint32_t part = 0; part < devices.size(); ++part) {
-    const std::uint32_t replica = config_.first_replica + part;
-    const Slice& slice = slices[replica];
+  auto next = drawn.ids.begin();
+  for (std::uint32_t replica = 0; replica < drawn.slices.size(); ++replica) {
+    const Slice& slice = drawn.slices[replica];
+    const auto first = next;
+    next += static_cast<std::ptrdiff_t>(slice.samples);
+    const std::uint32_t part = replica - config_.first_replica;
+    if (replica < config_.first_replica || part >= devices.size()) continue;
     info.parts.push_back({devices[part], replica, slice, info.samples.size()});
-    const auto first = ids.begin() + static_cast<std::ptrdiff_t>(slice.first);
-    if (slice.samples > 0)
-      info.samples.insert(info.samples.end(), first,
-                          first + static_cast<std::ptrdiff_t>(slice.samples));
+    info.samples.insert(info.samples.end(), first, next);
   }
   return batch;
 }

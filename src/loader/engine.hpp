@@ -77,8 +77,7 @@ class Engine {
   void drive(const std::stop_token& stop);
   void work(const std::stop_token& stop);
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
-  [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step,
-                                                  const std::vector<SampleId>& ids) const;
+  [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, const DrawnStep& drawn) const;
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
   void publish(const std::shared_ptr<InFlight>& batch);
   void zero_padding(const InFlight& batch) const;

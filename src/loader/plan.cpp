@@ -12,37 +12,63 @@ namespace {
 // Stands for the batches of an endless pass: no run gets that far.
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
-OrderPtr apply(OrderPtr order, const std::vector<OrderOp>& ops, std::uint64_t seed) {
-  for (const OrderOp& op : ops) order = op.apply(std::move(order), seed);
+OrderPtr apply(OrderPtr order, const std::vector<OrderOp>& ops, const OpContext& context) {
+  for (const OrderOp& op : ops) order = op.apply(std::move(order), context);
   return order;
+}
+
+// The samples that replica `lane` of `lanes` has to itself; all of them for one lane.
+OrderPtr lane_of_source(const Source& source, std::uint64_t lanes, std::uint64_t lane) {
+  OrderPtr order = order::range(source.size());
+  if (lanes == 1) return order;
+  return order::shard(std::move(order), static_cast<std::int64_t>(lanes),
+                      static_cast<std::int64_t>(lane));
 }
 
 }  // namespace
 
-OrderPtr Plan::sample_order(std::uint64_t plan_seed) const {
-  return apply(order::range(source->size()), sample_ops, plan_seed);
+OrderPtr Plan::sample_order() const { return apply(order::range(source->size()), sample_ops, {}); }
+
+std::vector<OrderPtr> Plan::sample_orders(std::uint64_t plan_seed, const Slicing& slicing) const {
+  const std::uint64_t lanes = lanes_of(slicing);
+  std::vector<OrderPtr> orders;
+  for (std::uint64_t lane = 0; lane < lanes; ++lane)
+    orders.push_back(apply(lane_of_source(*source, lanes, lane), sample_ops,
+                           {.seed = plan_seed, .lane = static_cast<std::uint32_t>(lane)}));
+  return orders;
 }
 
-OrderPtr Plan::candidates() const {
-  OrderPtr order = order::range(source->size());
-  for (const OrderOp& op : sample_ops) {
-    if (!op.selects) break;
-    order = op.apply(std::move(order), 0);
+std::vector<OrderPtr> Plan::candidates(const Slicing& slicing) const {
+  const std::uint64_t lanes = lanes_of(slicing);
+  std::vector<OrderPtr> candidates;
+  for (std::uint64_t lane = 0; lane < lanes; ++lane) {
+    OrderPtr order = lane_of_source(*source, lanes, lane);
+    for (const OrderOp& op : sample_ops) {
+      if (!op.selects) break;
+      order = op.apply(std::move(order), {});
+    }
+    candidates.push_back(std::move(order));
   }
-  return order;
+  return candidates;
 }
 
-std::optional<std::uint64_t> Plan::batches_per_pass(const Order& samples) const {
-  const auto size = samples.size();
-  if (!size) return std::nullopt;
-  const std::uint64_t g = batch->global_batch;
-  return batch->options.remainder == Remainder::drop ? *size / g
-                                                     : *size / g + (*size % g != 0 ? 1 : 0);
+std::optional<std::uint64_t> Plan::batches_per_pass(const std::vector<OrderPtr>& orders) const {
+  const std::uint64_t share = batch->global_batch / orders.size();
+  const bool drops = batch->options.remainder == Remainder::drop;
+  std::optional<std::uint64_t> batches;
+  for (const OrderPtr& order : orders) {
+    const auto size = order->size();
+    if (!size) return std::nullopt;
+    // Every replica gets the same number of steps: until the last has ended, or (drop) the first
+    // falls short.
+    const std::uint64_t own = drops ? *size / share : *size / share + (*size % share != 0 ? 1 : 0);
+    if (!batches || (drops ? own < *batches : own > *batches)) batches = own;
+  }
+  return batches;
 }
 
-OrderPtr Plan::batch_order(std::uint64_t plan_seed) const {
-  const OrderPtr samples = sample_order(plan_seed);
-  return apply(order::range(batches_per_pass(*samples).value_or(kEndless)), batch_ops, plan_seed);
+OrderPtr Plan::batch_order(std::uint64_t plan_seed, std::optional<std::uint64_t> per_pass) const {
+  return apply(order::range(per_pass.value_or(kEndless)), batch_ops, {.seed = plan_seed});
 }
 
 std::string Plan::describe() const {

@@ -59,9 +59,12 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
     const bool timed = (sample - first) % timed_every == 0;
     if (timed && timed_every > 1) sample_begin = now_ns();
     read_done_ = timed ? 0 : -1;
-    make_or_replace(
-        batch, {.step = batch.info->step, .sample = sample, .global_row = part->slice.first + row},
-        batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row);
+    make_or_replace(batch,
+                    {.step = batch.info->step,
+                     .sample = sample,
+                     .global_row = part->slice.first + row,
+                     .replica = part->replica},
+                    batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row);
     if (timed) {
       const std::int64_t sample_end = now_ns();
       if (read_done_ > 0) read_ns += read_done_ - sample_begin;
@@ -149,8 +152,10 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
 // Attempt k takes a sample that depends on (seed, epoch, number, k) alone; returns the last fault
 // if all are bad.
 std::optional<Fault> RowWorker::replace(SampleId& id, const Place& place) {
-  const std::uint64_t count = recipe_->candidates->size().value_or(0);
-  const auto cursor = recipe_->candidates->open();
+  // One for all replicas, or one for each.
+  const OrderPtr& candidates = recipe_->candidates[place.replica % recipe_->candidates.size()];
+  const std::uint64_t count = candidates->size().value_or(0);
+  const auto cursor = candidates->open();
   const SampleId original = id;
   std::optional<Fault> last;
   for (std::uint32_t attempt = 0; attempt < kReplacementAttempts; ++attempt) {

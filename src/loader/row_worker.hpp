@@ -26,7 +26,7 @@ struct RowRecipe {
   BatchLayout layout;  // the chain's fields, and 'valid' last where there is one
   std::optional<std::size_t> valid_field;
   OnFault on_fault = OnFault::raise;
-  OrderPtr candidates;  // what a replacement may be
+  std::vector<OrderPtr> candidates;  // what a replacement may be
   RandomKey replacement_key;
   bool digest = false;
   StageObserver* observer = nullptr;
@@ -47,6 +47,7 @@ class RowWorker {
     std::uint64_t step;
     std::uint64_t sample;  // index in the batch
     std::uint64_t global_row;
+    std::uint32_t replica;
   };
 
   Result<void> make(const SampleId& id, const Place& place);

@@ -59,7 +59,8 @@ EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOption
         fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
 
   const BatchOptions& batch = plan->batch->options;
-  const Slicing slicing(plan->batch->global_batch, replicas, batch.remainder, batch.uneven);
+  const Slicing slicing(plan->batch->global_batch, replicas, batch.remainder, batch.uneven,
+                        plan->prefetch.split);
   TransformChain chain(plan->source->fields(), plan->transforms, seed, kFirstTransform, 0);
   std::vector<FieldSpec> fields(chain.fields().begin(), chain.fields().end());
   std::optional<std::size_t> valid_field;
@@ -77,7 +78,7 @@ EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOption
       .layout = layout,
       .valid_field = valid_field,
       .on_fault = options.faults.policy,
-      .candidates = plan->candidates(),
+      .candidates = plan->candidates(slicing),
       .replacement_key = RandomKey(seed, kReplacement),
       .digest = options.digest,
       .observer = options.observer,
@@ -285,7 +286,7 @@ Stats Run::stats() const {
 }
 
 std::optional<std::uint64_t> Run::steps() const {
-  return StepCursor(*config_->plan, config_->seed).steps();
+  return StepCursor(*config_->plan, config_->seed, config_->slicing).steps();
 }
 
 std::vector<std::uint64_t> Run::samples_per_device() const {

@@ -1,4 +1,4 @@
-// loader/step_cursor: from a step number to the sample numbers of its global batch. Arithmetic
+// loader/step_cursor: from a step number to its samples, and which replica gets which. Arithmetic
 // only.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include <penstock/batch/slicing.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/order/order.hpp>
 
@@ -14,22 +15,29 @@
 
 namespace penstock::loader {
 
+/// A global batch in numbers.
+struct DrawnStep {
+  std::vector<SampleId> ids;  // of all replicas, in row order
+  std::vector<Slice> slices;  // of all replicas; their samples lie one behind the other in ids
+};
+
+/// Reads one order for all replicas, or (shard_early) one for each.
+///
 /// Threads  one caller at a time.
 class StepCursor {
  public:
-  StepCursor(const Plan& plan, std::uint64_t seed);
+  StepCursor(const Plan& plan, std::uint64_t seed, const Slicing& slicing);
 
-  /// Fills `ids` with the samples of global batch `step`. False, and no ids, when there is no such
-  /// step.
-  bool draw(std::uint64_t step, std::vector<SampleId>& ids);
+  /// The samples of global batch `step`; none when there is no such step.
+  [[nodiscard]] std::optional<DrawnStep> draw(std::uint64_t step);
   /// Steps in the whole plan; none when endless.
   [[nodiscard]] std::optional<std::uint64_t> steps() const noexcept { return steps_; }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return samples_->memory_bytes(); }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
-  std::unique_ptr<OrderCursor> samples_;
+  Slicing slicing_;
+  std::vector<std::unique_ptr<OrderCursor>> samples_;  // one, or one per replica
   std::unique_ptr<OrderCursor> batches_;
-  std::uint64_t global_batch_;
   std::optional<std::uint64_t> steps_;
 };
 

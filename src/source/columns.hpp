@@ -47,9 +47,9 @@ class ColumnSource final : public Source {
 
 /// Bytes of one row.
 ///
-/// Errors  std::invalid_argument  that is not a fixed number, is 0, or more than 2^63-1; the
-/// message
-///                                names the field and `where` it comes from
+/// Errors  std::invalid_argument  that is not a fixed number, is 0, or more than 2^63-1, or the
+///                                shape leaves no room for a batch axis; the message names the
+///                                field and `where` it comes from
 [[nodiscard]] std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where);
 
 /// The first two columns whose lengths differ, in words; empty if there are none.

@@ -163,6 +163,13 @@ void require_room(const std::filesystem::path& cache, std::uint64_t count) {
   }
 }
 
+[[noreturn]] void throw_in_the_way(const std::filesystem::path& set) {
+  throw Error(
+      fmt::format("{} is in the way of a generated set and is not one: it has no {} that fits; "
+                  "delete the folder",
+                  set.string(), kManifest));
+}
+
 void require_valid(const SyntheticImagesOptions& options) {
   if (options.count == 0) throw std::invalid_argument("count is 0; expected at least one image");
   if (options.classes < 1) {
@@ -195,16 +202,13 @@ std::filesystem::path source::synthetic_image_folder(const SyntheticImagesOption
   });
   detail::remove_leftovers(cache, lock.is_exclusive() ? name : "");
   if (!is_complete(set, manifest)) {
+    if (std::filesystem::exists(set, error)) throw_in_the_way(set);
     require_room(cache, options.count);
     detail::TemporaryFolder folder(cache, name);
     SetWriter(options, folder.path()).run();
     write_or_throw(folder.path() / kManifest, std::as_bytes(std::span(manifest)));
-    if (!folder.publish(set) && !is_complete(set, manifest)) {
-      throw Error(fmt::format(
-          "{} is in the way of a generated set and is not one: it has no {} that fits; delete the "
-          "folder",
-          set.string(), kManifest));
-    }
+    // Only where there are no locks can another have been faster.
+    if (!folder.publish(set) && !is_complete(set, manifest)) throw_in_the_way(set);
   }
   if (options.progress) options.progress(options.count, options.count);
   return set;

@@ -7,6 +7,8 @@
 
 #include <penstock/transform/chain.hpp>
 
+#include "src/transform/exception_fault.hpp"
+
 namespace penstock {
 
 namespace {
@@ -49,6 +51,10 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     for (const std::size_t input : binding.inputs) step.inputs.push_back(live.at(input));
     const std::size_t place = binding.inputs.empty() ? live.size() : binding.inputs.front();
     for (std::size_t output = 0; output < binding.outputs.size(); ++output) {
+      if (binding.outputs[output].shape.is_dynamic())
+        throw std::invalid_argument(
+            fmt::format("{} puts out '{}', which has no fixed shape: state one",
+                        transforms[k]->describe(), binding.outputs[output].to_string()));
       values_.push_back({.spec = binding.outputs[output]});
       live.insert(live.begin() + static_cast<std::ptrdiff_t>(place + output),
                   step.first_output + output);
@@ -83,6 +89,9 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
 
 Result<void> TransformChain::apply(std::span<const ConstTensorView> record, const SampleId& sample,
                                    std::span<const TensorView> out) const {
+  if (record.size() != record_fields_.size()) [[unlikely]]
+    return Fault{.reason = fmt::format("this sample has {} fields, and the first has {}",
+                                       record.size(), record_fields_.size())};
   for (std::size_t field = 0; field < record_fields_.size(); ++field)
     if (!same_kind(record[field], record_fields_[field])) [[unlikely]]
       return unlike(record[field], record_fields_[field]);
@@ -123,7 +132,11 @@ Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
     for (std::size_t output = 0; output < step.outputs; ++output)
       scratch.out.push_back(view(step.first_output + output));
     Random random(step.key, sample);
-    result = step.transform->apply(scratch.in, scratch.out, random);
+    try {
+      result = step.transform->apply(scratch.in, scratch.out, random);
+    } catch (...) {
+      result = detail::current_exception_fault();
+    }
     if (!result) break;
   }
   idle = std::move(scratch);

@@ -6,6 +6,7 @@
 
 #include <penstock/transform/function.hpp>
 
+#include "src/transform/exception_fault.hpp"
 #include "src/transform/find_field.hpp"
 
 namespace penstock {
@@ -29,11 +30,8 @@ class Function final : public Transform {
     try {
       function_(in, out, random);
       return {};
-    } catch (const std::exception& error) {
-      return Fault{.reason = error.what(), .cause = std::current_exception()};
     } catch (...) {
-      return Fault{.reason = "an exception that is no std::exception",
-                   .cause = std::current_exception()};
+      return detail::current_exception_fault();
     }
   }
 

@@ -54,6 +54,26 @@ TEST(Slicing, FillsAPaddedBatchFromTheFront) {
   EXPECT_THAT(samples(slices), ElementsAre(4, 3, 0, 0));
 }
 
+TEST(Slicing, DealsRoundRobinBatchesLikeSlicesAndFillsAShortStepFromTheFront) {
+  const Slicing slicing(16, 4, Remainder::keep, false, Split::round_robin);
+  EXPECT_THAT(rows(slicing.slices(5, 16)), ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(rows(slicing.slices(6, 7)), ElementsAre(4, 3, 0, 0));
+  EXPECT_THAT(
+      ([] { Slicing(7, 4, Remainder::keep, true, Split::round_robin); }),
+      ThrowsMessage<std::invalid_argument>(HasSubstr("only the split 'scatter' can be uneven")));
+}
+
+TEST(Slicing, LaysReplicasWithOrdersOfTheirOwnBehindEachOther) {
+  const auto kept =
+      Slicing(8, 4, Remainder::keep, false, Split::shard_early).slices_of({2, 2, 1, 0});
+  EXPECT_THAT(rows(kept), ElementsAre(2, 2, 1, 0));
+  EXPECT_EQ(kept[3].first, 5U);
+  const auto padded =
+      Slicing(8, 4, Remainder::pad, false, Split::shard_early).slices_of({2, 2, 1, 0});
+  EXPECT_THAT(rows(padded), ElementsAre(2, 2, 2, 2));
+  EXPECT_THAT(samples(padded), ElementsAre(2, 2, 1, 0));
+}
+
 TEST(Slicing, CoversEveryRowOnceForEverySizeAndStep) {
   for (std::uint64_t g = 1; g <= 12; ++g)
     for (std::uint64_t replicas = 1; replicas <= 5; ++replicas)

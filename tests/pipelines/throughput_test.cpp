@@ -122,6 +122,14 @@ TEST_F(Throughput, GivesOneDigestForAnyThreadsAndDevices) {
                 reference["digest"]);
   EXPECT_NE(report({"--epochs", "2", "--shuffle", "20"})["digest"], reference["digest"]);
   EXPECT_NE(report({"--epochs", "1"})["digest"], reference["digest"]);
+  const json round_robin =
+      report({"--epochs", "2", "--devices", "host:4", "--split", "round_robin"});
+  EXPECT_EQ(round_robin["digest"], reference["digest"]);
+  EXPECT_EQ(round_robin["devices"][3]["samples"],
+            24);  // of short batches of 12 the front gets its fill
+  const json early = report({"--epochs", "2", "--devices", "host:4", "--split", "shard_early"});
+  EXPECT_EQ(early["samples"], 2 * kImages);
+  EXPECT_EQ(early["devices"][3]["samples"], 30);
 }
 
 TEST_F(Throughput, GivesTheSameDigestWhenStoppedAndResumedAtAnyStep) {
@@ -246,7 +254,7 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--batch", "10", "--devices", "host:4"}, 2, "uneven");
   refuses({"--data", data, "--state-every", "5"}, 2, "--state-out");
   // What is not built yet says so.
-  refuses({"--data", data, "--split", "round_robin"}, 2, "not built yet");
+  refuses({"--data", data, "--split", "sideways"}, 2, "--split");
   refuses({"--data", data, "--decode", "fast"}, 2, "not built yet");
   refuses({"--data", data, "--index", "learn"}, 2, "not built yet");
   refuses({"--data", data, "--io-threads", "2"}, 2, "not built yet");

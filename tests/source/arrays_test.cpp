@@ -10,6 +10,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/arrays.hpp>
 
+#include "src/source/npy.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/npy_files.hpp"
 
@@ -121,25 +122,26 @@ TEST_F(Arrays, CutShortAnywhereAreAnErrorNeverACrash) {
   }
 }
 
-TEST_F(Arrays, WithAnyByteOfTheHeaderChangedAreAnErrorOrReadWithinTheFile) {
-  std::string file(test::kFloats);
-  Record record;
-  for (std::size_t at = 0; at < 128; ++at) {
+TEST_F(Arrays, WithAnyByteOfTheHeaderChangedAreAnErrorOrStayWithinTheFile) {
+  // A copy of the exact size, so that a sanitizer sees a read past its end.
+  std::vector<char> file(test::kFloats.begin(), test::kFloats.end());
+  int accepted = 0;
+  for (std::size_t at = 6; at < 128; ++at) {
     const char kept = file[at];
     for (int value = 0; value < 256; ++value) {
       file[at] = static_cast<char>(value);
       try {
-        const SourcePtr source = open(file);
-        for (std::uint64_t i = 0; i < source->size(); ++i) {
-          ASSERT_TRUE(source->read(i, record));
-          std::string copy(text_of(record[0]));
-          ASSERT_LE(copy.size(), file.size());
-        }
+        const auto header = detail::read_npy_header(std::as_bytes(std::span(file)), "x");
+        std::size_t bytes = size_of(header.dtype);
+        for (const std::int64_t extent : header.shape) bytes *= static_cast<std::size_t>(extent);
+        EXPECT_LE(header.data_at + bytes, file.size());
+        ++accepted;
       } catch (const Error&) {
       }
     }
     file[at] = kept;
   }
+  EXPECT_GT(accepted, 122) << "each byte is once as it was";
 }
 
 TEST_F(Arrays, RefuseADamagedHeader) {
@@ -180,7 +182,8 @@ TEST_F(Arrays, RefuseShapesThatNoFileHolds) {
   expect_error(header("(1152921504606846976, 16)"), "more than 2^63 bytes");
   expect_error(header("(0, 4611686018427387904, 16)"), "more than 2^63 bytes");
   expect_error(header("(2305843009213693951,)"), "is cut short");
-  expect_error(header("(1, 1, 1, 1, 1, 1, 0, 1)"), "has 8 axes");
+  expect_error(header("(0, 1, 1, 1, 1, 1, 1)"), "has 7 axes; expected at most 6");
+  EXPECT_NO_THROW((void)open(header("(0, 1, 1, 1, 1, 1)")));
   expect_error(header("(3, 0)"), "without elements");
   std::string version(test::kFloats);
   version[6] = 4;
@@ -342,6 +345,11 @@ TEST(Memory, RefusesColumnsThatAreNoRows) {
                std::invalid_argument);
   EXPECT_THROW((void)source::memory({source::column("x", std::vector<float>(4), {0})}),
                std::invalid_argument);
+  EXPECT_THAT(
+      [] {
+        (void)source::memory({source::column("x", std::vector<float>(4), {1, 1, 1, 1, 1, 1})});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("at most 5 extents")));
 }
 
 TEST(Numbers, HoldTheirSampleNumberRepeated) {

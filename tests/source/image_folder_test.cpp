@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -336,7 +337,7 @@ TEST(ImageFolder, ManyThreadsReadAtOnce) {
   constexpr int kFiles = 64;
   for (int i = 0; i < kFiles; ++i) {
     folder.write(
-        "c" + std::to_string(i % 4) + "/" + std::to_string(100 + i) + ".jpg",
+        fmt::format("c{}/{}.jpg", i % 4, 100 + i),
         std::string(static_cast<std::size_t>(1 + i * 100), static_cast<char>('A' + i % 26)));
   }
   const SourcePtr source = source::image_folder(folder.path());

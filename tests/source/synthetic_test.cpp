@@ -1,3 +1,4 @@
+#include <atomic>
 #include <csignal>
 #include <map>
 #include <thread>
@@ -114,7 +115,7 @@ TEST(Synthetic, IsMadeOnceAndReportsProgressOnTheCallingThread) {
 
 TEST(Synthetic, EndsWithWhatProgressThrowsAndLeavesNothing) {
   const TemporaryFolder cache;
-  SyntheticImagesOptions options{.count = 1'000'00, .cache = cache.path(), .threads = 1};
+  SyntheticImagesOptions options{.count = 1000, .cache = cache.path(), .threads = 1};
   options.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("enough"); };
   EXPECT_THAT([&] { (void)source::synthetic_images(options); },
               ThrowsMessage<std::runtime_error>("enough"));
@@ -123,7 +124,7 @@ TEST(Synthetic, EndsWithWhatProgressThrowsAndLeavesNothing) {
 
 TEST(Synthetic, NeverUsesAndRemovesWhatAKilledProcessLeft) {
   const TemporaryFolder cache;
-  SyntheticImagesOptions options{.count = 60, .classes = 2, .cache = cache.path(), .threads = 1};
+  SyntheticImagesOptions options{.count = 200, .classes = 2, .cache = cache.path(), .threads = 1};
   const pid_t child = ::fork();
   if (child == 0) {
     options.progress = [](std::uint64_t, std::uint64_t) { ::raise(SIGKILL); };
@@ -132,11 +133,12 @@ TEST(Synthetic, NeverUsesAndRemovesWhatAKilledProcessLeft) {
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFSIGNALED(status)) << "60 images were written in under 100 ms";
+  ASSERT_TRUE(WIFSIGNALED(status)) << "200 images were written in under 100 ms";
   ASSERT_EQ(leftovers(cache.path()).size(), 1U);
 
+  options.threads = 0;
   const SourcePtr source = source::synthetic_images(options);
-  EXPECT_EQ(source->size(), 60U);
+  EXPECT_EQ(source->size(), 200U);
   EXPECT_THAT(leftovers(cache.path()), IsEmpty());
 }
 
@@ -242,13 +244,16 @@ TEST(Synthetic, SaysAtOnceThatThereIsNoRoom) {
   EXPECT_THAT(leftovers(cache.path()), IsEmpty());
 }
 
-TEST(Synthetic, RefusesAFolderInTheWayOfASet) {
+TEST(Synthetic, RefusesAFolderInTheWayOfASetBeforeItWritesAnything) {
   const TemporaryFolder cache;
-  const SyntheticImagesOptions options{.count = 2, .classes = 1, .cache = cache.path()};
-  const fs::path set = source::synthetic_image_folder(options);
-  std::ofstream(set / "manifest.txt") << "something else";
-  EXPECT_THAT([&] { (void)source::synthetic_images(options); },
-              ThrowsMessage<Error>(AllOf(HasSubstr(set.string()), HasSubstr("delete the folder"))));
+  cache.write("images-1000-seed0-classes10-v1/manifest.txt", "something else");
+  const SyntheticImagesOptions options{
+      .cache = cache.path(),
+      .progress = [](std::uint64_t, std::uint64_t) { ADD_FAILURE() << "images are written"; }};
+  EXPECT_THAT(
+      [&] { (void)source::synthetic_images(options); },
+      ThrowsMessage<Error>(AllOf(HasSubstr((cache / "images-1000-seed0-classes10-v1").string()),
+                                 HasSubstr("is in the way"), HasSubstr("delete the folder"))));
 }
 
 TEST(Synthetic, NoticesThatImagesWereRemoved) {

@@ -1,7 +1,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,6 +104,53 @@ TEST(TransformChain, NamesBothKindsWhenARecordIsNotWhatWasPromised) {
   ASSERT_FALSE(result);
   EXPECT_THAT(result.fault().reason,
               AllOf(HasSubstr("'x'"), HasSubstr("i32 [3]"), HasSubstr("i32 [2]")));
+}
+
+TEST(TransformChain, TurnsARecordOfAnotherNumberOfFieldsIntoAFault) {
+  const std::array fields{kX, kLabel};
+  const TransformChain chain(fields, {}, 0, 0, 0);
+  Sample sample;
+  const std::array<ConstTensorView, 1> record{view(sample.x, {2})};
+  const std::array<TensorView, 2> out{view(sample.out_x, {2}), view(sample.out_label, {})};
+  auto result = chain.apply(record, {}, out);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.fault().reason, "this sample has 1 fields, and the first has 2");
+}
+
+// A user's own Transform, which need not catch what it throws.
+class Throwing final : public Transform {
+ public:
+  explicit Throwing(FieldSpec output) : output_(std::move(output)) {}
+  [[nodiscard]] Binding bind(std::span<const FieldSpec>) const override {
+    return {.inputs = {0}, .outputs = {output_}};
+  }
+  Result<void> apply(std::span<const ConstTensorView>, std::span<const TensorView>,
+                     Random&) const override {
+    throw std::out_of_range("too far");
+  }
+  [[nodiscard]] std::string describe() const override { return "throwing()"; }
+
+ private:
+  FieldSpec output_;
+};
+
+TEST(TransformChain, TurnsWhatATransformThrowsIntoAFaultThatKeepsIt) {
+  const std::array fields{kX, kLabel};
+  Sample sample;
+  auto result = sample.run(TransformChain(fields, {std::make_shared<Throwing>(kX)}, 0, 0, 0));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.fault().reason, "too far");
+  EXPECT_THROW(std::rethrow_exception(result.fault().cause), std::out_of_range);
+}
+
+TEST(TransformChain, RefusesATransformWithoutAFixedShapeEvenBetweenOthers) {
+  const std::array fields{kX, kLabel};
+  const auto endless = std::make_shared<Throwing>(FieldSpec{"y", DType::i32, {kDynamic}});
+  EXPECT_THAT(
+      [&] {
+        TransformChain(fields, {endless, add(1, "y", "x")}, 0, 0, 0);
+      },
+      ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("throwing()"), HasSubstr("y i32 [?]"))));
 }
 
 TEST(TransformChain, RefusesASampleWithoutAFixedShape) {

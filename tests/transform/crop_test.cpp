@@ -29,7 +29,7 @@ TEST(ExactMath, AgreesWithTheMathLibraryToTheLastBits) {
 
 TEST(RandomResizedCrop, StaysInTheImageWithWholePixels) {
   const Crop crop = random_resized_crop(224);
-  for (const auto [width, height] :
+  for (const auto& [width, height] :
        {std::pair(500, 375), std::pair(1, 1), std::pair(3, 900), std::pair(900, 3)})
     for (std::uint64_t sample = 0; sample < 2'000; ++sample) {
       Random random = numbers(sample);

@@ -1,6 +1,7 @@
 // A reader keeps nothing of one image that could show in the next.
 #include <cstddef>
-#include <initializer_list>
+#include <cstdint>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -32,15 +32,11 @@ struct BatchOptions {
   bool uneven = false;
 };
 
-/// How a global batch reaches the replicas.
-enum class Split : std::uint8_t {
-  scatter,  ///< replica r gets the contiguous slice r of the global batch, in place
-};
-
 /// For Dataset::prefetch_to_devices.
 struct PrefetchOptions {
   /// Global batches that are ready ahead; the ring has depth + 1 slots. Speed and memory only.
   int depth = 2;
+  /// Changes which replica gets what; scatter and round_robin deliver the same global batches.
   Split split = Split::scatter;
 };
 

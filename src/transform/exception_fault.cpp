@@ -1,0 +1,17 @@
+#include "src/transform/exception_fault.hpp"
+
+#include <exception>
+
+namespace penstock::detail {
+
+Fault current_exception_fault() {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return {.reason = error.what(), .cause = std::current_exception()};
+  } catch (...) {
+    return {.reason = "an exception that is no std::exception", .cause = std::current_exception()};
+  }
+}
+
+}  // namespace penstock::detail
