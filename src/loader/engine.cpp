@@ -218,12 +218,27 @@ void Engine::work(const std::stop_token& stop) {
     }
     const std::size_t held = rows.memory_bytes();
     const std::int64_t begin = now_ns();
-    rows.work(*batch, first, count);
+    try {
+      rows.work(*batch, first, count);
+    } catch (...) {  // what is wrong with a sample is a fault; this is out of memory or worse
+      give_up(*batch, std::current_exception());
+      continue;
+    }
     sample_ns = std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(count), 1);
     note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
     if (batch->unfinished.fetch_sub(count) == count) publish(batch);
     if (stop.stop_requested()) break;
   }
+}
+
+// The batch is never published: its step is delivered as an error.
+void Engine::give_up(InFlight& batch, std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    batch.error = std::move(error);
+    batch.done = true;
+  }
+  consumer_.notify_all();
 }
 
 void Engine::note_memory(std::int64_t grown) {

@@ -81,6 +81,7 @@ class Engine {
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
   void publish(const std::shared_ptr<InFlight>& batch);
   void zero_padding(const InFlight& batch) const;
+  void give_up(InFlight& batch, std::exception_ptr error);
   void end(std::exception_ptr error, std::uint64_t step);
   void note_memory(std::int64_t grown);
 

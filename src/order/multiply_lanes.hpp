@@ -1,5 +1,5 @@
-// order/multiply_lanes: a product that Highway spells differently where a vector is a single number.
-// Included once for every target of foreach_target.h, after <hwy/highway.h>.
+// order/multiply_lanes: a product that Highway spells differently where a vector is a single
+// number. Included once for every target of foreach_target.h, after <hwy/highway.h>.
 #include <cstdint>
 
 #if defined(PENSTOCK_ORDER_MULTIPLY_LANES) == defined(HWY_TARGET_TOGGLE)

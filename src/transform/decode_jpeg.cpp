@@ -1,7 +1,14 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <memory>
+#include <new>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -123,8 +130,7 @@ class DecodeJpeg final : public Transform {
     return job;
   }
 
-  // Sets up the resize of the stored image's pixels. A transposed image is resized lying on its
-  // side.
+  // Sets up the resize of the stored image's pixels, lying on its side where that is how it lies.
   void plan(const Job& job, int width, int height, detail::Resize& resize) const {
     const Orientation turn(job.exif);
     ImageSize size = options_.crop.size();

@@ -58,8 +58,9 @@ bool JpegReader::open(std::span<const std::byte> bytes) {
 }
 
 bool JpegReader::read_header(const unsigned char* bytes, unsigned long size) noexcept {
-  // A new decompressor for every image. Used again, libjpeg would take tables that a file lacks from
-  // the file before it, and jpeg_skip_scanlines would follow pointers into that file's freed memory.
+  // A new decompressor for every image. Used again, libjpeg would take tables that a file lacks
+  // from the file before it, and jpeg_skip_scanlines would follow pointers into that file's freed
+  // memory.
   close();
   if (setjmp(error_.jump) != 0) return false;
   jpeg_create_decompress(&jpeg_);

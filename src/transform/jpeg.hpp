@@ -19,9 +19,8 @@ namespace penstock::detail {
 /// that a pixel depends on nothing outside its MCU. Every rectangle equals that of the whole image.
 ///
 /// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where
-/// libjpeg
-///          finds an error or has a warning, and message() then says what. close() is due either
-///          way.
+///          libjpeg finds an error or has a warning, and message() then says what. close() is due
+///          either way.
 /// Threads  one caller at a time; keeps its buffers between images.
 class JpegReader final : public RowSource {
  public:

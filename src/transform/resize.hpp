@@ -39,13 +39,15 @@ class Resize {
 
   ResizeAxis vertical_;
   ResizeAxis horizontal_;
-  // What one output pixel takes of a row of pixel pairs, in the order in which pixels are written.
-  std::vector<std::int32_t> pair_at_;  // its first pair
-  std::vector<std::uint32_t>
-      pair_weights_;  // pairs_ for each: low half left pixel, high half right
+  // What one output pixel takes of a row of pixel pairs, in the order in which pixels are written:
+  // its first pair, and pairs_ weights, of a pair's left pixel in the low half, its right one
+  // above.
+  std::vector<std::int32_t> pair_at_;
+  std::vector<std::uint32_t> pair_weights_;
   int pairs_ = 0;
-  int row_pairs_ = 0;                                  // in a row of source()
-  hwy::AlignedFreeUniquePtr<std::int16_t[]> between_;  // two rows between the directions
+  int row_pairs_ = 0;  // in a row of source()
+  // Two rows between the directions.
+  hwy::AlignedFreeUniquePtr<std::int16_t[]> between_;
   std::size_t between_size_ = 0;
 };
 

@@ -74,7 +74,7 @@ TEST(Faults, MaskDeliversAllOthersInTheirPlaces) {
         ASSERT_EQ(is_valid, part.samples()[row].number != kBad);
         ASSERT_EQ(number, is_valid ? expected[at].numbers[row_of_step] : 0);
       }
-    if (!step->faults().empty()) EXPECT_EQ(step->faults()[0].sample.number, kBad);
+    for (const Fault& fault : step->faults()) EXPECT_EQ(fault.sample.number, kBad);
   }
   EXPECT_EQ(valid, kSamples - 1);
   ASSERT_EQ(loader.faults().size(), 1U);
@@ -96,7 +96,7 @@ TEST(Faults, ReplaceKeepsEveryOtherSampleAndAgreesForAllThreads) {
     ASSERT_EQ(numbers.size(), kSamples);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       ASSERT_FALSE(bad.contains(numbers[i]));
-      if (!bad.contains(expected[i])) ASSERT_EQ(numbers[i], expected[i]);
+      ASSERT_TRUE(bad.contains(expected[i]) || numbers[i] == expected[i]);
     }
     for (const Seen& step : steps)  // rows carry the number that was delivered
       for (std::size_t row = 0; row < step.samples.size(); ++row)

@@ -68,7 +68,9 @@ TEST(Lifetime, AThousandLoadersDestroyedMidStreamJoinPromptlyAndLeakNothing) {
         << "loader " << run;
     if (run == kLoaders / 5) settled = resident_bytes();
   }
-  if (!kSanitized) EXPECT_LT(resident_bytes(), settled + (std::size_t{8} << 20));
+  if (!kSanitized) {
+    EXPECT_LT(resident_bytes(), settled + (std::size_t{8} << 20));
+  }
 }
 
 TEST(Lifetime, DestroysALoaderThatNeverRanOrHasEnded) {
@@ -94,7 +96,9 @@ TEST(Lifetime, MemoryStaysFlatAndWithinTheBudgetOverTenThousandSteps) {
     ASSERT_TRUE(loader.next());
     if (step == 500) settled = resident_bytes();
   }
-  if (!kSanitized) EXPECT_LT(resident_bytes(), settled + (std::size_t{2} << 20));
+  if (!kSanitized) {
+    EXPECT_LT(resident_bytes(), settled + (std::size_t{2} << 20));
+  }
   EXPECT_LE(loader.stats().memory_peak_bytes, budget);
 }
 

@@ -16,6 +16,7 @@ using reference::Samples;
 struct Plan {
   OrderPtr order;
   reference::Model model;
+  std::optional<std::uint32_t> epochs = 1;
 };
 
 class PlanMaker {
@@ -36,7 +37,7 @@ class PlanMaker {
   static constexpr std::uint64_t kKinds = 6;
   void add(Plan& plan, std::uint64_t most) { add(plan, most, below(kKinds)); }
   void add(Plan& plan, std::uint64_t most, std::uint64_t kind) {
-    auto& [order, model] = plan;
+    auto& [order, model, epochs] = plan;
     const std::optional<std::uint64_t> size = order->size();
     const RandomKey key(seed_, ++operation_);
     const bool reshuffle = below(3) != 0;
@@ -67,9 +68,11 @@ class PlanMaker {
         if (times == 4) {
           order = order::repeat(order);
           model = reference::repeat(model, std::nullopt);
+          epochs = *size == 0 ? std::optional(0U) : std::nullopt;
         } else if (*size * times <= most) {
           order = order::repeat(order, static_cast<std::int64_t>(times));
           model = reference::repeat(model, static_cast<std::uint32_t>(times));
+          *epochs *= static_cast<std::uint32_t>(times);
         }
         return;
       }
@@ -105,10 +108,11 @@ Samples strided(const Samples& whole, std::uint64_t first, std::uint64_t stride,
 TEST(Plan, ReadsAsTheReferenceDoesFromEndToEnd) {
   for (std::uint64_t seed = 0; seed < 6000; ++seed) {
     PlanMaker maker(seed);
-    const auto [order, model] = maker.make(700);
+    const auto [order, model, epochs] = maker.make(700);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << order->describe());
     const Samples expected = model(0, 1000);
     ASSERT_EQ(order->size().value_or(expected.size()), expected.size());
+    ASSERT_EQ(order->epochs(), epochs);
     const auto cursor = order->open();
     Samples all;
     while (all.size() < expected.size()) {
@@ -126,7 +130,7 @@ TEST(Plan, ReadsAsTheReferenceDoesFromEndToEnd) {
 TEST(Plan, AnswersReadsAnywhereInAnyIterationAsTheReferenceDoes) {
   for (std::uint64_t seed = 10'000; seed < 14'000; ++seed) {
     PlanMaker maker(seed);
-    const auto [order, model] = maker.make(300);
+    const auto [order, model, epochs] = maker.make(300);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << order->describe());
     // Only a plan without an endless repeat has more than one iteration.
     std::vector<Samples> expected;

@@ -16,7 +16,8 @@
 namespace penstock {
 
 /// Turns a record into a sample. What a transform makes that no later one takes is written by it
-/// straight into its place in the sample; the record's own fields that no transform takes are copied.
+/// straight into its place in the sample; the record's own fields that no transform takes are
+/// copied.
 ///
 /// Threads  const; called from many threads at once. Values between two transforms live in scratch
 ///          memory of the calling thread.
@@ -34,8 +35,8 @@ class TransformChain {
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
 
   /// Makes one sample; writes every byte of `out`, which has the shapes of fields(). A record that
-  /// is not what record_fields promised, or a transform that fails or throws, is a Fault; `out` then
-  /// holds anything.
+  /// is not what record_fields promised, or a transform that fails or throws, is a Fault; `out`
+  /// then holds anything.
   Result<void> apply(std::span<const ConstTensorView> record, const SampleId& sample,
                      std::span<const TensorView> out) const;
 

@@ -70,7 +70,7 @@ class Crop {
 };
 
 struct RandomResizedCropOptions {
-  Range scale{0.08, 1};         ///< share of the image's area
+  Range scale{0.08, 1};           ///< share of the image's area
   Range ratio{3.0 / 4, 4.0 / 3};  ///< width over height
 };
 
@@ -81,12 +81,13 @@ struct CenterCropOptions {
 /// A random part of the image, resized: the crop of training.
 ///
 /// Errors  std::invalid_argument  a size below 1, or a range that is empty or not positive
-/// Source  torchvision's RandomResizedCrop: ten attempts with an area uniform in `scale` and a ratio
-///         whose logarithm is uniform in that of `ratio`, then the largest centred crop that fits.
+/// Source  torchvision's RandomResizedCrop: ten attempts with an area uniform in `scale` and a
+///         ratio whose logarithm is uniform in that of `ratio`, then the largest centred crop that
+///         fits.
 [[nodiscard]] Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options = {});
 
-/// The middle of the image after resizing its shorter side to `resize`: the crop of validation. Done
-/// as one region and one resize; nothing outside the crop is decoded.
+/// The middle of the image after resizing its shorter side to `resize`: the crop of validation.
+/// Done as one region and one resize; nothing outside the crop is decoded.
 ///
 /// Errors  std::invalid_argument  a size below 1, or one larger than `resize`
 /// Source  torchvision's Resize followed by CenterCrop.
@@ -97,8 +98,8 @@ struct CenterCropOptions {
 /// Errors  std::invalid_argument  a size below 1
 [[nodiscard]] Crop resize_to(int height, int width);
 
-/// The region that `crop` takes from an image of this size; draws from `random` as much as it needs.
-/// The same on every machine: only IEEE +, -, *, / and square roots are used.
+/// The region that `crop` takes from an image of this size; draws from `random` as much as it
+/// needs. The same on every machine: only IEEE +, -, *, / and square roots are used.
 ///
 /// Errors  std::invalid_argument  the crop is empty, or the image has no pixels
 [[nodiscard]] Region choose_region(const Crop& crop, int image_width, int image_height,

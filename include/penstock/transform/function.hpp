@@ -26,8 +26,8 @@ struct MapFunctionOptions {
 /// An exception from it becomes a Fault: reason is what(), cause is the exception itself.
 ///
 /// Threads  the function is called from many threads at once.
-/// Errors   std::invalid_argument  no name, no function, no inputs, no outputs, a dynamic output, or
-///          a name twice; at bind: a field that it takes is missing
+/// Errors   std::invalid_argument  no name, no function, no inputs, no outputs, a dynamic output,
+///          or a name twice; at bind: a field that it takes is missing
 [[nodiscard]] TransformPtr map_function(MapFunctionOptions options, MapFunction function);
 
 }  // namespace penstock
