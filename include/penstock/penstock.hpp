@@ -4,6 +4,9 @@
 // numbers  bytes    sample      block    slot      GPU      iterator
 #pragma once
 
+// In reading order, which is not the alphabet's.
+// clang-format off
+
 // Start here: the plan, and the iterator that runs it.
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/loader.hpp>
@@ -40,3 +43,4 @@
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/shape.hpp>
 #include <penstock/core/tensor_view.hpp>
+// clang-format on

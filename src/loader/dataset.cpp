@@ -72,6 +72,11 @@ Dataset Dataset::seed(std::uint64_t seed) const {
 }
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
+  if (!options.buffer && plan_->batch && !size())
+    throw std::invalid_argument(
+        "shuffle after batch: the batches are endless, and a whole shuffle needs an end: put "
+        "shuffle before repeat, or "
+        "give it a buffer");
   std::string text;
   if (options.buffer) text += fmt::format("buffer={}", *options.buffer);
   if (options.seed) text += fmt::format("{}seed={}", text.empty() ? "" : ", ", *options.seed);
@@ -180,8 +185,7 @@ Dataset Dataset::prefetch_to_devices(std::vector<Device> devices,
 std::optional<std::uint64_t> Dataset::size() const {
   const OrderPtr samples = plan_->sample_order();
   if (!plan_->batch) return samples->size();
-  if (!samples->size() && plan_->batch_ops.empty()) return std::nullopt;
-  return plan_->batch_order(0, plan_->batches_per_pass({samples}))->size();
+  return Plan::steps(*plan_->batch_order(0, plan_->batches_per_pass({samples})));
 }
 
 std::vector<FieldSpec> Dataset::fields() const {

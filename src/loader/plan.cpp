@@ -9,7 +9,7 @@ namespace penstock::loader {
 
 namespace {
 
-// Stands for the batches of an endless pass: no run gets that far.
+// Stands for the batches of an endless pass: no run gets that far, nor to a small part of it.
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
 OrderPtr apply(OrderPtr order, const std::vector<OrderOp>& ops, const OpContext& context) {
@@ -65,6 +65,12 @@ std::optional<std::uint64_t> Plan::batches_per_pass(const std::vector<OrderPtr>&
     if (!batches || (drops ? own < *batches : own > *batches)) batches = own;
   }
   return batches;
+}
+
+std::optional<std::uint64_t> Plan::steps(const Order& batches) noexcept {
+  const auto size = batches.size();
+  // What take leaves of an endless pass is far from its end, what skip and shard leave is not.
+  return size && *size > kEndless / 2 ? std::nullopt : size;
 }
 
 OrderPtr Plan::batch_order(std::uint64_t plan_seed, std::optional<std::uint64_t> per_pass) const {

@@ -63,6 +63,8 @@ struct Plan {
   /// Global batches in one pass over these orders; none when endless.
   [[nodiscard]] std::optional<std::uint64_t> batches_per_pass(
       const std::vector<OrderPtr>& orders) const;
+  /// Size of an order of batches; none when endless.
+  [[nodiscard]] static std::optional<std::uint64_t> steps(const Order& batches) noexcept;
   /// The order of the batches: its numbers are batches of a pass, its epochs are passes.
   [[nodiscard]] OrderPtr batch_order(std::uint64_t plan_seed,
                                      std::optional<std::uint64_t> per_pass) const;

@@ -8,9 +8,7 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Slicing& slic
   for (const OrderPtr& order : orders) samples_.push_back(order->open());
   const OrderPtr batches = plan.batch_order(seed, plan.batches_per_pass(orders));
   batches_ = batches->open();
-  // The batches of an endless pass are numbered without end, and take() makes them finite again.
-  steps_ = batches->size();
-  if (!orders.front()->size() && plan.batch_ops.empty()) steps_ = std::nullopt;
+  steps_ = Plan::steps(*batches);
 }
 
 std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {

@@ -23,6 +23,7 @@ TEST(Dataset, LeavesThePlanItWasCalledOnAsItWas) {
   EXPECT_EQ(half.repeat().size(), std::nullopt);
   EXPECT_EQ(half.repeat().batch(8).size(), std::nullopt);
   EXPECT_EQ(half.repeat().batch(8).take(5).size(), 5U);
+  EXPECT_EQ(half.repeat().batch(8).skip(5).size(), std::nullopt);
   EXPECT_EQ(half.batch(8).repeat().size(), std::nullopt);
 }
 
@@ -45,6 +46,8 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
   throws([&] { (void)source.batch(0); }, "at least 1 row");
   throws([&] { (void)source.repeat().shuffle(); }, "shuffle");
   throws([&] { (void)source.shuffle({.buffer = 0}); }, "buffer");
+  throws([&] { (void)source.repeat().batch(4).shuffle(); }, "endless");
+  throws([&] { (void)source.batch(4).repeat().shuffle(); }, "endless");
   throws([&] { (void)source.repeat(-1); }, "-1");
   throws([&] { (void)source.repeat().repeat(); }, "endless");
   throws([&] { (void)source.repeat().batch(4).repeat(2); }, "endless already");
