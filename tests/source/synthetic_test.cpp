@@ -145,14 +145,14 @@ TEST(Synthetic, NeverUsesAndRemovesWhatAKilledProcessLeft) {
 TEST(Synthetic, EndsWellForProcessesThatRace) {
   const TemporaryFolder cache;
   const SyntheticImagesOptions options{
-      .count = 20, .classes = 2, .cache = cache.path(), .threads = 1};
+      .count = 10, .classes = 2, .cache = cache.path(), .threads = 1};
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
       bool right = false;
       try {
-        right = source::synthetic_images(options)->size() == 20;
+        right = source::synthetic_images(options)->size() == 10;
       } catch (const std::exception&) {
       }
       ::_exit(right ? 0 : 1);
@@ -165,7 +165,7 @@ TEST(Synthetic, EndsWellForProcessesThatRace) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
   EXPECT_THAT(leftovers(cache.path()), IsEmpty());
-  EXPECT_EQ(contents(source::synthetic_image_folder(options)).size(), 21U);
+  EXPECT_EQ(contents(source::synthetic_image_folder(options)).size(), 11U);
 }
 
 TEST(Synthetic, EndsWellForThreadsThatRace) {
@@ -176,8 +176,8 @@ TEST(Synthetic, EndsWellForThreadsThatRace) {
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
         right += source::synthetic_images(
-                     {.count = 20, .classes = 2, .cache = cache.path(), .threads = 1})
-                     ->size() == 20;
+                     {.count = 10, .classes = 2, .cache = cache.path(), .threads = 1})
+                     ->size() == 10;
       });
     }
   }
