@@ -30,17 +30,19 @@ add_library(penstock_flags INTERFACE)
 target_compile_options(penstock_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
                             -ffp-contract=off>)
+
+# For everything that is built here: one file without it, and inline functions shared with the others lose it too.
 if(PENSTOCK_SANITIZE)
-  target_compile_definitions(penstock_flags INTERFACE _GLIBCXX_ASSERTIONS)
   list(JOIN PENSTOCK_SANITIZE "," sanitizers)
-  target_compile_options(penstock_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${sanitizers} -fno-omit-frame-pointer -g>)
-  target_link_options(penstock_flags INTERFACE -fsanitize=${sanitizers})
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND "undefined" IN_LIST PENSTOCK_SANITIZE)
-    # g++'s vptr check reports false positives on classes with hidden type information.
-    target_compile_options(penstock_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
-  endif()
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${sanitizers}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer> $<$<COMPILE_LANGUAGE:CXX>:-g1>)
+  add_link_options(-fsanitize=${sanitizers})
   if("undefined" IN_LIST PENSTOCK_SANITIZE)
-    target_compile_options(penstock_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # g++'s vptr check reports false positives on classes with hidden type information.
+      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
+    endif()
   endif()
 endif()
