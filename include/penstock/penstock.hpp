@@ -16,6 +16,7 @@
 #include <penstock/loader/step.hpp>
 
 // What a sample goes through.
+#include <penstock/order/mix.hpp>
 #include <penstock/order/operations.hpp>
 #include <penstock/order/order.hpp>
 #include <penstock/source/arrays.hpp>

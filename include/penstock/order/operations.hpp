@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <penstock/core/random.hpp>
 #include <penstock/order/order.hpp>
@@ -62,5 +64,30 @@ namespace penstock::order {
 /// Errors  std::invalid_argument  buffer is 0
 [[nodiscard]] OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer,
                                       bool reshuffle = true);
+
+/// The input's positions `positions`[0], `positions`[1], …; each may come any number of times.
+/// Holds 8 bytes a position.
+///
+///   pick(range(9), {7, 0, 7})  ==  7 0 7
+///
+/// Errors  std::invalid_argument  a position that the input does not have
+[[nodiscard]] OrderPtr pick(OrderPtr input, std::vector<std::uint64_t> positions);
+
+/// One input behind the other. Iteration i runs through iteration i of each.
+///
+///   concatenate({range(2, 0), range(2, 1)})  ==  0 1 0 1, of sources 0 0 1 1
+///
+/// Errors  std::invalid_argument  an input before the last is endless, 2^64 positions or more
+[[nodiscard]] OrderPtr concatenate(std::vector<OrderPtr> inputs);
+
+/// `count` positions of the input, drawn with replacement: position p with a probability of
+/// weights[p] over the sum of all. With `reshuffle` each iteration draws anew. Holds 16 bytes a
+/// weight, shared by all cursors. A weight below 2^-32 of the largest is as good as 0.
+///
+/// Source  PyTorch's WeightedRandomSampler; the alias method of Walker (1977) in integers
+/// Errors  std::invalid_argument  an endless input, another number of weights than positions, a
+///         weight that is negative or not finite, or a count > 0 and weights that add up to 0
+[[nodiscard]] OrderPtr sample(OrderPtr input, std::span<const double> weights, std::uint64_t count,
+                              RandomKey key, bool reshuffle = true);
 
 }  // namespace penstock::order
