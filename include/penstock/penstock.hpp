@@ -10,6 +10,8 @@
 // Start here: the plan, and the iterator that runs it.
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/loader.hpp>
+#include <penstock/loader/epochs.hpp>
+#include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
@@ -23,6 +25,7 @@
 #include <penstock/source/image_folder.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/synthetic.hpp>
+#include <penstock/source/zip.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
 #include <penstock/transform/function.hpp>
@@ -40,6 +43,7 @@
 #include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fault.hpp>
+#include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/shape.hpp>

@@ -30,7 +30,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
     : config_(std::move(config)),
       first_(first),
       last_(last),
-      cursor_(*config_.plan, config_.seed, config_.slicing),
+      cursor_(*config_.plan, config_.seed, config_.topology, config_.weights),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.plan->devices;
   const std::size_t slice_bytes = config_.layout->slice_bytes();
@@ -75,15 +75,27 @@ void Engine::stop() {
   threads_.clear();  // joins
 }
 
+void Engine::interrupt() {
+  stop();
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.clear();
+    open_.clear();
+    ended_ = true;
+  }
+  consumer_.notify_all();
+}
+
 void Engine::restart(EngineConfig config, std::uint64_t first) {
   stop();
+  const std::lock_guard lock(mutex_);
   queue_.clear();
   open_.clear();
   times_.clear();
   ended_ = false;
   config_ = std::move(config);
   first_ = first;
-  cursor_ = StepCursor(*config_.plan, config_.seed, config_.slicing);
+  cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights);
 }
 
 void Engine::start() {
@@ -114,7 +126,7 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
     const std::lock_guard lock(mutex_);
     times_.push_back({.step = step});
   }
-  const auto drawn = [&] {
+  auto drawn = [&] {
     const Observed observed(config_.observer, Stage::order, step);
     return cursor_.draw(step);
   }();
@@ -148,6 +160,7 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
 // Blocks while all places are taken: backpressure. False when stopped.
 bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   const Observed observed(config_.observer, Stage::slot, batch.info->step);
+  wants_slot_ = true;
   for (const auto& transfer : transfers_) {
     auto slice = transfer->reserve(stop);
     if (!slice) return false;
@@ -156,27 +169,34 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   auto lease = ring_->acquire(stop);
   if (!lease) return false;
   batch.slot = std::make_shared<StagingLease>(std::move(lease));
+  wants_slot_ = false;
   return true;
 }
 
-std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, const DrawnStep& drawn) const {
+std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) const {
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
   info.layout = config_.layout;
   info.step = step;
-  info.epoch = drawn.ids.front().epoch;
-  info.global_samples = drawn.ids.size();
+  info.epoch = drawn.epoch;
+  info.global_samples = drawn.samples;
   const std::vector<Device>& devices = config_.plan->devices;
-  auto next = drawn.ids.begin();
-  for (std::uint32_t replica = 0; replica < drawn.slices.size(); ++replica) {
-    const Slice& slice = drawn.slices[replica];
-    const auto first = next;
-    next += static_cast<std::ptrdiff_t>(slice.samples);
-    const std::uint32_t part = replica - config_.first_replica;
-    if (replica < config_.first_replica || part >= devices.size()) continue;
-    info.parts.push_back({devices[part], replica, slice, info.samples.size()});
-    info.samples.insert(info.samples.end(), first, next);
+  std::uint64_t others = 0;  // samples of replicas before this process's
+  std::uint64_t own = 0;
+  for (std::uint32_t k = 0; k < drawn.slices.size(); ++k) {
+    const std::uint32_t replica = drawn.first_replica + k;
+    const Slice& slice = drawn.slices[k];
+    if (replica < config_.topology.first_replica) others += slice.samples;
+    const std::uint32_t part = replica - config_.topology.first_replica;
+    if (part >= devices.size()) continue;
+    info.parts.push_back({devices[part], replica, slice, own});
+    own += slice.samples;
   }
+  const auto first = drawn.ids.begin() + static_cast<std::ptrdiff_t>(others);
+  if (own == drawn.ids.size())
+    info.samples = std::move(drawn.ids);
+  else
+    info.samples.assign(first, first + static_cast<std::ptrdiff_t>(own));
   return batch;
 }
 

@@ -33,9 +33,18 @@ std::span<std::byte> Record::allocate(std::size_t bytes) {
   return {block.bytes.get(), bytes};
 }
 
+Record& Record::part(std::size_t index) {
+  while (parts_.size() <= index) parts_.push_back(std::make_unique<Record>());
+  Record& part = *parts_[index];
+  const std::size_t others = memory_bytes() - part.memory_bytes();
+  part.set_limit(limit_ - std::min(limit_, others));
+  return part;
+}
+
 std::size_t Record::memory_bytes() const noexcept {
   std::size_t total = 0;
   for (const Block& block : blocks_) total += block.capacity;
+  for (const auto& part : parts_) total += part->memory_bytes();
   return total;
 }
 

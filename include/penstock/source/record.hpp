@@ -41,6 +41,10 @@ class Record {
   /// capacity.
   [[nodiscard]] std::span<std::byte> allocate(std::size_t bytes);
 
+  /// Another record inside this one, for a source that joins several. It keeps its memory, which
+  /// counts as this one's.
+  [[nodiscard]] Record& part(std::size_t index);
+
   /// All fields, in the order of Source::fields().
   [[nodiscard]] std::span<const ConstTensorView> views() const noexcept { return fields_; }
 
@@ -61,6 +65,7 @@ class Record {
   };
   std::vector<ConstTensorView> fields_;
   std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<Record>> parts_;
   std::size_t limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;

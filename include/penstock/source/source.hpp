@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,13 @@
 #include <penstock/source/record.hpp>
 
 namespace penstock {
+
+/// What is known of a record without decoding it.
+struct RecordInfo {
+  std::string key;  ///< its name: a path, a key in a shard
+  std::optional<std::int64_t> label;
+  std::optional<std::uint64_t> bytes;  ///< of its encoded form
+};
 
 /// A numbered, finite set of records with random access. Numbering is stable for the same files.
 ///
@@ -33,6 +41,14 @@ class Source {
   /// A short text that is equal for the same data and differs for other data, without reading it
   /// all: names, sizes and count. Saved with a loader's state.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
+  /// What Dataset::filter goes by. May open or stat a file, never decodes.
+  [[nodiscard]] virtual RecordInfo info(std::uint64_t number) const {
+    return {.key = location(number), .label = {}, .bytes = {}};
+  }
+  /// How many files the records lie in, for sharding by file.
+  [[nodiscard]] virtual std::uint64_t files() const noexcept { return size(); }
+  /// Which of files() holds record `number`.
+  [[nodiscard]] virtual std::uint64_t file_of(std::uint64_t number) const { return number; }
   /// Names of the classes, where labels have names; label i is class_names()[i].
   [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
 };
