@@ -39,8 +39,7 @@ class Zip final : public Source {
         if (fault.file.empty()) fault.file = sources_[k]->location(number);
         return fault;
       }
-      for (const ConstTensorView& view : part.views())
-        record[field++] = view;
+      for (const ConstTensorView& view : part.views()) record[field++] = view;
       record.add_bytes_read(part.bytes_read());
     }
     return {};
