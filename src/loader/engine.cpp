@@ -22,6 +22,22 @@ constexpr std::size_t kMinRecordBytes = std::size_t{1} << 20;
 // A grain should be worth the lock that claims it, and small enough to stop promptly.
 constexpr std::int64_t kGrainNs = 100'000;
 
+// One core of those that several loaders share, for the length of a grain.
+class CoreLease {
+ public:
+  explicit CoreLease(ThreadBudget* budget) : budget_(budget) {
+    if (budget_ != nullptr) budget_->acquire();
+  }
+  ~CoreLease() {
+    if (budget_ != nullptr) budget_->release();
+  }
+  CoreLease(const CoreLease&) = delete;
+  CoreLease& operator=(const CoreLease&) = delete;
+
+ private:
+  ThreadBudget* budget_;
+};
+
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
@@ -237,6 +253,7 @@ void Engine::work(const std::stop_token& stop) {
       if (count == left) open_.pop_front();
     }
     const std::size_t held = rows.memory_bytes();
+    const CoreLease core(config_.thread_budget.get());
     const std::int64_t begin = now_ns();
     try {
       rows.work(*batch, first, count);

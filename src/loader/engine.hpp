@@ -20,6 +20,7 @@
 #include <tbb/task_arena.h>
 
 #include <penstock/device/transfer.hpp>
+#include <penstock/loader/thread_budget.hpp>
 #include <penstock/staging/ring.hpp>
 
 #include "src/loader/in_flight.hpp"
@@ -41,6 +42,7 @@ struct EngineConfig {
   std::size_t depth = 2;
   std::size_t budget_bytes = 0;
   StageObserver* observer = nullptr;
+  std::shared_ptr<ThreadBudget> thread_budget;
 };
 
 /// Threads  wait(), wait_for_numbers() and pop() on one thread at a time; start(), interrupt() and

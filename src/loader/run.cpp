@@ -117,7 +117,9 @@ EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOption
     fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
   }
   const BatchLayout layout(std::move(fields), topology.slicing.max_rows());
-  const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  const int cores = options.thread_budget
+                        ? options.thread_budget->threads()
+                        : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
   const std::size_t depth = static_cast<std::size_t>(plan->prefetch.depth);
 
   std::vector<MixWeights> mix_weights;
@@ -145,6 +147,7 @@ EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOption
       .depth = depth,
       .budget_bytes = options.budget_bytes,
       .observer = options.observer,
+      .thread_budget = options.thread_budget,
   };
 }
 

@@ -2,6 +2,7 @@
 // sample.
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -303,6 +304,35 @@ TEST(Loaders, TrainingGoesOnBehindAValidationWithItsPrefetchIntact) {
   found.insert(found.end(), rest.begin(), rest.end());
   EXPECT_EQ(found, expected);
   EXPECT_LE(reads - before, 10 * 10 + 50);  // nothing was decoded a second time
+}
+
+TEST(Loaders, ShareTheCoresOfAThreadBudget) {
+  std::atomic<int> working = 0;
+  std::atomic<int> most = 0;
+  const auto source = fake(100);
+  source->on_read = [&](std::uint64_t) {
+    const int now = ++working;
+    int seen = most;
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+    for (int k = 0; k < 10; ++k) std::this_thread::yield();
+    --working;
+  };
+  const auto cores = std::make_shared<ThreadBudget>(2);
+  const auto run = [&](std::shared_ptr<ThreadBudget> budget) {
+    std::vector<std::jthread> consumers;
+    for (int k = 0; k < 3; ++k)
+      consumers.emplace_back([&, budget] {
+        Loader loader = Dataset(source).batch(20).loader({.threads = 4, .thread_budget = budget});
+        EXPECT_EQ(drain(loader).size(), 5U);
+      });
+  };
+  run(cores);
+  EXPECT_LE(most, 2);
+  run(nullptr);
+  EXPECT_GT(most, 2);
+  EXPECT_EQ(Dataset(source).batch(20).loader({.thread_budget = cores}).stats().threads, 2);
+  EXPECT_THROW(ThreadBudget(0), std::invalid_argument);
 }
 
 // Defined for every state: after the end, after an error, after restore, after stop.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,7 @@
 namespace penstock {
 
 class StageObserver;
+class ThreadBudget;
 
 /// For Dataset::shuffle.
 struct ShuffleOptions {
@@ -119,8 +121,10 @@ struct LoaderOptions {
   /// Sums a digest of everything delivered (Loader::digest). Costs a hash of every byte.
   bool digest = false;
 
-  /// Decoding threads of this loader; 0: one per core. Speed only.
+  /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
   int threads = 0;
+  /// Cores that it shares with other loaders; null: none. Speed only.
+  std::shared_ptr<ThreadBudget> thread_budget{};
   /// The most bytes that the loader may hold (order, records in flight, slots, device buffers);
   /// 0: no limit. The ring shrinks to fit, down to two slots. Speed and memory only.
   std::size_t budget_bytes = 0;
