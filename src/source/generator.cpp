@@ -43,8 +43,8 @@ TensorView RecordWriter::field(std::string_view name, const Shape& shape) {
   }
   std::string names;
   for (const FieldSpec& spec : fields) names += (names.empty() ? "'" : ", '") + spec.name + "'";
-  throw std::invalid_argument(fmt::format("{}: there is no field '{}', expected one of {}",
-                                          state_.name, name, names));
+  throw std::invalid_argument(
+      fmt::format("{}: there is no field '{}', expected one of {}", state_.name, name, names));
 }
 
 TensorView RecordWriter::field(std::string_view name) {

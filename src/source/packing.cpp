@@ -64,9 +64,8 @@ std::size_t Packing::check(std::size_t index, const ConstTensorView& view) const
   const FieldSpec& field = fields_[index];
   const auto refuse = [&](std::string_view why) {
     throw std::invalid_argument(fmt::format(
-        "{}: field '{}': expected {} {}, found {} {}: {}", where_, field.name,
-        name_of(field.dtype), field.shape.to_string(), name_of(view.dtype()),
-        view.shape().to_string(), why));
+        "{}: field '{}': expected {} {}, found {} {}: {}", where_, field.name, name_of(field.dtype),
+        field.shape.to_string(), name_of(view.dtype()), view.shape().to_string(), why));
   };
   if (view.dtype() != field.dtype || !matches(field.shape, view.shape()))
     refuse("give it the type and shape that it was declared with, or declare others");

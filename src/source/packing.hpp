@@ -31,7 +31,8 @@ class Packing {
  public:
   /// `where` is what the fields belong to, for messages.
   ///
-  /// Errors  std::invalid_argument  no fields, a name missing or used twice, or a fixed shape without
+  /// Errors  std::invalid_argument  no fields, a name missing or used twice, or a fixed shape
+  /// without
   ///                                elements
   Packing(std::vector<FieldSpec> fields, std::string where);
 
@@ -41,7 +42,8 @@ class Packing {
 
   /// The bytes of field `index` of a record.
   ///
-  /// Errors  std::invalid_argument  it has another type or shape than the field should; says what was
+  /// Errors  std::invalid_argument  it has another type or shape than the field should; says what
+  /// was
   ///                                expected and what was found
   [[nodiscard]] std::size_t check(std::size_t index, const ConstTensorView& view) const;
   /// The packed size of a record.

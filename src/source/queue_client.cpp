@@ -37,9 +37,10 @@ int connect(const std::filesystem::path& path, double timeout_s, Clock::time_poi
     if (fd >= 0) return fd;
     const bool absent = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
     if (!absent || Clock::now() >= deadline)
-      throw Error(fmt::format("no queue server at {} within {} s: {}; start it first, check the "
-                              "path, or raise connect_timeout_s",
-                              path.string(), timeout_s, detail::errno_text(errno)));
+      throw Error(
+          fmt::format("no queue server at {} within {} s: {}; start it first, check the "
+                      "path, or raise connect_timeout_s",
+                      path.string(), timeout_s, detail::errno_text(errno)));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -88,9 +89,9 @@ class QueueClient::Impl {
     if (closed_) return;
     require_open("close");
     flush_locked();
-    const int error =
-        cause ? detail::send_text(socket_.get(), FrameKind::failed, std::string(*cause))
-              : detail::send_frame(socket_.get(), FrameKind::finished, {});
+    const int error = cause
+                          ? detail::send_text(socket_.get(), FrameKind::failed, std::string(*cause))
+                          : detail::send_frame(socket_.get(), FrameKind::finished, {});
     if (error != 0) fail();
     receive();
     closed_ = true;
@@ -168,16 +169,16 @@ class QueueClient::Impl {
   }
 
   [[noreturn]] void throw_gone() const {
-    throw Error(fmt::format("{} is gone: of {} records that were pushed, the first {} are known to "
-                            "have reached its queue",
-                            where_, pushed_, acknowledged_));
+    throw Error(
+        fmt::format("{} is gone: of {} records that were pushed, the first {} are known to "
+                    "have reached its queue",
+                    where_, pushed_, acknowledged_));
   }
 
   [[noreturn]] void throw_said(const detail::FrameHead& head) const {
     const std::string text = detail::receive_text(socket_.get(), head.length);
     if (head.kind == FrameKind::closed) throw QueueClosed(fmt::format("{}: {}", where_, text));
-    if (head.kind == FrameKind::refused)
-      throw Error(fmt::format("{} refused: {}", where_, text));
+    if (head.kind == FrameKind::refused) throw Error(fmt::format("{} refused: {}", where_, text));
     throw Error(fmt::format("{} sent a frame of unknown kind {}", where_,
                             static_cast<std::uint32_t>(head.kind)));
   }

@@ -55,8 +55,8 @@ void Queue::Core::admit_waiters() noexcept {
 }
 
 void Queue::Core::throw_closed() const {
-  const std::string why = reader_gone_ ? "the loader that read it is gone"
-                                       : detail::text_of(cause_, "it was closed");
+  const std::string why =
+      reader_gone_ ? "the loader that read it is gone" : detail::text_of(cause_, "it was closed");
   throw QueueClosed(fmt::format("{} takes no more records: {}", name, why), cause_);
 }
 

@@ -15,9 +15,9 @@ namespace penstock::source {
 
 /// The queue, for those who bring their records packed.
 ///
-/// A push is admitted first, which reserves its room, and copies only then: a blocked producer holds
-/// no memory. Blocked producers are admitted in their order, so that a large record is not passed by
-/// small ones for ever.
+/// A push is admitted first, which reserves its room, and copies only then: a blocked producer
+/// holds no memory. Blocked producers are admitted in their order, so that a large record is not
+/// passed by small ones for ever.
 class Queue::Core {
  public:
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
@@ -28,8 +28,8 @@ class Queue::Core {
   const std::string name;  ///< "queue 'name'"
   const detail::Packing packing;
 
-  /// Waits for room for a record of `size` bytes; false when stopped or late. An admitted record has
-  /// to be committed or withdrawn.
+  /// Waits for room for a record of `size` bytes; false when stopped or late. An admitted record
+  /// has to be committed or withdrawn.
   ///
   /// Errors  std::invalid_argument  more than max_bytes
   ///         QueueClosed            the queue takes no more

@@ -118,8 +118,8 @@ class QueueServer::Impl {
         throw Error(fmt::format(
             "the server has room for {} connections: raise QueueServerOptions::max_clients",
             options_.max_clients));
-      connection->thread = std::jthread(
-          [this, connection](const std::stop_token& stop) { run(connection, stop); });
+      connection->thread =
+          std::jthread([this, connection](const std::stop_token& stop) { run(connection, stop); });
     } catch (const std::exception& error) {  // no room, or no thread
       (void)refuse(*connection, error.what());
       ++stats_.refused;
@@ -134,8 +134,7 @@ class QueueServer::Impl {
     Ended ended{End::lost};
     {
       // Only the receiving side, so that a last word can still be sent.
-      const std::stop_callback wake(
-          stop, [&] { ::shutdown(connection->socket.get(), SHUT_RD); });
+      const std::stop_callback wake(stop, [&] { ::shutdown(connection->socket.get(), SHUT_RD); });
       try {
         if (auto refused = greet(*connection))
           ended = std::move(*refused);
@@ -152,7 +151,8 @@ class QueueServer::Impl {
   Ended refuse(const Connection& connection, const std::string& why) const {
     const detail::Greeting greeting;
     if (!connection.welcomed)
-      (void)detail::send_all(connection.socket.get(), std::array{detail::bytes_of(greeting)}, false);
+      (void)detail::send_all(connection.socket.get(), std::array{detail::bytes_of(greeting)},
+                             false);
     (void)detail::send_text(connection.socket.get(), FrameKind::refused, why, false);
     return {End::lost, why};
   }
@@ -183,8 +183,7 @@ class QueueServer::Impl {
     const auto hello = detail::read_hello(bytes);
     if (!hello) return refuse(connection, "the greeting is garbled");
     connection.name = fmt::format("client '{}' (process {})", hello->name, process);
-    if (const auto differs =
-            detail::describe_difference(core_.packing.fields(), hello->fields);
+    if (const auto differs = detail::describe_difference(core_.packing.fields(), hello->fields);
         !differs.empty())
       return refuse(connection, differs + ": give both the same fields");
     if (core_.closed()) {
@@ -247,9 +246,8 @@ class QueueServer::Impl {
     detail::PackedRecord record(size);
     if (const std::size_t got = detail::receive_all(fd, record.bytes()); got != size) {
       if (stop.stop_requested()) return turn_away(connection, "the server was stopped");
-      return Ended{End::lost,
-                   fmt::format("it died in the middle of a record, after {} of {} bytes", got,
-                               size)};
+      return Ended{End::lost, fmt::format("it died in the middle of a record, after {} of {} bytes",
+                                          got, size)};
     }
     if (const std::string fault = core_.packing.find_fault(record); !fault.empty())
       return refuse(connection, fault);
@@ -281,7 +279,8 @@ class QueueServer::Impl {
       ++stats_.refused;
     }
     if (!ended.why.empty()) {
-      stats_.last_error = connection->name.empty() ? ended.why : connection->name + ": " + ended.why;
+      stats_.last_error =
+          connection->name.empty() ? ended.why : connection->name + ": " + ended.why;
       if (lost && options_.on_lost_client == OnLostClient::close_queue)
         core_.close(std::make_exception_ptr(Error(stats_.last_error)), false);
     }

@@ -87,7 +87,8 @@ void remove_stale(const std::filesystem::path& path) {
 }
 
 timeval until(Clock::time_point deadline) noexcept {
-  const auto left = std::max<Clock::duration>(deadline - Clock::now(), std::chrono::milliseconds(1));
+  const auto left =
+      std::max<Clock::duration>(deadline - Clock::now(), std::chrono::milliseconds(1));
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
   return {.tv_sec = us / 1'000'000, .tv_usec = us % 1'000'000};
 }
@@ -141,12 +142,12 @@ int connect_unix(const std::filesystem::path& path, Clock::time_point deadline) 
   constexpr timeval kForEver{};
   int error = 0;
   do {
-    error = ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0 ||
-                    ::connect(socket.get(), plain(address), sizeof address) != 0 ||
-                    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kForEver,
-                                 sizeof kForEver) != 0
-                ? errno
-                : 0;
+    error =
+        ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0 ||
+                ::connect(socket.get(), plain(address), sizeof address) != 0 ||
+                ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kForEver, sizeof kForEver) != 0
+            ? errno
+            : 0;
   } while (error == EINTR);
   if (error != 0) {
     socket.close();
@@ -166,8 +167,7 @@ int send_all(int fd, std::span<const std::span<const std::byte>> parts, bool may
     std::size_t count = 0;
     for (std::size_t k = part; k < parts.size() && count < kAtOnce; ++k) {
       const auto rest = parts[k].subspan(k == part ? sent : 0);
-      if (!rest.empty())
-        vectors[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
+      if (!rest.empty()) vectors[count++] = {const_cast<std::byte*>(rest.data()), rest.size()};
     }
     if (count == 0) return 0;
     msghdr message{};
@@ -197,8 +197,7 @@ std::size_t receive_all(int fd, std::span<std::byte> bytes) noexcept {
 
 bool wait_readable(int fd, Clock::time_point deadline) noexcept {
   for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd poll{.fd = fd, .events = POLLIN, .revents = 0};
     const int ready =
         ::poll(&poll, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000)));

@@ -16,9 +16,9 @@ namespace penstock::order {
 [[nodiscard]] OrderPtr range(std::uint64_t size, std::uint32_t source = 0);
 
 /// 0, 1, 2, … of a stream, in the order of arrival: an endless innermost order that ends where
-/// `arrived(wanted)` returns fewer than wanted. `arrived` waits until that many samples have arrived
-/// since the very start, or no more will, and says how many have. What it throws comes out of the
-/// cursor's read(), which can then be called again.
+/// `arrived(wanted)` returns fewer than wanted. `arrived` waits until that many samples have
+/// arrived since the very start, or no more will, and says how many have. What it throws comes out
+/// of the cursor's read(), which can then be called again.
 ///
 /// Every sample comes once, so cursors read forwards only. What a take, skip or shard leaves out is
 /// gone; repeat and the whole shuffle refuse it, shuffle_window takes it.

@@ -15,7 +15,8 @@ namespace penstock {
 /// Where a generator's function writes its next record. It has to write every field.
 ///
 /// Threads  for the call that it is passed to.
-/// Errors   std::invalid_argument  from all of these: there is no such field, or it has another type
+/// Errors   std::invalid_argument  from all of these: there is no such field, or it has another
+/// type
 ///                                 or shape; names field, expected and found
 class RecordWriter {
  public:
@@ -50,7 +51,8 @@ namespace source {
 /// Threads  `next` is called by one thread at a time, the loader's driver; while it runs no other
 ///          record is ordered, and the loader's destruction waits for it. Where making a record
 ///          takes long, let several threads push into a source::queue().
-/// Owns     as many records as the loader waits for at once: its shuffle buffer and the batches that
+/// Owns     as many records as the loader waits for at once: its shuffle buffer and the batches
+/// that
 ///          are being filled.
 /// Shapes   as given; an extent of kDynamic may differ from record to record.
 /// Errors   std::invalid_argument  no function, no fields, a name missing or used twice, or a fixed

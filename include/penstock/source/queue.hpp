@@ -58,9 +58,9 @@ namespace source {
 ///
 ///   auto queue = source::queue({{"observation", DType::f32, {kDynamic, 4}},
 ///                               {"reward", DType::f32, {kDynamic}}});
-///   queue->push({source::values(observations, {kDynamic, 4}), source::values(rewards)});  // actors
-///   queue->close();
-///   Dataset(queue).shuffle({.buffer = 500}).map(…).batch(32)                // the consumer
+///   queue->push({source::values(observations, {kDynamic, 4}), source::values(rewards)});  //
+///   actors queue->close(); Dataset(queue).shuffle({.buffer = 500}).map(…).batch(32) // the
+///   consumer
 ///
 /// Threads  any of it from any thread.
 /// Owns     a push copies the record; its views may go as soon as it returns.

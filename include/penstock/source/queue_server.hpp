@@ -44,9 +44,9 @@ struct QueueServerStats {
 
 namespace source {
 
-/// Listens at a socket file and pushes into a queue what QueueClients send. A record counts once the
-/// queue has it, and is acknowledged then; a client that dies in the middle of one loses that one
-/// only. While the queue is full nothing is read, so that clients wait as threads would.
+/// Listens at a socket file and pushes into a queue what QueueClients send. A record counts once
+/// the queue has it, and is acknowledged then; a client that dies in the middle of one loses that
+/// one only. While the queue is full nothing is read, so that clients wait as threads would.
 ///
 /// A socket file whose server died is replaced; that of a living server is refused. The socket may
 /// be used by its owner only (mode 0600).

@@ -13,14 +13,14 @@
 
 namespace penstock {
 
-/// Records that are numbered by their arrival: number i is the i-th that arrived. There is no random
-/// access to what has not arrived, no second epoch and no resume; a shuffle works by window.
+/// Records that are numbered by their arrival: number i is the i-th that arrived. There is no
+/// random access to what has not arrived, no second epoch and no resume; a shuffle works by window.
 ///
 /// read() hands a record out once, in any order among those that have arrived, and lets go of its
 /// memory. A record that was read before, or has not arrived, is a Fault.
 ///
-/// Like every source's, the functions are const, since plans share their sources as const; what they
-/// change is which records are left.
+/// Like every source's, the functions are const, since plans share their sources as const; what
+/// they change is which records are left.
 ///
 /// Threads  as Source: any of it from any thread at once; wait() from one at a time.
 class Stream : public Source {
@@ -42,8 +42,8 @@ class Stream : public Source {
   ///
   /// Errors  std::logic_error  it was read before, or has not arrived
   virtual void discard(std::uint64_t number) const = 0;
-  /// Says that the reader may need `records` to wait unread at the same time: its shuffle window and
-  /// the batches that it fills.
+  /// Says that the reader may need `records` to wait unread at the same time: its shuffle window
+  /// and the batches that it fills.
   ///
   /// Errors  std::invalid_argument  there is no room for so many; the remedy is in the message
   virtual void require_capacity(std::uint64_t /*records*/) const {}
