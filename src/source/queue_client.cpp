@@ -15,7 +15,6 @@
 
 #include "src/source/packing.hpp"
 #include "src/source/queue_protocol.hpp"
-#include "src/source/unix_socket.hpp"
 
 namespace penstock::source {
 
@@ -56,6 +55,7 @@ class QueueClient::Impl {
         packing_(std::move(fields), "queue client '" + options.name + "'") {
     const Clock::time_point deadline = deadline_of(options.connect_timeout_s);
     socket_.adopt(connect(path, options.connect_timeout_s, deadline));
+    in_.emplace(socket_.get());
     greet(deadline);
   }
 
@@ -124,15 +124,12 @@ class QueueClient::Impl {
     if (!detail::wait_readable(fd, deadline))
       throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
                               where_, options_.connect_timeout_s));
-    if (detail::receive_all(fd, std::as_writable_bytes(std::span(&answer, 1))) != sizeof answer ||
-        answer.magic != detail::kQueueMagic)
+    if (!detail::receive_plain(*in_, answer) || answer.magic != detail::kQueueMagic)
       throw Error(where_ + " did not answer as one does: is it another program?");
-    const auto head = detail::receive_head(fd);
+    const auto head = detail::receive_head(*in_);
     if (!head) throw_gone();
     if (head->kind != FrameKind::welcome) throw_said(*head);
-    if (head->length != sizeof max_record_bytes_ ||
-        detail::receive_all(fd, std::as_writable_bytes(std::span(&max_record_bytes_, 1))) !=
-            sizeof max_record_bytes_)
+    if (head->length != sizeof max_record_bytes_ || !detail::receive_plain(*in_, max_record_bytes_))
       throw_gone();
   }
 
@@ -150,12 +147,10 @@ class QueueClient::Impl {
   /// Takes one frame from the server; what it says other than an acknowledgement is thrown.
   void receive() {
     try {
-      const auto head = detail::receive_head(socket_.get());
+      const auto head = detail::receive_head(*in_);
       if (!head) throw_gone();
       if (head->kind != FrameKind::acknowledged) throw_said(*head);
-      if (head->length != sizeof acknowledged_ ||
-          detail::receive_all(socket_.get(), std::as_writable_bytes(std::span(
-                                                 &acknowledged_, 1))) != sizeof acknowledged_)
+      if (head->length != sizeof acknowledged_ || !detail::receive_plain(*in_, acknowledged_))
         throw_gone();
     } catch (...) {
       broken_ = std::current_exception();
@@ -176,7 +171,7 @@ class QueueClient::Impl {
   }
 
   [[noreturn]] void throw_said(const detail::FrameHead& head) const {
-    const std::string text = detail::receive_text(socket_.get(), head.length);
+    const std::string text = detail::receive_text(*in_, head.length);
     if (head.kind == FrameKind::closed) throw QueueClosed(fmt::format("{}: {}", where_, text));
     if (head.kind == FrameKind::refused) throw Error(fmt::format("{} refused: {}", where_, text));
     throw Error(fmt::format("{} sent a frame of unknown kind {}", where_,
@@ -187,6 +182,7 @@ class QueueClient::Impl {
   std::string where_;
   detail::Packing packing_;
   detail::FileDescriptor socket_;
+  mutable std::optional<detail::Receiver> in_;
   std::uint64_t max_record_bytes_ = 0;
 
   mutable std::mutex mutex_;

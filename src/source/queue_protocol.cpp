@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "src/source/unix_socket.hpp"
-
 namespace penstock::detail {
 
 namespace {
@@ -116,17 +114,16 @@ int send_text(int fd, FrameKind kind, std::string text, bool may_wait) noexcept 
   return send_frame(fd, kind, bytes_of(text), may_wait);
 }
 
-std::optional<FrameHead> receive_head(int fd) noexcept {
+std::optional<FrameHead> receive_head(Receiver& in) noexcept {
   FrameHead head;
-  if (receive_all(fd, std::as_writable_bytes(std::span(&head, 1))) != sizeof head)
-    return std::nullopt;
+  if (!receive_plain(in, head)) return std::nullopt;
   return head;
 }
 
-std::string receive_text(int fd, std::uint64_t length) {
+std::string receive_text(Receiver& in, std::uint64_t length) {
   if (length > kMaxTextBytes) return {};
   std::string text(length, '\0');
-  if (receive_all(fd, std::as_writable_bytes(std::span(text))) != length) return {};
+  if (in.receive(std::as_writable_bytes(std::span(text))) != length) return {};
   return text;
 }
 

@@ -17,6 +17,8 @@
 
 #include <penstock/core/shape.hpp>
 
+#include "src/source/unix_socket.hpp"
+
 namespace penstock::detail {
 
 inline constexpr std::array<char, 8> kQueueMagic = {'p', 's', 't', 'k', 'q', 'u', 'e', '\n'};
@@ -76,8 +78,13 @@ struct ClientHello {
 [[nodiscard]] int send_text(int fd, FrameKind kind, std::string text,
                             bool may_wait = true) noexcept;
 /// None at the end of the connection.
-[[nodiscard]] std::optional<FrameHead> receive_head(int fd) noexcept;
+[[nodiscard]] std::optional<FrameHead> receive_head(Receiver& in) noexcept;
 /// The text of a frame; empty where it is too long or cut off.
-[[nodiscard]] std::string receive_text(int fd, std::uint64_t length);
+[[nodiscard]] std::string receive_text(Receiver& in, std::uint64_t length);
+/// Fills a plain value; false where the connection ends before.
+template <class T>
+[[nodiscard]] bool receive_plain(Receiver& in, T& plain) noexcept {
+  return in.receive(std::as_writable_bytes(std::span(&plain, 1))) == sizeof plain;
+}
 
 }  // namespace penstock::detail

@@ -16,7 +16,6 @@
 
 #include "src/source/queue_core.hpp"
 #include "src/source/queue_protocol.hpp"
-#include "src/source/unix_socket.hpp"
 
 namespace penstock::source {
 
@@ -69,12 +68,14 @@ class QueueServer::Impl {
 
  private:
   struct Connection {
-    explicit Connection(int fd) : socket(fd) {}
+    explicit Connection(int fd) : socket(fd), in(fd) {}
 
     detail::FileDescriptor socket;
+    detail::Receiver in;
     std::string name;                // for messages
     bool welcomed = false;           // it is a client
-    std::uint64_t acknowledged = 0;  // records of this client that the queue has
+    std::uint64_t received = 0;      // records of this client that the queue has
+    std::uint64_t acknowledged = 0;  // of these
     std::jthread thread;             // last, so that it is joined before the socket is closed
   };
   using Connections = std::list<Connection>;
@@ -162,9 +163,7 @@ class QueueServer::Impl {
     const int fd = connection.socket.get();
     detail::Greeting greeting;
     const auto in_time = std::chrono::steady_clock::now() + kGreetingTime;
-    if (!detail::wait_readable(fd, in_time) ||
-        detail::receive_all(fd, std::as_writable_bytes(std::span(&greeting, 1))) !=
-            sizeof greeting ||
+    if (!detail::wait_readable(fd, in_time) || !detail::receive_plain(connection.in, greeting) ||
         greeting.magic != detail::kQueueMagic)
       return Ended{End::stranger, "somebody connected who is no queue client"};
     const int process = detail::process_of(fd);
@@ -178,7 +177,7 @@ class QueueServer::Impl {
       return refuse(connection, fmt::format("a greeting has at most {} bytes, found {}",
                                             detail::kMaxTextBytes, greeting.length));
     std::vector<std::byte> bytes(greeting.length);
-    if (detail::receive_all(fd, bytes) != bytes.size())
+    if (connection.in.receive(bytes) != bytes.size())
       return Ended{End::lost, "it hung up while it greeted"};
     const auto hello = detail::read_hello(bytes);
     if (!hello) return refuse(connection, "the greeting is garbled");
@@ -205,15 +204,15 @@ class QueueServer::Impl {
     return std::nullopt;  // one that is gone by now is noticed when it is read from
   }
 
-  [[nodiscard]] static Ended turn_away(const Connection& connection, const std::string& why) {
+  [[nodiscard]] static Ended turn_away(Connection& connection, const std::string& why) {
+    if (connection.acknowledged != connection.received) (void)acknowledge(connection);
     (void)detail::send_text(connection.socket.get(), FrameKind::closed, why, false);
     return {End::closed};
   }
 
   Ended serve(Connection& connection, const std::stop_token& stop) {
-    const int fd = connection.socket.get();
     for (;;) {
-      const auto head = detail::receive_head(fd);
+      const auto head = detail::receive_head(connection.in);
       if (stop.stop_requested()) return turn_away(connection, "the server was stopped");
       if (!head) return {End::lost, "it went without close()"};
       switch (head->kind) {
@@ -223,7 +222,7 @@ class QueueServer::Impl {
         case FrameKind::finished:
           return {End::finished};
         case FrameKind::failed: {
-          const std::string why = detail::receive_text(fd, head->length);
+          const std::string why = detail::receive_text(connection.in, head->length);
           core_.close(std::make_exception_ptr(Error(connection.name + ": " + why)), false);
           return {End::finished};
         }
@@ -237,14 +236,13 @@ class QueueServer::Impl {
   // None where the record is in the queue.
   std::optional<Ended> receive(Connection& connection, std::uint64_t size,
                                const std::stop_token& stop) {
-    const int fd = connection.socket.get();
     if (size > max_record_bytes_)
       return refuse(connection,
                     fmt::format("a record has at most {} bytes, found {}: raise max_record_bytes "
                                 "(and the queue's max_bytes), or push smaller ones",
                                 max_record_bytes_, size));
     detail::PackedRecord record(size);
-    if (const std::size_t got = detail::receive_all(fd, record.bytes()); got != size) {
+    if (const std::size_t got = connection.in.receive(record.bytes()); got != size) {
       if (stop.stop_requested()) return turn_away(connection, "the server was stopped");
       return Ended{End::lost, fmt::format("it died in the middle of a record, after {} of {} bytes",
                                           got, size)};
@@ -252,18 +250,24 @@ class QueueServer::Impl {
     if (const std::string fault = core_.packing.find_fault(record); !fault.empty())
       return refuse(connection, fault);
     try {
-      if (!core_.admit(size, stop, {})) return turn_away(connection, "the server was stopped");
+      const auto now = std::chrono::steady_clock::now();
+      if (!core_.admit(size, stop, now)) {
+        (void)acknowledge(connection);  // before a wait that may be long
+        if (!core_.admit(size, stop, {})) return turn_away(connection, "the server was stopped");
+      }
       core_.commit(std::move(record));
     } catch (const QueueClosed& closed) {
       return turn_away(connection, closed.what());
     }
-    ++connection.acknowledged;
-    if (acknowledge(connection) == EAGAIN)
+    ++connection.received;
+    // What has come in a lump is acknowledged in one.
+    if (connection.in.empty() && acknowledge(connection) == EAGAIN)
       return Ended{End::lost, "it does not read its acknowledgements"};
     return std::nullopt;
   }
 
-  [[nodiscard]] static int acknowledge(const Connection& connection) {
+  [[nodiscard]] static int acknowledge(Connection& connection) {
+    connection.acknowledged = connection.received;
     return detail::send_frame(connection.socket.get(), FrameKind::acknowledged,
                               detail::bytes_of(connection.acknowledged), false);
   }

@@ -183,16 +183,26 @@ int send_all(int fd, std::span<const std::span<const std::byte>> parts, bool may
   }
 }
 
-std::size_t receive_all(int fd, std::span<std::byte> bytes) noexcept {
+std::size_t Receiver::receive(std::span<std::byte> bytes) noexcept {
   std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = ::recv(fd, bytes.data() + done, bytes.size() - done, 0);
-    if (got > 0)
-      done += static_cast<std::size_t>(got);
-    else if (got == 0 || errno != EINTR)
-      break;
+  for (;;) {
+    const std::size_t buffered = std::min(bytes.size() - done, end_ - begin_);
+    if (buffered != 0) std::memcpy(bytes.data() + done, buffer_.data() + begin_, buffered);
+    begin_ += buffered;
+    done += buffered;
+    if (done == bytes.size()) return done;
+    // What would fill the buffer goes straight to where it belongs.
+    const bool direct = bytes.size() - done >= buffer_.size();
+    const std::span<std::byte> into = direct ? bytes.subspan(done) : std::span(buffer_);
+    ssize_t got;
+    do {
+      got = ::recv(fd_, into.data(), into.size(), 0);
+    } while (got < 0 && errno == EINTR);
+    if (got <= 0) return done;
+    begin_ = 0;
+    end_ = direct ? 0 : static_cast<std::size_t>(got);
+    if (direct) done += static_cast<std::size_t>(got);
   }
-  return done;
 }
 
 bool wait_readable(int fd, Clock::time_point deadline) noexcept {

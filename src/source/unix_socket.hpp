@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "src/source/file.hpp"
 
@@ -50,9 +50,27 @@ class UnixListener {
 [[nodiscard]] int send_all(int fd, std::span<const std::span<const std::byte>> parts,
                            bool may_wait = true) noexcept;
 
-/// How much of `bytes` was received: less than all only at the end of the connection, or where it
-/// failed.
-[[nodiscard]] std::size_t receive_all(int fd, std::span<std::byte> bytes) noexcept;
+/// Receives through a buffer, so that many small messages cost one system call.
+///
+/// Threads  one at a time.
+class Receiver {
+ public:
+  explicit Receiver(int fd) : fd_(fd), buffer_(kBufferBytes) {}
+
+  /// How much of `bytes` was received: less than all only at the end of the connection, or where it
+  /// failed.
+  [[nodiscard]] std::size_t receive(std::span<std::byte> bytes) noexcept;
+  /// Whether the next receive() has to ask the system.
+  [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
+
+ private:
+  static constexpr std::size_t kBufferBytes = 16U << 10;
+
+  int fd_;
+  std::vector<std::byte> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
 
 /// Whether there is something to receive, the end of the connection included, before `deadline`.
 [[nodiscard]] bool wait_readable(int fd, std::chrono::steady_clock::time_point deadline) noexcept;

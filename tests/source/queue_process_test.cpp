@@ -320,10 +320,11 @@ class RawClient {
   /// The text of the first frame of this kind.
   std::string hear(detail::FrameKind kind) {
     detail::Greeting greeting;
-    (void)detail::receive_all(socket_.get(), std::as_writable_bytes(std::span(&greeting, 1)));
+    detail::Receiver in(socket_.get());
+    EXPECT_TRUE(detail::receive_plain(in, greeting));
     EXPECT_EQ(greeting.version, detail::kQueueVersion);
-    while (const auto head = detail::receive_head(socket_.get())) {
-      const std::string text = detail::receive_text(socket_.get(), head->length);
+    while (const auto head = detail::receive_head(in)) {
+      const std::string text = detail::receive_text(in, head->length);
       if (head->kind == kind) return text;
     }
     return "(nothing)";
