@@ -25,6 +25,12 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/image_folder.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/source/stream.hpp>
+#include <penstock/source/queue.hpp>
+#include <penstock/source/queue_server.hpp>
+#include <penstock/source/queue_client.hpp>
+#include <penstock/source/generator.hpp>
+#include <penstock/source/values.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/transform/crop.hpp>

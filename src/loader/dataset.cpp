@@ -43,6 +43,15 @@ loader::MakeOrder on_top(loader::MakeOrder below, AddToOrder op) {
   };
 }
 
+// What leaves records of a stream unread would fill it up.
+void refuse_stream(const Plan& plan, const char* verb) {
+  if (plan.stream() == nullptr || plan.batch) return;
+  throw std::invalid_argument(
+      fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
+                  "nothing but a window shuffle, take, map and batch can follow it",
+                  verb, plan.branches.front().source->location(0)));
+}
+
 // Whether an operation on positions settles which samples there are at all, whatever the epoch.
 enum class Kind { selects, orders };
 
@@ -103,6 +112,7 @@ Dataset Dataset::filter(const std::function<bool(const RecordInfo&)>& keep) cons
         "filter comes first, right behind the source: behind an operation on positions it would "
         "move other samples between batches; a sample that turns out bad later is a fault, see "
         "FaultOptions");
+  refuse_stream(*plan_, "filter");
   const SourcePtr& source = plan_->branches.front().source;
   auto kept = std::make_shared<std::vector<std::uint64_t>>();
   for (std::uint64_t number = 0; number < source->size(); ++number)
@@ -142,10 +152,14 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
                               : order::shuffle(std::move(input), key, options.reshuffle_each_epoch);
       });
   if (!plan->seed) plan->seed = options.seed;
+  plan->window = std::max(plan->window, options.buffer.value_or(0));
   return Dataset(std::move(plan));
 }
 
 Dataset Dataset::repeat(std::optional<std::int64_t> times) const {
+  if (plan_->batch && plan_->stream() != nullptr)
+    throw std::invalid_argument(
+        "repeat after batch: the samples of a stream come once, so there is no second pass");
   if (plan_->batch && !plan_->sample_order()->size())
     throw std::invalid_argument(
         "repeat after batch: the samples are endless already, nothing would follow");
@@ -163,6 +177,7 @@ Dataset Dataset::take(std::uint64_t count) const {
 }
 
 Dataset Dataset::skip(std::uint64_t count) const {
+  refuse_stream(*plan_, "skip");
   return Dataset(with_order_op(*plan_, fmt::format("skip({})", count), Kind::selects,
                                [count](OrderPtr input, const OrderContext&) {
                                  return order::skip(std::move(input), count);
@@ -170,6 +185,7 @@ Dataset Dataset::skip(std::uint64_t count) const {
 }
 
 Dataset Dataset::shard(std::int64_t shards, std::int64_t index) const {
+  refuse_stream(*plan_, "shard");
   auto plan = with_order_op(*plan_, fmt::format("shard({}, {})", shards, index), Kind::selects,
                             [shards, index](OrderPtr input, const OrderContext&) {
                               return order::shard(std::move(input), shards, index);

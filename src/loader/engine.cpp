@@ -46,7 +46,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
     : config_(std::move(config)),
       first_(first),
       last_(last),
-      cursor_(*config_.plan, config_.seed, config_.topology, config_.weights),
+      cursor_(*config_.plan, config_.seed, config_.topology, config_.weights,
+              stop_stream_.get_token()),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.plan->devices;
   const std::size_t slice_bytes = config_.layout->slice_bytes();
@@ -87,6 +88,7 @@ Engine::~Engine() {
 }
 
 void Engine::stop() {
+  stop_stream_.request_stop();
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();  // joins
 }
@@ -111,7 +113,9 @@ void Engine::restart(EngineConfig config, std::uint64_t first) {
   ended_ = false;
   config_ = std::move(config);
   first_ = first;
-  cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights);
+  stop_stream_ = {};
+  cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights,
+                       stop_stream_.get_token());
 }
 
 void Engine::start() {
@@ -129,7 +133,9 @@ void Engine::drive(const std::stop_token& stop) {
   std::uint64_t step = first_;
   try {
     while (!stop.stop_requested() && (!last_ || step < *last_) && open_step(step, stop)) ++step;
-    if (!stop.stop_requested()) end(nullptr, step);
+    // What ended a stream comes after its last record.
+    const Stream* stream = config_.plan->stream();
+    if (!stop.stop_requested()) end(stream != nullptr ? stream->cause() : nullptr, step);
   } catch (...) {
     end(std::current_exception(), step);
   }
@@ -148,7 +154,7 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
   }();
   const std::int64_t ordered = now_ns();
   busy_ns_[static_cast<std::size_t>(Stage::order)] += ordered - begin;
-  if (!drawn) return false;
+  if (!drawn || stop.stop_requested()) return false;
   auto batch = lay_out(step, *drawn);
   {
     const std::lock_guard lock(mutex_);

@@ -95,6 +95,7 @@ class Engine {
   EngineConfig config_;
   std::uint64_t first_;
   std::optional<std::uint64_t> last_;
+  std::stop_source stop_stream_;
   StepCursor cursor_;
   std::size_t fixed_bytes_ = 0;
   std::size_t record_limit_ = SIZE_MAX;

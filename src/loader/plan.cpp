@@ -36,6 +36,12 @@ std::vector<std::uint64_t> in_files_of_lane(const Source& source,
 }  // namespace
 
 MakeOrder source_order(SourcePtr source, std::shared_ptr<const std::vector<std::uint64_t>> kept) {
+  if (const auto stream = std::dynamic_pointer_cast<const Stream>(source))
+    return [stream](const OrderContext& context) {
+      return order::arrivals(
+          [stream, stop = context.stop](std::uint64_t wanted) { return stream->wait(wanted, stop); },
+          context.branch);
+    };
   return [source = std::move(source), kept = std::move(kept)](const OrderContext& context) {
     OrderPtr order = order::range(source->size(), context.branch);
     if (context.lanes > 1 && context.shards == ShardPolicy::file)
@@ -77,6 +83,10 @@ std::string Plan::describe() const {
   std::string text;
   for (const std::string& piece : texts) text += (text.empty() ? "" : ".") + piece;
   return text;
+}
+
+const Stream* Plan::stream() const noexcept {
+  return dynamic_cast<const Stream*>(branches.front().source.get());
 }
 
 std::string Plan::fingerprint() const {

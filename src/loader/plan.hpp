@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include <penstock/order/mix.hpp>
 #include <penstock/order/order.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/source/stream.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock::loader {
@@ -36,6 +38,7 @@ struct OrderContext {
   ShardPolicy shards = ShardPolicy::data;  // what a lane has of the sources
   std::uint32_t branch = 0;                // number of the first source in it
   std::span<const MixWeights> weights{};   // instead of those of the outermost mix
+  std::stop_token stop{};                  // ends the waiting for a stream
 
   /// The key of an operation on positions; an operation may have a seed of its own.
   [[nodiscard]] RandomKey key(std::uint32_t operation,
@@ -73,6 +76,7 @@ struct Plan {
   std::uint32_t operations = 0;       // on positions, so far
   bool plain = true;                  // a source and maps, nothing on positions
   bool selecting = true;              // nothing on positions but take, skip, shard and select
+  std::uint64_t window = 0;           // the largest shuffle buffer
   std::vector<double> mix_weights;    // of the mix that global batches are cut from; else empty
   std::vector<std::pair<std::int64_t, std::int64_t>> shards;  // as shard() was called
   std::vector<std::string> texts;                             // the operations as written
@@ -90,6 +94,8 @@ struct Plan {
   [[nodiscard]] static std::optional<std::uint64_t> steps(const Order& batches) noexcept;
   /// Source and operations, joined by points.
   [[nodiscard]] std::string describe() const;
+  /// The plan's source, where it is a stream; then it is the only one.
+  [[nodiscard]] const Stream* stream() const noexcept;
   /// Of all sources.
   [[nodiscard]] std::string fingerprint() const;
 };

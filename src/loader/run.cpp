@@ -75,6 +75,25 @@ void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& 
   }
 }
 
+void refuse_stream(const Plan& plan, const char* what) {
+  if (const Stream* stream = plan.stream())
+    throw Error(fmt::format("{}: {} is a stream, whose samples come once: it cannot be resumed",
+                            what, stream->fingerprint()));
+}
+
+void check_stream(const Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
+  if (options.faults.policy == OnFault::replace)
+    throw std::invalid_argument(
+        "OnFault::replace takes another sample of the same source, and a stream's come once: take "
+        "OnFault::mask or raise");
+  if (options.context->num_input_pipelines > 1 &&
+      (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
+    throw std::invalid_argument(
+        "each of several processes has a stream of its own: choose InputMode::per_worker with "
+        "ShardPolicy::off");
+  stream.require_capacity(config.plan->window + config.topology.slicing.global_batch());
+}
+
 void refuse_weights(const Plan& plan) {
   if (plan.mix_weights.empty() || plan.batches)
     throw std::logic_error(
@@ -158,6 +177,15 @@ Run::Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options)
   consumers_ = std::vector<Consumer>(config_->plan->devices.size());
   books_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(*config_, 0);
+  if (const Stream* stream = config_->plan->stream()) {
+    check_stream(*stream, *config_, options_);
+    stream->attach();
+  }
+}
+
+Run::~Run() {
+  engine_->interrupt();
+  if (const Stream* stream = config_->plan->stream()) stream->detach();
 }
 
 void Run::start() {
@@ -366,6 +394,7 @@ LoaderState Run::state() const {
 
 void Run::restore(const LoaderState& state) {
   const Lock lock(mutex_);
+  refuse_stream(*config_->plan, "restore");
   refuse_foreign(state, *config_->plan, config_->topology);
   if (!state.weights.empty()) refuse_weights(*config_->plan);
   EngineConfig config = configure(config_->plan, options_, state.seed, state.weights);
@@ -416,6 +445,7 @@ void Run::go_on_from(std::uint64_t step, EngineConfig config) {
 }
 
 Step Run::batch_at(std::uint64_t step) const {
+  refuse_stream(*config_->plan, "batch_at");
   const EngineConfig config = [&] {
     const Lock lock(mutex_);
     return *config_;

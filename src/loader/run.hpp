@@ -27,6 +27,7 @@ namespace penstock::loader {
 class Run {
  public:
   Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options);
+  ~Run();
 
   std::optional<Step> next();
   std::optional<DeviceBatch> next_part(std::size_t part);

@@ -5,7 +5,7 @@
 namespace penstock::loader {
 
 StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
-                       std::span<const MixWeights> weights)
+                       std::span<const MixWeights> weights, std::stop_token stop)
     : slicing_(topology.slicing),
       first_lane_(topology.lane_of(topology.first_replica)),
       own_lanes_(topology.lane_of(topology.first_replica + topology.own_replicas - 1) + 1 -
@@ -16,7 +16,8 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& top
                                              .lane = lane,
                                              .lanes = topology.lanes,
                                              .shards = topology.shards,
-                                             .weights = weights})});
+                                             .weights = weights,
+                                             .stop = stop})});
     sizes.push_back(lanes_.back().order->size());
     if (lane - first_lane_ < own_lanes_) lanes_.back().open();
   }

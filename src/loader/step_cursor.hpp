@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include <penstock/batch/slicing.hpp>
@@ -33,9 +34,10 @@ struct DrawnStep {
 /// Threads  one caller at a time.
 class StepCursor {
  public:
-  /// `weights` take the place of the outermost mix's, where there are any.
+  /// `weights` take the place of the outermost mix's, where there are any; `stop` ends the waiting
+  /// for a stream, which then has no more steps.
   StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
-             std::span<const MixWeights> weights);
+             std::span<const MixWeights> weights, std::stop_token stop = {});
 
   /// The samples of global batch `step`; none when there is no such step.
   [[nodiscard]] std::optional<DrawnStep> draw(std::uint64_t step);

@@ -93,6 +93,7 @@ OrderPtr concatenate(std::vector<OrderPtr> inputs) {
   std::vector<std::uint64_t> ends;
   std::uint64_t end = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
+    detail::refuse_stream(*inputs[k], "concatenate");
     const auto size = inputs[k]->size();
     if (!size && k + 1 < inputs.size())
       throw std::invalid_argument(

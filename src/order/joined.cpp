@@ -1,6 +1,9 @@
 #include "src/order/joined.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace penstock::detail {
 
@@ -18,6 +21,14 @@ std::optional<std::uint32_t> most_epochs(const std::vector<OrderPtr>& inputs) {
     most = std::max(most, *epochs);
   }
   return most;
+}
+
+void refuse_stream(const Order& input, const char* verb) {
+  if (input.is_stream())
+    throw std::invalid_argument(
+        fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
+                    "nothing but a window shuffle, take, map and batch can follow it",
+                    verb, input.describe()));
 }
 
 std::string describe_all(const std::vector<OrderPtr>& inputs) {

@@ -17,6 +17,8 @@ namespace penstock::detail {
     const std::vector<OrderPtr>& inputs);
 /// Order::epochs of the input that has most; none if one has none.
 [[nodiscard]] std::optional<std::uint32_t> most_epochs(const std::vector<OrderPtr>& inputs);
+/// Errors  std::invalid_argument  the input is a stream, which is read forwards only
+void refuse_stream(const Order& input, const char* verb);
 [[nodiscard]] std::string describe_all(const std::vector<OrderPtr>& inputs);
 
 /// Positions sorted by the input they go to, so that each input is read once, in runs where it can.

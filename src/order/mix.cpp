@@ -134,7 +134,10 @@ OrderPtr mix(std::vector<OrderPtr> inputs, std::vector<MixWeights> weights, Rand
         "mix: weights come in the order of the positions from which they hold, the first at 0");
   for (const MixWeights& change : weights) check_weights(change, inputs.size());
   std::vector<std::optional<std::uint64_t>> sizes;
-  for (const OrderPtr& input : inputs) sizes.push_back(input->size());
+  for (const OrderPtr& input : inputs) {
+    detail::refuse_stream(*input, "mix");
+    sizes.push_back(input->size());
+  }
   auto phases = std::make_shared<const std::vector<detail::MixPhase>>(
       detail::mix_phases(sizes, weights, key, until));
   return std::make_shared<Mix>(std::move(inputs), std::move(phases), key);

@@ -6,6 +6,7 @@
 
 #include <penstock/order/operations.hpp>
 
+#include "src/order/joined.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {
@@ -65,6 +66,7 @@ class Pick final : public Order {
 }  // namespace
 
 OrderPtr pick(OrderPtr input, std::vector<std::uint64_t> positions) {
+  detail::refuse_stream(*input, "pick");
   const std::uint64_t size = input->size().value_or(detail::kEndless);
   for (std::size_t k = 0; k < positions.size(); ++k)
     if (positions[k] >= size)

@@ -10,6 +10,7 @@
 #include <penstock/order/operations.hpp>
 
 #include "src/order/draws.hpp"
+#include "src/order/joined.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {
@@ -156,6 +157,7 @@ OrderPtr sample(OrderPtr input, std::span<const double> weights, std::uint64_t c
   const auto fail = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("{}.sample({}): {}", input->describe(), count, why));
   };
+  detail::refuse_stream(*input, "sample");
   const auto size = input->size();
   if (!size) fail("the input is endless: sample before repeat");
   if (weights.size() != *size)

@@ -45,6 +45,9 @@ class ColumnSource final : public Source {
   std::uint64_t storage_bytes_ = 0;  // per record
 };
 
+/// Errors  std::invalid_argument  no fields, or a name missing or used twice
+void require_names(std::span<const FieldSpec> fields);
+
 /// Bytes of one row.
 ///
 /// Errors  std::invalid_argument  that is not a fixed number, is 0, or more than 2^63-1, or the

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <penstock/source/stream.hpp>
 #include <penstock/source/zip.hpp>
 
 namespace penstock::source {
@@ -87,8 +88,12 @@ class Zip final : public Source {
 
 SourcePtr zip(std::vector<SourcePtr> sources) {
   if (sources.empty()) throw std::invalid_argument("zip needs a source, found none");
-  for (const SourcePtr& source : sources)
+  for (const SourcePtr& source : sources) {
     if (!source) throw std::invalid_argument("zip needs sources, found a null pointer");
+    if (dynamic_cast<const Stream*>(source.get()) != nullptr)
+      throw std::invalid_argument("zip pairs records by their number, and " + source->location(0) +
+                                  " is a stream: push both parts as one record");
+  }
   return std::make_shared<Zip>(std::move(sources));
 }
 
