@@ -38,9 +38,9 @@ std::vector<std::uint64_t> in_files_of_lane(const Source& source,
 MakeOrder source_order(SourcePtr source, std::shared_ptr<const std::vector<std::uint64_t>> kept) {
   if (const auto stream = std::dynamic_pointer_cast<const Stream>(source))
     return [stream](const OrderContext& context) {
-      return order::arrivals(
-          [stream, stop = context.stop](std::uint64_t wanted) { return stream->wait(wanted, stop); },
-          context.branch);
+      return order::arrivals([stream, stop = context.stop](
+                                 std::uint64_t wanted) { return stream->wait(wanted, stop); },
+                             context.branch);
     };
   return [source = std::move(source), kept = std::move(kept)](const OrderContext& context) {
     OrderPtr order = order::range(source->size(), context.branch);

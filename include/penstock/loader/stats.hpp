@@ -11,7 +11,7 @@ namespace penstock {
 
 /// What a batch can be waiting for, in the order in which it goes through them.
 enum class Stage : std::uint8_t {
-  order,   ///< drawing the sample numbers
+  order,   ///< drawing the sample numbers; of a stream: waiting for its records
   slot,    ///< for a free slot: all are filling, copying or held by the consumer
   read,    ///< fetching encoded bytes
   decode,  ///< transforms
