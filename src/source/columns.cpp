@@ -63,9 +63,10 @@ Result<void> ColumnSource::read(std::uint64_t number, Record& record) const {
     const Start& start = starts_[i];
     const std::byte* row = start.data + number * start.row_bytes;
     if (!start.aligned) {
-      const std::span<std::byte> copy = record.allocate(start.row_bytes);
-      std::memcpy(copy.data(), row, start.row_bytes);
-      row = copy.data();
+      Result<std::span<std::byte>> copy = record.allocate(start.row_bytes);
+      if (!copy) return std::move(copy.fault());
+      std::memcpy(copy->data(), row, start.row_bytes);
+      row = copy->data();
     }
     record.set(i, row, fields_[i].dtype, fields_[i].shape);
   }

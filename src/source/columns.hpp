@@ -29,6 +29,8 @@ class ColumnSource final : public Source {
   std::span<const FieldSpec> fields() const noexcept override { return fields_; }
   Result<void> read(std::uint64_t number, Record& record) const override;
   std::string location(std::uint64_t number) const override;
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const override { return 0; }
   std::string fingerprint() const override;
 
  private:
