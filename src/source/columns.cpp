@@ -17,21 +17,6 @@ bool is_aligned(const std::byte* data, std::size_t row_bytes, DType dtype) noexc
   return (reinterpret_cast<std::uintptr_t>(data) | row_bytes) % size_of(dtype) == 0;
 }
 
-void require_names(std::span<const FieldSpec> fields) {
-  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one array");
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].name.empty()) {
-      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
-    }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (fields[k].name == fields[i].name) {
-        throw std::invalid_argument(
-            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
-      }
-    }
-  }
-}
-
 // Both ends of an array tell most data sets of equal shape apart at no cost.
 std::string hash_ends(std::span<const std::byte> bytes) {
   constexpr std::size_t kEnd = 4096;
@@ -104,6 +89,21 @@ std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where) {
         spec.name, where, name_of(spec.dtype), spec.shape.to_string()));
   }
   return static_cast<std::size_t>(bytes);
+}
+
+void require_names(std::span<const FieldSpec> fields) {
+  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name.empty()) {
+      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (fields[k].name == fields[i].name) {
+        throw std::invalid_argument(
+            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
+      }
+    }
+  }
 }
 
 std::string describe_unequal(std::span<const Rows> columns) {

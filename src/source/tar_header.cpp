@@ -113,7 +113,7 @@ std::optional<TarHeader> parse_tar_header(TarBlock block) {
 }
 
 std::array<std::byte, kTarBlock> make_tar_header(std::string_view name, std::uint64_t bytes,
-                                                 char type, std::int64_t mtime) {
+                                                 char type) {
   std::array<std::byte, kTarBlock> block{};
   const auto put = [&](std::size_t at, std::string_view text) {
     std::ranges::transform(text, block.begin() + static_cast<std::ptrdiff_t>(at),
@@ -135,7 +135,7 @@ std::array<std::byte, kTarBlock> make_tar_header(std::string_view name, std::uin
   put_number(kUser, 0);
   put_number(kGroup, 0);
   put_number(kSize, bytes);
-  put_number(kTime, mtime < 0 ? 0 : static_cast<std::uint64_t>(mtime));
+  put_number(kTime, 0);
   put(kMagic.at, std::string_view("ustar\0"
                                   "00",
                                   8));

@@ -44,10 +44,9 @@ struct TarHeader {
   return bytes > kLast ? UINT64_MAX : (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
 }
 
-/// A ustar header; the size in base 256 where octal digits do not suffice. `name` has at most 100
-/// bytes.
+/// A ustar header, with times and owners of 0; the size in base 256 where octal digits do not
+/// suffice. Of a name beyond 100 bytes the rest is left out.
 [[nodiscard]] std::array<std::byte, kTarBlock> make_tar_header(std::string_view name,
-                                                               std::uint64_t bytes, char type,
-                                                               std::int64_t mtime);
+                                                               std::uint64_t bytes, char type);
 
 }  // namespace penstock::detail

@@ -160,8 +160,8 @@ class TarScanner {
       name = extended_.pax.path    ? *extended_.pax.path
              : extended_.long_name ? *extended_.long_name
                                    : header->name;
-      extended = header->is_extended() || name.find("@LongLink") != name.npos ||
-                 name.find("PaxHeader") != name.npos;
+      // By the name, which all writers choose alike: a type is one byte, and soon another.
+      extended = name.find("@LongLink") != name.npos || name.find("PaxHeader") != name.npos;
     }
     std::uint64_t next = behind(header);
     if (extended && next < file_.file_bytes()) {
@@ -176,21 +176,40 @@ class TarScanner {
     report(DamageKind::bad_header, next, std::move(name));
   }
 
-  // Where to go on behind a header at at_ that cannot be trusted.
+  // Where to go on behind a header at at_ that cannot be trusted: where its size leads, if that is
+  // another header and the members on the way there, if any, are not the shard's own.
   std::uint64_t behind(const std::optional<TarHeader>& header) {
-    if (header) {
-      const std::uint64_t data = at_ + kTarBlock;
-      const std::uint64_t step = header->has_data() ? padded(header->bytes) : 0;
-      if (step <= file_.file_bytes() - data) {
-        const std::uint64_t next = data + step;
-        if (next == file_.file_bytes()) return next;
-        if (file_.file_bytes() - next >= kTarBlock) {
-          const TarBlock block = block_at(next);
-          if (is_zero(block) || (has_ustar_magic(block) && has_tar_checksum(block))) return next;
-        }
+    const std::uint64_t data = at_ + kTarBlock;
+    const std::uint64_t first = next_header(data);
+    if (!header) return first;
+    const std::uint64_t step = header->has_data() ? padded(header->bytes) : 0;
+    if (step > file_.file_bytes() - data) return first;
+    const std::uint64_t next = data + step;
+    if (next == first || next == file_.file_bytes()) return is_chain(first, next) ? first : next;
+    if (file_.file_bytes() - next < kTarBlock) return first;
+    const TarBlock block = block_at(next);
+    const bool is_header = is_zero(block) || (has_ustar_magic(block) && has_tar_checksum(block));
+    return is_header && !is_chain(first, next) ? next : first;
+  }
+
+  // Whether the headers from `from` on lead to `to`, or to the zeros that `to` lies in. Those of a
+  // tar file that is itself a member do not: its end mark comes before.
+  bool is_chain(std::uint64_t from, std::uint64_t to) {
+    bool zeros = false;
+    while (from < to && file_.file_bytes() - from >= kTarBlock) {
+      const TarBlock block = block_at(from);
+      from += kTarBlock;
+      if (is_zero(block)) {
+        zeros = true;
+        continue;
       }
+      const std::optional<TarHeader> header = parse_tar_header(block);
+      if (zeros || !header || !has_tar_checksum(block) || header->bytes > file_.file_bytes()) {
+        return false;
+      }
+      if (header->has_data()) from += padded(header->bytes);
     }
-    return next_header(at_ + kTarBlock);
+    return from == to && (!zeros || is_zero(file_.at(to, kTarBlock)));
   }
 
   // The first good ustar header at `from` or behind it, or the end of the file.

@@ -83,17 +83,26 @@ class ValueSink {
   std::uint64_t room_;  // in bytes
 };
 
+std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
+  std::vector<FieldSpec> specs;
+  for (const ExampleField& field : fields) {
+    const bool any_size = field.dtype == DType::u8 && field.shape.rank() == 0;
+    specs.push_back({field.name, field.dtype, any_size ? Shape{kDynamic} : field.shape});
+  }
+  return specs;
+}
+
 class TfRecords final : public Source {
  public:
   TfRecords(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
             TfRecordOptions options)
-      : shards_(std::move(paths), std::move(indexes)), options_(std::move(options)) {
-    for (const ExampleField& field : options_.fields) {
-      const bool any_size = field.dtype == DType::u8 && field.shape.rank() == 0;
-      specs_.push_back({field.name, field.dtype, any_size ? Shape{kDynamic} : field.shape});
+      : shards_(std::move(paths), std::move(indexes)),
+        options_(std::move(options)),
+        specs_(specs_of(options_.fields)) {
+    for (const FieldSpec& spec : specs_) {
       starts_.push_back(numbers_bytes_);
-      if (any_size) continue;
-      numbers_bytes_ += (specs_.back().bytes() + kAlignment - 1) / kAlignment * kAlignment;
+      if (spec.shape.is_dynamic()) continue;
+      numbers_bytes_ += (spec.bytes() + kAlignment - 1) / kAlignment * kAlignment;
     }
   }
 
@@ -325,23 +334,12 @@ void check(const TfRecordOptions& options) {
     throw std::invalid_argument(
         "max_record_bytes is 0, which no record fits; the default is 256 MiB");
   }
-  const std::vector<ExampleField>& fields = options.fields;
-  if (fields.empty() || fields.size() > kMaxFields) {
-    throw std::invalid_argument(fmt::format(
-        "TfRecordOptions::fields: expected 1 to {} fields, found {}", kMaxFields, fields.size()));
+  detail::require_names(specs_of(options.fields));
+  if (options.fields.size() > kMaxFields) {
+    throw std::invalid_argument(
+        fmt::format("expected at most {} fields, found {}", kMaxFields, options.fields.size()));
   }
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].name.empty()) {
-      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
-    }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (fields[k].name == fields[i].name) {
-        throw std::invalid_argument(
-            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
-      }
-    }
-    check(fields[i]);
-  }
+  for (const ExampleField& field : options.fields) check(field);
 }
 
 // "train-00000-of-01024" and the like.

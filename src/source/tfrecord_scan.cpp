@@ -118,22 +118,40 @@ class TfRecordScanner {
     labels.values.push_back(state == LabelState::known ? sink.value : 0);
   }
 
-  // If only the checksum, or nothing that matters, is damaged, the length still leads to the next
-  // record. Otherwise the next one is looked for byte by byte: that 12 others look like a header
-  // of a record that fits has a chance of 1 in 2^32 and less.
+  // If only the checksum is damaged, the length still leads to the next record, and no records lie
+  // on the way there.
   std::uint64_t behind_bad_header() {
+    const std::uint64_t first = next_header(at_ + 1);
     std::uint64_t bytes = 0;
     std::memcpy(&bytes, file_.at(at_, sizeof bytes).data(), sizeof bytes);
-    if (fits(at_, bytes)) {
-      const std::uint64_t next = at_ + kFrameHeader + bytes + kFrameFooter;
-      if (next == file_.file_bytes()) return next;
-      if (file_.file_bytes() - next >= kFrameHeader) {
-        const auto after = header_at(next);
-        if (after && fits(next, *after)) return next;
-      }
+    if (!fits(at_, bytes)) return first;
+    const std::uint64_t next = at_ + kFrameHeader + bytes + kFrameFooter;
+    if (next == first || next == file_.file_bytes() || is_good_header(next)) {
+      return is_chain(first, next) ? first : next;
     }
+    return first;
+  }
+
+  bool is_good_header(std::uint64_t offset) {
+    if (file_.file_bytes() - offset < kFrameHeader) return false;
+    const auto bytes = header_at(offset);
+    return bytes && fits(offset, *bytes);
+  }
+
+  // Whether the headers from `from` on lead to `to`. Those of a TFRecord file that is itself in a
+  // record do not: a checksum comes behind it.
+  bool is_chain(std::uint64_t from, std::uint64_t to) {
+    while (from < to && is_good_header(from)) {
+      from += kFrameHeader + *header_at(from) + kFrameFooter;
+    }
+    return from == to;
+  }
+
+  // The next good header at `from` or behind it, looked for byte by byte: that 12 others look like
+  // one, of a record that fits, has a chance of 1 in 2^32 and less. Or the end of the file.
+  std::uint64_t next_header(std::uint64_t from) {
     constexpr std::size_t kStride = std::size_t{256} << 10;
-    for (std::uint64_t from = at_ + 1; from < file_.file_bytes(); from += kStride) {
+    for (; from < file_.file_bytes(); from += kStride) {
       const auto part = file_.at(from, kStride + kFrameHeader - 1);
       for (std::size_t i = 0; i + kFrameHeader <= part.size(); ++i) {
         const auto found = parse_frame_header(part.subspan(i).first<kFrameHeader>());

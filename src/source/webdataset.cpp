@@ -8,6 +8,7 @@
 
 #include <penstock/source/webdataset.hpp>
 
+#include "src/source/columns.hpp"
 #include "src/source/index_files.hpp"
 #include "src/source/shard_paths.hpp"
 #include "src/source/shard_set.hpp"
@@ -30,16 +31,23 @@ std::string label_name(const WebDatasetField& field) {
   return fmt::format("{}", fmt::join(field.extensions, " "));
 }
 
+std::vector<FieldSpec> specs_of(std::span<const WebDatasetField> fields) {
+  std::vector<FieldSpec> specs;
+  for (const WebDatasetField& field : fields) {
+    const bool bytes = field.type == WebDatasetField::Type::bytes;
+    specs.push_back(bytes ? FieldSpec{field.name, DType::u8, {kDynamic}}
+                          : FieldSpec{field.name, DType::i64, {}});
+  }
+  return specs;
+}
+
 class WebDataset final : public Source {
  public:
   WebDataset(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
              WebDatasetOptions options)
-      : shards_(std::move(paths), std::move(indexes)), options_(std::move(options)) {
-    for (const WebDatasetField& field : options_.fields) {
-      const bool bytes = field.type == WebDatasetField::Type::bytes;
-      specs_.push_back(bytes ? FieldSpec{field.name, DType::u8, {kDynamic}}
-                             : FieldSpec{field.name, DType::i64, {}});
-    }
+      : shards_(std::move(paths), std::move(indexes)),
+        options_(std::move(options)),
+        specs_(specs_of(options_.fields)) {
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard) {
       columns_.push_back(columns_of(shards_.index(shard)));
     }
@@ -315,22 +323,12 @@ void check(WebDatasetOptions& options) {
     throw std::invalid_argument(
         "max_record_bytes is 0, which no sample fits; the default is 256 MiB");
   }
-  std::vector<WebDatasetField>& fields = options.fields;
-  if (fields.empty() || fields.size() > kMaxFields) {
-    throw std::invalid_argument(fmt::format(
-        "WebDatasetOptions::fields: expected 1 to {} fields, found {}", kMaxFields, fields.size()));
+  detail::require_names(specs_of(options.fields));
+  if (options.fields.size() > kMaxFields) {
+    throw std::invalid_argument(
+        fmt::format("expected at most {} fields, found {}", kMaxFields, options.fields.size()));
   }
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    WebDatasetField& field = fields[i];
-    if (field.name.empty()) {
-      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
-    }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (fields[k].name == field.name) {
-        throw std::invalid_argument(
-            fmt::format("two fields are named '{}'; give each a name of its own", field.name));
-      }
-    }
+  for (WebDatasetField& field : options.fields) {
     if (field.extensions.empty()) {
       throw std::invalid_argument(fmt::format(
           "field '{}' has no extensions; name at least one, such as \"jpg\"", field.name));

@@ -13,13 +13,12 @@ import io
 import os
 import random
 import subprocess
+import sys
 import tarfile
 import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import crc32c
-import tensorflow as tf
-import tfrecord
 import webdataset as wds
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -153,14 +152,20 @@ def make_tensorflow():
 
 
 def make_tfrecord_package():
+    import tfrecord
     kinds = {int: "int", float: "float"}
     out = tfrecord.TFRecordWriter(path("tfrecord_package.tfrecord"))
     for i in range(3):
         out.write({name: (value, "byte" if isinstance(value, bytes) else kinds[type(value[0])])
                    for name, value in values(i).items()})
     out.close()
-    list_tfrecord("tfrecord_package.tfrecord")
 
+
+if sys.argv[1:] == ["tfrecord_package"]:  # does not live in one process with TensorFlow
+    make_tfrecord_package()
+    sys.exit()
+subprocess.run([sys.executable, __file__, "tfrecord_package"], check=True)
+import tensorflow as tf
 
 make_webdataset()
 make_tarfile("python_ustar.tar", tarfile.USTAR_FORMAT)
@@ -168,4 +173,4 @@ make_tarfile("python_gnu.tar", tarfile.GNU_FORMAT)
 make_tarfile("python_pax.tar", tarfile.PAX_FORMAT)
 make_gnu_tar()
 make_tensorflow()
-make_tfrecord_package()
+list_tfrecord("tfrecord_package.tfrecord")
