@@ -19,11 +19,13 @@ namespace penstock {
 ///   source::webdataset({"a.tar", "b.tar"});
 class ShardPaths {
  public:
-  ShardPaths(std::string path) : paths_{std::move(path)} {}                 // NOLINT(*-explicit-*)
-  ShardPaths(const char* path) : paths_{path} {}                            // NOLINT(*-explicit-*)
-  ShardPaths(const std::filesystem::path& path) : paths_{path.string()} {}  // NOLINT(*-explicit-*)
-  ShardPaths(std::vector<std::string> paths) : paths_(std::move(paths)) {}  // NOLINT(*-explicit-*)
+  // NOLINTBEGIN(google-explicit-constructor)
+  ShardPaths(std::string path) : paths_{std::move(path)} {}
+  ShardPaths(const char* path) : paths_{path} {}
+  ShardPaths(const std::filesystem::path& path) : paths_{path.string()} {}
+  ShardPaths(std::vector<std::string> paths) : paths_(std::move(paths)) {}
   ShardPaths(std::initializer_list<std::string> paths) : paths_(paths) {}
+  // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] std::span<const std::string> as_given() const noexcept { return paths_; }
 
