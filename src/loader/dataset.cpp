@@ -295,6 +295,14 @@ Dataset image_folder(const std::filesystem::path& folder, const ImageFolderOptio
   return Dataset(source::image_folder(folder, options));
 }
 
+Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
+  return Dataset(source::webdataset(shards, std::move(options)));
+}
+
+Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
+  return Dataset(source::tfrecord(files, std::move(options)));
+}
+
 Dataset synthetic_images(const SyntheticImagesOptions& options) {
   return Dataset(source::synthetic_images(options));
 }

@@ -48,9 +48,10 @@ Result<void> ColumnSource::read(std::uint64_t number, Record& record) const {
     const Start& start = starts_[i];
     const std::byte* row = start.data + number * start.row_bytes;
     if (!start.aligned) {
-      const std::span<std::byte> copy = record.allocate(start.row_bytes);
-      std::memcpy(copy.data(), row, start.row_bytes);
-      row = copy.data();
+      Result<std::span<std::byte>> copy = record.allocate(start.row_bytes);
+      if (!copy) return std::move(copy.fault());
+      std::memcpy(copy->data(), row, start.row_bytes);
+      row = copy->data();
     }
     record.set(i, row, fields_[i].dtype, fields_[i].shape);
   }
@@ -103,6 +104,21 @@ std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where) {
         spec.name, where, name_of(spec.dtype), spec.shape.to_string()));
   }
   return static_cast<std::size_t>(bytes);
+}
+
+void require_names(std::span<const FieldSpec> fields) {
+  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name.empty()) {
+      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (fields[k].name == fields[i].name) {
+        throw std::invalid_argument(
+            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
+      }
+    }
+  }
 }
 
 std::string describe_unequal(std::span<const Rows> columns) {

@@ -29,6 +29,8 @@ class ColumnSource final : public Source {
   std::span<const FieldSpec> fields() const noexcept override { return fields_; }
   Result<void> read(std::uint64_t number, Record& record) const override;
   std::string location(std::uint64_t number) const override;
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const override { return 0; }
   std::string fingerprint() const override;
 
  private:
@@ -54,6 +56,9 @@ void require_names(std::span<const FieldSpec> fields);
 ///                                shape leaves no room for a batch axis; the message names the
 ///                                field and `where` it comes from
 [[nodiscard]] std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where);
+
+/// Errors  std::invalid_argument  no fields, or a name missing or used twice
+void require_names(std::span<const FieldSpec> fields);
 
 /// The first two columns whose lengths differ, in words; empty if there are none.
 [[nodiscard]] std::string describe_unequal(std::span<const Rows> columns);

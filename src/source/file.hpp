@@ -47,8 +47,9 @@ class FileDescriptor {
                                                            Record& record);
 
 /// Writes a new file, which must not be there yet. 0, or the errno of what failed; a file that
-/// could not be written in full may be left behind.
-[[nodiscard]] int write_file(const char* path, std::span<const std::byte> bytes) noexcept;
+/// could not be written in full may be left behind. With `flush` it has reached the storage.
+[[nodiscard]] int write_file(const char* path, std::span<const std::byte> bytes,
+                             bool flush = false) noexcept;
 
 /// A read-only mapping of a whole file.
 ///

@@ -134,7 +134,7 @@ std::string Packing::find_fault(const PackedRecord& packed) const {
   return fmt::format("a record of {} bytes whose fields take {}", packed.size, size);
 }
 
-void Packing::unpack(const PackedRecord& packed, Record& record) const {
+Result<void> Packing::unpack(const PackedRecord& packed, Record& record) const {
   record.reset(fields_.size());
   const std::byte* extent_at = packed.memory.get();
   const std::byte* at = extent_at + dynamic_extents_ * sizeof(std::int64_t);
@@ -142,11 +142,14 @@ void Packing::unpack(const PackedRecord& packed, Record& record) const {
     const FieldSpec& field = fields_[i];
     const Extents extents = read_extents(field, extent_at);
     const FieldSpec found{{}, field.dtype, Shape(std::span(extents).first(field.shape.rank()))};
-    const std::span<std::byte> bytes = record.allocate(found.bytes());
+    const Result<std::span<std::byte>> room = record.allocate(found.bytes());
+    if (!room) return room.fault();
+    const std::span<std::byte> bytes = *room;
     if (!bytes.empty()) std::memcpy(bytes.data(), at, bytes.size());
     at += bytes.size();
     record.set(i, bytes.data(), found.dtype, found.shape);
   }
+  return {};
 }
 
 }  // namespace penstock::detail

@@ -58,7 +58,7 @@ class Packing {
   /// What is wrong with bytes that somebody else packed; empty if nothing is.
   [[nodiscard]] std::string find_fault(const PackedRecord& packed) const;
   /// Copies a faultless record's fields into `record`'s memory.
-  void unpack(const PackedRecord& packed, Record& record) const;
+  Result<void> unpack(const PackedRecord& packed, Record& record) const;
 
  private:
   std::vector<FieldSpec> fields_;

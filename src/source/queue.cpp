@@ -62,8 +62,7 @@ std::span<const FieldSpec> Queue::fields() const noexcept { return core_->packin
 Result<void> Queue::read(std::uint64_t number, Record& record) const {
   auto taken = core_->take(number);
   if (!taken) return std::move(taken.fault());
-  core_->packing.unpack(*taken, record);
-  return {};
+  return core_->packing.unpack(*taken, record);
 }
 
 std::string Queue::location(std::uint64_t number) const {

@@ -16,6 +16,8 @@
 #include <penstock/source/image_folder.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/synthetic.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/webdataset.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {
@@ -118,6 +120,14 @@ class Dataset {
 /// Errors  Error  no such folder, or no images in it; says what was looked for
 [[nodiscard]] Dataset image_folder(const std::filesystem::path& folder,
                                    const ImageFolderOptions& options = {});
+/// Samples of tar shards in the WebDataset layout. Fields by default: image u8 [?], label i64 [].
+///
+/// Errors  as source::webdataset()
+[[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
+/// tf.train.Examples of TFRecord files. Fields by default: image u8 [?], label i64 [].
+///
+/// Errors  as source::tfrecord()
+[[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 /// Generated photographs with learnable classes, written to a cache folder once.
 [[nodiscard]] Dataset synthetic_images(const SyntheticImagesOptions& options = {});
 /// Memory-mapped .npy or raw files, one row a sample.
