@@ -106,21 +106,6 @@ std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where) {
   return static_cast<std::size_t>(bytes);
 }
 
-void require_names(std::span<const FieldSpec> fields) {
-  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one");
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].name.empty()) {
-      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
-    }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (fields[k].name == fields[i].name) {
-        throw std::invalid_argument(
-            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
-      }
-    }
-  }
-}
-
 std::string describe_unequal(std::span<const Rows> columns) {
   for (const Rows& rows : columns) {
     const Rows& first = columns.front();

@@ -57,9 +57,6 @@ void require_names(std::span<const FieldSpec> fields);
 ///                                field and `where` it comes from
 [[nodiscard]] std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where);
 
-/// Errors  std::invalid_argument  no fields, or a name missing or used twice
-void require_names(std::span<const FieldSpec> fields);
-
 /// The first two columns whose lengths differ, in words; empty if there are none.
 [[nodiscard]] std::string describe_unequal(std::span<const Rows> columns);
 

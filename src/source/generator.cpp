@@ -111,8 +111,7 @@ class Generator final : public Stream {
   Result<void> read(std::uint64_t number, Record& record) const override {
     auto taken = take(number);
     if (!taken) return std::move(taken.fault());
-    packing_.unpack(*taken, record);
-    return {};
+    return packing_.unpack(*taken, record);
   }
 
   void discard(std::uint64_t number) const override {
