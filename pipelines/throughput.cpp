@@ -16,6 +16,7 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
 
+#include "text_file.hpp"
 #include "throughput_files.hpp"
 #include "throughput_options.hpp"
 #include "throughput_report.hpp"
@@ -24,6 +25,7 @@ namespace throughput {
 namespace {
 
 namespace ps = penstock;
+using programs::write_atomically;
 
 constexpr int kDataError = 1;
 constexpr int kInterrupted = 130;

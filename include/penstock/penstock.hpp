@@ -41,6 +41,7 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
 #include <penstock/transform/function.hpp>
+#include <penstock/transform/remark_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>
 #include <penstock/batch/slicing.hpp>
