@@ -1,29 +1,14 @@
 #include "prepare_input.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 namespace prepare {
 
-namespace fs = std::filesystem;
 namespace ps = penstock;
 
 namespace {
-
-bool is_tar(const std::string& name) { return name.ends_with(".tar"); }
-bool is_records(const std::string& name) {
-  return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
-         name.find("-of-") != std::string::npos;
-}
-
-bool holds(const fs::path& folder, bool (*kind)(const std::string&)) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (kind(entry.path().filename().string())) return true;
-  return false;
-}
 
 ps::SourcePtr open_tar(const Options& options, std::vector<std::string>& also) {
   ps::WebDatasetOptions tar;
@@ -51,14 +36,17 @@ std::vector<std::byte> copy(const ps::ConstTensorView& view) {
 }  // namespace
 
 Input::Input(const Options& options) {
-  const bool is_folder = fs::is_directory(options.input);
-  if (is_folder ? holds(options.input, is_tar) : is_tar(options.input))
-    source_ = open_tar(options, also_);
-  else if (is_folder ? holds(options.input, is_records) : is_records(options.input))
-    source_ = open_records(options);
-  else
-    source_ = ps::source::image_folder(options.input);
-  classes_ = source_->class_names();
+  switch (ps::image_form(options.input)) {
+    case ps::ImageForm::tar:
+      source_ = open_tar(options, also_);
+      break;
+    case ps::ImageForm::tfrecord:
+      source_ = open_records(options);
+      break;
+    case ps::ImageForm::folder:
+      source_ = ps::source::image_folder(options.input);
+      break;
+  }
 }
 
 // Up to the first point of the last component: what stands behind it is the extension.

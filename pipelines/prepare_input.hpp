@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +41,6 @@ class Input {
 
   penstock::SourcePtr source_;
   std::vector<std::string> also_;  // extensions of the fields behind image and label
-  std::span<const std::string> classes_;
 };
 
 }  // namespace prepare

@@ -16,7 +16,9 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
-  data->add_option("--data", options.data, "Folder of images: class per sub-folder, or flat")
+  data->add_option("--data", options.data,
+                   "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
+                   "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
       ->type_name("DIR");
   data->add_option("--synthetic", options.synthetic,
                    "Generated photographs, kept in a cache folder")
@@ -202,7 +204,7 @@ ps::Dataset make_dataset(const Options& options) {
   auto dataset =
       options.data.empty()
           ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
-          : ps::image_folder(options.data, {.labels = options.labels});
+          : ps::images(options.data, {.labels = options.labels});
   if (options.seed) dataset = dataset.seed(*options.seed);
   if (options.shuffle == "full") dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))

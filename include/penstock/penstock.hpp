@@ -29,6 +29,7 @@
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/source/synthetic.hpp>

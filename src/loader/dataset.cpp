@@ -291,6 +291,10 @@ Loader Dataset::loader(const LoaderOptions& options) const {
   return Loader(std::make_shared<loader::Run>(plan_, options));
 }
 
+Dataset images(const std::string& path, const ImageFolderOptions& options) {
+  return Dataset(source::images(path, options));
+}
+
 Dataset image_folder(const std::filesystem::path& folder, const ImageFolderOptions& options) {
   return Dataset(source::image_folder(folder, options));
 }

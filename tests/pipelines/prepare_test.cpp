@@ -95,6 +95,14 @@ TEST_F(Prepare, PacksItsOwnShardsAgainUnchanged) {
   EXPECT_EQ(contents(again), contents(out_));
 }
 
+TEST_F(Prepare, FeedsThroughputFromItsShards) {
+  ASSERT_EQ(run({photos().string(), out_.string()}).status, 0);
+  program = throughput_;
+  const json shards = report({"--data", out_.string(), "--epochs", "2"});
+  EXPECT_EQ(shards["digest"], report({"--epochs", "2"})["digest"]);
+  EXPECT_EQ(report({"--data", (out_ / "data-{000000..000000}.tar").string()})["samples"], kImages);
+}
+
 TEST_F(Prepare, PacksBadFilesAsTheyAreAndSaysSo) {
   const fs::path data = make_folder(6);
   write_file(data / "bad.jpg", "This is no photograph.\n");

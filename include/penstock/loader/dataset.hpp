@@ -13,7 +13,7 @@
 #include <penstock/device/device.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/source/arrays.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -115,6 +115,11 @@ class Dataset {
 /// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
 
+/// Labelled images in whatever form they are stored: a folder of image files, tar shards or
+/// TFRecord files (a folder of them, or a pattern). Fields: image u8 [?] (encoded), label i64 [].
+///
+/// Errors  as source::images()
+[[nodiscard]] Dataset images(const std::string& path, const ImageFolderOptions& options = {});
 /// Images in a folder, class per sub-folder or flat. Fields: image u8 [?] (encoded), label i64 [].
 ///
 /// Errors  Error  no such folder, or no images in it; says what was looked for
