@@ -88,7 +88,7 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   machine
       ->add_option("--io-threads", options.io_threads,
-                   "Threads that read ahead; 0: decoding threads read")
+                   "Threads that read ahead; 0: decoding threads read (others: not built yet)")
       ->type_name("I")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -221,7 +221,7 @@ ps::Dataset make_dataset(const Options& options) {
   return dataset.map(ps::decode_jpeg({.crop = ps::random_resized_crop(options.crop), .flip = 0.5F}))
       .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
-      .prefetch_to_devices(options.devices == "auto" ? ps::gpus_or_host_of(options.launch)
+      .prefetch_to_devices(options.devices == "auto" ? ps::all_gpus_or_host(options.launch)
                                                      : ps::parse_devices(options.devices),
                            {.depth = options.depth, .split = split});
 }

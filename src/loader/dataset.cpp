@@ -117,6 +117,15 @@ Dataset Dataset::filter(const std::function<bool(const RecordInfo&)>& keep) cons
   auto kept = std::make_shared<std::vector<std::uint64_t>>();
   for (std::uint64_t number = 0; number < source->size(); ++number)
     if (keep(source->info(number))) kept->push_back(number);
+  if (kept->empty() && source->size() > 0) {
+    const RecordInfo first = source->info(0);
+    const auto known = [](const auto& value) {
+      return value ? std::to_string(*value) : std::string("not known");
+    };
+    throw std::invalid_argument(fmt::format(
+        "filter keeps none of {} records; of the first is known: key '{}', label {}, bytes {}",
+        source->size(), first.key, known(first.label), known(first.bytes)));
+  }
   auto plan = extend(
       *plan_, fmt::format("filter({} of {}, {})", kept->size(), source->size(), hash_of(*kept)));
   plan->samples = loader::source_order(source, std::move(kept));

@@ -30,6 +30,10 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
     throw std::invalid_argument(
         fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
 
+  if (const auto rate = options.faults.max_rate; rate && !(*rate >= 0 && *rate <= 1))
+    throw std::invalid_argument(
+        fmt::format("max_rate is a share of the samples, from 0 to 1, found {}", *rate));
+
   std::vector<BranchRecipe> branches;
   for (std::uint32_t number = 0; number < plan->branches.size(); ++number) {
     const Branch& branch = plan->branches[number];

@@ -74,6 +74,7 @@ void Run::stop() {
 
 std::optional<Step> Run::next() {
   Lock lock(mutex_);
+  if (stopped_) return std::nullopt;
   refuse_consumers_apart();
   if (!fetch(lock, consumers_.front().step, consumers_)) return std::nullopt;
   InFlight& batch = *pending_.front();
@@ -105,8 +106,8 @@ std::optional<DeviceBatch> Run::next_part(std::size_t part) {
 
 std::optional<std::uint32_t> Run::next_epoch() {
   Lock lock(mutex_);
-  refuse_consumers_apart();
   if (stopped_) return std::nullopt;
+  refuse_consumers_apart();
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;
   const auto batch = wait(lock, Until::numbers, consumers_);
