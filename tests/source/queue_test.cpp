@@ -84,7 +84,7 @@ TEST(Queue, EightProducersAndAShuffledConsumerLoseAndDoubleNothing) {
   constexpr std::uint64_t kWindow = 100;
   constexpr std::uint64_t kBatch = 32;
   const auto queue = source::queue(test::trajectory_fields(),
-                                   {.capacity = kWindow + 2 * kBatch, .max_bytes = 4096});
+                                   {.capacity = kWindow + 2 * kBatch, .max_bytes = 8192});
   std::vector<std::jthread> producers;
   std::atomic<std::int32_t> left = kProducers;
   for (std::int32_t producer = 0; producer < kProducers; ++producer)
