@@ -114,7 +114,9 @@ void add_flags(CLI::App& app, Options& options) {
   run->add_option("--record", options.record, "Write the digest of every step")->type_name("FILE");
   run->add_option("--verify", options.verify, "Check every step against such a file")
       ->type_name("FILE");
-  run->add_option("--timeline", options.timeline, "Write a Chrome trace")->type_name("FILE");
+  run->add_option("--timeline", options.timeline,
+                  "Write a Chrome trace: what every thread did when")
+      ->type_name("FILE");
   run->add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
   run->add_flag("--quiet", options.quiet, "No progress line");
@@ -129,7 +131,6 @@ void refuse_what_is_not_built(const Options& options) {
   if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
   if (options.decode != "libjpeg") refuse("--decode " + options.decode, "--decode libjpeg");
   if (options.index != "off") refuse("--index " + options.index, "--index off");
-  if (!options.timeline.empty()) refuse("--timeline", "--json for the stages' times");
 }
 
 std::optional<std::uint64_t> to_window(const std::string& text) {
