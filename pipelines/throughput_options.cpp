@@ -185,19 +185,17 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   add_flags(app, options);
   try {
     app.parse(argc, argv);
+    options.launch = ps::Launch::from_environment();
     check_flags(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
-  }
-  if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
-  if (!options.epochs && !options.steps) options.epochs = 1;
-  if (!options.record.empty() || !options.verify.empty()) options.digest = true;
-  try {
-    options.launch = ps::Launch::from_environment();
   } catch (const ps::Error& error) {
     fmt::print(stderr, "penstock-throughput: {}\n", error.what());
     return kUsageError;
   }
+  if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
+  if (!options.epochs && !options.steps) options.epochs = 1;
+  if (!options.record.empty() || !options.verify.empty()) options.digest = true;
   return std::nullopt;
 }
 
