@@ -45,7 +45,7 @@ loader::MakeOrder on_top(loader::MakeOrder below, AddToOrder op) {
 
 // What leaves records of a stream unread would fill it up.
 void refuse_stream(const Plan& plan, const char* verb) {
-  if (plan.stream() == nullptr || plan.batch) return;
+  if (plan.stream() == nullptr) return;
   throw std::invalid_argument(
       fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
                   "nothing but a window shuffle, take, map and batch can follow it",
@@ -142,6 +142,7 @@ Dataset Dataset::seed(std::uint64_t seed) const {
 }
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
+  if (plan_->batch) refuse_stream(*plan_, "shuffle after batch");
   if (!options.buffer && plan_->batch && !size())
     throw std::invalid_argument(
         "shuffle after batch: the batches are endless, and a whole shuffle needs an end: put "
@@ -204,6 +205,7 @@ Dataset Dataset::shard(std::int64_t shards, std::int64_t index) const {
 }
 
 Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
+  refuse_stream(*plan_, "select");
   return Dataset(with_order_op(
       *plan_, fmt::format("select({} positions, {})", positions.size(), hash_of(positions)),
       Kind::selects,
