@@ -1,15 +1,16 @@
 #include <penstock/device/transfer.hpp>
 
+#include <utility>
+
 #include "src/device/cuda_transfer.hpp"
 #include "src/device/host_transfer.hpp"
 
 namespace penstock {
 
-std::unique_ptr<Transfer> open_transfer(const Device& device, std::size_t slots,
-                                        std::size_t slice_bytes) {
+std::unique_ptr<Transfer> open_transfer(const Device& device, TransferPlan plan) {
   if (device.kind == Device::Kind::cuda)
-    return detail::open_cuda_transfer(device.index, slots, slice_bytes);
-  return detail::open_host_transfer();
+    return detail::open_cuda_transfer(device.index, std::move(plan));
+  return detail::open_host_transfer(std::move(plan));
 }
 
 void pin(HostMemory& memory) {
