@@ -20,6 +20,7 @@
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
+#include <penstock/loader/dlpack.hpp>
 #include <penstock/loader/thread_budget.hpp>
 
 // What a sample goes through.

@@ -26,7 +26,8 @@ int gpu_count() noexcept {
 std::optional<int> numa_node(const Device& device) {
   std::array<char, 32> bus{};
   if (device.kind != Device::Kind::cuda || device.index >= gpu_count()) return std::nullopt;
-  if (cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device.index) != cudaSuccess) {
+  if (cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device.index) !=
+      cudaSuccess) {
     (void)cudaGetLastError();
     return std::nullopt;
   }

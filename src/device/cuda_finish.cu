@@ -1,8 +1,8 @@
 // A finish on a GPU: one pass, four pixels a thread, as wide as the image allows.
+#include <algorithm>
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include <algorithm>
 
 #include <penstock/device/finish.hpp>
 
@@ -13,10 +13,10 @@ namespace penstock {
 
 namespace {
 
-using detail::FinishNumbers;
 using detail::blended;
 using detail::contains_column;
 using detail::contains_line;
+using detail::FinishNumbers;
 using detail::kMaxChannels;
 using detail::normalised;
 
@@ -31,7 +31,9 @@ struct alignas(4 * sizeof(T)) Vector4 {
 
 __device__ float converted(float value, float) { return value; }
 __device__ __half converted(float value, __half) { return __float2half_rn(value); }
-__device__ __nv_bfloat16 converted(float value, __nv_bfloat16) { return __float2bfloat16_rn(value); }
+__device__ __nv_bfloat16 converted(float value, __nv_bfloat16) {
+  return __float2bfloat16_rn(value);
+}
 
 /// The pixels x … x + count - 1 of line y: flipped, normalised, erased.
 ///
@@ -137,8 +139,8 @@ template <class T>
 void launch(const FinishNumbers& numbers, bool planes, const std::byte* in, const FinishRow* rows,
             std::uint64_t count, std::byte* out, cudaStream_t stream) {
   const bool wide = numbers.channels == 3 && numbers.width % kGroup == 0;
-  const auto kernel = wide ? planes ? &finish_rows<true, true, T> : &finish_rows<true, false, T>
-                      : planes ? &finish_rows<false, true, T>
+  const auto kernel = wide     ? planes ? &finish_rows<true, true, T> : &finish_rows<true, false, T>
+                          : planes ? &finish_rows<false, true, T>
                                : &finish_rows<false, false, T>;
   const std::uint64_t groups = std::uint64_t((numbers.width + kGroup - 1) / kGroup) *
                                static_cast<std::uint64_t>(numbers.height);

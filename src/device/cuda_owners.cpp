@@ -32,8 +32,8 @@ CudaStream::~CudaStream() {
 
 CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
   const CurrentDevice current(device);
-  check(cudaEventCreateWithFlags(
-      &event_, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
+  check(cudaEventCreateWithFlags(&event_,
+                                 timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
 }
 
 CudaEvent::~CudaEvent() {

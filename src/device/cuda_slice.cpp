@@ -12,7 +12,9 @@ namespace {
 // The finished bytes of a place lie behind its slice, as well aligned.
 constexpr std::size_t kAlignment = 256;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 std::size_t place_bytes(const TransferPlan& plan) {
   return aligned(plan.slice_bytes) + aligned(plan.finished_bytes);

@@ -26,7 +26,8 @@ void CudaTiming::tell(CudaStamps& stamps,
     return true;
   };
   if (stamps.copied && is_over(stamps.copy_end))
-    on_span({DeviceSpan::Work::copy, stamps.step, ns_of(stamps.copy_begin), ns_of(stamps.copy_end)});
+    on_span(
+        {DeviceSpan::Work::copy, stamps.step, ns_of(stamps.copy_begin), ns_of(stamps.copy_end)});
   if (stamps.finished && is_over(stamps.finish_end))
     on_span({DeviceSpan::Work::finish, stamps.step, ns_of(stamps.finish_begin),
              ns_of(stamps.finish_end)});

@@ -1,11 +1,11 @@
-#include <penstock/device/finish.hpp>
-
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <penstock/device/finish.hpp>
 
 #include "src/device/finish_numbers.hpp"
 

@@ -59,9 +59,9 @@ std::optional<FinishRow::Box> erased_box(const RandomErasing& erase, int height,
     if (h < 1 || w < 1 || h > height || w > width) continue;
     const auto top = static_cast<int>(random.below(static_cast<std::uint64_t>(height - h + 1)));
     const auto left = static_cast<int>(random.below(static_cast<std::uint64_t>(width - w + 1)));
-    return FinishRow::Box{
-        static_cast<std::uint16_t>(top), static_cast<std::uint16_t>(left),
-        static_cast<std::uint16_t>(top + h), static_cast<std::uint16_t>(left + w)};
+    return FinishRow::Box{static_cast<std::uint16_t>(top), static_cast<std::uint16_t>(left),
+                          static_cast<std::uint16_t>(top + h),
+                          static_cast<std::uint16_t>(left + w)};
   }
   return std::nullopt;
 }
@@ -92,8 +92,7 @@ void Finish::draw(const RandomKey& key, std::uint64_t step, std::uint32_t replic
   };
   const std::size_t count = samples.size();
   // Who is mixed with whom differs from step to step.
-  const std::size_t distance =
-      count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
+  const std::size_t distance = count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
   for (std::size_t i = 0; i < count; ++i) {
     FinishRow row;
     row.present = is_present(i) ? 1 : 0;

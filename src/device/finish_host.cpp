@@ -31,7 +31,8 @@ void make_line(const FinishNumbers& numbers, const std::uint8_t* image, const Fi
   for (int c = 0; c < channels; ++c) {
     float* out = line + std::ptrdiff_t{c} * width;
     const std::uint8_t* pixel = pixels + first * channels + c;
-    for (int x = 0; x < width; ++x, pixel += stride) out[x] = detail::normalised(numbers, *pixel, c);
+    for (int x = 0; x < width; ++x, pixel += stride)
+      out[x] = detail::normalised(numbers, *pixel, c);
     if (detail::contains_line(row.erase, y))
       std::fill(out + row.erase.left, out + row.erase.right, numbers.erased[c]);
   }

@@ -1,6 +1,6 @@
-#include <penstock/device/transfer.hpp>
-
 #include <utility>
+
+#include <penstock/device/transfer.hpp>
 
 #include "src/device/cuda_transfer.hpp"
 #include "src/device/host_transfer.hpp"

@@ -59,7 +59,8 @@ std::vector<PlacedFinish> BatchForm::finishes() const {
 std::optional<TensorView> BatchForm::find(std::string_view name, DeviceSlice& slice,
                                           std::uint64_t rows) const {
   for (std::size_t k = 0; k < steps_.size(); ++k)
-    if (steps_[k].finish.options().field == name) return finished_->field(slice.finished(), k, rows);
+    if (steps_[k].finish.options().field == name)
+      return finished_->field(slice.finished(), k, rows);
   const auto found = std::ranges::find(fields_, name, &FieldSpec::name);
   if (found == fields_.end()) return std::nullopt;
   return slice_->field(slice.data(), static_cast<std::size_t>(found - fields_.begin()), rows);

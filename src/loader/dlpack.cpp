@@ -1,7 +1,7 @@
-#include <penstock/loader/dlpack.hpp>
-
 #include <array>
 #include <memory>
+
+#include <penstock/loader/dlpack.hpp>
 
 extern "C" {
 // Source  github.com/dmlc/dlpack, include/dlpack/dlpack.h: a stable binary interface, restated here

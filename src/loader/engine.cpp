@@ -99,12 +99,11 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
 
   auto memory = HostMemory::make(slots * slot_bytes, common_numa_node(devices));
   for (const Device& device : devices)
-    transfers_.push_back(open_transfer(
-        device, {.slots = slots,
-                 .slice_bytes = slice_bytes,
-                 .finished_bytes = finished_bytes,
-                 .finishes = config_.form->finishes(),
-                 .on_span = spans_of(device, config_.observer)}));
+    transfers_.push_back(open_transfer(device, {.slots = slots,
+                                                .slice_bytes = slice_bytes,
+                                                .finished_bytes = finished_bytes,
+                                                .finishes = config_.form->finishes(),
+                                                .on_span = spans_of(device, config_.observer)}));
   if (gpus > 0) pin(*memory);
   ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
 }

@@ -52,9 +52,9 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
   std::vector<FieldSpec> fields(made.begin(), made.end());
   const bool masks =
       plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
-  auto form = std::make_shared<const BatchForm>(std::move(fields), masks, plan->finishes,
-                                                RandomKey(seed, kFinish),
-                                                topology.slicing.max_rows());
+  auto form =
+      std::make_shared<const BatchForm>(std::move(fields), masks, plan->finishes,
+                                        RandomKey(seed, kFinish), topology.slicing.max_rows());
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));

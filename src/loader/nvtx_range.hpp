@@ -1,5 +1,5 @@
-// loader/nvtx_range: a range that Nsight Systems shows on the thread's line, in the domain penstock.
-// Without such a tool it costs a test of a pointer; in a build without CUDA, nothing.
+// loader/nvtx_range: a range that Nsight Systems shows on the thread's line, in the domain
+// penstock. Without such a tool it costs a test of a pointer; in a build without CUDA, nothing.
 #pragma once
 
 #include <penstock/loader/stats.hpp>

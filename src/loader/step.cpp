@@ -36,10 +36,9 @@ void DeviceBatch::copy_to(std::string_view field, void* destination, std::size_t
                           StreamHandle stream) const {
   const TensorView tensor = (*this)[field];
   if (tensor.byte_size() > bytes)
-    throw std::invalid_argument(
-        fmt::format("copy_to: '{}' is {}{} here, {} bytes, and there is room for {}", field,
-                    name_of(tensor.dtype()), tensor.shape().to_string(), tensor.byte_size(),
-                    bytes));
+    throw std::invalid_argument(fmt::format(
+        "copy_to: '{}' is {}{} here, {} bytes, and there is room for {}", field,
+        name_of(tensor.dtype()), tensor.shape().to_string(), tensor.byte_size(), bytes));
   slice_->copy_to(destination, tensor.bytes(), stream);
 }
 

@@ -34,8 +34,8 @@ class OnGpu : public testing::Test {
 /// Device memory as `stream` has it when it gets there.
 inline std::vector<std::byte> to_host(std::span<const std::byte> bytes, cudaStream_t stream) {
   std::vector<std::byte> copy(bytes.size());
-  detail::check(cudaMemcpyAsync(copy.data(), bytes.data(), bytes.size(), cudaMemcpyDeviceToHost,
-                                stream));
+  detail::check(
+      cudaMemcpyAsync(copy.data(), bytes.data(), bytes.size(), cudaMemcpyDeviceToHost, stream));
   detail::check(cudaStreamSynchronize(stream));
   return copy;
 }

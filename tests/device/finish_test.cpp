@@ -62,11 +62,11 @@ TEST_P(FinishOnHost, GivesWhatItsDefinitionSays) {
       const int plane = of.height * of.width;
       const int c = planes ? place / plane : place % of.channels;
       const int pixel = planes ? place % plane : place / of.channels;
-      const double expected =
-          modelled(of, input, i, c, pixel / of.width, pixel % of.width);
+      const double expected = modelled(of, input, i, c, pixel / of.width, pixel % of.width);
       const double found = element(output.dtype, at);
       const double bound = output.dtype == DType::f32 ? 1e-6 : ulp(output.dtype, expected);
-      ASSERT_NEAR(found, expected, bound) << "row " << i << ", channel " << c << ", pixel " << pixel;
+      ASSERT_NEAR(found, expected, bound)
+          << "row " << i << ", channel " << c << ", pixel " << pixel;
     }
 }
 

@@ -64,8 +64,8 @@ TEST(FinishInALoader, ReplacesTheFieldAndLeavesTheOthers) {
       EXPECT_EQ(part["label"].data<std::int64_t>()[row], static_cast<std::int64_t>(seen));
       for (std::size_t c = 0; c < 3; ++c) {
         EXPECT_NEAR(pixels[row * 24 + c * 8], normalised(200), 1e-6);
-        EXPECT_NEAR(pixels[row * 24 + c * 8 + 1],
-                    normalised(static_cast<double>(seen * (c + 1))), 1e-6);
+        EXPECT_NEAR(pixels[row * 24 + c * 8 + 1], normalised(static_cast<double>(seen * (c + 1))),
+                    1e-6);
       }
     }
   }
@@ -105,7 +105,8 @@ TEST(FinishInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
   const auto count = std::count(one.begin(), one.end(), true);
   EXPECT_GT(count, 20);
   EXPECT_LT(count, 52);
-  EXPECT_NE(std::vector(one.begin(), one.begin() + 24), std::vector(one.begin() + 24, one.begin() + 48));
+  EXPECT_NE(std::vector(one.begin(), one.begin() + 24),
+            std::vector(one.begin() + 24, one.begin() + 48));
 }
 
 TEST(FinishInALoader, MixupTellsPartnersAndWeights) {
@@ -172,8 +173,9 @@ TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
   std::vector<std::int64_t> labels(9, -1);
   step[0].copy_to("label", labels.data(), 9 * sizeof(std::int64_t), nullptr);
   EXPECT_THAT(labels, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, -1));
-  EXPECT_THAT([&] { step[0].copy_to("label", labels.data(), 63, nullptr); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("64 bytes, and there is room for 63")));
+  EXPECT_THAT(
+      [&] { step[0].copy_to("label", labels.data(), 63, nullptr); },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("64 bytes, and there is room for 63")));
 }
 
 TEST(Dataset, RefusesAFinishThatCannotWork) {

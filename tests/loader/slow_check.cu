@@ -1,6 +1,5 @@
-#include "tests/loader/slow_check.hpp"
-
 #include "src/device/cuda_owners.hpp"
+#include "tests/loader/slow_check.hpp"
 
 namespace penstock::testing_support {
 

@@ -37,9 +37,9 @@ struct RandomErasing {
   std::vector<float> value{};
 };
 
-/// For Dataset::finish. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row of
-/// the same part that was mixed into this one, and mix_weight f32 [], the share that is this row's
-/// own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+/// For Dataset::finish. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row
+/// of the same part that was mixed into this one, and mix_weight f32 [], the share that is this
+/// row's own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
 struct FinishOptions {
   /// A field u8 [height, width, channels], 1 to 4 channels.
   std::string field = "image";

@@ -24,7 +24,7 @@ inline constexpr std::size_t kStages = 6;
 
 [[nodiscard]] constexpr std::string_view name_of(Stage stage) noexcept {
   constexpr std::array<std::string_view, kStages> kNames{"order",  "slot", "read",
-                                                           "decode", "copy", "finish"};
+                                                         "decode", "copy", "finish"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 
@@ -79,8 +79,8 @@ class StageObserver {
   /// others once per batch, with row 0.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
-  /// A GPU copied or finished a batch from `begin_ns` to `end_ns` (as of now_ns()); told later, when
-  /// its memory is used again. Timing costs a few events a batch.
+  /// A GPU copied or finished a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
+  /// when its memory is used again. Timing costs a few events a batch.
   virtual void on_device(const Device& device, Stage stage, std::uint64_t step,
                          std::int64_t begin_ns, std::int64_t end_ns) noexcept {
     (void)device, (void)stage, (void)step, (void)begin_ns, (void)end_ns;
