@@ -20,6 +20,7 @@
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
+#include <penstock/loader/dlpack.hpp>
 #include <penstock/loader/thread_budget.hpp>
 
 // What a sample goes through.
@@ -53,6 +54,7 @@
 #include <penstock/staging/host_memory.hpp>
 #include <penstock/staging/ring.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/device/finish.hpp>
 #include <penstock/device/stream.hpp>
 #include <penstock/device/transfer.hpp>
 
