@@ -1,0 +1,149 @@
+#include "src/transform/jpeg/planes.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/transform/jpeg/pixels.hpp"
+#include "src/transform/rows.hpp"
+
+namespace penstock::detail {
+namespace {
+
+constexpr int kBlockSide = 8;
+// Beside each row, on both sides: the repeated edge, and what vectors read.
+constexpr std::size_t kMargin = kSampleSlack;
+constexpr int kMaxLuma = 4;  // blocks of the first component in an MCU
+
+}  // namespace
+
+std::size_t JpegPlanes::Plane::offset(int y) const noexcept {
+  return static_cast<std::size_t>(y - first) * stride + kMargin;
+}
+
+void JpegPlanes::begin(const JpegHeader& header, int first_column, int last_column, int band,
+                       int kept) {
+  layout_ = McuLayout(header);
+  first_column_ = first_column;
+  last_column_ = last_column;
+  right_edge_ = last_column == header.mcus_per_row();
+  band_ = band;
+  kept_ = kept;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
+    Plane& plane = planes_[c];
+    plane.h = c == 0 ? header.h : 1;
+    plane.v = c == 0 ? header.v : 1;
+    plane.width = (header.width * plane.h + header.h - 1) / header.h;
+    plane.stride =
+        static_cast<std::size_t>((last_column - first_column) * kBlockSide * plane.h) + 2 * kMargin;
+    plane.first = plane.next = -1;
+    const std::size_t size =
+        plane.stride * static_cast<std::size_t>(band * kBlockSide * plane.v + kept);
+    if (plane.samples.size() < size) plane.samples.resize(size);
+    quant_[c].set(header.quant[header.component[c].quant]);
+  }
+  for (int i = 0; i < kChunkMcus; ++i) {
+    for (int b = 0; b < layout_.luma; ++b)
+      luma_numbers_[static_cast<std::size_t>(b / header.h)]
+                   [static_cast<std::size_t>(i * header.h + b % header.h)] =
+                       static_cast<std::uint8_t>(i * layout_.blocks + b);
+    for (int c = 0; c < 2; ++c)
+      chroma_numbers_[static_cast<std::size_t>(c)][static_cast<std::size_t>(i)] =
+          static_cast<std::uint8_t>(i * layout_.blocks + layout_.luma + c);
+  }
+}
+
+void JpegPlanes::move_to(int row) {
+  for (std::size_t c = 0; c < static_cast<std::size_t>(layout_.components); ++c) {
+    Plane& plane = planes_[c];
+    const int top = row * kBlockSide * plane.v;
+    const int kept = plane.next == top ? std::min(kept_, top - plane.first) : 0;
+    std::memmove(plane.samples.data(),
+                 plane.samples.data() + static_cast<std::size_t>(top - kept - plane.first) *
+                                            plane.stride * static_cast<std::size_t>(kept > 0),
+                 static_cast<std::size_t>(kept) * plane.stride);
+    plane.first = top - kept;
+    plane.next = (row + band_) * kBlockSide * plane.v;
+  }
+}
+
+bool JpegPlanes::sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc,
+                        std::int16_t* luma, std::int16_t* chroma) const {
+  const int last = mcus * layout_.blocks - 1;
+  const std::uint16_t* raw = chunk.raw.data() + Chunk::kAhead + last * kBlockSize + 63;
+  const std::uint8_t* size = chunk.size.data() + Chunk::kAhead + last * kBlockSize + 63;
+  std::uint8_t marked = Chunk::kDcMark;
+  std::array<std::uint32_t, 3> sum{};
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] = static_cast<std::uint32_t>(dc[c]);
+  const auto next = [&](std::size_t c) {
+    sum[c] += static_cast<std::uint32_t>(extend(*raw, *size & 15U));
+    marked &= *size;
+    raw -= kBlockSize;
+    size -= kBlockSize;
+    return static_cast<std::int16_t>(sum[c]);
+  };
+  // The rows of luma blocks are kChunkMcus * kMaxLuma apart, so that two MCUs' do not mix.
+  const int h = planes_[0].h;
+  for (int i = 0; i < mcus; ++i) {
+    for (int b = 0; b < layout_.luma; ++b)
+      luma[b / h * kChunkMcus * kMaxLuma + i * h + b % h] = next(0);
+    for (int c = 1; c < layout_.components; ++c)
+      chroma[(c - 1) * kChunkMcus + i] = next(static_cast<std::size_t>(c));
+  }
+  for (std::size_t c = 0; c < sum.size(); ++c) dc[c] = static_cast<std::int16_t>(sum[c]);
+  return marked != 0;
+}
+
+bool JpegPlanes::put(const Chunk& chunk, int mcus, int column, int row,
+                     std::array<std::int16_t, 3>& dc) {
+  std::int16_t luma[2 * kChunkMcus * kMaxLuma];
+  std::int16_t chroma[2 * kChunkMcus];
+  if (!sum_dc(chunk, mcus, dc, luma, chroma)) return false;
+  const int last = mcus * layout_.blocks - 1;
+  BlockRow blocks;
+  blocks.raw = chunk.raw.data() + Chunk::kAhead + last * kBlockSize;
+  blocks.size = chunk.size.data() + Chunk::kAhead + last * kBlockSize;
+  const auto transform = [&](std::size_t c, int v) {
+    Plane& plane = planes_[c];
+    blocks.count = mcus * plane.h;
+    const int y = (row * plane.v + v) * kBlockSide;
+    std::uint8_t* const out =
+        plane.samples.data() + plane.offset(y) +
+        static_cast<std::size_t>((column - first_column_) * kBlockSide * plane.h);
+    inverse_dct(blocks, quant_[c], out, static_cast<std::ptrdiff_t>(plane.stride));
+  };
+  for (int v = 0; v < planes_[0].v; ++v) {
+    blocks.number = luma_numbers_[static_cast<std::size_t>(v)].data();
+    blocks.dc = luma + v * kChunkMcus * kMaxLuma;
+    transform(0, v);
+  }
+  for (int c = 1; c < layout_.components; ++c) {
+    blocks.number = chroma_numbers_[static_cast<std::size_t>(c - 1)].data();
+    blocks.dc = chroma + (c - 1) * kChunkMcus;
+    transform(static_cast<std::size_t>(c), 0);
+  }
+  return true;
+}
+
+bool JpegPlanes::pass(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc) const {
+  std::int16_t luma[2 * kChunkMcus * kMaxLuma];
+  std::int16_t chroma[2 * kChunkMcus];
+  return sum_dc(chunk, mcus, dc, luma, chroma);
+}
+
+void JpegPlanes::repeat_edges(int row) {
+  for (std::size_t c = 1; c < static_cast<std::size_t>(layout_.components); ++c) {
+    Plane& plane = planes_[c];
+    const int end = plane.width - first_column_ * kBlockSide * plane.h;
+    for (int y = row * kBlockSide * plane.v; y < (row + 1) * kBlockSide * plane.v; ++y) {
+      std::uint8_t* const samples = plane.samples.data() + plane.offset(y);
+      if (first_column_ == 0) samples[-1] = samples[0];
+      if (right_edge_) samples[end] = samples[end - 1];
+    }
+  }
+}
+
+void JpegPlanes::trim() {
+  for (Plane& plane : planes_) detail::trim(plane.samples);
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,188 @@
+#include "src/transform/jpeg/region.hpp"
+
+#include <algorithm>
+
+#include "src/transform/jpeg/pixels.hpp"
+
+namespace penstock::detail {
+namespace {
+
+// Bit positions are kept in 32 bits where they are stored.
+constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+
+// libjpeg-turbo reads some bytes ahead of its bits, and has a warning where the file ends there.
+constexpr std::uint64_t kReadAhead = 32;
+
+// Smooth upsampling of a row looks at those above and below.
+constexpr int kContextRows = 2;
+
+}  // namespace
+
+JpegRefusal JpegRegion::open(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMostBytes) return JpegRefusal::malformed;
+  const JpegRefusal refusal = read_jpeg_header(bytes, header_);
+  bytes_ = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+  return refusal;
+}
+
+bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
+  if (!tables_.set(header_)) return false;
+  tables_.make_skips(header_);
+  layout_ = McuLayout(header_);
+  rect_ = rect;
+
+  // libjpeg-turbo smoothes chroma of half the width only where it has more than two columns.
+  const bool smooth = upsampling == Upsampling::smooth && header_.components == 3;
+  const bool narrow = header_.h == 2 && (header_.width + 1) / 2 <= 2;
+  smooth_h_ = smooth && header_.h == 2 && !narrow;
+  smooth_v_ = smooth && header_.v == 2 && !narrow;
+
+  const int reach = smooth_h_ ? 2 : 0;
+  first_column_ = std::max(rect.x - reach, 0) / header_.mcu_width();
+  last_column_ =
+      std::min((rect.x + rect.width - 1 + reach) / header_.mcu_width() + 1, header_.mcus_per_row());
+  const int last = rect.y + rect.height - 1;
+  next_row_ = rect.y / header_.mcu_height();
+  last_row_ = last / header_.mcu_height() + 1;
+  if (smooth_v_) {
+    // libjpeg-turbo puts out an MCU row's last two rows when it has read the next MCU row.
+    next_row_ = std::max(rect.y / 2 - 1, 0) / 8;
+    if (last / 2 % 8 == 7) last_row_ = std::min(last_row_ + 1, header_.mcu_rows());
+  }
+  checked_rows_ = std::min(
+      (last_row_ + header_.rows_together - 1) / header_.rows_together * header_.rows_together,
+      header_.mcu_rows());
+  ready_ = 0;
+
+  left_ = first_column_ * header_.mcu_width();
+  planes_.begin(header_, first_column_, last_column_, 1, smooth_v_ ? kContextRows : 0);
+  const std::size_t width = static_cast<std::size_t>(last_column_ - first_column_) *
+                            static_cast<std::size_t>(header_.mcu_width());
+  ring_rows_ = span;
+  stride_ = width * kPixelBytes + std::max(kPixelSlack, kRowSlack);
+  const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
+  if (ring_.size() < size) ring_.resize(size);
+  if (smooth_h_ || smooth_v_) smoothed_.resize(2 * (width + kPixelSlack));
+  pointers_.resize(static_cast<std::size_t>(span));
+  converted_ = rect.y;
+
+  unstuffed_.read(bytes_.subspan(header_.scan), header_.restart_interval > 0);
+  position_ = {};
+  next_mcu_ = 0;
+  stretch_ = 0;
+  return true;
+}
+
+StreamBytes JpegRegion::stream() const noexcept {
+  return {unstuffed_.data(), std::uint64_t{8} * unstuffed_.stretches()[stretch_].end};
+}
+
+std::int64_t JpegRegion::stretch_end() const noexcept {
+  if (header_.restart_interval == 0) return INT64_MAX;
+  return (static_cast<std::int64_t>(stretch_) + 1) * header_.restart_interval;
+}
+
+bool JpegRegion::enter_stretch() {
+  const std::span<const Stretch> stretches = unstuffed_.stretches();
+  const Stretch& before = stretches[stretch_];
+  if (before.ended_by != StretchEnd::restart || before.restart != (stretch_ & 7)) return false;
+  // A byte that was not used would be one too many.
+  if (std::uint64_t{8} * before.end - position_.bit >= 8) return false;
+  if (++stretch_ == stretches.size()) return false;
+  position_.bit = std::uint64_t{8} * stretches[stretch_].begin;
+  position_.dc = {};
+  return true;
+}
+
+bool JpegRegion::skip_to(std::int64_t mcu) {
+  while (next_mcu_ < mcu) {
+    if (next_mcu_ == stretch_end() && !enter_stretch()) return false;
+    const std::int64_t until = std::min(mcu, stretch_end());
+    if (!skip_mcus(tables_, layout_, stream(), position_, static_cast<int>(until - next_mcu_)))
+      return false;
+    next_mcu_ = until;
+  }
+  return true;
+}
+
+bool JpegRegion::decode_to(std::int64_t mcu, int row) {
+  const std::int64_t row_begin = static_cast<std::int64_t>(row) * header_.mcus_per_row();
+  while (next_mcu_ < mcu) {
+    if (next_mcu_ == stretch_end() && !enter_stretch()) return false;
+    const std::int64_t until = std::min({mcu, stretch_end(), next_mcu_ + kChunkMcus});
+    const int mcus = static_cast<int>(until - next_mcu_);
+    const auto used = static_cast<std::size_t>(mcus * layout_.blocks * kBlockSize);
+    std::fill_n(chunk_.sizes(), used, std::uint8_t{0});
+    if (!decode_mcus(tables_, layout_, stream(), position_, mcus, chunk_) ||
+        !planes_.put(chunk_, mcus, static_cast<int>(next_mcu_ - row_begin), row, position_.dc))
+      return false;
+    next_mcu_ = until;
+  }
+  return true;
+}
+
+bool JpegRegion::decode_band() {
+  const int row = next_row_++;
+  const std::int64_t begin = static_cast<std::int64_t>(row) * header_.mcus_per_row();
+  planes_.move_to(row);
+  if (!skip_to(begin + first_column_) || !decode_to(begin + last_column_, row)) return false;
+  if (smooth_h_) planes_.repeat_edges(row);
+  ready_ = next_row_ * header_.mcu_height();
+  if (smooth_v_ && next_row_ < header_.mcu_rows()) ready_ -= header_.v;
+  return next_row_ < last_row_ || finish();
+}
+
+bool JpegRegion::finish() {
+  if (!skip_to(static_cast<std::int64_t>(checked_rows_) * header_.mcus_per_row())) return false;
+  const Stretch& stretch = unstuffed_.stretches()[stretch_];
+  return stretch.ended_by != StretchEnd::file ||
+         std::uint64_t{8} * stretch.end - position_.bit >= 8 * kReadAhead;
+}
+
+void JpegRegion::convert(int y) {
+  std::uint8_t* const out = slot(y);
+  const int width = rect_.x + rect_.width - left_;
+  const std::uint8_t* const luma = planes_.row(0, y);
+  if (header_.components == 1) return rgb_row(luma, luma, luma, width, out);
+  if (header_.color == JpegColor::rgb)
+    return rgb_row(luma, planes_.row(1, y), planes_.row(2, y), width, out);
+  const int near = y / header_.v;
+  const int rows = (header_.height + header_.v - 1) / header_.v;
+  const bool below = y % 2 != 0;
+  const int far = std::clamp(below ? near + 1 : near - 1, 0, rows - 1);
+  const std::uint8_t* chroma[2];
+  for (std::size_t c = 0; c < 2; ++c) {
+    chroma[c] = planes_.row(c + 1, near);
+    std::uint8_t* const smoothed = smoothed_.data() + c * (smoothed_.size() / 2);
+    if (smooth_h_ && smooth_v_)
+      smooth_h2v2(chroma[c], planes_.row(c + 1, far), width, smoothed);
+    else if (smooth_h_)
+      smooth_h2(chroma[c], width, smoothed);
+    else if (smooth_v_)
+      smooth_v2(chroma[c], planes_.row(c + 1, far), below, width, smoothed);
+    if (smooth_h_ || smooth_v_) chroma[c] = smoothed;
+  }
+  ycc_row(luma, chroma[0], chroma[1], smooth_h_ ? 1 : header_.h, width, out);
+}
+
+const std::uint8_t* const* JpegRegion::rows(int first, int last) {
+  converted_ = std::max(converted_, first);
+  for (; converted_ < last; ++converted_) {
+    while (ready_ <= converted_)
+      if (!decode_band()) return nullptr;
+    convert(converted_);
+  }
+  const std::size_t skipped = static_cast<std::size_t>(rect_.x - left_) * kPixelBytes;
+  for (int y = first; y < last; ++y)
+    pointers_[static_cast<std::size_t>(y - first)] = slot(y) + skipped;
+  return pointers_.data();
+}
+
+void JpegRegion::close() noexcept {
+  bytes_ = {};
+  unstuffed_.trim();
+  planes_.trim();
+  trim(ring_);
+}
+
+}  // namespace penstock::detail

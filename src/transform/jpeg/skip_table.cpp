@@ -1,0 +1,66 @@
+#include "src/transform/jpeg/huffman.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/transform/jpeg/skip_table.cpp"
+#include <hwy/foreach_target.h>
+// foreach_target.h has to come first.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace penstock::detail::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Many windows at a time: most files have tables of their own, so this is part of every image.
+void MakeSkipTable(const std::uint32_t* symbols, std::uint16_t* skips) {
+  // The bits of two look-ups fit between two refills.
+  constexpr std::int32_t kMostBits = 28;
+  constexpr std::int32_t kMostSteps = 63;
+  constexpr int kMostSymbols = 6;
+  const hn::CappedTag<std::int32_t, 16> d;
+  const hn::Rebind<std::uint16_t, decltype(d)> d16;
+  const auto low = hn::Set(d, 0xFF);
+  const auto windows = hn::Set(d, static_cast<std::int32_t>(kWindows) - 1);
+  const auto* const table = reinterpret_cast<const std::int32_t*>(symbols);
+  for (std::size_t first = 0; first < kWindows; first += hn::Lanes(d)) {
+    const auto window = hn::Iota(d, static_cast<std::int32_t>(first));
+    auto bits = hn::Zero(d);
+    auto steps = hn::Zero(d);
+    auto end = hn::Zero(d);
+    auto live = hn::Eq(bits, bits);
+    for (int i = 0; i < kMostSymbols; ++i) {
+      const auto entry = hn::GatherIndex(d, table, hn::And(hn::Shl(window, bits), windows));
+      const auto code = hn::And(hn::ShiftRight<16>(entry), low);
+      const auto step = hn::Sub(hn::Zero(d), hn::ShiftRight<24>(entry));
+      const auto then_bits = hn::Add(bits, hn::And(entry, low));
+      const auto then_steps = hn::Add(steps, step);
+      // Zeros stand behind the window's end: a code that reaches there is not known.
+      live = hn::And(live, hn::Ne(entry, hn::Zero(d)));
+      live = hn::And(live, hn::Lt(hn::Add(bits, code), hn::Set(d, std::int32_t{kWindowBits + 1})));
+      live = hn::And(live, hn::Lt(then_bits, hn::Set(d, kMostBits + 1)));
+      live = hn::And(live, hn::Lt(then_steps, hn::Set(d, kMostSteps + 1)));
+      bits = hn::IfThenElse(live, then_bits, bits);
+      steps = hn::IfThenElse(live, then_steps, steps);
+      const auto ends = hn::And(live, hn::Eq(step, hn::Zero(d)));
+      end = hn::IfThenElse(ends, hn::Set(d, 1 << 14), end);
+      live = hn::And(live, hn::Ne(step, hn::Zero(d)));
+      if (hn::AllFalse(d, live)) break;
+    }
+    const auto several = hn::Or(hn::Or(bits, hn::ShiftLeft<6>(steps)), end);
+    hn::StoreU(hn::DemoteTo(d16, several), d16, skips + first);
+  }
+}
+
+}  // namespace penstock::detail::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace penstock::detail {
+
+HWY_EXPORT(MakeSkipTable);
+
+void make_skip_table(const std::uint32_t* symbols, std::uint16_t* skips) {
+  HWY_DYNAMIC_DISPATCH(MakeSkipTable)(symbols, skips);
+}
+
+}  // namespace penstock::detail
+#endif

@@ -1,0 +1,62 @@
+// transform/jpeg/unstuff: the entropy-coded bytes of a scan without what JPEG puts between them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace penstock::detail {
+
+/// Zero bytes behind the data: readers load whole words, and look at their position once a block,
+/// of which none takes more than kLongestBlock bytes.
+inline constexpr std::size_t kLongestBlock = 64 * (16 + 15) / 8;
+inline constexpr std::size_t kUnstuffSlack = 2 * kLongestBlock + 64;
+
+/// What ended a stretch of entropy-coded bytes.
+enum class StretchEnd : std::uint8_t {
+  marker,   ///< any but those that follow
+  restart,  ///< RST0 to RST7
+  file,     ///< the file
+};
+
+/// Bytes between two markers.
+struct Stretch {
+  std::uint32_t begin = 0;  ///< in Unstuffed::bytes
+  std::uint32_t end = 0;
+  StretchEnd ended_by = StretchEnd::file;
+  std::uint8_t restart = 0;  ///< 0 to 7, where a restart marker ended it
+};
+
+/// Part of a scan, copied without the zero byte after every 0xFF.
+///
+/// Threads  one caller at a time; keeps its memory.
+class Unstuffed {
+ public:
+  /// Copies up to the first marker; with `restarts`, up to the first that is none of those.
+  /// `bytes` begins after the scan's header, or at a byte that is data.
+  void read(std::span<const std::uint8_t> bytes, bool restarts);
+
+  [[nodiscard]] const std::uint8_t* data() const noexcept { return bytes_.data(); }
+  /// Bytes of data; kUnstuffSlack zero bytes follow.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// At least one.
+  [[nodiscard]] std::span<const Stretch> stretches() const noexcept { return stretches_; }
+
+  /// Where in read()'s bytes the data byte `position` is, which lies in the first stretch. Cheap
+  /// where positions ascend.
+  [[nodiscard]] std::size_t raw_position(std::size_t position) noexcept;
+  /// The reverse, for positions of data bytes.
+  [[nodiscard]] std::size_t position_of(std::size_t raw) noexcept;
+
+  void trim();
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::size_t size_ = 0;
+  std::vector<Stretch> stretches_;
+  std::vector<std::uint32_t> stuffed_;  // positions of the data bytes 0xFF, ascending
+  std::size_t cursor_ = 0;              // into stuffed_, where the last question ended
+};
+
+}  // namespace penstock::detail
