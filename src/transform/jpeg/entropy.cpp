@@ -53,7 +53,7 @@ HWY_NOINLINE std::uint32_t SlowSymbol(const CanonicalCode& code, std::uint64_t w
 HWY_INLINE bool DecodeBlock(const EntropyTables& tables, std::size_t dc, std::size_t ac,
                             BitReader& bits, std::uint16_t* raw, std::uint8_t* size) {
   bits.refill();
-  std::uint32_t entry = tables.symbols[dc][bits.word >> (64 - kWindowBits)];
+  std::uint32_t entry = tables.tables[dc][bits.word >> (64 - kWindowBits)];
   if (HWY_UNLIKELY(entry == 0)) {
     entry = SlowSymbol(tables.codes[dc], bits.word);
     if (entry == symbol::kInvalid) return false;
@@ -61,7 +61,7 @@ HWY_INLINE bool DecodeBlock(const EntropyTables& tables, std::size_t dc, std::si
   raw[63] = static_cast<std::uint16_t>(std::rotl(bits.word, static_cast<int>(entry & 63)));
   size[63] = static_cast<std::uint8_t>(entry >> 8);
   bits.drop(entry);
-  const std::uint32_t* const table = tables.symbols[ac].data();
+  const std::uint32_t* const table = tables.tables[ac].data();
   std::int32_t at = 63;
   for (;;) {
     bits.refill();
@@ -73,11 +73,10 @@ HWY_INLINE bool DecodeBlock(const EntropyTables& tables, std::size_t dc, std::si
         if (entry == symbol::kInvalid) return false;
         i = 2;  // a long symbol leaves too few bits for another
       }
-      const std::int32_t step = static_cast<std::int32_t>(entry) >> 24;
-      at += step;
+      at += static_cast<std::int32_t>(entry) >> 24;
       const std::uint64_t turned = std::rotl(bits.word, static_cast<int>(entry & 63));
       bits.drop(entry);
-      if (step == 0) return true;
+      if ((entry & symbol::kEnd) != 0) return true;
       if (HWY_UNLIKELY(at < 0)) return false;
       raw[at] = static_cast<std::uint16_t>(turned);
       size[at] = static_cast<std::uint8_t>(entry >> 8);
@@ -107,9 +106,9 @@ bool DecodeMcus(const EntropyTables& tables, const McuLayout& layout, StreamByte
 
 // One block of which only the DC difference matters.
 HWY_INLINE bool SkipBlock(const EntropyTables& tables, std::size_t dc, std::size_t ac,
-                          const std::uint16_t* skips, BitReader& bits, std::int32_t& difference) {
+                          const std::uint32_t* skips, BitReader& bits, std::int32_t& difference) {
   bits.refill();
-  std::uint32_t entry = tables.symbols[dc][bits.word >> (64 - kWindowBits)];
+  std::uint32_t entry = tables.tables[dc][bits.word >> (64 - kWindowBits)];
   if (HWY_UNLIKELY(entry == 0)) {
     entry = SlowSymbol(tables.codes[dc], bits.word);
     if (entry == symbol::kInvalid) return false;
@@ -118,35 +117,32 @@ HWY_INLINE bool SkipBlock(const EntropyTables& tables, std::size_t dc, std::size
       extend(static_cast<std::uint32_t>(std::rotl(bits.word, static_cast<int>(entry & 63))),
              symbol::value_bits(entry));
   bits.drop(entry);
-  std::uint32_t k = 1;
+  std::int32_t left = 63;
   for (;;) {
     bits.refill();
-    // A look-up's symbols take 28 bits at most, so two of them fit.
     bool whole = true;
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t several = skips[bits.word >> (64 - kWindowBits)];
-      const std::uint32_t then = k + (several >> 6);
-      // The end of the block, at bit 14, comes out as 256 here; it can stand at 63 at most.
-      if (HWY_UNLIKELY(several == 0 || (then & 255) > (several >> 14 != 0 ? 63U : 64U))) {
+      entry = skips[bits.word >> (64 - kWindowBits)];
+      const std::int32_t then = left + (static_cast<std::int32_t>(entry) >> 24);
+      if (HWY_UNLIKELY(entry == 0 || then < 0)) {
         whole = false;
         break;
       }
-      bits.drop(several & 63);
-      k = then;
-      if (k >= 64) return true;
+      bits.drop(entry);
+      left = then;
+      if (left == 0 || (entry & symbol::kEnd) != 0) return true;
     }
     if (HWY_LIKELY(whole)) continue;
     bits.refill();
-    entry = tables.symbols[ac][bits.word >> (64 - kWindowBits)];
+    entry = tables.tables[ac][bits.word >> (64 - kWindowBits)];
     if (entry == 0) {
       entry = SlowSymbol(tables.codes[ac], bits.word);
       if (entry == symbol::kInvalid) return false;
     }
     bits.drop(entry);
-    const auto step = static_cast<std::uint32_t>(symbol::step(entry));
-    if (step == 0) return true;
-    k += step;
-    if (k >= 64) return k == 64;
+    if ((entry & symbol::kEnd) != 0) return true;
+    left -= symbol::step(entry);
+    if (left <= 0) return left == 0;
   }
 }
 
@@ -158,7 +154,7 @@ bool SkipMcus(const EntropyTables& tables, const McuLayout& layout, StreamBytes 
     for (int b = 0; b < layout.blocks; ++b) {
       const std::size_t c = layout.component(b);
       std::int32_t difference = 0;
-      if (!SkipBlock(tables, tables.dc[c], tables.ac[c], tables.skips[tables.skip[c]].data(), bits,
+      if (!SkipBlock(tables, tables.dc[c], tables.ac[c], tables.tables[tables.skip[c]].data(), bits,
                      difference))
         return false;
       dc[c] += static_cast<std::uint32_t>(difference);

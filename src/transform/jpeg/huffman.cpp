@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "src/transform/jpeg/chunk.hpp"
+
 namespace penstock::detail {
 namespace {
-
-constexpr std::uint32_t kEndOfBlock = 0;
 
 std::uint32_t make_entry(unsigned code_bits, unsigned value_bits, std::uint32_t step) {
   return (code_bits + value_bits) | value_bits << 8 | code_bits << 16 | (0U - step) << 24;
@@ -16,11 +16,11 @@ std::uint32_t entry_of(unsigned symbol, unsigned code_bits, bool dc) {
   const unsigned run = symbol >> 4;
   const unsigned value_bits = symbol & 15;
   // libjpeg takes every symbol without a value as the end of the block, but for sixteen zeros.
-  if (value_bits == 0) return make_entry(code_bits, 0, run == 15 ? 16 : kEndOfBlock);
+  if (value_bits == 0 && run < 15) return make_entry(code_bits, 0, 0) | symbol::kEnd;
   return make_entry(code_bits, value_bits, run + 1);
 }
 
-void fill_windows(const HuffmanSpec& spec, bool dc, std::array<std::uint32_t, kWindows>& table) {
+void fill_windows(const HuffmanSpec& spec, bool dc, EntropyTables::Table& table) {
   auto at = table.begin();
   std::size_t k = 0;
   for (unsigned length = 1; length <= kWindowBits; ++length) {
@@ -71,6 +71,11 @@ std::uint32_t CanonicalCode::slow_symbol(std::uint32_t next16) const noexcept {
   return symbol::kInvalid;
 }
 
+EntropyTables::EntropyTables() {
+  // A stream at the end of its chunk waits there, a whole block further on with every symbol.
+  tables[kStop].fill((0U - kBlockSize) << 24);
+}
+
 bool EntropyTables::set(const JpegHeader& header) {
   skips_made = false;
   std::uint8_t used = 0;
@@ -79,7 +84,8 @@ bool EntropyTables::set(const JpegHeader& header) {
   const auto add = [&](const HuffmanSpec& spec, bool is_dc, int& at) {
     if (at >= 0) return true;
     if (!codes[used].set(spec, is_dc)) return false;
-    fill_windows(spec, is_dc, symbols[used]);
+    fill_windows(spec, is_dc, tables[used]);
+    code_of[used] = used;
     at = used++;
     return true;
   };
@@ -105,8 +111,9 @@ void EntropyTables::make_skips(const JpegHeader& header) {
       skip[c] = skip[before];
       continue;
     }
-    make_skip_table(symbols[ac[c]].data(), skips[made].data());
-    skip[c] = made++;
+    skip[c] = static_cast<std::uint8_t>(kFirstSkip + made++);
+    make_skip_table(tables[ac[c]].data(), tables[skip[c]].data());
+    code_of[skip[c]] = ac[c];
   }
   skips_made = true;
 }

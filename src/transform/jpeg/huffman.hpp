@@ -17,12 +17,14 @@ inline constexpr std::size_t kWindows = std::size_t{1} << kWindowBits;
 ///   0-7    bits it takes, code and value
 ///   8-11   bits of its value
 ///   14     it is a DC difference
-///   16-23  bits of its code
+///   16-20  bits of its code
+///   22     it ends the block
 ///   24-31  minus the coefficients that it moves on; 0 at the end of a block
 /// 0 stands for a symbol that a look-up cannot tell.
 namespace symbol {
 
 inline constexpr std::uint32_t kDc = 1U << 14;
+inline constexpr std::uint32_t kEnd = 1U << 22;
 /// Every look-up's symbol takes at most this many bits: three of them fit between two refills.
 inline constexpr unsigned kLongest = 18;
 /// A code that is not in the table, from slow_symbol() only. No symbol takes that many bits.
@@ -30,8 +32,7 @@ inline constexpr std::uint32_t kInvalid = 0xFF;
 
 constexpr unsigned bits(std::uint32_t entry) { return entry & 0xFF; }
 constexpr unsigned value_bits(std::uint32_t entry) { return entry >> 8 & 15; }
-constexpr unsigned code_bits(std::uint32_t entry) { return entry >> 16 & 0xFF; }
-/// 0 at the end of a block.
+constexpr unsigned code_bits(std::uint32_t entry) { return entry >> 16 & 31; }
 constexpr int step(std::uint32_t entry) { return -(static_cast<std::int32_t>(entry) >> 24); }
 
 }  // namespace symbol
@@ -50,9 +51,12 @@ struct CanonicalCode {
   [[nodiscard]] std::uint32_t slow_symbol(std::uint32_t next16) const noexcept;
 };
 
-/// Several AC symbols in 16 bits: 0-5 bits that they take, 6-13 coefficients that they move on,
-/// 14 the last of them ends the block. 0 stands for a symbol that the window does not hold.
-using SkipTable = std::array<std::uint16_t, kWindows>;
+/// Several AC symbols in one, without their values: the bits that they take, whether the last of
+/// them ends the block, and minus the coefficients that they move on, 64 at most. Here the end of a
+/// block counts as one.
+using SkipTable = std::array<std::uint32_t, kWindows>;
+/// No entry takes more bits: two of them fit between two refills.
+inline constexpr unsigned kLongestSkip = 28;
 
 /// The tables of one image. Components that share a table share its look-ups.
 ///
@@ -60,13 +64,22 @@ using SkipTable = std::array<std::uint16_t, kWindows>;
 struct EntropyTables {
   static constexpr std::size_t kMaxTables = 6;
 
-  alignas(64) std::array<std::array<std::uint32_t, kWindows>, kMaxTables> symbols;
+  static constexpr std::size_t kMaxSkips = 3;
+  /// Those of single symbols, of several, and one of symbols that do nothing.
+  static constexpr std::size_t kFirstSkip = kMaxTables;
+  static constexpr std::size_t kStop = kMaxTables + kMaxSkips;
+
+  using Table = std::array<std::uint32_t, kWindows>;
+  alignas(64) std::array<Table, kStop + 1> tables;
+  /// The code of every table, the skipping ones' too.
   std::array<CanonicalCode, kMaxTables> codes;
-  alignas(64) std::array<SkipTable, 3> skips;
-  std::array<std::uint8_t, 3> dc{};    ///< into `symbols`, per component
-  std::array<std::uint8_t, 3> ac{};    ///< into `symbols`, per component
-  std::array<std::uint8_t, 3> skip{};  ///< into `skips`, per component
+  std::array<std::uint8_t, kStop> code_of{};
+  std::array<std::uint8_t, 3> dc{};    ///< into `tables`, per component
+  std::array<std::uint8_t, 3> ac{};    ///< into `tables`, per component
+  std::array<std::uint8_t, 3> skip{};  ///< into `tables`, per component
   bool skips_made = false;
+
+  EntropyTables();
 
   /// False where libjpeg-turbo would refuse a table.
   [[nodiscard]] bool set(const JpegHeader& header);
@@ -75,6 +88,6 @@ struct EntropyTables {
 };
 
 /// The windows' multi-symbol entries, from those of single AC symbols.
-void make_skip_table(const std::uint32_t* symbols, std::uint16_t* skips);
+void make_skip_table(const std::uint32_t* symbols, std::uint32_t* skips);
 
 }  // namespace penstock::detail

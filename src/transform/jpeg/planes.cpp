@@ -93,7 +93,7 @@ bool JpegPlanes::sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3
   return marked != 0;
 }
 
-bool JpegPlanes::put(const Chunk& chunk, int mcus, int column, int row,
+bool JpegPlanes::put(const Chunk& chunk, int first, int mcus, int column, int row,
                      std::array<std::int16_t, 3>& dc) {
   std::int16_t luma[2 * kChunkMcus * kMaxLuma];
   std::int16_t chroma[2 * kChunkMcus];
@@ -102,32 +102,26 @@ bool JpegPlanes::put(const Chunk& chunk, int mcus, int column, int row,
   BlockRow blocks;
   blocks.raw = chunk.raw.data() + Chunk::kAhead + last * kBlockSize;
   blocks.size = chunk.size.data() + Chunk::kAhead + last * kBlockSize;
-  const auto transform = [&](std::size_t c, int v) {
+  const auto transform = [&](std::size_t c, int v, const std::uint8_t* numbers,
+                             const std::int16_t* values) {
     Plane& plane = planes_[c];
-    blocks.count = mcus * plane.h;
+    blocks.number = numbers + first * plane.h;
+    blocks.dc = values + first * plane.h;
+    blocks.count = (mcus - first) * plane.h;
     const int y = (row * plane.v + v) * kBlockSide;
     std::uint8_t* const out =
         plane.samples.data() + plane.offset(y) +
         static_cast<std::size_t>((column - first_column_) * kBlockSide * plane.h);
     inverse_dct(blocks, quant_[c], out, static_cast<std::ptrdiff_t>(plane.stride));
   };
-  for (int v = 0; v < planes_[0].v; ++v) {
-    blocks.number = luma_numbers_[static_cast<std::size_t>(v)].data();
-    blocks.dc = luma + v * kChunkMcus * kMaxLuma;
-    transform(0, v);
-  }
-  for (int c = 1; c < layout_.components; ++c) {
-    blocks.number = chroma_numbers_[static_cast<std::size_t>(c - 1)].data();
-    blocks.dc = chroma + (c - 1) * kChunkMcus;
-    transform(static_cast<std::size_t>(c), 0);
-  }
+  for (int v = 0; v < planes_[0].v; ++v)
+    transform(0, v, luma_numbers_[static_cast<std::size_t>(v)].data(),
+              luma + v * kChunkMcus * kMaxLuma);
+  for (int c = 1; c < layout_.components; ++c)
+    transform(static_cast<std::size_t>(c), 0,
+              chroma_numbers_[static_cast<std::size_t>(c - 1)].data(),
+              chroma + (c - 1) * kChunkMcus);
   return true;
-}
-
-bool JpegPlanes::pass(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc) const {
-  std::int16_t luma[2 * kChunkMcus * kMaxLuma];
-  std::int16_t chroma[2 * kChunkMcus];
-  return sum_dc(chunk, mcus, dc, luma, chroma);
 }
 
 void JpegPlanes::repeat_edges(int row) {

@@ -24,13 +24,11 @@ class JpegPlanes {
   /// Makes room for the MCU rows [row, row + band); those before `row` go, but for the kept ones.
   void move_to(int row);
 
-  /// Turns the `mcus` MCUs of a chunk into samples at MCU column `column` of row `row`, and moves
-  /// the predictors `dc` on. False where a block's coefficients do not begin with a DC difference:
-  /// the block before it had too many.
-  [[nodiscard]] bool put(const Chunk& chunk, int mcus, int column, int row,
+  /// Turns the MCUs [first, mcus) of a chunk of `mcus` into samples, from MCU column `column` of
+  /// row `row` on, and moves the predictors `dc` on. False where a block's coefficients do not
+  /// begin with a DC difference: the block before it had too many.
+  [[nodiscard]] bool put(const Chunk& chunk, int first, int mcus, int column, int row,
                          std::array<std::int16_t, 3>& dc);
-  /// The same for MCUs whose samples nobody needs.
-  [[nodiscard]] bool pass(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc) const;
 
   /// Repeats the image's outermost chroma samples beside it, in one MCU row, where the planes reach
   /// that far: what libjpeg's smooth upsampling takes for the samples behind the edge.

@@ -1,6 +1,8 @@
 #include "src/transform/jpeg/region.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "src/transform/jpeg/pixels.hpp"
 
@@ -12,6 +14,14 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 28;
 
 // libjpeg-turbo reads some bytes ahead of its bits, and has a warning where the file ends there.
 constexpr std::uint64_t kReadAhead = 32;
+
+// Fewer MCUs than that are not worth several streams.
+constexpr std::int64_t kFewMcus = 64;
+
+// Of the samples that are decoded together: much less than a core's own cache.
+constexpr std::size_t kBandBytes = std::size_t{384} << 10;
+// Where that is more: enough for the streams to end at about the same time.
+constexpr int kFewestRows = 8;
 
 // Smooth upsampling of a row looks at those above and below.
 constexpr int kContextRows = 2;
@@ -26,8 +36,7 @@ JpegRefusal JpegRegion::open(std::span<const std::byte> bytes) {
 }
 
 bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
-  if (!tables_.set(header_)) return false;
-  tables_.make_skips(header_);
+  if (!lanes_.entropy.set(header_)) return false;
   layout_ = McuLayout(header_);
   rect_ = rect;
 
@@ -55,9 +64,10 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
   ready_ = 0;
 
   left_ = first_column_ * header_.mcu_width();
-  planes_.begin(header_, first_column_, last_column_, 1, smooth_v_ ? kContextRows : 0);
   const std::size_t width = static_cast<std::size_t>(last_column_ - first_column_) *
                             static_cast<std::size_t>(header_.mcu_width());
+  const std::size_t row_bytes = static_cast<std::size_t>(kBlockSize * layout_.blocks) * width /
+                                static_cast<std::size_t>(header_.mcu_width());
   ring_rows_ = span;
   stride_ = width * kPixelBytes + std::max(kPixelSlack, kRowSlack);
   const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
@@ -67,9 +77,32 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
   converted_ = rect.y;
 
   unstuffed_.read(bytes_.subspan(header_.scan), header_.restart_interval > 0);
-  position_ = {};
-  next_mcu_ = 0;
-  stretch_ = 0;
+  lanes_.entropy.make_skips(header_);
+  lanes_.data = unstuffed_.data();
+  const std::int64_t needed =
+      static_cast<std::int64_t>(checked_rows_) * header_.mcus_per_row();
+  in_lanes_ = needed >= kFewMcus;
+  if (in_lanes_) {
+    band_ = std::clamp(static_cast<int>(kBandBytes / row_bytes), kFewestRows,
+                       std::max(last_row_ - next_row_, kFewestRows));
+    const ScanData scan{layout_, {unstuffed_.data(), unstuffed_.size()},
+                        unstuffed_.stretches(), header_.restart_interval};
+    const double part = static_cast<double>(checked_rows_) / header_.mcu_rows();
+    if (!reader_.read(scan, needed, part, lanes_)) return false;
+    position_ = reader_.checkpoints().back().at;
+    stretch_ = unstuffed_.stretches().size() == 1
+                   ? 0
+                   : static_cast<std::size_t>((needed - 1) / header_.restart_interval);
+    if (!ends_well()) return false;
+    lanes_.set_map(layout_, false);
+    cursor_ = 0;
+  } else {
+    band_ = 1;
+    position_ = {};
+    next_mcu_ = 0;
+    stretch_ = 0;
+  }
+  planes_.begin(header_, first_column_, last_column_, band_, smooth_v_ ? kContextRows : 0);
   return true;
 }
 
@@ -98,7 +131,7 @@ bool JpegRegion::skip_to(std::int64_t mcu) {
   while (next_mcu_ < mcu) {
     if (next_mcu_ == stretch_end() && !enter_stretch()) return false;
     const std::int64_t until = std::min(mcu, stretch_end());
-    if (!skip_mcus(tables_, layout_, stream(), position_, static_cast<int>(until - next_mcu_)))
+    if (!skip_mcus(lanes_.entropy, layout_, stream(), position_, static_cast<int>(until - next_mcu_)))
       return false;
     next_mcu_ = until;
   }
@@ -106,34 +139,126 @@ bool JpegRegion::skip_to(std::int64_t mcu) {
 }
 
 bool JpegRegion::decode_to(std::int64_t mcu, int row) {
+  Chunk& chunk = lanes_.chunks[0];
   const std::int64_t row_begin = static_cast<std::int64_t>(row) * header_.mcus_per_row();
   while (next_mcu_ < mcu) {
     if (next_mcu_ == stretch_end() && !enter_stretch()) return false;
     const std::int64_t until = std::min({mcu, stretch_end(), next_mcu_ + kChunkMcus});
     const int mcus = static_cast<int>(until - next_mcu_);
     const auto used = static_cast<std::size_t>(mcus * layout_.blocks * kBlockSize);
-    std::fill_n(chunk_.sizes(), used, std::uint8_t{0});
-    if (!decode_mcus(tables_, layout_, stream(), position_, mcus, chunk_) ||
-        !planes_.put(chunk_, mcus, static_cast<int>(next_mcu_ - row_begin), row, position_.dc))
+    std::fill_n(chunk.sizes(), used, std::uint8_t{0});
+    if (!decode_mcus(lanes_.entropy, layout_, stream(), position_, mcus, chunk) ||
+        !planes_.put(chunk, 0, mcus, static_cast<int>(next_mcu_ - row_begin), row, position_.dc))
       return false;
     next_mcu_ = until;
   }
   return true;
 }
 
-bool JpegRegion::decode_band() {
-  const int row = next_row_++;
+bool JpegRegion::decode_row(int row) {
   const std::int64_t begin = static_cast<std::int64_t>(row) * header_.mcus_per_row();
-  planes_.move_to(row);
   if (!skip_to(begin + first_column_) || !decode_to(begin + last_column_, row)) return false;
-  if (smooth_h_) planes_.repeat_edges(row);
-  ready_ = next_row_ * header_.mcu_height();
-  if (smooth_v_ && next_row_ < header_.mcu_rows()) ready_ -= header_.v;
-  return next_row_ < last_row_ || finish();
+  if (row + 1 < last_row_) return true;
+  return skip_to(static_cast<std::int64_t>(checked_rows_) * header_.mcus_per_row()) && ends_well();
 }
 
-bool JpegRegion::finish() {
-  if (!skip_to(static_cast<std::int64_t>(checked_rows_) * header_.mcus_per_row())) return false;
+// One MCU row's, cut at every checkpoint.
+void JpegRegion::add_pieces(int row) {
+  const std::span<const Checkpoint> points = reader_.checkpoints();
+  const std::int64_t row_begin = static_cast<std::int64_t>(row) * header_.mcus_per_row();
+  std::int64_t begin = row_begin + first_column_;
+  const std::int64_t end = row_begin + last_column_;
+  while (begin < end) {
+    while (cursor_ + 1 < points.size() && points[cursor_ + 1].mcu <= begin) ++cursor_;
+    const Checkpoint* const then = cursor_ + 1 < points.size() ? &points[cursor_ + 1] : nullptr;
+    const std::int64_t until = then != nullptr ? std::min(then->mcu, end) : end;
+    pieces_.push_back({points[cursor_], begin, until, row,
+                       then != nullptr && then->mcu == until ? then : nullptr});
+    begin = until;
+  }
+}
+
+bool JpegRegion::decode_pieces() {
+  std::array<Piece, kLanes> piece{};
+  std::array<bool, kLanes> busy{};
+  std::size_t next = 0;
+  int live = 0;
+  const auto chunk_mcus = [&](std::size_t lane) {
+    return static_cast<int>(
+        std::min<std::int64_t>(piece[lane].end - piece[lane].from.mcu, kChunkMcus));
+  };
+  const auto begin_chunk = [&](std::size_t lane) {
+    const int mcus = chunk_mcus(lane);
+    std::fill_n(lanes_.chunks[lane].sizes(), mcus * layout_.blocks * kBlockSize, std::uint8_t{0});
+    lanes_.start(lane, piece[lane].from.at.bit, mcus, layout_);
+  };
+  const auto begin_piece = [&](std::size_t lane) {
+    busy[lane] = next < pieces_.size();
+    if (busy[lane]) {
+      piece[lane] = pieces_[next++];
+      ++live;
+      begin_chunk(lane);
+    } else {
+      lanes_.start(lane, 0, kChunkMcus, layout_);
+    }
+  };
+  lanes_.failed = 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) begin_piece(lane);
+  while (live > 0) {
+    std::uint32_t done = lanes_.run(false);
+    for (; done != 0; done &= done - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(done));
+      if (!busy[lane]) {
+        lanes_.start(lane, 0, kChunkMcus, layout_);
+        lanes_.failed &= ~(1U << lane);
+        continue;
+      }
+      Piece& mine = piece[lane];
+      const int mcus = chunk_mcus(lane);
+      const int first = static_cast<int>(std::clamp<std::int64_t>(mine.begin - mine.from.mcu, 0, mcus));
+      const std::int64_t column =
+          mine.from.mcu + first - static_cast<std::int64_t>(mine.row) * header_.mcus_per_row();
+      if ((lanes_.failed >> lane & 1U) != 0 || lanes_.left[lane] % kBlockSize != 0 ||
+          !planes_.put(lanes_.chunks[lane], first, mcus, static_cast<int>(column), mine.row,
+                       mine.from.at.dc))
+        return false;
+      mine.from.mcu += mcus;
+      mine.from.at.bit = lanes_.bit[lane];
+      if (mine.from.mcu < mine.end) {
+        begin_chunk(lane);
+        continue;
+      }
+      if (mine.then != nullptr && mine.then->at != mine.from.at &&
+          (header_.restart_interval == 0 || mine.end % header_.restart_interval != 0))
+        return false;
+      --live;
+      begin_piece(lane);
+    }
+  }
+  return true;
+}
+
+bool JpegRegion::decode_band() {
+  if (next_row_ >= last_row_) return false;
+  const int first = next_row_;
+  next_row_ = std::min(first + band_, last_row_);
+  planes_.move_to(first);
+  if (in_lanes_) {
+    pieces_.clear();
+    for (int row = first; row < next_row_; ++row) add_pieces(row);
+    if (!decode_pieces()) return false;
+  } else {
+    for (int row = first; row < next_row_; ++row)
+      if (!decode_row(row)) return false;
+  }
+  if (smooth_h_)
+    for (int row = first; row < next_row_; ++row) planes_.repeat_edges(row);
+  ready_ = next_row_ * header_.mcu_height();
+  if (smooth_v_ && next_row_ < header_.mcu_rows()) ready_ -= header_.v;
+  return true;
+}
+
+bool JpegRegion::ends_well() const noexcept {
   const Stretch& stretch = unstuffed_.stretches()[stretch_];
   return stretch.ended_by != StretchEnd::file ||
          std::uint64_t{8} * stretch.end - position_.bit >= 8 * kReadAhead;

@@ -10,7 +10,9 @@
 #include "src/transform/jpeg/entropy.hpp"
 #include "src/transform/jpeg/header.hpp"
 #include "src/transform/jpeg/huffman.hpp"
+#include "src/transform/jpeg/lanes.hpp"
 #include "src/transform/jpeg/planes.hpp"
+#include "src/transform/jpeg/scan.hpp"
 #include "src/transform/jpeg/unstuff.hpp"
 #include "src/transform/rows.hpp"
 
@@ -46,11 +48,23 @@ class JpegRegion final : public RowSource {
   void close() noexcept;
 
  private:
+  // MCUs of one row, from a checkpoint on.
+  struct Piece {
+    Checkpoint from;
+    std::int64_t begin;  // the first that is needed
+    std::int64_t end;
+    int row;
+    const Checkpoint* then;  // the one at `end`, or nullptr
+  };
+
   [[nodiscard]] bool decode_band();
+  [[nodiscard]] bool decode_row(int row);
+  [[nodiscard]] bool decode_pieces();
+  void add_pieces(int row);
   [[nodiscard]] bool skip_to(std::int64_t mcu);
   [[nodiscard]] bool decode_to(std::int64_t mcu, int row);
   [[nodiscard]] bool enter_stretch();
-  [[nodiscard]] bool finish();
+  [[nodiscard]] bool ends_well() const noexcept;
   [[nodiscard]] std::int64_t stretch_end() const noexcept;
   [[nodiscard]] StreamBytes stream() const noexcept;
   void convert(int y);
@@ -60,17 +74,21 @@ class JpegRegion final : public RowSource {
 
   std::span<const std::uint8_t> bytes_;
   JpegHeader header_;
-  EntropyTables tables_;
   McuLayout layout_;
   Unstuffed unstuffed_;
   JpegPlanes planes_;
-  Chunk chunk_;
+  Lanes lanes_;
+  ScanReader reader_;
+  std::vector<Piece> pieces_;
+  bool in_lanes_ = false;
+  std::size_t cursor_ = 0;  // into the reader's checkpoints
 
   PixelRect rect_;
   bool smooth_h_ = false;
   bool smooth_v_ = false;
   int first_column_ = 0;  // MCU columns and rows that the region needs
   int last_column_ = 0;
+  int band_ = 1;          // MCU rows that are decoded together
   int next_row_ = 0;
   int last_row_ = 0;
   int checked_rows_ = 0;  // libjpeg-turbo reads the MCU rows above that one

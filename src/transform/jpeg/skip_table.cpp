@@ -11,13 +11,12 @@ namespace penstock::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Many windows at a time: most files have tables of their own, so this is part of every image.
-void MakeSkipTable(const std::uint32_t* symbols, std::uint16_t* skips) {
-  // The bits of two look-ups fit between two refills.
-  constexpr std::int32_t kMostBits = 28;
-  constexpr std::int32_t kMostSteps = 63;
+void MakeSkipTable(const std::uint32_t* symbols, std::uint32_t* skips) {
+  constexpr std::int32_t kMostBits = kLongestSkip;
+  constexpr std::int32_t kMostSteps = 64;
   constexpr int kMostSymbols = 6;
   const hn::CappedTag<std::int32_t, 16> d;
-  const hn::Rebind<std::uint16_t, decltype(d)> d16;
+  static_assert(symbol::kEnd == 1U << 22);
   const auto low = hn::Set(d, 0xFF);
   const auto windows = hn::Set(d, static_cast<std::int32_t>(kWindows) - 1);
   const auto* const table = reinterpret_cast<const std::int32_t*>(symbols);
@@ -29,8 +28,10 @@ void MakeSkipTable(const std::uint32_t* symbols, std::uint16_t* skips) {
     auto live = hn::Eq(bits, bits);
     for (int i = 0; i < kMostSymbols; ++i) {
       const auto entry = hn::GatherIndex(d, table, hn::And(hn::Shl(window, bits), windows));
-      const auto code = hn::And(hn::ShiftRight<16>(entry), low);
-      const auto step = hn::Sub(hn::Zero(d), hn::ShiftRight<24>(entry));
+      const auto code = hn::And(hn::ShiftRight<16>(entry), hn::Set(d, 31));
+      const auto ends = hn::And(entry, hn::Set(d, static_cast<std::int32_t>(symbol::kEnd)));
+      const auto one = hn::ShiftRight<22>(ends);
+      const auto step = hn::Sub(one, hn::ShiftRight<24>(entry));
       const auto then_bits = hn::Add(bits, hn::And(entry, low));
       const auto then_steps = hn::Add(steps, step);
       // Zeros stand behind the window's end: a code that reaches there is not known.
@@ -40,13 +41,12 @@ void MakeSkipTable(const std::uint32_t* symbols, std::uint16_t* skips) {
       live = hn::And(live, hn::Lt(then_steps, hn::Set(d, kMostSteps + 1)));
       bits = hn::IfThenElse(live, then_bits, bits);
       steps = hn::IfThenElse(live, then_steps, steps);
-      const auto ends = hn::And(live, hn::Eq(step, hn::Zero(d)));
-      end = hn::IfThenElse(ends, hn::Set(d, 1 << 14), end);
-      live = hn::And(live, hn::Ne(step, hn::Zero(d)));
+      end = hn::IfThenElse(live, ends, end);
+      live = hn::And(live, hn::Eq(ends, hn::Zero(d)));
       if (hn::AllFalse(d, live)) break;
     }
-    const auto several = hn::Or(hn::Or(bits, hn::ShiftLeft<6>(steps)), end);
-    hn::StoreU(hn::DemoteTo(d16, several), d16, skips + first);
+    const auto several = hn::Or(hn::Or(bits, end), hn::ShiftLeft<24>(hn::Sub(hn::Zero(d), steps)));
+    hn::StoreU(several, d, reinterpret_cast<std::int32_t*>(skips) + first);
   }
 }
 
@@ -58,7 +58,7 @@ namespace penstock::detail {
 
 HWY_EXPORT(MakeSkipTable);
 
-void make_skip_table(const std::uint32_t* symbols, std::uint16_t* skips) {
+void make_skip_table(const std::uint32_t* symbols, std::uint32_t* skips) {
   HWY_DYNAMIC_DISPATCH(MakeSkipTable)(symbols, skips);
 }
 

@@ -52,13 +52,14 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
   stretches_.clear();
   stuffed_.clear();
   cursor_ = 0;
-  const auto copy = HWY_DYNAMIC_DISPATCH(CopyToFF);
   std::uint8_t* const out = bytes_.data();
   std::size_t to = 0;
   std::size_t at = 0;
   Stretch stretch{};
   for (;;) {
-    const std::size_t copied = copy(bytes.data() + at, bytes.size() - at, out + to);
+    // Not through a pointer that is kept: before the first call it is one that looks at the CPU.
+    const std::size_t copied =
+        HWY_DYNAMIC_DISPATCH(CopyToFF)(bytes.data() + at, bytes.size() - at, out + to);
     at += copied;
     to += copied;
     stretch.ended_by = StretchEnd::file;

@@ -6,12 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "src/transform/jpeg/chunk.hpp"
+
 namespace penstock::detail {
 
-/// Zero bytes behind the data: readers load whole words, and look at their position once a block,
-/// of which none takes more than kLongestBlock bytes.
-inline constexpr std::size_t kLongestBlock = 64 * (16 + 15) / 8;
-inline constexpr std::size_t kUnstuffSlack = 2 * kLongestBlock + 64;
+/// No symbol takes more bits: a code of 16, a value of 15.
+inline constexpr std::size_t kLongestSymbol = 31;
+/// Zero bytes behind the data. Readers load whole words, and look at their position once a chunk at
+/// least, which has no more symbols than coefficients.
+inline constexpr std::size_t kUnstuffSlack =
+    static_cast<std::size_t>(Chunk::kCoefficients) * kLongestSymbol / 8 + 64;
 
 /// What ended a stretch of entropy-coded bytes.
 enum class StretchEnd : std::uint8_t {

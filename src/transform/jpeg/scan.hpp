@@ -1,0 +1,77 @@
+// transform/jpeg/scan: where in a scan its MCUs begin.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/transform/jpeg/entropy.hpp"
+#include "src/transform/jpeg/lanes.hpp"
+#include "src/transform/jpeg/unstuff.hpp"
+
+namespace penstock::detail {
+
+/// Decoding can begin here: the state of the decoder before an MCU.
+struct Checkpoint {
+  std::int64_t mcu = 0;
+  StreamPosition at;
+
+  friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
+};
+
+/// The entropy-coded part of one image.
+struct ScanData {
+  const McuLayout& layout;
+  std::span<const std::uint8_t> bytes;  ///< Unstuffed's, without its slack
+  std::span<const Stretch> stretches;
+  int restart_interval = 0;
+};
+
+/// Goes through a scan without decoding its values, and notes checkpoints.
+///
+/// A scan without restart markers has one beginning only. But the code synchronises itself: begun
+/// anywhere, a decoder that reads nonsense meets with the true sequence of symbols after a few
+/// MCUs. So several streams begin at once, in parts of the scan of equal length; where the stream of
+/// the part before comes past an MCU's first bit of a later stream, at the same place in an MCU, the
+/// two are in the same state, and what the later one has done is right. That is checked, never
+/// assumed: nonsense costs time, and nothing else.
+///
+/// Threads  one caller at a time; keeps its memory.
+class ScanReader {
+ public:
+  /// Notes checkpoints for the MCUs before `until`, the last of them at `until`; they are no more
+  /// than a few MCUs apart. `part`: about how much of the scan that takes, 0 to 1; a guess.
+  ///
+  /// `lanes` has the tables, with those for skipping, and the data.
+  ///
+  /// False where anything is wrong with the data up to there; the checkpoints then go as far as it
+  /// is in order.
+  [[nodiscard]] bool read(const ScanData& scan, std::int64_t until, double part, Lanes& lanes);
+
+  [[nodiscard]] std::span<const Checkpoint> checkpoints() const noexcept { return points_; }
+
+ private:
+  struct Mark {
+    std::uint64_t bit;  // behind a chunk
+    std::array<std::int16_t, 3> dc;  // what its differences add up to
+    bool failed;
+  };
+
+  [[nodiscard]] bool read_stretch(const ScanData& scan, std::int64_t until, double part,
+                                  Lanes& lanes);
+  [[nodiscard]] bool read_restarts(const ScanData& scan, std::int64_t until, Lanes& lanes);
+  void run_parts(const ScanData& scan, std::uint64_t end_bit, Lanes& lanes);
+  [[nodiscard]] bool join_parts(const ScanData& scan, std::int64_t until, const Lanes& lanes);
+  [[nodiscard]] bool step_to(const ScanData& scan, const Lanes& lanes, const Stretch& stretch,
+                             Checkpoint& point, std::int64_t mcu);
+
+  std::vector<Checkpoint> points_;
+  std::array<std::vector<Mark>, kLanes> marks_;
+};
+
+/// What the DC differences of a chunk add up to, per component.
+[[nodiscard]] std::array<std::int16_t, 3> sum_of_differences(const Chunk& chunk,
+                                                             const McuLayout& layout,
+                                                             int mcus) noexcept;
+
+}  // namespace penstock::detail
