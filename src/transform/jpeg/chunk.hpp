@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "src/transform/jpeg/header.hpp"
-#include "src/transform/jpeg/huffman.hpp"
 
 namespace penstock::detail {
 
@@ -16,25 +15,21 @@ inline constexpr int kChunkMcus = 8;
 inline constexpr int kMaxBlocksPerMcu = 6;
 inline constexpr int kChunkBlocks = kChunkMcus * kMaxBlocksPerMcu;
 
-/// The coefficients of a chunk, as they come out of the scan: the value's bits (the lowest `size`
-/// ones of `raw`; those above it are anything) and their number. The symbols that fill it need no
-/// branch; vectors make numbers of it.
-///
-/// Both count down: the first block is the highest, and coefficient k of a block is at 63 - k. A
-/// stream in lockstep with others may run on by kAhead coefficients behind its last block, which
-/// are below the first index.
-struct Chunk {
-  static constexpr int kAhead = 4 * kBlockSize;
-  static constexpr int kCoefficients = kChunkBlocks * kBlockSize;
+/// The coefficients of a block as they come out of the scan, in zigzag order: the value's bits (the
+/// lowest `size` ones of `raw`; those above it are anything) and their number. Storing them takes
+/// no decision; vectors make numbers of them later. Where `size` is 0, `raw` is anything.
+struct alignas(64) Block {
+  std::array<std::uint16_t, kBlockSize> raw;
+  std::array<std::uint8_t, kBlockSize> size;
+};
 
-  /// A block's first coefficient was put there by a DC symbol, with this many bits.
-  static constexpr std::uint8_t kDcMark = symbol::kDc >> 8;
+/// Blocks in the order of the scan.
+using Chunk = std::array<Block, kChunkBlocks>;
 
-  alignas(64) std::array<std::uint16_t, kAhead + kCoefficients> raw;
-  alignas(64) std::array<std::uint8_t, kAhead + kCoefficients> size;
-
-  [[nodiscard]] std::uint16_t* raws() noexcept { return raw.data() + kAhead; }
-  [[nodiscard]] std::uint8_t* sizes() noexcept { return size.data() + kAhead; }
+/// A block's DC difference alone.
+struct DcDifference {
+  std::uint16_t raw;
+  std::uint8_t size;
 };
 
 /// Whose blocks follow one another in an MCU.
@@ -59,9 +54,8 @@ struct McuLayout {
   const std::uint32_t mask = ~0U << size;
   const std::uint32_t bits = raw & ~mask;
   // Below half: minus what is missing to all ones. The sign is as good as random: no branch.
-  const std::uint32_t half = size == 0 ? 0 : 1U << (size - 1);
-  return static_cast<std::int32_t>(bits +
-                                   ((mask + 1) & (0U - static_cast<std::uint32_t>(bits < half))));
+  const auto below = static_cast<std::uint32_t>(2 * bits < (1U << size));
+  return static_cast<std::int32_t>(bits + ((mask + 1) & (0U - below)));
 }
 
 }  // namespace penstock::detail

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/transform/jpeg/chunk.hpp"
 #include "src/transform/jpeg/header.hpp"
 
 namespace penstock::detail {
@@ -16,28 +17,34 @@ inline constexpr std::size_t kWindows = std::size_t{1} << kWindowBits;
 /// What one symbol does, in 32 bits that can be added up:
 ///   0-7    bits it takes, code and value
 ///   8-11   bits of its value
-///   14     it is a DC difference
 ///   16-20  bits of its code
 ///   22     it ends the block
-///   24-31  minus the coefficients that it moves on; 0 at the end of a block
-/// 0 stands for a symbol that a look-up cannot tell.
+///   23     a look-up cannot tell
+///   24-30  coefficients that it moves on; a block's worth more where it ends the block
 namespace symbol {
 
-inline constexpr std::uint32_t kDc = 1U << 14;
 inline constexpr std::uint32_t kEnd = 1U << 22;
-/// Every look-up's symbol takes at most this many bits: three of them fit between two refills.
+inline constexpr std::uint32_t kUnknown = 1U << 23;
+inline constexpr int kStep = 24;
+/// A look-up's symbols take at most this many bits: three of them fit between two refills.
 inline constexpr unsigned kLongest = 18;
-/// A code that is not in the table, from slow_symbol() only. No symbol takes that many bits.
+/// No symbol at all takes more: a code of 16, a value of 15.
+inline constexpr std::size_t kMostBits = 31;
+/// What a look-up says that cannot tell. Like the end of a block, it steps out of every block.
+inline constexpr std::uint32_t kNotTold = kUnknown | 127U << kStep;
+/// A code that is not in the table, from CanonicalCode.
 inline constexpr std::uint32_t kInvalid = 0xFF;
 
 constexpr unsigned bits(std::uint32_t entry) { return entry & 0xFF; }
 constexpr unsigned value_bits(std::uint32_t entry) { return entry >> 8 & 15; }
 constexpr unsigned code_bits(std::uint32_t entry) { return entry >> 16 & 31; }
-constexpr int step(std::uint32_t entry) { return -(static_cast<std::int32_t>(entry) >> 24); }
+constexpr int step(std::uint32_t entry) { return static_cast<int>(entry >> kStep); }
 
 }  // namespace symbol
 
-/// A canonical prefix code, for the codes that no window holds.
+using SymbolTable = std::array<std::uint32_t, kWindows>;
+
+/// A canonical prefix code, for the symbols that no look-up can tell.
 struct CanonicalCode {
   /// The first code of more than i bits, shifted to 16 bits; above every code at [16].
   std::array<std::uint32_t, 17> limit{};
@@ -45,49 +52,54 @@ struct CanonicalCode {
   std::array<std::uint8_t, 256> symbols{};
   bool dc = false;
 
-  /// False where libjpeg-turbo would refuse the table, or none of its codes could be told.
+  /// False where libjpeg-turbo would refuse the table, or there is no code.
   [[nodiscard]] bool set(const HuffmanSpec& spec, bool is_dc);
   /// The symbol at the start of the next 16 bits.
-  [[nodiscard]] std::uint32_t slow_symbol(std::uint32_t next16) const noexcept;
+  [[nodiscard]] std::uint32_t next_symbol(std::uint32_t next16) const noexcept;
 };
 
-/// Several AC symbols in one, without their values: the bits that they take, whether the last of
-/// them ends the block, and minus the coefficients that they move on, 64 at most. Here the end of a
-/// block counts as one.
-using SkipTable = std::array<std::uint32_t, kWindows>;
-/// No entry takes more bits: two of them fit between two refills.
-inline constexpr unsigned kLongestSkip = 28;
+/// One Huffman table.
+struct SymbolCode {
+  alignas(64) SymbolTable table;  ///< single symbols
+  CanonicalCode code;
+};
 
-/// The tables of one image. Components that share a table share its look-ups.
+/// What the symbols of a block are looked up in.
+struct BlockTables {
+  const SymbolCode* dc;
+  const SymbolCode* ac;
+  const std::uint32_t* several;  ///< several AC symbols at a time, without their values
+};
+
+/// The tables of one image. Components that share one share its look-ups.
 ///
 /// Threads  one writer; read-only afterwards.
-struct EntropyTables {
-  static constexpr std::size_t kMaxTables = 6;
-
-  static constexpr std::size_t kMaxSkips = 3;
-  /// Those of single symbols, of several, and one of symbols that do nothing.
-  static constexpr std::size_t kFirstSkip = kMaxTables;
-  static constexpr std::size_t kStop = kMaxTables + kMaxSkips;
-
-  using Table = std::array<std::uint32_t, kWindows>;
-  alignas(64) std::array<Table, kStop + 1> tables;
-  /// The code of every table, the skipping ones' too.
-  std::array<CanonicalCode, kMaxTables> codes;
-  std::array<std::uint8_t, kStop> code_of{};
-  std::array<std::uint8_t, 3> dc{};    ///< into `tables`, per component
-  std::array<std::uint8_t, 3> ac{};    ///< into `tables`, per component
-  std::array<std::uint8_t, 3> skip{};  ///< into `tables`, per component
-  bool skips_made = false;
-
-  EntropyTables();
+class EntropyTables {
+ public:
+  EntropyTables() = default;
+  EntropyTables(const EntropyTables&) = delete;
+  EntropyTables& operator=(const EntropyTables&) = delete;
 
   /// False where libjpeg-turbo would refuse a table.
   [[nodiscard]] bool set(const JpegHeader& header);
-  /// Makes the skip tables too, unless they are there.
-  void make_skips(const JpegHeader& header);
+  /// Makes the tables of several symbols, too; nothing may be skipped before that.
+  void make_skips();
+
+  /// Those of the blocks of a chunk.
+  [[nodiscard]] const BlockTables* blocks() const noexcept { return blocks_.data(); }
+
+ private:
+  static constexpr std::size_t kMaxCodes = 6;
+
+  std::array<SymbolCode, kMaxCodes> codes_;
+  alignas(64) std::array<SymbolTable, 3> several_;
+  std::size_t different_ac_ = 0;
+  std::array<const SymbolCode*, 3> ac_{};  // the different ones
+  std::array<BlockTables, kChunkBlocks> blocks_{};
 };
 
-/// The windows' multi-symbol entries, from those of single AC symbols.
-void make_skip_table(const std::uint32_t* symbols, std::uint32_t* skips);
+/// Entries of as many AC symbols as a window holds: their bits, whether the last of them ends the
+/// block, and what they move on, likewise a block's worth more at the end.
+void make_skip_table(const SymbolTable& single, SymbolTable& several);
 
 }  // namespace penstock::detail

@@ -72,15 +72,15 @@ inline void pass(std::int16_t* at, std::ptrdiff_t step) {
 }
 
 // One block, whatever its coefficients.
-inline void block(const std::uint16_t* raw, const std::uint8_t* size, std::int16_t dc,
-                  const QuantTable& quant, std::uint8_t* out, std::ptrdiff_t stride) {
+inline void block(const Block& in, std::int16_t dc, const QuantTable& quant, std::uint8_t* out,
+                  std::ptrdiff_t stride) {
   std::int16_t work[kBlockSize];
   bool first_row_only = true;
   for (std::size_t i = 0; i < kBlockSize; ++i) {
-    const std::size_t at = 63 - kZigzagOf[i];
-    const std::int32_t value = i == 0 ? dc : extend(raw[at], size[at] & 15U);
+    const std::size_t k = kZigzagOf[i];
+    const std::int32_t value = i == 0 ? dc : extend(in.raw[k], in.size[k] & 15U);
     if (i >= 8 && value != 0) first_row_only = false;
-    work[i] = wrap(value * quant.reversed[at]);
+    work[i] = wrap(value * quant.zigzag[k]);
   }
   for (int x = 0; x < 8; ++x) {
     if (first_row_only)
@@ -92,14 +92,6 @@ inline void block(const std::uint16_t* raw, const std::uint8_t* size, std::int16
     pass<kShift2>(work + 8 * y, 1);
     for (int x = 0; x < 8; ++x)
       out[y * stride + x] = static_cast<std::uint8_t>(std::clamp(work[8 * y + x] + 128, 0, 255));
-  }
-}
-
-inline void blocks(const BlockRow& row, int first, int last, const QuantTable& quant,
-                   std::uint8_t* out, std::ptrdiff_t stride) {
-  for (int i = first; i < last; ++i) {
-    const std::ptrdiff_t at = -std::ptrdiff_t{row.number[i]} * kBlockSize;
-    block(row.raw + at, row.size + at, row.dc[i], quant, out + std::ptrdiff_t{8} * i, stride);
   }
 }
 
@@ -115,7 +107,8 @@ using namespace idct;
 
 void InverseDct(const BlockRow& row, const QuantTable& quant, std::uint8_t* out,
                 std::ptrdiff_t stride) {
-  blocks(row, 0, row.count, quant, out, stride);
+  for (int i = 0; i < row.count; ++i)
+    block(row.blocks[row.number[i]], row.dc[i], quant, out + std::ptrdiff_t{8} * i, stride);
 }
 
 #else
@@ -132,19 +125,18 @@ constexpr std::size_t kLanes = HWY_MAX_BYTES / 2 < 32 ? HWY_MAX_BYTES / 2 : 32;
 constexpr int kBlocks = static_cast<int>(kLanes / 8);
 
 // Eight numbers from each of a vector's blocks.
-template <class T, class D>
-HWY_INLINE hn::Vec<D> LoadEach(D d, const T* const* from, std::ptrdiff_t at) {
+template <class D, class T>
+HWY_INLINE hn::Vec<D> LoadEach(D d, const T* a, const T* b, const T* c, const T* e) {
   if constexpr (kBlocks == 1) {
-    return hn::LoadU(d, from[0] + at);
+    return hn::LoadU(d, a);
   } else {
     const hn::Half<D> dh;
     if constexpr (kBlocks == 2) {
-      return hn::Combine(d, hn::LoadU(dh, from[1] + at), hn::LoadU(dh, from[0] + at));
+      return hn::Combine(d, hn::LoadU(dh, b), hn::LoadU(dh, a));
     } else {
       const hn::Half<decltype(dh)> dq;
-      const auto low = hn::Combine(dh, hn::LoadU(dq, from[1] + at), hn::LoadU(dq, from[0] + at));
-      const auto high = hn::Combine(dh, hn::LoadU(dq, from[3] + at), hn::LoadU(dq, from[2] + at));
-      return hn::Combine(d, high, low);
+      return hn::Combine(d, hn::Combine(dh, hn::LoadU(dq, e), hn::LoadU(dq, c)),
+                         hn::Combine(dh, hn::LoadU(dq, b), hn::LoadU(dq, a)));
     }
   }
 }
@@ -182,7 +174,7 @@ constexpr Shuffle make_shuffle(std::size_t row, std::size_t from) {
   Shuffle shuffle{};
   shuffle.used = false;
   for (std::size_t x = 0; x < 8; ++x) {
-    const std::size_t at = 63 - kZigzagOf[8 * row + x];
+    const std::size_t at = kZigzagOf[8 * row + x];
     const bool here = at / 8 == from;
     shuffle.used |= here;
     shuffle.bytes[2 * x] = here ? static_cast<std::uint8_t>(2 * (at % 8)) : 0x80;
@@ -222,8 +214,8 @@ HWY_INLINE void NaturalRows(const V16* from, V16* rows, std::index_sequence<kRow
 }
 
 // The dequantized coefficients of the vector's blocks, in rows.
-HWY_INLINE void LoadRows(const std::uint16_t* const* raw, const std::uint8_t* const* size,
-                         const std::int16_t* dc, const QuantTable& quant, V16* rows) {
+HWY_INLINE void LoadRows(const Block* const* blocks, const std::int16_t* dc,
+                         const QuantTable& quant, V16* rows) {
   const D16 d;
   const DU16 du;
   const D8 d8;
@@ -231,19 +223,21 @@ HWY_INLINE void LoadRows(const std::uint16_t* const* raw, const std::uint8_t* co
   // Whole blocks: two vectors each, then rows of four blocks out of rows of one.
   alignas(64) static constexpr auto kNatural = [] {
     std::array<std::uint16_t, 64> natural{};
-    for (std::size_t i = 0; i < 64; ++i) natural[i] = static_cast<std::uint16_t>(63 - kZigzagOf[i]);
+    for (std::size_t i = 0; i < 64; ++i) natural[i] = kZigzagOf[i];
     return natural;
   }();
   const __m512i top = _mm512_load_si512(kNatural.data());
   const __m512i bottom = _mm512_load_si512(kNatural.data() + 32);
-  const VU16 q0 = hn::Load(du, quant.reversed.data());
-  const VU16 q1 = hn::Load(du, quant.reversed.data() + 32);
+  const VU16 q0 = hn::Load(du, quant.zigzag.data());
+  const VU16 q1 = hn::Load(du, quant.zigzag.data() + 32);
   __m512i upper[4];
   __m512i lower[4];
   for (int i = 0; i < 4; ++i) {
-    const V16 v0 = Extend(hn::LoadU(du, raw[i]), hn::PromoteTo(du, hn::LoadU(d8, size[i])));
-    V16 v1 = Extend(hn::LoadU(du, raw[i] + 32), hn::PromoteTo(du, hn::LoadU(d8, size[i] + 32)));
-    v1 = V16{_mm512_mask_set1_epi16(v1.raw, 1U << 31, dc[i])};
+    const Block& b = *blocks[i];
+    V16 v0 = Extend(hn::Load(du, b.raw.data()), hn::PromoteTo(du, hn::Load(d8, b.size.data())));
+    const V16 v1 = Extend(hn::Load(du, b.raw.data() + 32),
+                          hn::PromoteTo(du, hn::Load(d8, b.size.data() + 32)));
+    v0 = V16{_mm512_mask_set1_epi16(v0.raw, 1, dc[i])};
     const V16 x = hn::Mul(v0, hn::BitCast(d, q0));
     const V16 y = hn::Mul(v1, hn::BitCast(d, q1));
     upper[i] = _mm512_permutex2var_epi16(x.raw, top, y.raw);
@@ -262,18 +256,24 @@ HWY_INLINE void LoadRows(const std::uint16_t* const* raw, const std::uint8_t* co
   turn(upper, rows);
   turn(lower, rows + 4);
 #else
+  const Block& b0 = *blocks[0];
+  const Block& b1 = *blocks[kBlocks > 1 ? 1 : 0];
+  const Block& b2 = *blocks[kBlocks > 2 ? 2 : 0];
+  const Block& b3 = *blocks[kBlocks > 2 ? 3 : 0];
   V16 from[8];
-  for (int i = 0; i < 8; ++i) {
-    const VU16 bits = LoadEach(du, raw, std::ptrdiff_t{8} * i);
-    const VU16 sizes = hn::PromoteTo(du, LoadEach(d8, size, std::ptrdiff_t{8} * i));
-    from[i] = Extend(bits, sizes);
-    if (i == 7) {
-      alignas(64) std::int16_t with_dc[kLanes];
-      hn::Store(from[i], d, with_dc);
-      for (int b = 0; b < kBlocks; ++b) with_dc[8 * b + 7] = dc[b];
-      from[i] = hn::Load(d, with_dc);
+  for (std::size_t k = 0; k < 8; ++k) {
+    const VU16 raw = LoadEach(du, &b0.raw[8 * k], &b1.raw[8 * k], &b2.raw[8 * k], &b3.raw[8 * k]);
+    const VU16 size = hn::PromoteTo(
+        du, LoadEach(d8, &b0.size[8 * k], &b1.size[8 * k], &b2.size[8 * k], &b3.size[8 * k]));
+    from[k] = Extend(raw, size);
+    if (k == 0) {
+      // The first of each block's eight numbers.
+      alignas(16) static constexpr std::int16_t kFirst[8] = {-1};
+      alignas(64) std::int16_t values[kLanes] = {};
+      for (std::size_t b = 0; b < kBlocks; ++b) values[8 * b] = dc[b];
+      from[0] = hn::Or(hn::AndNot(hn::LoadDup128(d, kFirst), from[0]), hn::Load(d, values));
     }
-    from[i] = hn::Mul(from[i], hn::BitCast(d, hn::LoadDup128(du, quant.reversed.data() + 8 * i)));
+    from[k] = hn::Mul(from[k], hn::BitCast(d, hn::LoadDup128(du, quant.zigzag.data() + 8 * k)));
   }
   NaturalRows(from, rows, std::make_index_sequence<8>());
 #endif
@@ -368,22 +368,24 @@ HWY_INLINE void Transpose(V16* r) {
 }
 
 // No coefficient but the first, in any of the blocks.
-HWY_INLINE bool FirstOnly(const std::uint8_t* const* size) {
-  std::uint64_t others = 0;
+HWY_INLINE bool FirstOnly(const Block* const* blocks) {
+  const hn::CappedTag<std::uint8_t, 64> d;
+  constexpr std::size_t kVector = hn::MaxLanes(d);
+  alignas(64) static constexpr std::uint8_t kFirst[64] = {0xFF};
+  auto first = hn::Zero(d);
+  auto others = hn::Zero(d);
   for (int b = 0; b < kBlocks; ++b) {
-    std::uint64_t words[8];
-    std::memcpy(words, size[b], sizeof(words));
-    // Coefficient 0 is the last byte.
-    words[7] &=
-        std::endian::native == std::endian::little ? ~std::uint64_t{0} >> 8 : ~std::uint64_t{0xFF};
-    for (const std::uint64_t word : words) others |= word;
+    first = hn::Or(first, hn::Load(d, blocks[b]->size.data()));
+    for (std::size_t k = kVector; k < kBlockSize; k += kVector)
+      others = hn::Or(others, hn::Load(d, blocks[b]->size.data() + k));
   }
-  return others == 0;
+  others = hn::Or(others, hn::AndNot(hn::Load(d, kFirst), first));
+  return hn::AllTrue(d, hn::Eq(others, hn::Zero(d)));
 }
 
 HWY_INLINE void FillBlock(std::int16_t dc, const QuantTable& quant, std::uint8_t* out,
                           std::ptrdiff_t stride) {
-  const std::int32_t value = wrap(wrap(dc * quant.reversed[63]) << kPass1Bits);
+  const std::int32_t value = wrap(wrap(dc * quant.zigzag[0]) << kPass1Bits);
   const std::int32_t sample =
       saturate(((value << kConstBits) + (1 << (kShift2 - 1))) >> kShift2) + 128;
   const auto level = static_cast<std::uint8_t>(std::clamp(sample, 0, 255));
@@ -391,24 +393,22 @@ HWY_INLINE void FillBlock(std::int16_t dc, const QuantTable& quant, std::uint8_t
   for (int y = 0; y < 8; ++y) std::memcpy(out + y * stride, &row, 8);
 }
 
-// Out of line, so that the registers are not for it.
-HWY_NOINLINE void InverseDctOfGroup(const std::uint16_t* const* raw,
-                                    const std::uint8_t* const* size, const std::int16_t* dc,
-                                    const QuantTable& quant, std::uint8_t* out,
-                                    std::ptrdiff_t stride) {
+HWY_INLINE void InverseDctOfGroup(const Block* const* blocks, const std::int16_t* dc,
+                                  const QuantTable& quant, std::uint8_t* out,
+                                  std::ptrdiff_t stride) {
   const D16 d;
   const D8 d8;
-  if (FirstOnly(size)) {
+  if (FirstOnly(blocks)) {
     for (int b = 0; b < kBlocks; ++b) FillBlock(dc[b], quant, out + std::ptrdiff_t{8} * b, stride);
     return;
   }
   V16 rows[8];
-  LoadRows(raw, size, dc, quant, rows);
+  LoadRows(blocks, dc, quant, rows);
   const V16 limit = hn::Set(d, static_cast<std::int16_t>(kShortCutLimit - 1));
   const auto beyond = hn::Gt(hn::Max(rows[0], hn::Not(rows[0])), limit);
   if (HWY_UNLIKELY(!hn::AllFalse(d, beyond))) {
     for (int b = 0; b < kBlocks; ++b)
-      block(raw[b], size[b], dc[b], quant, out + std::ptrdiff_t{8} * b, stride);
+      block(*blocks[b], dc[b], quant, out + std::ptrdiff_t{8} * b, stride);
     return;
   }
   Pass<kShift1>(rows);
@@ -423,25 +423,22 @@ HWY_NOINLINE void InverseDctOfGroup(const std::uint16_t* const* raw,
 void InverseDct(const BlockRow& row, const QuantTable& quant, std::uint8_t* out,
                 std::ptrdiff_t stride) {
   for (int first = 0; first < row.count; first += kBlocks) {
-    const std::uint16_t* raw[kBlocks];
-    const std::uint8_t* size[kBlocks];
+    const Block* blocks[kBlocks];
     std::int16_t dc[kBlocks];
     const int here = std::min(kBlocks, row.count - first);
     for (int b = 0; b < kBlocks; ++b) {
       // The last block again, where there is none.
       const int i = first + std::min(b, here - 1);
-      const std::ptrdiff_t at = -std::ptrdiff_t{row.number[i]} * kBlockSize;
-      raw[b] = row.raw + at;
-      size[b] = row.size + at;
+      blocks[b] = row.blocks + row.number[i];
       dc[b] = row.dc[i];
     }
     if (HWY_LIKELY(here == kBlocks)) {
-      InverseDctOfGroup(raw, size, dc, quant, out + std::ptrdiff_t{8} * first, stride);
+      InverseDctOfGroup(blocks, dc, quant, out + std::ptrdiff_t{8} * first, stride);
       continue;
     }
     alignas(64) std::uint8_t samples[8 * 8 * kBlocks];
     constexpr std::ptrdiff_t kStride = std::ptrdiff_t{8} * kBlocks;
-    InverseDctOfGroup(raw, size, dc, quant, samples, kStride);
+    InverseDctOfGroup(blocks, dc, quant, samples, kStride);
     for (int y = 0; y < 8; ++y)
       std::memcpy(out + y * stride + std::ptrdiff_t{8} * first, samples + y * kStride,
                   static_cast<std::size_t>(8 * here));

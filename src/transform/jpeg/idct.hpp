@@ -9,13 +9,9 @@
 
 namespace penstock::detail {
 
-/// A component's quantization table in the order of a chunk's coefficients: k at 63 - k.
+/// A component's quantization table, in zigzag order.
 struct QuantTable {
-  alignas(64) std::array<std::uint16_t, kBlockSize> reversed;
-
-  void set(const std::array<std::uint16_t, kBlockSize>& zigzag) noexcept {
-    for (std::size_t k = 0; k < kBlockSize; ++k) reversed[63 - k] = zigzag[k];
-  }
+  alignas(64) std::array<std::uint16_t, kBlockSize> zigzag;
 };
 
 /// Where natural coefficient 8 * row + column is in the zigzag.
@@ -30,10 +26,9 @@ inline constexpr std::array<std::uint8_t, kBlockSize> kZigzagOf{0,  1,  5,  6,  
 
 /// Blocks of a chunk that lie side by side in the image.
 struct BlockRow {
-  const std::uint16_t* raw = nullptr;    ///< of the chunk's first block
-  const std::uint8_t* size = nullptr;    ///< likewise
-  const std::uint8_t* number = nullptr;  ///< of each block, counted in decoding order
-  const std::int16_t* dc = nullptr;      ///< of each block, in their order in the image
+  const Block* blocks = nullptr;
+  const std::uint8_t* number = nullptr;  ///< of each in `blocks`, in their order in the image
+  const std::int16_t* dc = nullptr;      ///< of each, in that order
   int count = 0;
 };
 

@@ -1,4 +1,4 @@
-// transform/jpeg/lanes: several streams decoded in lockstep.
+// transform/jpeg/lanes: Huffman decoding, of one stream or of several in lockstep.
 #pragma once
 
 #include <array>
@@ -10,44 +10,49 @@
 
 namespace penstock::detail {
 
-/// One symbol's look-up waits for that of the symbol before it, but not for those of other streams:
-/// this many keep a core busy. More would not fit in its registers.
-inline constexpr int kLanes = 5;
+/// A symbol's look-up has to wait for that of the symbol before it, but not for those of other
+/// streams: a few of them keep a core busy. More would not fit in its registers.
+inline constexpr int kMaxLanes = 4;
+inline constexpr int kDecodingLanes = 3;
+inline constexpr int kSkippingLanes = 4;
 
-/// The streams, and all that they look up: one object, so that one register leads to it.
+/// One stream, and where it stands in a chunk of MCUs.
+struct Lane {
+  std::uint64_t bit = 0;  ///< next one, in the data
+  int blocks_left = 0;    ///< of the chunk; 0 when it is done
+  /// It met with a code that is in no table, or with a block of too many coefficients, and went on
+  /// as if the block had ended. Set only.
+  bool failed = false;
+
+  // Where it was interrupted: minus the coefficients left of the block, and what it is made of.
+  std::int64_t state = 0;
+  const BlockTables* tables = nullptr;
+  std::size_t block = 0;
+};
+
+/// Streams of one image. Each symbol takes a handful of instructions and one branch that is taken
+/// where a block ends: nobody can predict that, but it costs less than doing without.
 ///
 /// Threads  one caller at a time
 struct Lanes {
-  /// The table of the next symbol, as its offset in EntropyTables::tables, by the coefficients that
-  /// are left of the chunk, from kBehind on. So no branch is needed where blocks end, which nobody
-  /// can predict. A stream at its chunk's end goes on, with symbols that do nothing, for the rest
-  /// of a round.
-  static constexpr std::size_t kBehind = Chunk::kAhead;
-  using Map = std::array<std::uint16_t, kBehind + Chunk::kCoefficients + 1>;
-
   EntropyTables entropy;
-  Map map;
-  std::array<Chunk, kLanes> chunks;
-  std::array<std::uint64_t, kLanes> bit{};  ///< next one, in the data
-  /// Coefficients left of the chunk. 0 when it is done; below that a whole number of blocks when it
-  /// is done, too, and any other number when its last block had too many.
-  std::array<std::int32_t, kLanes> left{};
-  /// A bit for each stream: it met with a code that is in no table, or with a block of too many
-  /// coefficients, and went on as if the block had ended. Set only.
-  std::uint32_t failed = 0;
   const std::uint8_t* data = nullptr;
+  std::array<Lane, kMaxLanes> lane;
+  std::array<Chunk, kMaxLanes> chunks;
+  std::array<std::array<DcDifference, kChunkBlocks>, kMaxLanes> differences;
 
-  /// Sets the map. `skipping`: several AC symbols at a time, without their values.
-  void set_map(const McuLayout& layout, bool skipping);
-  /// Begins a chunk: its sizes must be zero, or with run(skipping) those of DC differences.
-  void start(std::size_t lane, std::uint64_t at, int mcus, const McuLayout& layout) noexcept {
-    bit[lane] = at;
-    left[lane] = mcus * layout.blocks * kBlockSize;
+  /// Begins a chunk of whole MCUs. Before decode(), the sizes of its blocks must be zero.
+  void start(std::size_t i, std::uint64_t at, int blocks) noexcept {
+    lane[i].bit = at;
+    lane[i].blocks_left = blocks;
+    lane[i].tables = nullptr;
   }
-  /// Decodes until at least one stream is at the end of its chunk; returns a bit for each such one.
-  /// Each reads at most Chunk::kCoefficients symbols behind where it starts: the data must go on
-  /// for kUnstuffSlack bytes there. With `skipping` only the DC differences come out.
-  [[nodiscard]] std::uint32_t run(bool skipping);
+  /// Decodes `count` streams (one or kDecodingLanes), none of which is done, into their chunks,
+  /// until the first is done; returns which. Each reads at most as many symbols as its chunk has
+  /// coefficients: the data must go on for kUnstuffSlack bytes behind where a chunk begins.
+  [[nodiscard]] std::size_t decode(int count);
+  /// The same for the DC differences alone, with one stream or kSkippingLanes.
+  [[nodiscard]] std::size_t skip(int count);
 };
 
 }  // namespace penstock::detail

@@ -39,7 +39,7 @@ void JpegPlanes::begin(const JpegHeader& header, int first_column, int last_colu
     const std::size_t size =
         plane.stride * static_cast<std::size_t>(band * kBlockSide * plane.v + kept);
     if (plane.samples.size() < size) plane.samples.resize(size);
-    quant_[c].set(header.quant[header.component[c].quant]);
+    quant_[c].zigzag = header.quant[header.component[c].quant];
   }
   for (int i = 0; i < kChunkMcus; ++i) {
     for (int b = 0; b < layout_.luma; ++b)
@@ -66,19 +66,14 @@ void JpegPlanes::move_to(int row) {
   }
 }
 
-bool JpegPlanes::sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc,
+void JpegPlanes::sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc,
                         std::int16_t* luma, std::int16_t* chroma) const {
-  const int last = mcus * layout_.blocks - 1;
-  const std::uint16_t* raw = chunk.raw.data() + Chunk::kAhead + last * kBlockSize + 63;
-  const std::uint8_t* size = chunk.size.data() + Chunk::kAhead + last * kBlockSize + 63;
-  std::uint8_t marked = Chunk::kDcMark;
   std::array<std::uint32_t, 3> sum{};
   for (std::size_t c = 0; c < sum.size(); ++c) sum[c] = static_cast<std::uint32_t>(dc[c]);
+  const Block* block = chunk.data();
   const auto next = [&](std::size_t c) {
-    sum[c] += static_cast<std::uint32_t>(extend(*raw, *size & 15U));
-    marked &= *size;
-    raw -= kBlockSize;
-    size -= kBlockSize;
+    sum[c] += static_cast<std::uint32_t>(extend(block->raw[0], block->size[0]));
+    ++block;
     return static_cast<std::int16_t>(sum[c]);
   };
   // The rows of luma blocks are kChunkMcus * kMaxLuma apart, so that two MCUs' do not mix.
@@ -90,18 +85,15 @@ bool JpegPlanes::sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3
       chroma[(c - 1) * kChunkMcus + i] = next(static_cast<std::size_t>(c));
   }
   for (std::size_t c = 0; c < sum.size(); ++c) dc[c] = static_cast<std::int16_t>(sum[c]);
-  return marked != 0;
 }
 
-bool JpegPlanes::put(const Chunk& chunk, int first, int mcus, int column, int row,
+void JpegPlanes::put(const Chunk& chunk, int first, int mcus, int column, int row,
                      std::array<std::int16_t, 3>& dc) {
   std::int16_t luma[2 * kChunkMcus * kMaxLuma];
   std::int16_t chroma[2 * kChunkMcus];
-  if (!sum_dc(chunk, mcus, dc, luma, chroma)) return false;
-  const int last = mcus * layout_.blocks - 1;
+  sum_dc(chunk, mcus, dc, luma, chroma);
   BlockRow blocks;
-  blocks.raw = chunk.raw.data() + Chunk::kAhead + last * kBlockSize;
-  blocks.size = chunk.size.data() + Chunk::kAhead + last * kBlockSize;
+  blocks.blocks = chunk.data();
   const auto transform = [&](std::size_t c, int v, const std::uint8_t* numbers,
                              const std::int16_t* values) {
     Plane& plane = planes_[c];
@@ -121,7 +113,6 @@ bool JpegPlanes::put(const Chunk& chunk, int first, int mcus, int column, int ro
     transform(static_cast<std::size_t>(c), 0,
               chroma_numbers_[static_cast<std::size_t>(c - 1)].data(),
               chroma + (c - 1) * kChunkMcus);
-  return true;
 }
 
 void JpegPlanes::repeat_edges(int row) {

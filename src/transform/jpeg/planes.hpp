@@ -25,10 +25,9 @@ class JpegPlanes {
   void move_to(int row);
 
   /// Turns the MCUs [first, mcus) of a chunk of `mcus` into samples, from MCU column `column` of
-  /// row `row` on, and moves the predictors `dc` on. False where a block's coefficients do not
-  /// begin with a DC difference: the block before it had too many.
-  [[nodiscard]] bool put(const Chunk& chunk, int first, int mcus, int column, int row,
-                         std::array<std::int16_t, 3>& dc);
+  /// row `row` on, and moves the predictors `dc` on.
+  void put(const Chunk& chunk, int first, int mcus, int column, int row,
+           std::array<std::int16_t, 3>& dc);
 
   /// Repeats the image's outermost chroma samples beside it, in one MCU row, where the planes reach
   /// that far: what libjpeg's smooth upsampling takes for the samples behind the edge.
@@ -56,9 +55,9 @@ class JpegPlanes {
     [[nodiscard]] std::size_t offset(int y) const noexcept;
   };
 
-  // The DC values of a chunk; false as put().
-  [[nodiscard]] bool sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc,
-                            std::int16_t* luma, std::int16_t* chroma) const;
+  // The DC values of a chunk.
+  void sum_dc(const Chunk& chunk, int mcus, std::array<std::int16_t, 3>& dc, std::int16_t* luma,
+              std::int16_t* chroma) const;
 
   McuLayout layout_;
   int first_column_ = 0;

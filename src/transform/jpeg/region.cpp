@@ -77,16 +77,17 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
   converted_ = rect.y;
 
   unstuffed_.read(bytes_.subspan(header_.scan), header_.restart_interval > 0);
-  lanes_.entropy.make_skips(header_);
+  lanes_.entropy.make_skips();
   lanes_.data = unstuffed_.data();
-  const std::int64_t needed =
-      static_cast<std::int64_t>(checked_rows_) * header_.mcus_per_row();
+  const std::int64_t needed = static_cast<std::int64_t>(checked_rows_) * header_.mcus_per_row();
   in_lanes_ = needed >= kFewMcus;
   if (in_lanes_) {
     band_ = std::clamp(static_cast<int>(kBandBytes / row_bytes), kFewestRows,
                        std::max(last_row_ - next_row_, kFewestRows));
-    const ScanData scan{layout_, {unstuffed_.data(), unstuffed_.size()},
-                        unstuffed_.stretches(), header_.restart_interval};
+    const ScanData scan{layout_,
+                        {unstuffed_.data(), unstuffed_.size()},
+                        unstuffed_.stretches(),
+                        header_.restart_interval};
     const double part = static_cast<double>(checked_rows_) / header_.mcu_rows();
     if (!reader_.read(scan, needed, part, lanes_)) return false;
     position_ = reader_.checkpoints().back().at;
@@ -94,7 +95,6 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
                    ? 0
                    : static_cast<std::size_t>((needed - 1) / header_.restart_interval);
     if (!ends_well()) return false;
-    lanes_.set_map(layout_, false);
     cursor_ = 0;
   } else {
     band_ = 1;
@@ -104,10 +104,6 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
   }
   planes_.begin(header_, first_column_, last_column_, band_, smooth_v_ ? kContextRows : 0);
   return true;
-}
-
-StreamBytes JpegRegion::stream() const noexcept {
-  return {unstuffed_.data(), std::uint64_t{8} * unstuffed_.stretches()[stretch_].end};
 }
 
 std::int64_t JpegRegion::stretch_end() const noexcept {
@@ -131,25 +127,35 @@ bool JpegRegion::skip_to(std::int64_t mcu) {
   while (next_mcu_ < mcu) {
     if (next_mcu_ == stretch_end() && !enter_stretch()) return false;
     const std::int64_t until = std::min(mcu, stretch_end());
-    if (!skip_mcus(lanes_.entropy, layout_, stream(), position_, static_cast<int>(until - next_mcu_)))
+    if (!skip_mcus(lanes_, layout_, std::uint64_t{8} * unstuffed_.stretches()[stretch_].end,
+                   position_, until - next_mcu_))
       return false;
     next_mcu_ = until;
   }
   return true;
 }
 
+void JpegRegion::begin_chunk(std::size_t lane, std::uint64_t bit, int mcus) {
+  const int blocks = mcus * layout_.blocks;
+  for (int i = 0; i < blocks; ++i) lanes_.chunks[lane][static_cast<std::size_t>(i)].size.fill(0);
+  lanes_.lane[lane].failed = false;
+  lanes_.start(lane, bit, blocks);
+}
+
 bool JpegRegion::decode_to(std::int64_t mcu, int row) {
-  Chunk& chunk = lanes_.chunks[0];
   const std::int64_t row_begin = static_cast<std::int64_t>(row) * header_.mcus_per_row();
+  const Lane& lane = lanes_.lane[0];
   while (next_mcu_ < mcu) {
     if (next_mcu_ == stretch_end() && !enter_stretch()) return false;
     const std::int64_t until = std::min({mcu, stretch_end(), next_mcu_ + kChunkMcus});
     const int mcus = static_cast<int>(until - next_mcu_);
-    const auto used = static_cast<std::size_t>(mcus * layout_.blocks * kBlockSize);
-    std::fill_n(chunk.sizes(), used, std::uint8_t{0});
-    if (!decode_mcus(lanes_.entropy, layout_, stream(), position_, mcus, chunk) ||
-        !planes_.put(chunk, 0, mcus, static_cast<int>(next_mcu_ - row_begin), row, position_.dc))
+    begin_chunk(0, position_.bit, mcus);
+    (void)lanes_.decode(1);
+    if (lane.failed || lane.bit > std::uint64_t{8} * unstuffed_.stretches()[stretch_].end)
       return false;
+    position_.bit = lane.bit;
+    planes_.put(lanes_.chunks[0], 0, mcus, static_cast<int>(next_mcu_ - row_begin), row,
+                position_.dc);
     next_mcu_ = until;
   }
   return true;
@@ -179,6 +185,7 @@ void JpegRegion::add_pieces(int row) {
 }
 
 bool JpegRegion::decode_pieces() {
+  constexpr std::size_t kLanes = kDecodingLanes;
   std::array<Piece, kLanes> piece{};
   std::array<bool, kLanes> busy{};
   std::size_t next = 0;
@@ -187,53 +194,43 @@ bool JpegRegion::decode_pieces() {
     return static_cast<int>(
         std::min<std::int64_t>(piece[lane].end - piece[lane].from.mcu, kChunkMcus));
   };
-  const auto begin_chunk = [&](std::size_t lane) {
-    const int mcus = chunk_mcus(lane);
-    std::fill_n(lanes_.chunks[lane].sizes(), mcus * layout_.blocks * kBlockSize, std::uint8_t{0});
-    lanes_.start(lane, piece[lane].from.at.bit, mcus, layout_);
-  };
   const auto begin_piece = [&](std::size_t lane) {
     busy[lane] = next < pieces_.size();
     if (busy[lane]) {
       piece[lane] = pieces_[next++];
       ++live;
-      begin_chunk(lane);
+      begin_chunk(lane, piece[lane].from.at.bit, chunk_mcus(lane));
     } else {
-      lanes_.start(lane, 0, kChunkMcus, layout_);
+      lanes_.start(lane, 0, kChunkMcus * layout_.blocks);
     }
   };
-  lanes_.failed = 0;
   for (std::size_t lane = 0; lane < kLanes; ++lane) begin_piece(lane);
   while (live > 0) {
-    std::uint32_t done = lanes_.run(false);
-    for (; done != 0; done &= done - 1) {
-      const auto lane = static_cast<std::size_t>(std::countr_zero(done));
-      if (!busy[lane]) {
-        lanes_.start(lane, 0, kChunkMcus, layout_);
-        lanes_.failed &= ~(1U << lane);
-        continue;
-      }
-      Piece& mine = piece[lane];
-      const int mcus = chunk_mcus(lane);
-      const int first = static_cast<int>(std::clamp<std::int64_t>(mine.begin - mine.from.mcu, 0, mcus));
-      const std::int64_t column =
-          mine.from.mcu + first - static_cast<std::int64_t>(mine.row) * header_.mcus_per_row();
-      if ((lanes_.failed >> lane & 1U) != 0 || lanes_.left[lane] % kBlockSize != 0 ||
-          !planes_.put(lanes_.chunks[lane], first, mcus, static_cast<int>(column), mine.row,
-                       mine.from.at.dc))
-        return false;
-      mine.from.mcu += mcus;
-      mine.from.at.bit = lanes_.bit[lane];
-      if (mine.from.mcu < mine.end) {
-        begin_chunk(lane);
-        continue;
-      }
-      if (mine.then != nullptr && mine.then->at != mine.from.at &&
-          (header_.restart_interval == 0 || mine.end % header_.restart_interval != 0))
-        return false;
-      --live;
-      begin_piece(lane);
+    const std::size_t lane = lanes_.decode(kDecodingLanes);
+    if (!busy[lane]) {
+      lanes_.start(lane, 0, kChunkMcus * layout_.blocks);
+      continue;
     }
+    if (lanes_.lane[lane].failed) return false;
+    Piece& mine = piece[lane];
+    const int mcus = chunk_mcus(lane);
+    const int first =
+        static_cast<int>(std::clamp<std::int64_t>(mine.begin - mine.from.mcu, 0, mcus));
+    const std::int64_t column =
+        mine.from.mcu + first - static_cast<std::int64_t>(mine.row) * header_.mcus_per_row();
+    planes_.put(lanes_.chunks[lane], first, mcus, static_cast<int>(column), mine.row,
+                mine.from.at.dc);
+    mine.from.mcu += mcus;
+    mine.from.at.bit = lanes_.lane[lane].bit;
+    if (mine.from.mcu < mine.end) {
+      begin_chunk(lane, mine.from.at.bit, chunk_mcus(lane));
+      continue;
+    }
+    if (mine.then != nullptr && mine.then->at != mine.from.at &&
+        (header_.restart_interval == 0 || mine.end % header_.restart_interval != 0))
+      return false;
+    --live;
+    begin_piece(lane);
   }
   return true;
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/transform/jpeg/chunk.hpp"
-#include "src/transform/jpeg/entropy.hpp"
 #include "src/transform/jpeg/header.hpp"
 #include "src/transform/jpeg/huffman.hpp"
 #include "src/transform/jpeg/lanes.hpp"
@@ -61,12 +60,12 @@ class JpegRegion final : public RowSource {
   [[nodiscard]] bool decode_row(int row);
   [[nodiscard]] bool decode_pieces();
   void add_pieces(int row);
+  void begin_chunk(std::size_t lane, std::uint64_t bit, int mcus);
   [[nodiscard]] bool skip_to(std::int64_t mcu);
   [[nodiscard]] bool decode_to(std::int64_t mcu, int row);
   [[nodiscard]] bool enter_stretch();
   [[nodiscard]] bool ends_well() const noexcept;
   [[nodiscard]] std::int64_t stretch_end() const noexcept;
-  [[nodiscard]] StreamBytes stream() const noexcept;
   void convert(int y);
   [[nodiscard]] std::uint8_t* slot(int y) noexcept {
     return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
@@ -88,7 +87,7 @@ class JpegRegion final : public RowSource {
   bool smooth_v_ = false;
   int first_column_ = 0;  // MCU columns and rows that the region needs
   int last_column_ = 0;
-  int band_ = 1;          // MCU rows that are decoded together
+  int band_ = 1;  // MCU rows that are decoded together
   int next_row_ = 0;
   int last_row_ = 0;
   int checked_rows_ = 0;  // libjpeg-turbo reads the MCU rows above that one

@@ -18,50 +18,61 @@ Checkpoint moved(Checkpoint point, int mcus, std::uint64_t bit,
   return point;
 }
 
-StreamBytes bytes_of(const ScanData& scan, const Stretch& stretch) {
-  return {scan.bytes.data(), std::uint64_t{8} * stretch.end};
-}
-
-}  // namespace
-
-std::array<std::int16_t, 3> sum_of_differences(const Chunk& chunk, const McuLayout& layout,
-                                               int mcus) noexcept {
-  std::ptrdiff_t at = Chunk::kAhead + std::ptrdiff_t{mcus} * layout.blocks * kBlockSize - 1;
+// What the DC differences of a chunk add up to, per component.
+std::array<std::int16_t, 3> sum_of_differences(const DcDifference* next, const McuLayout& layout,
+                                               int mcus) {
   std::array<std::uint32_t, 3> sums{};
-  const auto next = [&] {
-    const auto i = static_cast<std::size_t>(at);
-    at -= kBlockSize;
-    return static_cast<std::uint32_t>(extend(chunk.raw[i], chunk.size[i] & 15U));
+  const auto add = [&](std::size_t c) {
+    sums[c] += static_cast<std::uint32_t>(extend(next->raw, next->size));
+    ++next;
   };
   for (int mcu = 0; mcu < mcus; ++mcu) {
-    for (int b = 0; b < layout.luma; ++b) sums[0] += next();
-    for (int c = 1; c < layout.components; ++c) sums[static_cast<std::size_t>(c)] += next();
+    for (int b = 0; b < layout.luma; ++b) add(0);
+    for (int c = 1; c < layout.components; ++c) add(static_cast<std::size_t>(c));
   }
   return {static_cast<std::int16_t>(sums[0]), static_cast<std::int16_t>(sums[1]),
           static_cast<std::int16_t>(sums[2])};
 }
 
+}  // namespace
+
+bool skip_mcus(Lanes& lanes, const McuLayout& layout, std::uint64_t end_bit, StreamPosition& at,
+               std::int64_t mcus) {
+  Lane& lane = lanes.lane[0];
+  lane.failed = false;
+  while (mcus > 0) {
+    const int chunk = static_cast<int>(std::min<std::int64_t>(mcus, kChunkMcus));
+    lanes.start(0, at.bit, chunk * layout.blocks);
+    (void)lanes.skip(1);
+    if (lane.failed || lane.bit > end_bit) return false;
+    at = moved({.mcu = 0, .at = at}, chunk, lane.bit,
+               sum_of_differences(lanes.differences[0].data(), layout, chunk))
+             .at;
+    mcus -= chunk;
+  }
+  return true;
+}
+
 bool ScanReader::read(const ScanData& scan, std::int64_t until, double part, Lanes& lanes) {
   points_.clear();
-  lanes.set_map(scan.layout, true);
   return scan.restart_interval > 0 ? read_restarts(scan, until, lanes)
                                    : read_stretch(scan, until, part, lanes);
 }
 
 // One MCU after another. Notes a checkpoint now and then, and one at the end.
-bool ScanReader::step_to(const ScanData& scan, const Lanes& lanes, const Stretch& stretch,
+bool ScanReader::step_to(const ScanData& scan, Lanes& lanes, const Stretch& stretch,
                          Checkpoint& point, std::int64_t mcu) {
   while (point.mcu < mcu) {
     const int mcus = static_cast<int>(std::min<std::int64_t>(mcu - point.mcu, kChunkMcus));
-    if (!skip_mcus(lanes.entropy, scan.layout, bytes_of(scan, stretch), point.at, mcus)) return false;
+    if (!skip_mcus(lanes, scan.layout, std::uint64_t{8} * stretch.end, point.at, mcus))
+      return false;
     point.mcu += mcus;
     points_.push_back(point);
   }
   return true;
 }
 
-bool ScanReader::read_stretch(const ScanData& scan, std::int64_t until, double part,
-                              Lanes& lanes) {
+bool ScanReader::read_stretch(const ScanData& scan, std::int64_t until, double part, Lanes& lanes) {
   const Stretch& stretch = scan.stretches[0];
   points_.push_back({.mcu = 0, .at = {.bit = std::uint64_t{8} * stretch.begin}});
   const std::uint64_t last_bit = std::uint64_t{8} * stretch.end;
@@ -70,7 +81,7 @@ bool ScanReader::read_stretch(const ScanData& scan, std::int64_t until, double p
   for (;;) {
     Checkpoint point = points_.back();
     if (point.mcu == until) return true;
-    if (end_bit < point.at.bit + 8 * kLanes * kShortestPart)
+    if (end_bit < point.at.bit + 8 * kParts * kShortestPart)
       return step_to(scan, lanes, stretch, point, until);
     run_parts(scan, end_bit, lanes);
     if (!join_parts(scan, until, lanes)) return false;
@@ -84,36 +95,35 @@ bool ScanReader::read_stretch(const ScanData& scan, std::int64_t until, double p
 
 void ScanReader::run_parts(const ScanData& scan, std::uint64_t end_bit, Lanes& lanes) {
   const std::uint64_t begin = points_.back().at.bit;
-  std::array<std::uint64_t, kLanes> end;
-  lanes.failed = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    marks_[lane].clear();
+  const int blocks = kChunkMcus * scan.layout.blocks;
+  std::array<std::uint64_t, kParts> end;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    marks_[part].clear();
     const auto boundary = [&](std::size_t i) {
-      return (begin + (end_bit - begin) * i / kLanes) & ~std::uint64_t{7};
+      return (begin + (end_bit - begin) * i / kParts) & ~std::uint64_t{7};
     };
-    end[lane] = lane + 1 == kLanes ? end_bit : boundary(lane + 1);
-    lanes.start(lane, lane == 0 ? begin : boundary(lane), kChunkMcus,
-                scan.layout);
+    end[part] = part + 1 == kParts ? end_bit : boundary(part + 1);
+    lanes.lane[part].failed = false;
+    lanes.start(part, part == 0 ? begin : boundary(part), blocks);
   }
   // Streams that are done run on, over nothing in particular, until all are.
-  for (std::uint32_t live = (1U << kLanes) - 1; live != 0;) {
-    std::uint32_t done = lanes.run(true);
-    for (; done != 0; done &= done - 1) {
-      const auto lane = static_cast<std::size_t>(std::countr_zero(done));
-      const std::uint64_t bit = lanes.bit[lane];
-      if ((live >> lane & 1U) != 0) {
-        marks_[lane].push_back({bit, sum_of_differences(lanes.chunks[lane], scan.layout, kChunkMcus),
-                                (lanes.failed >> lane & 1U) != 0});
-        lanes.failed &= ~(1U << lane);
-        if (bit >= end[lane]) live &= ~(1U << lane);
-      }
-      lanes.start(lane, (live >> lane & 1U) != 0 ? bit : begin, kChunkMcus,
-                  scan.layout);
+  std::array<bool, kParts> done{};
+  for (std::size_t live = kParts; live > 0;) {
+    const std::size_t part = lanes.skip(kSkippingLanes);
+    Lane& lane = lanes.lane[part];
+    if (!done[part]) {
+      marks_[part].push_back(
+          {lane.bit, sum_of_differences(lanes.differences[part].data(), scan.layout, kChunkMcus),
+           lane.failed});
+      lane.failed = false;
+      done[part] = lane.bit >= end[part];
+      if (done[part]) --live;
     }
+    lanes.start(part, done[part] ? begin : lane.bit, blocks);
   }
 }
 
-bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, const Lanes& lanes) {
+bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, Lanes& lanes) {
   const Stretch& stretch = scan.stretches[0];
   Checkpoint point = points_.back();
   std::size_t part = 0;
@@ -129,7 +139,7 @@ bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, const Lane
       points_.push_back(point);
     }
     // On, until a mark of a later part is met.
-    for (++part, at = 0; part < kLanes;) {
+    for (++part, at = 0; part < kParts;) {
       while (at < marks_[part].size() && marks_[part][at].bit < point.at.bit) ++at;
       if (at == marks_[part].size()) {
         ++part;
@@ -138,12 +148,12 @@ bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, const Lane
       }
       if (marks_[part][at].bit == point.at.bit) break;
       if (point.mcu == until) break;
-      if (!skip_mcus(lanes.entropy, scan.layout, bytes_of(scan, stretch), point.at, 1)) return false;
+      if (!skip_mcus(lanes, scan.layout, std::uint64_t{8} * stretch.end, point.at, 1)) return false;
       ++point.mcu;
       if (point.mcu - points_.back().mcu >= kChunkMcus) points_.push_back(point);
     }
     if (points_.back().mcu != point.mcu) points_.push_back(point);
-    if (part == kLanes || point.mcu == until) return true;
+    if (part == kParts || point.mcu == until) return true;
     ++at;
   }
 }
@@ -164,21 +174,22 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
     std::int64_t end;
     bool busy;
   };
-  std::array<Task, kLanes> tasks{};
+  std::array<Task, kParts> tasks{};
   std::size_t next = 0;
   bool sound = whole + 1 == needed;
   const std::size_t last = std::min(needed, whole + 1);
   const auto begin_chunk = [&](std::size_t lane) {
     const Task& task = tasks[lane];
+    lanes.lane[lane].failed = false;
     const int mcus =
         static_cast<int>(std::min<std::int64_t>(task.end - task.point.mcu, kChunkMcus));
-    lanes.start(lane, task.point.at.bit, mcus, scan.layout);
+    lanes.start(lane, task.point.at.bit, mcus * scan.layout.blocks);
   };
   const auto begin_task = [&](std::size_t lane) {
     Task& task = tasks[lane];
     task.busy = sound && next < last;
     if (!task.busy) {
-      lanes.start(lane, 0, kChunkMcus, scan.layout);
+      lanes.start(lane, 0, kChunkMcus * scan.layout.blocks);
       return;
     }
     task.stretch = next++;
@@ -190,44 +201,39 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
     begin_chunk(lane);
   };
   std::int64_t broken_at = INT64_MAX;
-  lanes.failed = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) begin_task(lane);
+  for (std::size_t lane = 0; lane < kParts; ++lane) begin_task(lane);
   const auto busy = [&] {
     return std::ranges::any_of(tasks, [](const Task& task) { return task.busy; });
   };
   while (busy()) {
-    std::uint32_t done = lanes.run(true);
-    for (; done != 0; done &= done - 1) {
-      const auto lane = static_cast<std::size_t>(std::countr_zero(done));
-      Task& task = tasks[lane];
-      if (!task.busy) {
-        begin_task(lane);
-        continue;
-      }
-      const Stretch& stretch = scan.stretches[task.stretch];
-      const int mcus =
-          static_cast<int>(std::min<std::int64_t>(task.end - task.point.mcu, kChunkMcus));
-      const std::int64_t before = task.point.mcu;
-      task.point = moved(task.point, mcus, lanes.bit[lane],
-                         sum_of_differences(lanes.chunks[lane], scan.layout, mcus));
-      const std::uint64_t end = std::uint64_t{8} * stretch.end;
-      bool right = (lanes.failed >> lane & 1U) == 0 && task.point.at.bit <= end;
-      // A byte that was not used would be one too many, where a marker comes next.
-      if (task.point.mcu == task.end && task.stretch + 1 < needed)
-        right = right && end - task.point.at.bit < 8;
-      if (!right) {
-        sound = false;
-        broken_at = std::min(broken_at, before);
-        lanes.failed &= ~(1U << lane);
-        task.busy = false;
-        begin_task(lane);
-      } else if (task.point.mcu == task.end) {
-        if (task.end == until) points_.push_back(task.point);
-        begin_task(lane);
-      } else {
-        points_.push_back(task.point);
-        begin_chunk(lane);
-      }
+    const std::size_t lane = lanes.skip(kSkippingLanes);
+    Task& task = tasks[lane];
+    if (!task.busy) {
+      begin_task(lane);
+      continue;
+    }
+    const Stretch& stretch = scan.stretches[task.stretch];
+    const int mcus =
+        static_cast<int>(std::min<std::int64_t>(task.end - task.point.mcu, kChunkMcus));
+    const std::int64_t before = task.point.mcu;
+    task.point = moved(task.point, mcus, lanes.lane[lane].bit,
+                       sum_of_differences(lanes.differences[lane].data(), scan.layout, mcus));
+    const std::uint64_t end = std::uint64_t{8} * stretch.end;
+    bool right = !lanes.lane[lane].failed && task.point.at.bit <= end;
+    // A byte that was not used would be one too many, where a marker comes next.
+    if (task.point.mcu == task.end && task.stretch + 1 < needed)
+      right = right && end - task.point.at.bit < 8;
+    if (!right) {
+      sound = false;
+      broken_at = std::min(broken_at, before);
+      task.busy = false;
+      begin_task(lane);
+    } else if (task.point.mcu == task.end) {
+      if (task.end == until) points_.push_back(task.point);
+      begin_task(lane);
+    } else {
+      points_.push_back(task.point);
+      begin_chunk(lane);
     }
   }
   std::erase_if(points_, [&](const Checkpoint& point) { return point.mcu > broken_at; });

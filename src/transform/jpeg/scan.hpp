@@ -5,11 +5,19 @@
 #include <span>
 #include <vector>
 
-#include "src/transform/jpeg/entropy.hpp"
 #include "src/transform/jpeg/lanes.hpp"
 #include "src/transform/jpeg/unstuff.hpp"
 
 namespace penstock::detail {
+
+/// Where a stream stands, in bits of Unstuffed::data(), and what its next DC values are predicted
+/// from. They wrap around as libjpeg's coefficients do.
+struct StreamPosition {
+  std::uint64_t bit = 0;
+  std::array<std::int16_t, 3> dc{};
+
+  friend bool operator==(const StreamPosition&, const StreamPosition&) = default;
+};
 
 /// Decoding can begin here: the state of the decoder before an MCU.
 struct Checkpoint {
@@ -31,9 +39,9 @@ struct ScanData {
 ///
 /// A scan without restart markers has one beginning only. But the code synchronises itself: begun
 /// anywhere, a decoder that reads nonsense meets with the true sequence of symbols after a few
-/// MCUs. So several streams begin at once, in parts of the scan of equal length; where the stream of
-/// the part before comes past an MCU's first bit of a later stream, at the same place in an MCU, the
-/// two are in the same state, and what the later one has done is right. That is checked, never
+/// MCUs. So several streams begin at once, in parts of the scan of equal length; where the stream
+/// of the part before comes past an MCU's first bit of a later stream, at the same place in an MCU,
+/// the two are in the same state, and what the later one has done is right. That is checked, never
 /// assumed: nonsense costs time, and nothing else.
 ///
 /// Threads  one caller at a time; keeps its memory.
@@ -52,7 +60,7 @@ class ScanReader {
 
  private:
   struct Mark {
-    std::uint64_t bit;  // behind a chunk
+    std::uint64_t bit;               // behind a chunk
     std::array<std::int16_t, 3> dc;  // what its differences add up to
     bool failed;
   };
@@ -61,17 +69,19 @@ class ScanReader {
                                   Lanes& lanes);
   [[nodiscard]] bool read_restarts(const ScanData& scan, std::int64_t until, Lanes& lanes);
   void run_parts(const ScanData& scan, std::uint64_t end_bit, Lanes& lanes);
-  [[nodiscard]] bool join_parts(const ScanData& scan, std::int64_t until, const Lanes& lanes);
-  [[nodiscard]] bool step_to(const ScanData& scan, const Lanes& lanes, const Stretch& stretch,
+  [[nodiscard]] bool join_parts(const ScanData& scan, std::int64_t until, Lanes& lanes);
+  [[nodiscard]] bool step_to(const ScanData& scan, Lanes& lanes, const Stretch& stretch,
                              Checkpoint& point, std::int64_t mcu);
 
   std::vector<Checkpoint> points_;
-  std::array<std::vector<Mark>, kLanes> marks_;
+  static constexpr std::size_t kParts = kSkippingLanes;
+  std::array<std::vector<Mark>, kParts> marks_;
 };
 
-/// What the DC differences of a chunk add up to, per component.
-[[nodiscard]] std::array<std::int16_t, 3> sum_of_differences(const Chunk& chunk,
-                                                             const McuLayout& layout,
-                                                             int mcus) noexcept;
+/// Moves on by `mcus` MCUs with one stream, which is lanes.lane[0]. False where something is wrong
+/// with the data: a code that is not in the table, a block of more than 64 coefficients, or too few
+/// bits before `end_bit`. `at` then holds anything.
+[[nodiscard]] bool skip_mcus(Lanes& lanes, const McuLayout& layout, std::uint64_t end_bit,
+                             StreamPosition& at, std::int64_t mcus);
 
 }  // namespace penstock::detail

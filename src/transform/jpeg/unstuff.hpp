@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "src/transform/jpeg/chunk.hpp"
+#include "src/transform/jpeg/huffman.hpp"
 
 namespace penstock::detail {
 
-/// No symbol takes more bits: a code of 16, a value of 15.
-inline constexpr std::size_t kLongestSymbol = 31;
-/// Zero bytes behind the data. Readers load whole words, and look at their position once a chunk at
+/// Zero bytes behind the data. Readers load whole words, and look at where they are once a chunk at
 /// least, which has no more symbols than coefficients.
 inline constexpr std::size_t kUnstuffSlack =
-    static_cast<std::size_t>(Chunk::kCoefficients) * kLongestSymbol / 8 + 64;
+    static_cast<std::size_t>(kChunkBlocks * kBlockSize) * symbol::kMostBits / 8 + 64;
 
 /// What ended a stretch of entropy-coded bytes.
 enum class StretchEnd : std::uint8_t {
