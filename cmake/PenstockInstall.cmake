@@ -27,7 +27,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/penstockConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake
               ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
         DESTINATION ${PENSTOCK_CMAKE_DIR})
-if(NOT PENSTOCK_SHARED) # CMake has no find modules of its own for these
-  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake ${CMAKE_CURRENT_LIST_DIR}/FindxxHash.cmake
-          DESTINATION ${PENSTOCK_CMAKE_DIR})
+if(NOT PENSTOCK_SHARED) # CMake has no find module of its own for it
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake DESTINATION ${PENSTOCK_CMAKE_DIR})
 endif()

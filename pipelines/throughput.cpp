@@ -2,17 +2,13 @@
 // reports how fast, how evenly, and what the loop had to wait for.
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +16,8 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
 
+#include "text_file.hpp"
+#include "throughput_files.hpp"
 #include "throughput_options.hpp"
 #include "throughput_report.hpp"
 
@@ -27,6 +25,7 @@ namespace throughput {
 namespace {
 
 namespace ps = penstock;
+using programs::write_atomically;
 
 constexpr int kDataError = 1;
 constexpr int kInterrupted = 130;
@@ -42,39 +41,12 @@ void stop_on_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw ps::Error(fmt::format("the state '{}' cannot be read: {}", path, std::strerror(errno)));
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// All of the text or nothing appears under `path`, also when the machine stops in between.
-void write_atomically(const std::string& path, const std::string& text) {
-  const std::string part = fmt::format("{}.{}.part", path, getpid());
-  const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  bool written = fd >= 0;
-  std::size_t at = 0;
-  while (written && at < text.size()) {
-    const ssize_t count = write(fd, text.data() + at, text.size() - at);
-    if (count < 0 && errno == EINTR) continue;
-    written = count > 0;
-    at += written ? static_cast<std::size_t>(count) : 0;
-  }
-  written = written && fsync(fd) == 0;
-  if (fd >= 0 && close(fd) != 0) written = false;
-  if (!written || std::rename(part.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    (void)unlink(part.c_str());
-    throw ps::Error(fmt::format("'{}' cannot be written: {}", path, std::strerror(error)));
-  }
-}
-
 // One line on a terminal, four times a second.
 class Progress {
  public:
   explicit Progress(const Options& options)
-      : options_(options), shown_(!options.quiet && isatty(STDERR_FILENO) != 0) {}
+      : options_(options),
+        shown_(!options.quiet && options.launch.rank == 0 && isatty(STDERR_FILENO) != 0) {}
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -132,7 +104,29 @@ void consume(const ps::Step& step, double milliseconds) {
         std::chrono::time_point_cast<std::chrono::steady_clock::duration>(until));
 }
 
-void deliver(const Options& options, ps::Loader& loader, EpochBook& book) {
+// What a run does with the digests of its steps.
+class Digests {
+ public:
+  Digests(const Options& options, std::uint64_t first_step) {
+    if (!options.verify.empty()) verified_ = DigestFile::open(options.verify, options.launch);
+    if (!options.record.empty())
+      recorded_ = DigestFile::record(options.record, options.launch, first_step);
+  }
+  void see(const ps::Step& step) {
+    if (verified_) verified_->check(step);
+    if (recorded_) recorded_->add(step);
+  }
+  void write() const {
+    if (recorded_) recorded_->write();
+  }
+
+ private:
+  std::optional<DigestFile> verified_;
+  std::optional<DigestFile> recorded_;
+};
+
+void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digests& digests) {
+  const std::string state_out = own_file(options.state_out, options.launch);
   Progress progress(options);
   std::uint64_t steps = 0;
   while (interrupted == 0 && (!options.steps || steps < *options.steps)) {
@@ -142,11 +136,14 @@ void deliver(const Options& options, ps::Loader& loader, EpochBook& book) {
     }
     const auto step = loader.next();
     if (!step) break;
+    digests.see(*step);
     consume(*step, options.consume_ms);
     book.add(*step, ps::now_ns());
     ++steps;
-    if (options.state_every != 0 && steps % options.state_every == 0)
-      write_atomically(options.state_out, loader.state().to_json());
+    if (options.state_every != 0 && steps % options.state_every == 0) {
+      digests.write();  // first, so that no state is ahead of it
+      write_atomically(state_out, loader.state().to_json());
+    }
     progress.update(loader, *step);
   }
 }
@@ -160,7 +157,8 @@ Report make_report(const Options& options, const ps::Loader& loader, const Epoch
           .device_samples = loader.samples_per_device(),
           .faults = loader.faults(),
           .seed = loader.seed(),
-          .world = 1,
+          .world = options.launch.world,
+          .rank = options.launch.rank,
           .has_digest = options.digest,
           .digest = loader.digest(),
           .peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024};
@@ -168,21 +166,23 @@ Report make_report(const Options& options, const ps::Loader& loader, const Epoch
 
 int run(const Options& options) {
   ps::Loader loader = make_dataset(options).loader(loader_options(options));
-  if (!options.state_in.empty())
-    loader.restore(ps::LoaderState::from_json(read_text(options.state_in)));
+  if (!options.state_in.empty()) loader.restore(read_state(options.state_in, options.launch));
+  Digests digests(options, loader.state().step);
   stop_on_signals();
 
   EpochBook book;
-  deliver(options, loader, book);
+  deliver(options, loader, book, digests);
   const Report report = make_report(options, loader, book);
-  if (!options.state_out.empty()) write_atomically(options.state_out, loader.state().to_json());
+  digests.write();
+  if (!options.state_out.empty())
+    write_atomically(own_file(options.state_out, options.launch), loader.state().to_json());
 
   const bool json_to_stdout = options.json == "-";
   fmt::print(json_to_stdout ? stderr : stdout, "{}", to_text(report));
   if (json_to_stdout)
     fmt::print("{}\n", to_json(report));
   else if (!options.json.empty())
-    write_atomically(options.json, to_json(report) + "\n");
+    write_atomically(own_file(options.json, options.launch), to_json(report) + "\n");
   return interrupted == 0 ? 0 : kInterrupted;
 }
 

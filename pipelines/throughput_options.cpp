@@ -16,7 +16,9 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
-  data->add_option("--data", options.data, "Folder of images: class per sub-folder, or flat")
+  data->add_option("--data", options.data,
+                   "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
+                   "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
       ->type_name("DIR");
   data->add_option("--synthetic", options.synthetic,
                    "Generated photographs, kept in a cache folder")
@@ -109,7 +111,9 @@ void add_flags(CLI::App& app, Options& options) {
   run->add_option("--state-every", options.state_every, "and every K steps")->type_name("K");
   run->add_option("--state-in", options.state_in, "Go on from such a state")->type_name("FILE");
   run->add_flag("--digest", options.digest, "Sum a digest of everything delivered");
-  run->add_option("--verify", options.verify, "Check against recorded digests")->type_name("FILE");
+  run->add_option("--record", options.record, "Write the digest of every step")->type_name("FILE");
+  run->add_option("--verify", options.verify, "Check every step against such a file")
+      ->type_name("FILE");
   run->add_option("--timeline", options.timeline, "Write a Chrome trace")->type_name("FILE");
   run->add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
@@ -125,7 +129,6 @@ void refuse_what_is_not_built(const Options& options) {
   if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
   if (options.decode != "libjpeg") refuse("--decode " + options.decode, "--decode libjpeg");
   if (options.index != "off") refuse("--index " + options.index, "--index off");
-  if (!options.verify.empty()) refuse("--verify", "--digest and compare");
   if (!options.timeline.empty()) refuse("--timeline", "--json for the stages' times");
 }
 
@@ -171,7 +174,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags;\n"
-      "130 when interrupted (the state is written, and the report printed, all the same).",
+      "130 when interrupted (the state is written, and the report printed, all the same).\n"
+      "\n"
+      "Started by torchrun, mpirun or srun, the processes share every global batch; each writes "
+      "FILE.RANK.",
       "penstock-throughput");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
   app.get_formatter()->column_width(38);
@@ -184,6 +190,13 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   }
   if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
   if (!options.epochs && !options.steps) options.epochs = 1;
+  if (!options.record.empty() || !options.verify.empty()) options.digest = true;
+  try {
+    options.launch = ps::Launch::from_environment();
+  } catch (const ps::Error& error) {
+    fmt::print(stderr, "penstock-throughput: {}\n", error.what());
+    return kUsageError;
+  }
   return std::nullopt;
 }
 
@@ -191,7 +204,7 @@ ps::Dataset make_dataset(const Options& options) {
   auto dataset =
       options.data.empty()
           ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
-          : ps::image_folder(options.data, {.labels = options.labels});
+          : ps::images(options.data, {.labels = options.labels});
   if (options.seed) dataset = dataset.seed(*options.seed);
   if (options.shuffle == "full") dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))
@@ -208,7 +221,8 @@ ps::Dataset make_dataset(const Options& options) {
   return dataset.map(ps::decode_jpeg({.crop = ps::random_resized_crop(options.crop), .flip = 0.5F}))
       .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
-      .prefetch_to_devices(ps::parse_devices(options.devices),
+      .prefetch_to_devices(options.devices == "auto" ? ps::gpus_or_host_of(options.launch)
+                                                     : ps::parse_devices(options.devices),
                            {.depth = options.depth, .split = split});
 }
 
@@ -217,6 +231,7 @@ ps::LoaderOptions loader_options(const Options& options) {
                       : options.on_fault == "mask"  ? ps::OnFault::mask
                                                     : ps::OnFault::raise;
   return {.faults = {.policy = policy},
+          .context = ps::InputContext::from(options.launch),
           .digest = options.digest,
           .threads = options.threads,
           .budget_bytes = options.budget_mb << 20};

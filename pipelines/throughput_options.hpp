@@ -32,14 +32,17 @@ struct Options {
   std::uint64_t state_every = 0;
   std::string state_in;
   bool digest = false;
+  std::string record;
+  std::string verify;
   std::string json;
   bool quiet = false;
+
+  penstock::Launch launch;  // by torchrun, mpirun or srun; not a flag
 
   // Flags of what is not built yet; parse() refuses all but the defaults.
   int io_threads = 0;
   std::string decode = "libjpeg";
   std::string index = "off";
-  std::string verify;
   std::string timeline;
 };
 

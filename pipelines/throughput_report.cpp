@@ -42,6 +42,7 @@ std::string to_text(const Report& report) {
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("{:<14}{}\n", label, value);
   };
+  if (report.world > 1) line("process", fmt::format("{} of {}", report.rank, report.world));
   line("throughput",
        fmt::format("{:.0f} images/s, {:.1f} MB/s read", per_second(stats.samples, stats.seconds),
                    per_second(stats.bytes_read, stats.seconds) / 1e6));

@@ -23,6 +23,7 @@ struct Report {
   std::vector<penstock::Fault> faults;
   std::uint64_t seed = 0;
   std::uint32_t world = 1;
+  std::uint32_t rank = 0;
   bool has_digest = false;
   penstock::Digest digest;
   double peak_rss_mb = 0;

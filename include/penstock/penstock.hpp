@@ -10,21 +10,39 @@
 // Start here: the plan, and the iterator that runs it.
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/loader.hpp>
+#include <penstock/loader/epochs.hpp>
+#include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
+#include <penstock/loader/thread_budget.hpp>
 
 // What a sample goes through.
+#include <penstock/order/mix.hpp>
 #include <penstock/order/operations.hpp>
 #include <penstock/order/order.hpp>
-#include <penstock/source/arrays.hpp>
-#include <penstock/source/image_folder.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/source/image_folder.hpp>
+#include <penstock/source/shards.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/source/tar_writer.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/tfrecord_writer.hpp>
+#include <penstock/source/images.hpp>
+#include <penstock/source/arrays.hpp>
+#include <penstock/source/zip.hpp>
 #include <penstock/source/synthetic.hpp>
+#include <penstock/source/stream.hpp>
+#include <penstock/source/values.hpp>
+#include <penstock/source/queue.hpp>
+#include <penstock/source/queue_server.hpp>
+#include <penstock/source/queue_client.hpp>
+#include <penstock/source/generator.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
 #include <penstock/transform/function.hpp>
+#include <penstock/transform/remark_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>
 #include <penstock/batch/slicing.hpp>
@@ -39,6 +57,7 @@
 #include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fault.hpp>
+#include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/shape.hpp>

@@ -50,15 +50,4 @@ std::vector<Slice> Slicing::slices(std::uint64_t step, std::uint64_t samples) co
   return slices;
 }
 
-std::vector<Slice> Slicing::slices_of(const std::vector<std::uint64_t>& samples) const {
-  std::vector<Slice> slices;
-  std::uint64_t first = 0;
-  for (const std::uint64_t count : samples) {
-    const std::uint64_t rows = remainder_ == Remainder::pad ? max_rows() : count;
-    slices.push_back({.first = first, .samples = count, .rows = rows});
-    first += rows;
-  }
-  return slices;
-}
-
 }  // namespace penstock

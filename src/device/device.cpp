@@ -77,4 +77,14 @@ std::vector<Device> all_gpus_or_host() {
   return devices.empty() ? host_devices(1) : devices;
 }
 
+std::vector<Device> gpus_or_host_of(const Launch& launch) {
+  const auto count = static_cast<std::uint32_t>(gpu_count());
+  if (count == 0) return host_devices(1);
+  std::vector<Device> own;
+  for (std::uint32_t gpu = launch.local_rank; gpu < count; gpu += launch.local_world)
+    own.push_back({Device::Kind::cuda, static_cast<int>(gpu)});
+  if (own.empty()) own.push_back({Device::Kind::cuda, static_cast<int>(launch.local_rank % count)});
+  return own;
+}
+
 }  // namespace penstock

@@ -22,6 +22,22 @@ constexpr std::size_t kMinRecordBytes = std::size_t{1} << 20;
 // A grain should be worth the lock that claims it, and small enough to stop promptly.
 constexpr std::int64_t kGrainNs = 100'000;
 
+// One core of those that several loaders share, for the length of a grain.
+class CoreLease {
+ public:
+  explicit CoreLease(ThreadBudget* budget) : budget_(budget) {
+    if (budget_ != nullptr) budget_->acquire();
+  }
+  ~CoreLease() {
+    if (budget_ != nullptr) budget_->release();
+  }
+  CoreLease(const CoreLease&) = delete;
+  CoreLease& operator=(const CoreLease&) = delete;
+
+ private:
+  ThreadBudget* budget_;
+};
+
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
@@ -30,7 +46,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
     : config_(std::move(config)),
       first_(first),
       last_(last),
-      cursor_(*config_.plan, config_.seed, config_.slicing),
+      cursor_(*config_.plan, config_.seed, config_.topology, config_.weights,
+              stop_stream_.get_token()),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.plan->devices;
   const std::size_t slice_bytes = config_.layout->slice_bytes();
@@ -71,19 +88,34 @@ Engine::~Engine() {
 }
 
 void Engine::stop() {
+  stop_stream_.request_stop();
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();  // joins
 }
 
+void Engine::interrupt() {
+  stop();
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.clear();
+    open_.clear();
+    ended_ = true;
+  }
+  consumer_.notify_all();
+}
+
 void Engine::restart(EngineConfig config, std::uint64_t first) {
   stop();
+  const std::lock_guard lock(mutex_);
   queue_.clear();
   open_.clear();
   times_.clear();
   ended_ = false;
   config_ = std::move(config);
   first_ = first;
-  cursor_ = StepCursor(*config_.plan, config_.seed, config_.slicing);
+  stop_stream_ = {};
+  cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights,
+                       stop_stream_.get_token());
 }
 
 void Engine::start() {
@@ -101,7 +133,9 @@ void Engine::drive(const std::stop_token& stop) {
   std::uint64_t step = first_;
   try {
     while (!stop.stop_requested() && (!last_ || step < *last_) && open_step(step, stop)) ++step;
-    if (!stop.stop_requested()) end(nullptr, step);
+    // What ended a stream comes after its last record.
+    const Stream* stream = config_.plan->stream();
+    if (!stop.stop_requested()) end(stream != nullptr ? stream->cause() : nullptr, step);
   } catch (...) {
     end(std::current_exception(), step);
   }
@@ -114,13 +148,13 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
     const std::lock_guard lock(mutex_);
     times_.push_back({.step = step});
   }
-  const auto drawn = [&] {
+  auto drawn = [&] {
     const Observed observed(config_.observer, Stage::order, step);
     return cursor_.draw(step);
   }();
   const std::int64_t ordered = now_ns();
   busy_ns_[static_cast<std::size_t>(Stage::order)] += ordered - begin;
-  if (!drawn) return false;
+  if (!drawn || stop.stop_requested()) return false;
   auto batch = lay_out(step, *drawn);
   {
     const std::lock_guard lock(mutex_);
@@ -148,6 +182,7 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
 // Blocks while all places are taken: backpressure. False when stopped.
 bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   const Observed observed(config_.observer, Stage::slot, batch.info->step);
+  wants_slot_ = true;
   for (const auto& transfer : transfers_) {
     auto slice = transfer->reserve(stop);
     if (!slice) return false;
@@ -156,27 +191,34 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   auto lease = ring_->acquire(stop);
   if (!lease) return false;
   batch.slot = std::make_shared<StagingLease>(std::move(lease));
+  wants_slot_ = false;
   return true;
 }
 
-std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, const DrawnStep& drawn) const {
+std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) const {
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
   info.layout = config_.layout;
   info.step = step;
-  info.epoch = drawn.ids.front().epoch;
-  info.global_samples = drawn.ids.size();
+  info.epoch = drawn.epoch;
+  info.global_samples = drawn.samples;
   const std::vector<Device>& devices = config_.plan->devices;
-  auto next = drawn.ids.begin();
-  for (std::uint32_t replica = 0; replica < drawn.slices.size(); ++replica) {
-    const Slice& slice = drawn.slices[replica];
-    const auto first = next;
-    next += static_cast<std::ptrdiff_t>(slice.samples);
-    const std::uint32_t part = replica - config_.first_replica;
-    if (replica < config_.first_replica || part >= devices.size()) continue;
-    info.parts.push_back({devices[part], replica, slice, info.samples.size()});
-    info.samples.insert(info.samples.end(), first, next);
+  std::uint64_t others = 0;  // samples of replicas before this process's
+  std::uint64_t own = 0;
+  for (std::uint32_t k = 0; k < drawn.slices.size(); ++k) {
+    const std::uint32_t replica = drawn.first_replica + k;
+    const Slice& slice = drawn.slices[k];
+    if (replica < config_.topology.first_replica) others += slice.samples;
+    const std::uint32_t part = replica - config_.topology.first_replica;
+    if (part >= devices.size()) continue;
+    info.parts.push_back({devices[part], replica, slice, own});
+    own += slice.samples;
   }
+  const auto first = drawn.ids.begin() + static_cast<std::ptrdiff_t>(others);
+  if (own == drawn.ids.size())
+    info.samples = std::move(drawn.ids);
+  else
+    info.samples.assign(first, first + static_cast<std::ptrdiff_t>(own));
   return batch;
 }
 
@@ -217,6 +259,7 @@ void Engine::work(const std::stop_token& stop) {
       if (count == left) open_.pop_front();
     }
     const std::size_t held = rows.memory_bytes();
+    const CoreLease core(config_.thread_budget.get());
     const std::int64_t begin = now_ns();
     try {
       rows.work(*batch, first, count);

@@ -20,6 +20,7 @@
 #include <tbb/task_arena.h>
 
 #include <penstock/device/transfer.hpp>
+#include <penstock/loader/thread_budget.hpp>
 #include <penstock/staging/ring.hpp>
 
 #include "src/loader/in_flight.hpp"
@@ -34,16 +35,18 @@ struct EngineConfig {
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<const RowRecipe> recipe;
   std::shared_ptr<const BatchLayout> layout;
-  Slicing slicing;
+  Topology topology;
   std::uint64_t seed = 0;
-  std::uint32_t first_replica = 0;
+  std::vector<MixWeights> weights;  // where they are not the plan's
   int threads = 1;
   std::size_t depth = 2;
   std::size_t budget_bytes = 0;
   StageObserver* observer = nullptr;
+  std::shared_ptr<ThreadBudget> thread_budget;
 };
 
-/// Threads  wait(), wait_for_numbers() and pop() on one thread; the rest from any.
+/// Threads  wait(), wait_for_numbers() and pop() on one thread at a time; start(), interrupt() and
+///          restart() on one, while another may wait; the rest from any.
 class Engine {
  public:
   /// Allocates slots and device memory; no thread runs yet. Steps [first, last) will be produced,
@@ -56,6 +59,8 @@ class Engine {
   ~Engine();
 
   void start();
+  /// Joins the threads and ends the data: who waits gets null.
+  void interrupt();
   /// Stops, forgets what was read ahead, and will go on from `first`; the memory stays. `config`
   /// differs from the first one in nothing but the seed and what follows from it.
   void restart(EngineConfig config, std::uint64_t first);
@@ -67,6 +72,8 @@ class Engine {
   /// Takes the oldest batch out.
   void pop();
 
+  /// Whether the driver waits for a slot.
+  [[nodiscard]] bool wants_slot() const noexcept { return wants_slot_; }
   [[nodiscard]] std::size_t slots() const noexcept { return ring_->slots(); }
   [[nodiscard]] StageNs charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const;
   /// Adds busy times and memory.
@@ -77,7 +84,7 @@ class Engine {
   void drive(const std::stop_token& stop);
   void work(const std::stop_token& stop);
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
-  [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, const DrawnStep& drawn) const;
+  [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
   void publish(const std::shared_ptr<InFlight>& batch);
   void zero_padding(const InFlight& batch) const;
@@ -88,6 +95,7 @@ class Engine {
   EngineConfig config_;
   std::uint64_t first_;
   std::optional<std::uint64_t> last_;
+  std::stop_source stop_stream_;
   StepCursor cursor_;
   std::size_t fixed_bytes_ = 0;
   std::size_t record_limit_ = SIZE_MAX;
@@ -101,6 +109,7 @@ class Engine {
   std::deque<std::shared_ptr<InFlight>> open_;   // those with samples to claim
   std::deque<StepTimes> times_;
   bool ended_ = false;
+  std::atomic<bool> wants_slot_ = false;
 
   std::array<std::atomic<std::int64_t>, kStages> busy_ns_{};
   std::atomic<std::int64_t> record_bytes_ = 0;

@@ -1,19 +1,40 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <penstock/loader/loader.hpp>
 
 #include "src/loader/run.hpp"
 
 namespace penstock {
 
-Loader::Loader(std::unique_ptr<loader::Run> run) : run_(std::move(run)) {}
+Loader::Loader(std::shared_ptr<loader::Run> run) : run_(std::move(run)) {}
 Loader::Loader(Loader&&) noexcept = default;
-Loader& Loader::operator=(Loader&&) noexcept = default;
-Loader::~Loader() = default;
+Loader& Loader::operator=(Loader&& other) noexcept {
+  if (this != &other) {
+    if (run_) run_->stop();
+    run_ = std::move(other.run_);
+  }
+  return *this;
+}
+Loader::~Loader() {
+  if (run_) run_->stop();  // a DeviceLoader may keep it alive
+}
 
 std::optional<Step> Loader::next() { return run_->next(); }
+DeviceLoader Loader::device(std::size_t part) {
+  if (part >= devices().size())
+    throw std::out_of_range(fmt::format("device({}): this loader has {} devices, counted from 0",
+                                        part, devices().size()));
+  return {run_, part};
+}
 void Loader::start() { run_->start(); }
+void Loader::stop() { run_->stop(); }
+
+std::optional<DeviceBatch> DeviceLoader::next() { return run_->next_part(part_); }
+const Device& DeviceLoader::device() const noexcept { return run_->plan().devices[part_]; }
+DeviceLoader::Iterator DeviceLoader::begin() { return Iterator(*this); }
 
 Loader::Iterator Loader::begin() {
   if (run_->has_ended())
@@ -35,6 +56,9 @@ std::optional<std::uint32_t> Loader::next_epoch() { return run_->next_epoch(); }
 
 LoaderState Loader::state() const { return run_->state(); }
 void Loader::restore(const LoaderState& state) { run_->restore(state); }
+void Loader::set_weights(std::uint64_t step, std::vector<double> weights) {
+  run_->set_weights(step, std::move(weights));
+}
 Step Loader::batch_at(std::uint64_t step) const { return run_->batch_at(step); }
 
 std::optional<std::uint64_t> Loader::size() const { return run_->steps(); }

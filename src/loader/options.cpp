@@ -6,6 +6,10 @@
 
 namespace penstock {
 
+InputContext InputContext::from(const Launch& launch) {
+  return {.num_input_pipelines = launch.world, .input_pipeline_id = launch.rank};
+}
+
 std::uint64_t InputContext::per_replica_batch_size(std::uint64_t global_batch) const {
   const std::uint32_t replicas =
       num_replicas_in_sync == 0 ? num_input_pipelines : num_replicas_in_sync;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
 
 #include <penstock/order/operations.hpp>
 
@@ -12,59 +15,62 @@ namespace {
 // Stands for the batches of an endless pass: no run gets that far, nor to a small part of it.
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
-OrderPtr apply(OrderPtr order, const std::vector<OrderOp>& ops, const OpContext& context) {
-  for (const OrderOp& op : ops) order = op.apply(std::move(order), context);
-  return order;
-}
-
-// The samples that replica `lane` of `lanes` has to itself; all of them for one lane.
-OrderPtr lane_of_source(const Source& source, std::uint64_t lanes, std::uint64_t lane) {
-  OrderPtr order = order::range(source.size());
-  if (lanes == 1) return order;
-  return order::shard(std::move(order), static_cast<std::int64_t>(lanes),
-                      static_cast<std::int64_t>(lane));
+// The numbers, of `kept` or of all, whose file is one of the lane's.
+std::vector<std::uint64_t> in_files_of_lane(const Source& source,
+                                            const std::vector<std::uint64_t>* kept,
+                                            const OrderContext& context) {
+  if (source.files() < context.lanes)
+    throw std::invalid_argument(fmt::format(
+        "sharding by file: {} has {} files, and there are {} to share them: write more, smaller "
+        "files, or take ShardPolicy::data",
+        source.location(0), source.files(), context.lanes));
+  std::vector<std::uint64_t> numbers;
+  const std::uint64_t count = kept != nullptr ? kept->size() : source.size();
+  for (std::uint64_t k = 0; k < count; ++k) {
+    const std::uint64_t number = kept != nullptr ? (*kept)[k] : k;
+    if (source.file_of(number) % context.lanes == context.lane) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 }  // namespace
 
-OrderPtr Plan::sample_order() const { return apply(order::range(source->size()), sample_ops, {}); }
-
-std::vector<OrderPtr> Plan::sample_orders(std::uint64_t plan_seed, const Slicing& slicing) const {
-  const std::uint64_t lanes = lanes_of(slicing);
-  std::vector<OrderPtr> orders;
-  for (std::uint64_t lane = 0; lane < lanes; ++lane)
-    orders.push_back(apply(lane_of_source(*source, lanes, lane), sample_ops,
-                           {.seed = plan_seed, .lane = static_cast<std::uint32_t>(lane)}));
-  return orders;
+MakeOrder source_order(SourcePtr source, std::shared_ptr<const std::vector<std::uint64_t>> kept) {
+  if (const auto stream = std::dynamic_pointer_cast<const Stream>(source))
+    return [stream](const OrderContext& context) {
+      return order::arrivals([stream, stop = context.stop](
+                                 std::uint64_t wanted) { return stream->wait(wanted, stop); },
+                             context.branch);
+    };
+  return [source = std::move(source), kept = std::move(kept)](const OrderContext& context) {
+    OrderPtr order = order::range(source->size(), context.branch);
+    if (context.lanes > 1 && context.shards == ShardPolicy::file)
+      return order::pick(std::move(order), in_files_of_lane(*source, kept.get(), context));
+    if (kept) order = order::pick(std::move(order), *kept);
+    if (context.lanes > 1 && context.shards == ShardPolicy::data)
+      order = order::shard(std::move(order), context.lanes, context.lane);
+    return order;
+  };
 }
 
-std::vector<OrderPtr> Plan::candidates(const Slicing& slicing) const {
-  const std::uint64_t lanes = lanes_of(slicing);
-  std::vector<OrderPtr> candidates;
-  for (std::uint64_t lane = 0; lane < lanes; ++lane) {
-    OrderPtr order = lane_of_source(*source, lanes, lane);
-    for (const OrderOp& op : sample_ops) {
-      if (!op.selects) break;
-      order = op.apply(std::move(order), {});
-    }
-    candidates.push_back(std::move(order));
-  }
-  return candidates;
+OrderPtr Plan::batch_order(std::uint64_t plan_seed, std::optional<std::uint64_t> per_pass) const {
+  OrderPtr order = order::range(per_pass.value_or(kEndless));
+  return batches ? batches(std::move(order), {.seed = plan_seed}) : order;
 }
 
-std::optional<std::uint64_t> Plan::batches_per_pass(const std::vector<OrderPtr>& orders) const {
-  const std::uint64_t share = batch->global_batch / orders.size();
+std::optional<std::uint64_t> Plan::batches_per_pass(
+    std::span<const std::optional<std::uint64_t>> sizes) const {
+  const std::uint64_t share = batch->global_batch / sizes.size();
   const bool drops = batch->options.remainder == Remainder::drop;
-  std::optional<std::uint64_t> batches;
-  for (const OrderPtr& order : orders) {
-    const auto size = order->size();
+  std::optional<std::uint64_t> count;
+  for (const auto& size : sizes) {
     if (!size) return std::nullopt;
     // Every replica gets the same number of steps: until the last has ended, or (drop) the first
     // falls short.
     const std::uint64_t own = drops ? *size / share : *size / share + (*size % share != 0 ? 1 : 0);
-    if (!batches || (drops ? own < *batches : own > *batches)) batches = own;
+    if (!count || (drops ? own < *count : own > *count)) count = own;
   }
-  return batches;
+  return count;
 }
 
 std::optional<std::uint64_t> Plan::steps(const Order& batches) noexcept {
@@ -73,13 +79,20 @@ std::optional<std::uint64_t> Plan::steps(const Order& batches) noexcept {
   return size && *size > kEndless / 2 ? std::nullopt : size;
 }
 
-OrderPtr Plan::batch_order(std::uint64_t plan_seed, std::optional<std::uint64_t> per_pass) const {
-  return apply(order::range(per_pass.value_or(kEndless)), batch_ops, {.seed = plan_seed});
-}
-
 std::string Plan::describe() const {
   std::string text;
   for (const std::string& piece : texts) text += (text.empty() ? "" : ".") + piece;
+  return text;
+}
+
+const Stream* Plan::stream() const noexcept {
+  return dynamic_cast<const Stream*>(branches.front().source.get());
+}
+
+std::string Plan::fingerprint() const {
+  std::string text;
+  for (const Branch& branch : branches)
+    text += (text.empty() ? "" : " + ") + branch.source->fingerprint();
   return text;
 }
 

@@ -33,7 +33,7 @@ Fault fault_of_exception(const std::exception_ptr& thrown) {
 RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit)
     : recipe_(std::move(recipe)) {
   record_.set_limit(record_limit);
-  for (const FieldSpec& spec : recipe_->chain.fields())
+  for (const FieldSpec& spec : recipe_->branches.front().chain.fields())
     out_.emplace_back(nullptr, spec.dtype, spec.shape);
 }
 
@@ -91,17 +91,18 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 }
 
 Result<void> RowWorker::make(const SampleId& id, const Place& place) {
+  const BranchRecipe& branch = recipe_->branches[id.source];
   Result<void> result;
   try {
     {
       const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);
-      result = recipe_->source->read(id.number, record_);
+      result = branch.source->read(id.number, record_);
     }
     bytes_read_ += record_.bytes_read();
     if (read_done_ == 0) read_done_ = now_ns();
     if (result) {
       const Observed observed(recipe_->observer, Stage::decode, place.step, place.sample);
-      result = recipe_->chain.apply(record_.views(), id, out_);
+      result = branch.chain.apply(record_.views(), id, out_);
     }
   } catch (...) {
     result = fault_of_exception(std::current_exception());
@@ -111,7 +112,7 @@ Result<void> RowWorker::make(const SampleId& id, const Place& place) {
   fault.sample = id;
   fault.step = place.step;
   fault.row = place.global_row;
-  if (fault.file.empty()) fault.file = recipe_->source->location(id.number);
+  if (fault.file.empty()) fault.file = branch.source->location(id.number);
   return fault;
 }
 
@@ -152,15 +153,14 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
 // Attempt k takes a sample that depends on (seed, epoch, number, k) alone; returns the last fault
 // if all are bad.
 std::optional<Fault> RowWorker::replace(SampleId& id, const Place& place) {
-  // One for all replicas, or one for each.
-  const OrderPtr& candidates = recipe_->candidates[place.replica % recipe_->candidates.size()];
+  const BranchRecipe& branch = recipe_->branches[id.source];
+  const OrderPtr& candidates = branch.candidates[place.replica / recipe_->replicas_per_lane];
   const std::uint64_t count = candidates->size().value_or(0);
   const auto cursor = candidates->open();
   const SampleId original = id;
   std::optional<Fault> last;
   for (std::uint32_t attempt = 0; attempt < kReplacementAttempts; ++attempt) {
-    const std::uint64_t draw =
-        recipe_->replacement_key.u64(original.number, original.epoch, attempt);
+    const std::uint64_t draw = branch.replacement_key.u64(original.number, original.epoch, attempt);
     SampleId other;
     (void)cursor->read(original.epoch, scale_to(draw, count), 1, {&other, 1});
     auto result = make(other, place);

@@ -19,15 +19,21 @@
 
 namespace penstock::loader {
 
-/// What all workers of a run share; immutable.
-struct RowRecipe {
+/// How the samples of one source are made, and which may stand in for a bad one.
+struct BranchRecipe {
   SourcePtr source;
   TransformChain chain;
-  BatchLayout layout;  // the chain's fields, and 'valid' last where there is one
+  std::vector<OrderPtr> candidates;  // of each lane
+  RandomKey replacement_key;
+};
+
+/// What all workers of a run share; immutable.
+struct RowRecipe {
+  std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields
+  BatchLayout layout;                  // the chains' fields, and 'valid' last where there is one
   std::optional<std::size_t> valid_field;
   OnFault on_fault = OnFault::raise;
-  std::vector<OrderPtr> candidates;  // what a replacement may be
-  RandomKey replacement_key;
+  std::uint32_t replicas_per_lane = 1;
   bool digest = false;
   StageObserver* observer = nullptr;
 };

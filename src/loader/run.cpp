@@ -34,23 +34,79 @@ std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan
   return on_host;
 }
 
+DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
+  return DataError(
+      fault, tolerated.policy == OnFault::raise
+                 ? "mend or remove it, or go on without it by the fault policy replace or mask"
+                 : "this data is in no state to train on");
+}
+
+// The operations of a plan one by one: what differs is easier to see than in the whole.
+std::string difference(const std::string& saved, const std::string& found) {
+  std::size_t at = 0;
+  while (at < std::min(saved.size(), found.size()) && saved[at] == found[at]) ++at;
+  const auto rest = [&](const std::string& text) {
+    const std::size_t point = text.rfind(").", at);
+    return text.substr(point == std::string::npos ? 0 : point + 2);
+  };
+  return fmt::format("saved with '{}', and here it is '{}'", rest(saved), rest(found));
+}
+
+void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& topology) {
+  const auto refuse = [](const char* what, const std::string& how, const char* remedy) {
+    throw Error(fmt::format("this state belongs to another {}: it was {}: {}", what, how, remedy));
+  };
+  if (const std::string found = plan.fingerprint(); state.source != found)
+    refuse("dataset", fmt::format("saved with '{}', and here it is '{}'", state.source, found),
+           "give the loader the same files, or begin anew without the state");
+  if (const std::string found = plan.describe(); state.plan != found)
+    refuse("plan", difference(state.plan, found),
+           "make the plan the same, or begin anew without the state");
+  if (plan.seed && state.seed != *plan.seed)
+    refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *plan.seed),
+           "give the plan the saved seed, or none");
+  if (const std::string found = topology.describe(); state.world != found) {
+    const auto name = [](const std::string& world) {
+      return world.empty() ? std::string("one order for all") : world;
+    };
+    refuse("world", fmt::format("saved with {}, and here it is {}", name(state.world), name(found)),
+           "only InputMode::one with scatter or round_robin can go on with other numbers of "
+           "processes and devices");
+  }
+}
+
+void refuse_stream(const Plan& plan, const char* what) {
+  if (const Stream* stream = plan.stream())
+    throw Error(fmt::format("{}: {} is a stream, whose samples come once: it cannot be resumed",
+                            what, stream->fingerprint()));
+}
+
+void check_stream(const Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
+  if (options.faults.policy == OnFault::replace)
+    throw std::invalid_argument(
+        "OnFault::replace takes another sample of the same source, and a stream's come once: take "
+        "OnFault::mask or raise");
+  if (options.context->num_input_pipelines > 1 &&
+      (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
+    throw std::invalid_argument(
+        "each of several processes has a stream of its own: choose InputMode::per_worker with "
+        "ShardPolicy::off");
+  stream.require_capacity(config.plan->window + config.topology.slicing.global_batch());
+}
+
+void refuse_weights(const Plan& plan) {
+  if (plan.mix_weights.empty() || plan.batches)
+    throw std::logic_error(
+        "set_weights: only a mix that batch follows at once has weights that can change at a step: "
+        "put shuffle, repeat and the like into the datasets that are mixed");
+}
+
 }  // namespace
 
 EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOptions& options,
-                            std::uint64_t seed) {
-  const InputContext& context = options.context;
-  const auto devices = static_cast<std::uint32_t>(plan->devices.size());
-  if (context.num_input_pipelines == 0 || context.input_pipeline_id >= context.num_input_pipelines)
-    throw std::invalid_argument(
-        fmt::format("input_pipeline_id must be below num_input_pipelines, found {} of {}",
-                    context.input_pipeline_id, context.num_input_pipelines));
-  const std::uint32_t replicas = context.num_replicas_in_sync != 0
-                                     ? context.num_replicas_in_sync
-                                     : context.num_input_pipelines * devices;
-  if (replicas != context.num_input_pipelines * devices)
-    throw std::invalid_argument(fmt::format(
-        "{} processes with {} devices each are {} replicas, but num_replicas_in_sync is {}",
-        context.num_input_pipelines, devices, context.num_input_pipelines * devices, replicas));
+                            std::uint64_t seed, const std::vector<WeightChange>& weights) {
+  const InputContext context = options.context ? *options.context : InputContext::from();
+  const Topology topology(*plan, context, options.mode, options.shards);
   if (context.num_input_pipelines > 1 && !plan->seed)
     throw std::invalid_argument(
         "several processes need one seed: give the plan one, .seed(7), the same in all of them");
@@ -58,28 +114,44 @@ EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOption
     throw std::invalid_argument(
         fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
 
-  const BatchOptions& batch = plan->batch->options;
-  const Slicing slicing(plan->batch->global_batch, replicas, batch.remainder, batch.uneven,
-                        plan->prefetch.split);
-  TransformChain chain(plan->source->fields(), plan->transforms, seed, kFirstTransform, 0);
-  std::vector<FieldSpec> fields(chain.fields().begin(), chain.fields().end());
+  std::vector<BranchRecipe> branches;
+  for (std::uint32_t number = 0; number < plan->branches.size(); ++number) {
+    const Branch& branch = plan->branches[number];
+    const std::uint64_t own_seed = branch.seed.value_or(seed);
+    BranchRecipe recipe{.source = branch.source,
+                        .chain = TransformChain(branch.source->fields(), branch.transforms,
+                                                own_seed, kFirstTransform, number),
+                        .candidates = {},
+                        .replacement_key = RandomKey(own_seed, kReplacement, number)};
+    for (std::uint32_t lane = 0; lane < topology.lanes; ++lane)
+      recipe.candidates.push_back(branch.candidates(
+          {.seed = seed, .lane = lane, .lanes = topology.lanes, .shards = topology.shards}));
+    branches.push_back(std::move(recipe));
+  }
+  const auto made = branches.front().chain.fields();
+  std::vector<FieldSpec> fields(made.begin(), made.end());
   std::optional<std::size_t> valid_field;
-  if (batch.remainder == Remainder::pad || options.faults.policy == OnFault::mask) {
+  if (plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask) {
     valid_field = fields.size();
     fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
   }
-  const BatchLayout layout(std::move(fields), slicing.max_rows());
-  const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  const BatchLayout layout(std::move(fields), topology.slicing.max_rows());
+  const int cores = options.thread_budget
+                        ? options.thread_budget->threads()
+                        : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
   const std::size_t depth = static_cast<std::size_t>(plan->prefetch.depth);
 
+  std::vector<MixWeights> mix_weights;
+  if (!weights.empty()) mix_weights.push_back({0, plan->mix_weights});
+  for (const WeightChange& change : weights)
+    mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
+
   auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
-      .source = plan->source,
-      .chain = std::move(chain),
+      .branches = std::move(branches),
       .layout = layout,
       .valid_field = valid_field,
       .on_fault = options.faults.policy,
-      .candidates = plan->candidates(slicing),
-      .replacement_key = RandomKey(seed, kReplacement),
+      .replicas_per_lane = topology.replicas_per_lane(),
       .digest = options.digest,
       .observer = options.observer,
   });
@@ -87,100 +159,203 @@ EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOption
       .plan = std::move(plan),
       .recipe = std::move(recipe),
       .layout = std::make_shared<const BatchLayout>(layout),
-      .slicing = slicing,
+      .topology = topology,
       .seed = seed,
-      .first_replica = context.input_pipeline_id * devices,
+      .weights = std::move(mix_weights),
       .threads = options.threads == 0 ? cores : options.threads,
       .depth = depth,
       .budget_bytes = options.budget_bytes,
       .observer = options.observer,
+      .thread_budget = options.thread_budget,
   };
 }
 
 Run::Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options)
     : options_(options) {
-  config_ = configure(with_devices(plan), options, plan->seed ? *plan->seed : draw_seed());
-  books_.samples_per_device.resize(config_->plan->devices.size());
+  if (!options_.context) options_.context = InputContext::from();
+  config_ = configure(with_devices(plan), options_, plan->seed ? *plan->seed : draw_seed(), {});
+  consumers_ = std::vector<Consumer>(config_->plan->devices.size());
+  books_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(*config_, 0);
+  if (const Stream* stream = config_->plan->stream()) {
+    check_stream(*stream, *config_, options_);
+    stream->attach();
+  }
+}
+
+Run::~Run() {
+  engine_->interrupt();
+  if (const Stream* stream = config_->plan->stream()) stream->detach();
 }
 
 void Run::start() {
-  {
-    const std::lock_guard lock(mutex_);
-    meter_.start(now_ns());
-  }
+  const Lock lock(mutex_);
+  if (!stopped_) start_locked();
+}
+
+void Run::start_locked() {
+  for (Consumer& consumer : consumers_) consumer.meter.start(now_ns());
   engine_->start();
 }
 
-// Waits for the engine, and charges the time to whom it belongs.
-std::shared_ptr<InFlight> Run::wait(bool for_numbers) {
-  start();
-  std::uint64_t step = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    meter_.enter(now_ns());
-    step = books_.step;
-  }
-  auto batch = for_numbers ? engine_->wait_for_numbers() : engine_->wait();
-  const std::lock_guard lock(mutex_);
-  const std::int64_t now = now_ns();
-  meter_.leave(now, engine_->charge_wait(meter_.last(), now, step),
-               batch != nullptr && !for_numbers);
-  return batch;
+void Run::stop() {
+  const Lock lock(mutex_);
+  stopped_ = true;
+  engine_->interrupt();
+  pending_.clear();
+  arrived_.notify_all();
 }
 
+// ---- the consumers ----
+
 std::optional<Step> Run::next() {
-  if (error_) std::rethrow_exception(error_);
-  if (ended_) return std::nullopt;
-  if (held_->load() >= engine_->slots())
-    throw Error(
-        fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
-                    "filled: let go of one, "
-                    "copy what you need, or raise the depth of prefetch_to_devices (now {1})",
-                    engine_->slots(), config_->depth));
-  const auto batch = wait(false);
-  if (!batch) {
-    ended_ = true;
-    return std::nullopt;
-  }
-  try {
-    if (batch->error) std::rethrow_exception(batch->error);
-    refuse_untolerated_faults(*batch);
-  } catch (...) {
-    error_ = std::current_exception();
-    throw;
-  }
-  enter_in_books(*batch);
-  engine_->pop();
-  return deliver(*batch, held_);
+  Lock lock(mutex_);
+  refuse_consumers_apart();
+  if (!fetch(lock, consumers_.front().step, consumers_)) return std::nullopt;
+  InFlight& batch = *pending_.front();
+  held_steps_->fetch_add(1);
+  // The caller's references are counted apart from those that a worker may not have dropped yet.
+  const std::shared_ptr<const StepInfo> info(
+      batch.info.get(),
+      [keep = batch.info, held = held_steps_](const StepInfo*) { held->fetch_sub(1); });
+  std::vector<DeviceBatch> parts;
+  for (std::size_t part = 0; part < consumers_.size(); ++part)
+    parts.push_back(take(batch, part, info));
+  let_go_of_taken();
+  return Step(info, std::move(parts));
+}
+
+std::optional<DeviceBatch> Run::next_part(std::size_t part) {
+  Lock lock(mutex_);
+  Consumer& consumer = consumers_[part];
+  if (!fetch(lock, consumer.step, {&consumer, 1})) return std::nullopt;
+  InFlight& batch = *pending_[consumer.step - books_.step];
+  consumer.held->fetch_add(1);
+  const std::shared_ptr<const StepInfo> info(
+      batch.info.get(),
+      [keep = batch.info, held = consumer.held](const StepInfo*) { held->fetch_sub(1); });
+  auto taken = take(batch, part, info);
+  let_go_of_taken();
+  return taken;
 }
 
 std::optional<std::uint32_t> Run::next_epoch() {
+  Lock lock(mutex_);
+  refuse_consumers_apart();
+  if (stopped_) return std::nullopt;
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;
-  const auto batch = wait(true);
+  const auto batch = wait(lock, Until::numbers, consumers_);
   if (!batch) ended_ = true;
   return batch ? std::optional(batch->info->epoch) : std::nullopt;
 }
 
+bool Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting) {
+  while (!stopped_) {
+    if (step < fetched_) {
+      for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
+      return true;
+    }
+    if (error_) std::rethrow_exception(error_);
+    if (ended_) return false;
+    for (const Consumer& consumer : waiting) refuse_to_fill_the_ring(consumer);
+    if (fetching_) {  // another consumer is at it, for all
+      for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
+      arrived_.wait(lock);
+      continue;
+    }
+    const std::uint64_t generation = generation_;
+    const auto batch = wait(lock, Until::published, waiting);
+    if (generation != generation_ || stopped_) continue;
+    if (!batch) {
+      ended_ = true;
+      continue;
+    }
+    try {
+      if (batch->error) std::rethrow_exception(batch->error);
+      refuse_untolerated_faults(*batch);
+    } catch (...) {
+      error_ = std::current_exception();
+      continue;
+    }
+    engine_->pop();
+    batch->slot.reset();  // the slices hold it for as long as they need it
+    pending_.push_back(batch);
+    ++fetched_;
+  }
+  return false;
+}
+
+// Waits for the engine without the lock, and charges the time to whom it belongs.
+std::shared_ptr<InFlight> Run::wait(Lock& lock, Until until, std::span<Consumer> waiting) {
+  start_locked();
+  for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
+  fetching_ = true;
+  lock.unlock();
+  auto batch = until == Until::numbers ? engine_->wait_for_numbers() : engine_->wait();
+  lock.lock();
+  fetching_ = false;
+  const std::int64_t now = now_ns();
+  for (Consumer& consumer : consumers_)
+    if (StallMeter& meter = consumer.meter; meter.inside())
+      meter.leave(now, engine_->charge_wait(meter.last(), now, fetched_),
+                  batch != nullptr && until == Until::published);
+  arrived_.notify_all();
+  return batch;
+}
+
+DeviceBatch Run::take(InFlight& batch, std::size_t part,
+                      const std::shared_ptr<const StepInfo>& info) {
+  ++consumers_[part].step;
+  books_.samples_per_device[part] += info->parts[part].slice.samples;
+  return {info, part, std::move(batch.slices[part])};
+}
+
+// What all consumers have taken is delivered.
+void Run::let_go_of_taken() {
+  const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step)->step;
+  while (books_.step < slowest) {
+    enter_in_books(*pending_.front());
+    pending_.pop_front();
+  }
+}
+
+void Run::refuse_to_fill_the_ring(const Consumer& consumer) const {
+  if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
+  throw Error(
+      fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
+                  "filled: let go of one, copy what you need, or raise the depth of "
+                  "prefetch_to_devices (now {1})",
+                  engine_->slots(), config_->depth));
+}
+
+void Run::refuse_consumers_apart() const {
+  const auto [slowest, fastest] = std::ranges::minmax_element(consumers_, {}, &Consumer::step);
+  if (slowest->step == fastest->step) return;
+  const auto part = slowest - consumers_.begin();
+  throw std::logic_error(fmt::format(
+      "whole steps can be had again when every DeviceLoader has taken its part of the last one: "
+      "device {} ({}) is at step {}, and another at step {}",
+      part, config_->plan->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
+      fastest->step));
+}
+
 void Run::refuse_untolerated_faults(const InFlight& batch) const {
   const FaultOptions& tolerated = options_.faults;
-  if (batch.fatal)
-    throw DataError(
-        *batch.fatal,
-        tolerated.policy == OnFault::raise
-            ? "mend or remove it, or go on without it by the fault policy replace or mask"
-            : "this data is in no state to train on");
+  if (batch.fatal) throw untolerated(*batch.fatal, tolerated);
   const std::vector<Fault>& faults = batch.info->faults;
   if (faults.empty()) return;
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t count = books_.fault_count + faults.size();
+  std::uint64_t count = books_.fault_count + faults.size();
+  std::uint64_t delivered = books_.global_samples + batch.info->global_samples;
+  for (const auto& earlier : pending_) {
+    count += earlier->info->faults.size();
+    delivered += earlier->info->global_samples;
+  }
   if (tolerated.max_count && count > *tolerated.max_count)
     throw DataError(faults.back(),
                     fmt::format("with it there were {} faults, and {} are tolerated (max_count)",
                                 count, *tolerated.max_count));
-  const std::uint64_t samples =
-      (books_.global_samples + batch.info->global_samples) / options_.context.num_input_pipelines;
+  const std::uint64_t samples = delivered / options_.context->num_input_pipelines;
   const double rate = static_cast<double>(count) / static_cast<double>(samples);
   if (tolerated.max_rate && samples >= kMinSamplesForRate && rate > *tolerated.max_rate)
     throw DataError(faults.back(),
@@ -190,7 +365,6 @@ void Run::refuse_untolerated_faults(const InFlight& batch) const {
 
 void Run::enter_in_books(const InFlight& batch) {
   const StepInfo& info = *batch.info;
-  const std::lock_guard lock(mutex_);
   books_.step = info.step + 1;
   books_.global_samples += info.global_samples;
   books_.fault_count += info.faults.size();
@@ -200,57 +374,40 @@ void Run::enter_in_books(const InFlight& batch) {
   books_.steps += 1;
   books_.samples += info.samples.size();
   books_.bytes_read += batch.bytes_read;
-  for (std::size_t part = 0; part < info.parts.size(); ++part)
-    books_.samples_per_device[part] += info.parts[part].slice.samples;
 }
 
-Step Run::deliver(InFlight& batch, const std::shared_ptr<std::atomic<std::size_t>>& held) const {
-  held->fetch_add(1);
-  // The caller's references are counted apart from those that a worker may not have dropped yet.
-  const std::shared_ptr<const StepInfo> info(
-      batch.info.get(), [keep = batch.info, held](const StepInfo*) { held->fetch_sub(1); });
-  std::vector<DeviceBatch> parts;
-  for (std::size_t part = 0; part < batch.slices.size(); ++part)
-    parts.emplace_back(info, part, std::move(batch.slices[part]));
-  batch.slot.reset();  // the slices hold it for as long as they need it
-  return {info, std::move(parts)};
-}
+// ---- the position ----
 
 LoaderState Run::state() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return {.step = books_.step,
           .samples = books_.global_samples,
           .seed = config_->seed,
-          .source = config_->plan->source->fingerprint(),
+          .source = config_->plan->fingerprint(),
           .plan = config_->plan->describe(),
+          .world = config_->topology.describe(),
+          .weights = weights_,
           .fault_count = books_.fault_count,
           .faults = books_.faults,
           .digest = books_.digest};
 }
 
 void Run::restore(const LoaderState& state) {
-  const auto refuse = [](const char* what, const std::string& saved, const std::string& found) {
-    throw Error(
-        fmt::format("this state belongs to another {}: it was saved with '{}', and this is '{}'",
-                    what, saved, found));
-  };
-  const Plan& plan = *config_->plan;
-  if (state.source != plan.source->fingerprint())
-    refuse("dataset", state.source, plan.source->fingerprint());
-  if (state.plan != plan.describe()) refuse("plan", state.plan, plan.describe());
-  if (plan.seed && state.seed != *plan.seed)
-    refuse("seed", std::to_string(state.seed), std::to_string(*plan.seed));
-  const auto last = steps();
+  const Lock lock(mutex_);
+  refuse_stream(*config_->plan, "restore");
+  refuse_foreign(state, *config_->plan, config_->topology);
+  if (!state.weights.empty()) refuse_weights(*config_->plan);
+  EngineConfig config = configure(config_->plan, options_, state.seed, state.weights);
+  const auto last = StepCursor(*config.plan, config.seed, config.topology, config.weights).steps();
   if (last && state.step > *last)
     throw Error(fmt::format("this state is damaged: it says step {}, and the plan has {}",
                             state.step, *last));
-
-  EngineConfig config = configure(config_->plan, options_, state.seed);
+  go_on_from(state.step, std::move(config));
+  weights_ = state.weights;
+  for (Consumer& consumer : consumers_) consumer.step = state.step;
   error_ = nullptr;
   ended_ = false;
-  const std::lock_guard lock(mutex_);
-  config_ = std::move(config);
-  engine_->restart(*config_, state.step);
+  stopped_ = false;
   books_.step = state.step;
   books_.global_samples = state.samples;
   books_.fault_count = state.fault_count;
@@ -258,49 +415,106 @@ void Run::restore(const LoaderState& state) {
   books_.digest = state.digest;
 }
 
+void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
+  const Lock lock(mutex_);
+  refuse_weights(*config_->plan);
+  if (step < fetched_)
+    throw std::invalid_argument(
+        fmt::format("set_weights: step {} has been delivered; the earliest that can change is {}",
+                    step, fetched_));
+  std::vector<WeightChange> changes = weights_;
+  std::erase_if(changes, [&](const WeightChange& change) { return change.step >= step; });
+  changes.push_back({step, std::move(weights)});
+  EngineConfig config = configure(config_->plan, options_, config_->seed, changes);
+  (void)StepCursor(*config.plan, config.seed, config.topology, config.weights);  // are they sound?
+  const std::uint64_t next = fetched_;
+  auto taken = std::move(pending_);
+  go_on_from(next, std::move(config));
+  pending_ = std::move(taken);
+  weights_ = std::move(changes);
+  ended_ = false;
+}
+
+void Run::go_on_from(std::uint64_t step, EngineConfig config) {
+  pending_.clear();
+  config_ = std::move(config);
+  engine_->restart(*config_, step);
+  fetched_ = step;
+  ++generation_;
+  if (fetching_) engine_->start();  // a consumer waits
+}
+
 Step Run::batch_at(std::uint64_t step) const {
-  Engine engine(*config_, step, step + 1);
+  refuse_stream(*config_->plan, "batch_at");
+  const EngineConfig config = [&] {
+    const Lock lock(mutex_);
+    return *config_;
+  }();
+  Engine engine(config, step, step + 1);
   engine.start();
   const auto batch = engine.wait();
   if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
   if (batch->error) std::rethrow_exception(batch->error);
-  refuse_untolerated_faults(*batch);
+  if (batch->fatal) throw untolerated(*batch->fatal, options_.faults);
   engine.pop();
-  return deliver(*batch, std::make_shared<std::atomic<std::size_t>>(0));
+  batch->slot.reset();
+  std::vector<DeviceBatch> parts;
+  for (std::size_t part = 0; part < batch->slices.size(); ++part)
+    parts.emplace_back(batch->info, part, std::move(batch->slices[part]));
+  return {batch->info, std::move(parts)};
+}
+
+// ---- the reports ----
+
+bool Run::has_ended() const {
+  const Lock lock(mutex_);
+  return ended_ || stopped_;
 }
 
 Stats Run::stats() const {
+  const Lock lock(mutex_);
   Stats stats;
-  const std::lock_guard lock(mutex_);
-  engine_->report(stats);
   const std::int64_t now = now_ns();
-  StageNs waiting{};
-  if (meter_.inside()) waiting = engine_->charge_wait(meter_.last(), now, books_.step);
-  meter_.report(stats, now, waiting);
+  for (const Consumer& consumer : consumers_) {
+    StageNs waiting{};
+    if (consumer.meter.inside())
+      waiting = engine_->charge_wait(consumer.meter.last(), now, fetched_);
+    consumer.meter.report(stats, now, waiting, 1.0 / static_cast<double>(consumers_.size()));
+  }
+  engine_->report(stats);
   stats.samples = books_.samples;
   stats.steps = books_.steps;
   stats.bytes_read = books_.bytes_read;
   stats.faults = books_.fault_count;
-  stats.held_slots = held_->load();
+  std::size_t held_parts = 0;
+  for (const Consumer& consumer : consumers_)
+    held_parts = std::max(held_parts, consumer.held->load());
+  stats.held_slots = held_steps_->load() + held_parts;
+  const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step);
+  const bool any_waits = std::ranges::any_of(
+      consumers_, [](const Consumer& consumer) { return consumer.meter.inside(); });
+  if (any_waits && slowest->step < fetched_ && engine_->wants_slot())
+    stats.waiting_for = static_cast<std::size_t>(slowest - consumers_.begin());
   return stats;
 }
 
 std::optional<std::uint64_t> Run::steps() const {
-  return StepCursor(*config_->plan, config_->seed, config_->slicing).steps();
+  const Lock lock(mutex_);
+  return StepCursor(*config_->plan, config_->seed, config_->topology, config_->weights).steps();
 }
 
 std::vector<std::uint64_t> Run::samples_per_device() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return books_.samples_per_device;
 }
 
 std::vector<Fault> Run::faults() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return books_.faults;
 }
 
 Digest Run::digest() const {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return books_.digest;
 }
 

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <penstock/loader/loader.hpp>
@@ -15,22 +18,29 @@
 #include "src/loader/engine.hpp"
 #include "src/loader/plan.hpp"
 #include "src/loader/stall_meter.hpp"
+#include "src/loader/topology.hpp"
 
 namespace penstock::loader {
 
+/// Threads  see Loader and DeviceLoader. Everything is guarded by one mutex, which is free while a
+///          consumer waits for the engine.
 class Run {
  public:
   Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options);
+  ~Run();
 
   std::optional<Step> next();
+  std::optional<DeviceBatch> next_part(std::size_t part);
   void start();
+  void stop();
   std::optional<std::uint32_t> next_epoch();
   LoaderState state() const;
   void restore(const LoaderState& state);
+  void set_weights(std::uint64_t step, std::vector<double> weights);
   Step batch_at(std::uint64_t step) const;
   Stats stats() const;
 
-  [[nodiscard]] bool has_ended() const noexcept { return ended_; }
+  [[nodiscard]] bool has_ended() const;
   [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
   [[nodiscard]] std::optional<std::uint64_t> steps() const;
   [[nodiscard]] const Plan& plan() const noexcept { return *config_->plan; }
@@ -40,6 +50,10 @@ class Run {
   [[nodiscard]] Digest digest() const;
 
  private:
+  using Held = std::shared_ptr<std::atomic<std::size_t>>;
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Until { numbers, published };
+
   /// What was delivered; what a state saves.
   struct Books {
     std::uint64_t step = 0;
@@ -53,26 +67,47 @@ class Run {
     std::uint64_t bytes_read = 0;
     std::vector<std::uint64_t> samples_per_device;
   };
+  /// One device's consumer.
+  struct Consumer {
+    std::uint64_t step = 0;                                     // the next to be taken
+    Held held = std::make_shared<std::atomic<std::size_t>>(0);  // steps it has parts of
+    StallMeter meter;
+  };
 
   [[nodiscard]] static EngineConfig configure(std::shared_ptr<const Plan> plan,
-                                              const LoaderOptions& options, std::uint64_t seed);
-  [[nodiscard]] Engine& engine();
-  [[nodiscard]] std::shared_ptr<InFlight> wait(bool for_numbers);
+                                              const LoaderOptions& options, std::uint64_t seed,
+                                              const std::vector<WeightChange>& weights);
+  void start_locked();
+  void go_on_from(std::uint64_t step, EngineConfig config);
+  /// Makes sure that `step` lies in pending_; false at the end of the data.
+  [[nodiscard]] bool fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting);
+  [[nodiscard]] std::shared_ptr<InFlight> wait(Lock& lock, Until until,
+                                               std::span<Consumer> waiting);
+  void refuse_to_fill_the_ring(const Consumer& consumer) const;
+  void refuse_consumers_apart() const;
   void refuse_untolerated_faults(const InFlight& batch) const;
   void enter_in_books(const InFlight& batch);
-  [[nodiscard]] Step deliver(InFlight& batch,
-                             const std::shared_ptr<std::atomic<std::size_t>>& held) const;
+  [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,
+                                 const std::shared_ptr<const StepInfo>& info);
+  void let_go_of_taken();
 
   LoaderOptions options_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable arrived_;
   std::optional<EngineConfig> config_;
   std::unique_ptr<Engine> engine_;
-  std::shared_ptr<std::atomic<std::size_t>> held_ = std::make_shared<std::atomic<std::size_t>>(0);
-  std::exception_ptr error_;  // what next() threw and will throw again
-  std::atomic<bool> ended_ = false;
-
-  mutable std::mutex mutex_;  // guards what follows
+  std::vector<WeightChange> weights_;  // since the start, in order of their steps
+  Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
+  std::vector<Consumer> consumers_;                                  // one per device
+  std::deque<std::shared_ptr<InFlight>>
+      pending_;                   // from the engine, not yet taken by all consumers
+  std::uint64_t fetched_ = 0;     // the next step to come from the engine
+  bool fetching_ = false;         // a consumer waits for the engine
+  std::uint64_t generation_ = 0;  // restarts of the engine
+  std::exception_ptr error_;      // what next() threw and will throw again
+  bool ended_ = false;
+  bool stopped_ = false;
   Books books_;
-  StallMeter meter_;
 };
 
 }  // namespace penstock::loader

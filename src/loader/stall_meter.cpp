@@ -55,22 +55,23 @@ void StallMeter::leave(std::int64_t now, const StageNs& waited, bool delivered) 
   }
 }
 
-void StallMeter::report(Stats& stats, std::int64_t now, const StageNs& waiting) const {
+void StallMeter::report(Stats& stats, std::int64_t now, const StageNs& waiting,
+                        double share) const {
   if (started_ == 0) return;
   const std::int64_t consumed = inside_ ? 0 : now - last_;
-  stats.seconds = static_cast<double>(now - started_) * kNs;
-  stats.consume_s = static_cast<double>(consume_ns_ + consumed) * kNs;
-  stats.first_batch_s = static_cast<double>(first_batch_ns_) * kNs;
+  stats.seconds += share * static_cast<double>(now - started_) * kNs;
+  stats.consume_s += share * static_cast<double>(consume_ns_ + consumed) * kNs;
+  stats.first_batch_s += share * static_cast<double>(first_batch_ns_) * kNs;
   std::int64_t waited = 0;
   for (std::size_t stage = 0; stage < kStages; ++stage) {
     const std::int64_t wait = waits_[stage] + (inside_ ? waiting[stage] : 0);
-    stats.stages[stage].wait_s = static_cast<double>(wait) * kNs;
+    stats.stages[stage].wait_s += share * static_cast<double>(wait) * kNs;
     waited += wait;
   }
   const std::int64_t since_first = now - started_ - first_batch_ns_;
   if (first_batch_ns_ > 0 && since_first > 0)
-    stats.stall_fraction =
-        static_cast<double>(waited - first_waits_ns_) / static_cast<double>(since_first);
+    stats.stall_fraction +=
+        share * static_cast<double>(waited - first_waits_ns_) / static_cast<double>(since_first);
 }
 
 }  // namespace penstock::loader

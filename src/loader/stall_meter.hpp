@@ -42,18 +42,25 @@ class StallMeter {
   }
   /// next() is entered: the time since the last return was the consumer's.
   void enter(std::int64_t now) {
+    if (inside_) return;
     consume_ns_ += now - last_;
     last_ = now;
     inside_ = true;
+  }
+  /// next() was entered and found a batch at once.
+  void pass(std::int64_t now) {
+    start(now);
+    enter(now);
+    leave(now, {}, true);
   }
   /// next() returns; `waited` splits the time since enter().
   void leave(std::int64_t now, const StageNs& waited, bool delivered);
 
   [[nodiscard]] bool inside() const noexcept { return inside_; }
   [[nodiscard]] std::int64_t last() const noexcept { return last_; }
-  /// Fills in the times of `stats` as of `now`; `waiting` is the charge since last() while
+  /// Adds a `share` of the times as of `now` to `stats`; `waiting` is the charge since last() while
   /// inside().
-  void report(Stats& stats, std::int64_t now, const StageNs& waiting) const;
+  void report(Stats& stats, std::int64_t now, const StageNs& waiting, double share) const;
 
  private:
   std::int64_t started_ = 0;

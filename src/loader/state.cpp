@@ -36,14 +36,17 @@ Fault fault_from(const nlohmann::json& json) {
 std::string LoaderState::to_json() const {
   nlohmann::json list = nlohmann::json::array();
   for (const Fault& fault : faults) list.push_back(penstock::to_json(fault));
-  const nlohmann::json json{{"penstock_state", kFormat},
-                            {"step", step},
-                            {"samples", samples},
-                            {"seed", seed},
-                            {"source", source},
-                            {"plan", plan},
-                            {"digest", digest.to_string()},
-                            {"faults", {{"count", fault_count}, {"list", list}}}};
+  nlohmann::json json{{"penstock_state", kFormat},
+                      {"step", step},
+                      {"samples", samples},
+                      {"seed", seed},
+                      {"source", source},
+                      {"plan", plan},
+                      {"digest", digest.to_string()},
+                      {"faults", {{"count", fault_count}, {"list", list}}}};
+  if (!world.empty()) json["world"] = world;
+  for (const WeightChange& change : weights)
+    json["weights"].push_back({{"step", change.step}, {"weights", change.weights}});
   // A path may be any bytes: what is not UTF-8 is replaced rather than refused.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -61,9 +64,15 @@ LoaderState LoaderState::from_json(std::string_view text) {
                       .seed = json.at("seed"),
                       .source = json.at("source"),
                       .plan = json.at("plan"),
+                      .world = json.value("world", ""),
+                      .weights = {},
                       .fault_count = json.at("faults").at("count"),
                       .faults = {},
                       .digest = Digest::parse(json.at("digest").get<std::string>())};
+    if (const auto changes = json.find("weights"); changes != json.end())
+      for (const auto& change : *changes)
+        state.weights.push_back({.step = change.at("step"),
+                                 .weights = change.at("weights").get<std::vector<double>>()});
     for (const auto& fault : json.at("faults").at("list"))
       state.faults.push_back(fault_from(fault));
     return state;

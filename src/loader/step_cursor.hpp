@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <stop_token>
 #include <vector>
 
 #include <penstock/batch/slicing.hpp>
@@ -12,21 +14,30 @@
 #include <penstock/order/order.hpp>
 
 #include "src/loader/plan.hpp"
+#include "src/loader/topology.hpp"
 
 namespace penstock::loader {
 
 /// A global batch in numbers.
 struct DrawnStep {
-  std::vector<SampleId> ids;  // of all replicas, in row order
-  std::vector<Slice> slices;  // of all replicas; their samples lie one behind the other in ids
+  std::uint64_t samples = 0;  // of all replicas
+  std::uint32_t epoch = 0;    // of the first of them
+  /// One a replica, from first_replica on: those that share an order with this process's. Their
+  /// samples lie one behind the other in ids.
+  std::vector<Slice> slices;
+  std::uint32_t first_replica = 0;
+  std::vector<SampleId> ids;
 };
 
-/// Reads one order for all replicas, or (shard_early) one for each.
+/// Reads the orders of this process's lanes; what the others have is only counted.
 ///
 /// Threads  one caller at a time.
 class StepCursor {
  public:
-  StepCursor(const Plan& plan, std::uint64_t seed, const Slicing& slicing);
+  /// `weights` take the place of the outermost mix's, where there are any; `stop` ends the waiting
+  /// for a stream, which then has no more steps.
+  StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
+             std::span<const MixWeights> weights, std::stop_token stop = {});
 
   /// The samples of global batch `step`; none when there is no such step.
   [[nodiscard]] std::optional<DrawnStep> draw(std::uint64_t step);
@@ -35,8 +46,19 @@ class StepCursor {
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
-  Slicing slicing_;
-  std::vector<std::unique_ptr<OrderCursor>> samples_;  // one, or one per replica
+  struct Lane {
+    OrderPtr order;
+    std::unique_ptr<OrderCursor> cursor;  // of another process's: opened when it is first read
+    OrderCursor& open() {
+      if (!cursor) cursor = order->open();
+      return *cursor;
+    }
+  };
+
+  Slicing slicing_;  // of a lane
+  std::uint32_t first_lane_;
+  std::uint32_t own_lanes_;
+  std::vector<Lane> lanes_;
   std::unique_ptr<OrderCursor> batches_;
   std::optional<std::uint64_t> steps_;
 };

@@ -89,6 +89,8 @@ OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times) {
   if (times && *times < 0)
     fail(fmt::format("expected 0 or more times, found {}; leave the number out to repeat for ever",
                      *times));
+  if (input->is_stream())
+    fail("the samples of a stream come once, so there is no second run: leave the repeat out");
   if (!input->size())
     fail("the input is endless already, so nothing would follow it: repeat it once only");
   if (!input->epochs())

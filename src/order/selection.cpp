@@ -51,6 +51,7 @@ class Selection final : public Order {
 
   std::optional<std::uint64_t> size() const noexcept override { return size_; }
   std::optional<std::uint32_t> epochs() const noexcept override { return input_->epochs(); }
+  bool is_stream() const noexcept override { return input_->is_stream(); }
   std::unique_ptr<OrderCursor> open() const override {
     return std::make_unique<SelectionCursor>(input_->open(), offset_, step_,
                                              size_.value_or((kEndless - offset_) / step_));

@@ -11,6 +11,7 @@
 
 #include "src/order/draws.hpp"
 #include "src/order/positions.hpp"
+#include "src/order/stream_window.hpp"
 
 namespace penstock::order {
 namespace {
@@ -174,6 +175,7 @@ OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer, boo
         "{}.shuffle(buffer=0): expected a buffer of at least 1, found 0: a buffer of 1 keeps the "
         "order, and none at all shuffles the whole input",
         input->describe()));
+  if (input->is_stream()) return detail::stream_window(std::move(input), key, buffer);
   return std::make_shared<ShuffleWindow>(std::move(input), key, buffer, reshuffle);
 }
 

@@ -17,21 +17,6 @@ bool is_aligned(const std::byte* data, std::size_t row_bytes, DType dtype) noexc
   return (reinterpret_cast<std::uintptr_t>(data) | row_bytes) % size_of(dtype) == 0;
 }
 
-void require_names(std::span<const FieldSpec> fields) {
-  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one array");
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].name.empty()) {
-      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
-    }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (fields[k].name == fields[i].name) {
-        throw std::invalid_argument(
-            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
-      }
-    }
-  }
-}
-
 // Both ends of an array tell most data sets of equal shape apart at no cost.
 std::string hash_ends(std::span<const std::byte> bytes) {
   constexpr std::size_t kEnd = 4096;
@@ -63,9 +48,10 @@ Result<void> ColumnSource::read(std::uint64_t number, Record& record) const {
     const Start& start = starts_[i];
     const std::byte* row = start.data + number * start.row_bytes;
     if (!start.aligned) {
-      const std::span<std::byte> copy = record.allocate(start.row_bytes);
-      std::memcpy(copy.data(), row, start.row_bytes);
-      row = copy.data();
+      Result<std::span<std::byte>> copy = record.allocate(start.row_bytes);
+      if (!copy) return std::move(copy.fault());
+      std::memcpy(copy->data(), row, start.row_bytes);
+      row = copy->data();
     }
     record.set(i, row, fields_[i].dtype, fields_[i].shape);
   }
@@ -83,6 +69,21 @@ std::string ColumnSource::fingerprint() const {
     contents += rows.column.spec.to_string() + hash_ends(rows.column.bytes);
   }
   return fmt::format("{}({} rows, {})", kind_, size_, hash_text(contents));
+}
+
+void require_names(std::span<const FieldSpec> fields) {
+  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name.empty()) {
+      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (fields[k].name == fields[i].name) {
+        throw std::invalid_argument(
+            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
+      }
+    }
+  }
 }
 
 std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where) {

@@ -29,6 +29,8 @@ class ColumnSource final : public Source {
   std::span<const FieldSpec> fields() const noexcept override { return fields_; }
   Result<void> read(std::uint64_t number, Record& record) const override;
   std::string location(std::uint64_t number) const override;
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const override { return 0; }
   std::string fingerprint() const override;
 
  private:
@@ -44,6 +46,9 @@ class ColumnSource final : public Source {
   std::uint64_t size_ = 0;
   std::uint64_t storage_bytes_ = 0;  // per record
 };
+
+/// Errors  std::invalid_argument  no fields, or a name missing or used twice
+void require_names(std::span<const FieldSpec> fields);
 
 /// Bytes of one row.
 ///

@@ -65,7 +65,9 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
         fmt::format("the file has {} bytes, more than max_file_bytes = {}", size, max_file_bytes));
   }
 
-  const std::span<std::byte> bytes = record.allocate(size);
+  const Result<std::span<std::byte>> room = record.allocate(size);
+  if (!room) return fault_at(path, 0, room.fault().reason);
+  const std::span<std::byte> bytes = *room;
   std::uint64_t done = 0;
   while (done < size) {
     const ssize_t got =
@@ -83,7 +85,7 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
   return std::span<const std::byte>(bytes);
 }
 
-int write_file(const char* path, std::span<const std::byte> bytes) noexcept {
+int write_file(const char* path, std::span<const std::byte> bytes, bool flush) noexcept {
   FileDescriptor file(::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return errno;
   while (!bytes.empty()) {
@@ -94,6 +96,7 @@ int write_file(const char* path, std::span<const std::byte> bytes) noexcept {
       return errno;
     }
   }
+  if (flush && ::fsync(file.get()) != 0) return errno;
   return file.close();  // where network file systems report a full disk
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <penstock/core/result.hpp>
 #include <penstock/source/record.hpp>
@@ -25,6 +26,8 @@ class FileDescriptor {
   [[nodiscard]] int get() const noexcept { return fd_; }
   /// Closes what it had and takes `fd` over. Leaves errno as it is.
   void adopt(int fd) noexcept;
+  /// Gives the descriptor away.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   /// Closes and returns 0 or the errno of close().
   int close() noexcept;
 
@@ -44,8 +47,9 @@ class FileDescriptor {
                                                            Record& record);
 
 /// Writes a new file, which must not be there yet. 0, or the errno of what failed; a file that
-/// could not be written in full may be left behind.
-[[nodiscard]] int write_file(const char* path, std::span<const std::byte> bytes) noexcept;
+/// could not be written in full may be left behind. With `flush` it has reached the storage.
+[[nodiscard]] int write_file(const char* path, std::span<const std::byte> bytes,
+                             bool flush = false) noexcept;
 
 /// A read-only mapping of a whole file.
 ///

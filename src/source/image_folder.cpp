@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstring>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,13 +54,22 @@ class ImageFolder final : public Source {
     if (!bytes) return std::move(bytes.fault());
     const std::array extents{static_cast<std::int64_t>(bytes->size())};
     record.set(kImage, bytes->data(), DType::u8, Shape(extents));
-    const std::int64_t& label = labels_.of_file.empty() ? folder.label : labels_.of_file[number];
-    record.set(kLabel, reinterpret_cast<const std::byte*>(&label), DType::i64, Shape{});
+    record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number)), DType::i64, Shape{});
     return {};
   }
 
   std::string location(std::uint64_t number) const override {
     return root_ + files_.folder(number).path + std::string(files_.name(number));
+  }
+
+  RecordInfo info(std::uint64_t number) const override {
+    RecordInfo info{.key = location(number).substr(root_.size()),
+                    .label = *label_of(number),
+                    .bytes = std::nullopt};
+    std::error_code unknown;
+    const std::uintmax_t bytes = std::filesystem::file_size(location(number), unknown);
+    if (!unknown) info.bytes = bytes;
+    return info;
   }
 
   std::string fingerprint() const override {
@@ -79,6 +89,10 @@ class ImageFolder final : public Source {
   }
 
  private:
+  const std::int64_t* label_of(std::uint64_t number) const noexcept {
+    return labels_.of_file.empty() ? &files_.folder(number).label : &labels_.of_file[number];
+  }
+
   std::string root_;  // absolute, with a slash at the end
   detail::FileList files_;
   detail::Labels labels_;

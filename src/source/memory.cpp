@@ -36,16 +36,19 @@ class Numbers final : public Source {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(1);
-    const std::span<std::byte> bytes = record.allocate(words_ * sizeof(std::uint64_t));
-    auto* const words = reinterpret_cast<std::uint64_t*>(bytes.data());
+    Result<std::span<std::byte>> bytes = record.allocate(words_ * sizeof(std::uint64_t));
+    if (!bytes) return std::move(bytes.fault());
+    auto* const words = reinterpret_cast<std::uint64_t*>(bytes->data());
     for (std::size_t i = 0; i < words_; ++i) words[i] = number;
-    record.set(0, bytes.data(), DType::u64, field_.shape);
+    record.set(0, bytes->data(), DType::u64, field_.shape);
     return {};
   }
 
   std::string location(std::uint64_t number) const override {
     return fmt::format("number {}", number);
   }
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const override { return 0; }
   std::string fingerprint() const override {
     return fmt::format("numbers({} rows, {} bytes)", size_, words_ * sizeof(std::uint64_t));
   }

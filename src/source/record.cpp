@@ -1,9 +1,7 @@
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
-#include <penstock/core/error.hpp>
 #include <penstock/source/record.hpp>
 
 namespace penstock {
@@ -12,30 +10,49 @@ namespace {
 constexpr std::size_t kPadding = 64;
 }
 
-std::span<std::byte> Record::allocate(std::size_t bytes) {
+Result<std::span<std::byte>> Record::allocate(std::size_t bytes) {
   if (used_ == blocks_.size()) blocks_.emplace_back();
   Block& block = blocks_[used_++];
-  if (block.capacity < bytes + kPadding) {
-    block.bytes.reset();
-    block.capacity = 0;
-    const std::size_t held = memory_bytes();
-    if (held > limit_ || bytes + kPadding > limit_ - held)
-      throw Error(
-          fmt::format("a record of {} bytes does not fit into this worker's share of the byte "
-                      "budget, {} bytes: "
-                      "raise the budget or use fewer threads",
-                      bytes, limit_));
-    const std::size_t capacity = std::min(bytes + bytes / 4 + kPadding, limit_ - held);
-    block.bytes = std::make_unique_for_overwrite<std::byte[]>(capacity);
-    block.capacity = capacity;
+  if (bytes > SIZE_MAX - kPadding || block.capacity < bytes + kPadding) {
+    block = {};
+    // An earlier record's blocks are worth keeping only while there is room for this one.
+    if (!fits(bytes)) blocks_.resize(used_);
+    if (!fits(bytes)) {
+      return Fault{.reason = fmt::format(
+                       "a record of {} bytes does not fit into this worker's share of the byte "
+                       "budget, {} bytes: raise the budget or use fewer threads",
+                       bytes, limit_)};
+    }
+    Block& grown = blocks_[used_ - 1];
+    const std::size_t room = limit_ - memory_bytes();
+    const std::size_t wanted = bytes + kPadding;
+    const std::size_t capacity = bytes / 4 < room - wanted ? wanted + bytes / 4 : room;
+    grown.bytes = std::make_unique_for_overwrite<std::byte[]>(capacity);
+    grown.capacity = capacity;
   }
-  std::memset(block.bytes.get() + bytes, 0, kPadding);
-  return {block.bytes.get(), bytes};
+  std::byte* const start = blocks_[used_ - 1].bytes.get();
+  std::memset(start + bytes, 0, kPadding);
+  return std::span<std::byte>(start, bytes);
+}
+
+// Whether a block of `bytes` and its padding can be added to those that are held.
+bool Record::fits(std::size_t bytes) const noexcept {
+  const std::size_t held = memory_bytes();
+  return held <= limit_ && limit_ - held >= kPadding && bytes <= limit_ - held - kPadding;
+}
+
+Record& Record::part(std::size_t index) {
+  while (parts_.size() <= index) parts_.push_back(std::make_unique<Record>());
+  Record& part = *parts_[index];
+  const std::size_t others = memory_bytes() - part.memory_bytes();
+  part.set_limit(limit_ - std::min(limit_, others));
+  return part;
 }
 
 std::size_t Record::memory_bytes() const noexcept {
   std::size_t total = 0;
   for (const Block& block : blocks_) total += block.capacity;
+  for (const auto& part : parts_) total += part->memory_bytes();
   return total;
 }
 

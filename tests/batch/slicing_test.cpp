@@ -63,17 +63,6 @@ TEST(Slicing, DealsRoundRobinBatchesLikeSlicesAndFillsAShortStepFromTheFront) {
       ThrowsMessage<std::invalid_argument>(HasSubstr("only the split 'scatter' can be uneven")));
 }
 
-TEST(Slicing, LaysReplicasWithOrdersOfTheirOwnBehindEachOther) {
-  const auto kept =
-      Slicing(8, 4, Remainder::keep, false, Split::shard_early).slices_of({2, 2, 1, 0});
-  EXPECT_THAT(rows(kept), ElementsAre(2, 2, 1, 0));
-  EXPECT_EQ(kept[3].first, 5U);
-  const auto padded =
-      Slicing(8, 4, Remainder::pad, false, Split::shard_early).slices_of({2, 2, 1, 0});
-  EXPECT_THAT(rows(padded), ElementsAre(2, 2, 2, 2));
-  EXPECT_THAT(samples(padded), ElementsAre(2, 2, 1, 0));
-}
-
 TEST(Slicing, CoversEveryRowOnceForEverySizeAndStep) {
   for (std::uint64_t g = 1; g <= 12; ++g)
     for (std::uint64_t replicas = 1; replicas <= 5; ++replicas)

@@ -67,7 +67,7 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
   throws(
       [&] {
         (void)source.seed(1).batch(4).loader(
-            {.context = {.num_input_pipelines = 2, .input_pipeline_id = 2}});
+            {.context = InputContext{.num_input_pipelines = 2, .input_pipeline_id = 2}});
       },
       "input_pipeline_id");
 }

@@ -30,7 +30,7 @@ class FakeSource final : public Source {
     if (on_read) on_read(number);
     if (bad.contains(number)) return Fault{.reason = "made bad", .offset = 5};
     const std::uint64_t values[2] = {number, number * number};
-    const auto bytes = record.allocate(sizeof values);
+    const std::span<std::byte> bytes = *record.allocate(sizeof values);
     std::memcpy(bytes.data(), values, sizeof values);
     record[0] = ConstTensorView(bytes.data(), DType::u64, {2});
     record.add_bytes_read(sizeof values);

@@ -250,8 +250,8 @@ TEST(Loader, DividesAGlobalBatchOverProcesses) {
   Loader whole = Dataset(fake(50)).seed(5).shuffle().batch(8).loader();
   std::vector<Loader> processes;
   for (std::uint32_t id = 0; id < 2; ++id)
-    processes.push_back(
-        dataset.loader({.context = {.num_input_pipelines = 2, .input_pipeline_id = id}}));
+    processes.push_back(dataset.loader(
+        {.context = InputContext{.num_input_pipelines = 2, .input_pipeline_id = id}}));
   while (const auto step = whole.next()) {
     std::vector<std::uint64_t> united;
     for (Loader& process : processes) {
@@ -264,7 +264,8 @@ TEST(Loader, DividesAGlobalBatchOverProcesses) {
   for (Loader& process : processes) EXPECT_EQ(process.next(), std::nullopt);
   EXPECT_THAT(
       [&] {
-        (void)Dataset(fake(50)).shuffle().batch(8).loader({.context = {.num_input_pipelines = 2}});
+        (void)Dataset(fake(50)).shuffle().batch(8).loader(
+            {.context = InputContext{.num_input_pipelines = 2}});
       },
       ThrowsMessage<std::invalid_argument>(HasSubstr(".seed(")));
 }

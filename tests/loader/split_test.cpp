@@ -143,7 +143,7 @@ TEST(ShardEarly, IsResumedByTheSameWorldOnly) {
     (void)loader.next();
   }
   EXPECT_THAT([&] { plan(2).loader().restore(loader.state()); },
-              ThrowsMessage<Error>(HasSubstr("shard_early(4)")));
+              ThrowsMessage<Error>(HasSubstr("4 orders for 4 replicas")));
 }
 
 }  // namespace

@@ -72,6 +72,35 @@ INSTANTIATE_TEST_SUITE_P(
         NamedPlan{
             "pad",
             [] { return Dataset(fake(30)).batch(4, {.remainder = Remainder::pad}).repeat(); }},
+        NamedPlan{"select",
+                  [] {
+                    return Dataset(fake(30)).select({3, 1, 4, 1, 5, 9, 2, 6}).repeat().batch(4);
+                  }},
+        NamedPlan{"sample",
+                  [] {
+                    return Dataset(fake(4)).sample({1, 2, 3, 4}, {.count = 30, .seed = 7}).batch(4);
+                  }},
+        NamedPlan{"filter",
+                  [] {
+                    return Dataset(fake(60))
+                        .filter([](const RecordInfo& record) { return record.key.back() != '7'; })
+                        .shuffle({.seed = 7})
+                        .batch(4);
+                  }},
+        NamedPlan{"concatenate",
+                  [] {
+                    return concatenate({Dataset(fake(9)).shuffle(), Dataset(fake(20)).repeat(2)})
+                        .seed(7)
+                        .batch(4);
+                  }},
+        NamedPlan{"mix",
+                  [] {
+                    return mix({Dataset(fake(9)).shuffle().repeat(),
+                                Dataset(fake(20)).shuffle({.buffer = 6})},
+                               {.weights = {1, 2}, .until = MixUntil::all})
+                        .seed(7)
+                        .batch(4);
+                  }},
         NamedPlan{
             "drop",
             [] { return Dataset(fake(30)).batch(4, {.remainder = Remainder::drop}).repeat(); }}),

@@ -27,14 +27,18 @@ class PlanMaker {
 
   /// One to six operations over a small range; no finite plan has more than `most` positions.
   Plan make(std::uint64_t most) {
-    const std::uint64_t size = below(4) == 0 ? below(3) : below(most / 2);
-    Plan plan{order::range(size, 2), reference::range(size, 2)};
+    Plan plan = leaf(most / 2);
     for (std::uint64_t left = 1 + below(6); left != 0; --left) add(plan, most);
     return plan;
   }
+  Plan leaf(std::uint64_t most) {
+    const std::uint64_t size = below(4) == 0 ? below(3) : below(most);
+    const auto source = static_cast<std::uint32_t>(below(5));
+    return {order::range(size, source), reference::range(size, source)};
+  }
 
   /// Operation `kind` of kKinds on top, or none where it would be refused or too much.
-  static constexpr std::uint64_t kKinds = 6;
+  static constexpr std::uint64_t kKinds = 9;
   void add(Plan& plan, std::uint64_t most) { add(plan, most, below(kKinds)); }
   void add(Plan& plan, std::uint64_t most, std::uint64_t kind) {
     auto& [order, model, epochs] = plan;
@@ -81,6 +85,25 @@ class PlanMaker {
         order = order::shuffle(order, key, reshuffle);
         model = reference::shuffle(model, key, reshuffle);
         return;
+      case 5: {
+        if (!size || *size == 0) return;
+        std::vector<std::uint64_t> positions(below(most / 2));
+        for (std::uint64_t& position : positions) position = below(*size);
+        order = order::pick(order, positions);
+        model = reference::pick(model, positions);
+        return;
+      }
+      case 6:
+      case 7: {
+        // Two more inputs, of one operation each: the plan so far comes last where it is endless.
+        std::vector<Plan> others{leaf(most / 4), leaf(most / 4)};
+        for (Plan& other : others) add(other, most / 4, below(5));
+        if (kind == 6)
+          join(plan, std::move(others), most);
+        else
+          mix(plan, std::move(others), most);
+        return;
+      }
       default: {
         const std::uint64_t places = 1 + (below(2) == 0 ? below(6) : below(most));
         order = order::shuffle_window(order, key, places, reshuffle);
@@ -91,6 +114,62 @@ class PlanMaker {
   }
 
  private:
+  static std::optional<std::uint32_t> most_epochs(const Plan& plan,
+                                                  const std::vector<Plan>& others) {
+    std::optional<std::uint32_t> most = plan.epochs;
+    for (const Plan& other : others)
+      most = most && other.epochs ? std::optional(std::max(*most, *other.epochs)) : std::nullopt;
+    return most;
+  }
+
+  void join(Plan& plan, std::vector<Plan> others, std::uint64_t most) {
+    std::vector<OrderPtr> orders;
+    std::vector<reference::Model> models;
+    std::uint64_t total = plan.order->size().value_or(0);
+    for (const Plan& other : others) {
+      if (!other.order->size()) return;
+      total += *other.order->size();
+      orders.push_back(other.order);
+      models.push_back(other.model);
+    }
+    if (total > most) return;
+    orders.push_back(plan.order);
+    models.push_back(plan.model);
+    plan = {order::concatenate(orders), reference::concatenate(models), most_epochs(plan, others)};
+  }
+
+  void mix(Plan& plan, std::vector<Plan> others, std::uint64_t most) {
+    const RandomKey key(seed_, ++operation_);
+    others.push_back(plan);
+    std::vector<OrderPtr> orders;
+    std::vector<reference::Model> models;
+    std::vector<std::optional<std::uint64_t>> sizes;
+    std::uint64_t total = 0;
+    for (const Plan& other : others) {
+      orders.push_back(other.order);
+      models.push_back(other.model);
+      sizes.push_back(other.order->size());
+      total += sizes.back().value_or(0);
+    }
+    if (total > most) return;
+    std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> weights;
+    std::vector<MixWeights> changes;
+    std::uint64_t position = 0;
+    for (std::uint64_t left = 1 + below(3) / 2; left != 0; --left) {
+      std::vector<std::uint64_t> shares{below(3), 1 + below(6), below(20)};
+      changes.push_back({position, {shares.begin(), shares.end()}});
+      weights.emplace_back(position, std::move(shares));
+      position += below(200);
+    }
+    const bool all = below(2) == 0;
+    // A change of weights is meant for the first iteration; a second one would begin elsewhere.
+    if (weights.size() > 1 && plan.order->epochs()) return;
+    const OrderPtr mixed = order::mix(orders, changes, key, all ? MixUntil::all : MixUntil::first);
+    // An endless input beside one that ends late makes a long mix.
+    if (mixed->size() > std::optional(most)) return;
+    plan = {mixed, reference::mix(models, sizes, weights, key, all), most_epochs(plan, others)};
+  }
+
   std::mt19937_64 random_;
   std::uint64_t seed_;
   std::uint32_t operation_ = 0;
@@ -192,7 +271,13 @@ TEST(Plan, EveryOperationResumesAtEveryPositionOfALongerRun) {
         order::repeat(order::range(70), 9), order::repeat(order::shuffle(order::range(300), key)),
         order::shuffle(range, key), order::shuffle_window(range, key, 20),
         order::shuffle_window(range, key, 300), order::shuffle_window(range, key, 2000),
-        order::shuffle_window(order::repeat(order::range(70)), key, 20)})
+        order::shuffle_window(order::repeat(order::range(70)), key, 20),
+        order::pick(range, {5, 5, 699, 0, 1, 2}),
+        order::sample(range, std::vector<double>(700, 1.0), 500, key),
+        order::concatenate({order::shuffle_window(order::range(99), key, 20), order::range(600)}),
+        order::mix({order::shuffle_window(order::range(300), key, 20),
+                    order::repeat(order::range(7), 20), order::range(200)},
+                   {{0, {5, 2, 1}}, {333, {1, 0, 1}}}, key, MixUntil::all)})
     ASSERT_NO_FATAL_FAILURE(resume_everywhere(order, 700));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <ostream>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include <penstock/order/mix.hpp>
 #include <penstock/order/operations.hpp>
 
 namespace penstock {
@@ -152,6 +154,82 @@ inline Model shuffle_window(Model input, RandomKey key, std::uint64_t places, bo
       } else {
         picked = buffer.back();
         buffer.pop_back();
+      }
+    }
+    return out;
+  };
+}
+
+inline Model pick(Model input, std::vector<std::uint64_t> positions) {
+  return [=](std::uint32_t iteration, std::uint64_t limit) {
+    Samples out;
+    if (positions.empty()) return out;
+    const Samples all = input(iteration, 1 + *std::ranges::max_element(positions));
+    for (const std::uint64_t position : positions)
+      if (out.size() < limit) out.push_back(all[position]);
+    return out;
+  };
+}
+
+inline Model concatenate(std::vector<Model> inputs) {
+  return [=](std::uint32_t iteration, std::uint64_t limit) {
+    Samples out;
+    for (const Model& input : inputs) {
+      const Samples some = input(iteration, limit - out.size());
+      out.insert(out.end(), some.begin(), some.end());
+    }
+    return out;
+  };
+}
+
+/// Blocks of quotas, shuffled; whole numbers as weights. An input of none in `sizes` is endless.
+inline Model mix(std::vector<Model> inputs, std::vector<std::optional<std::uint64_t>> sizes,
+                 std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> weights,
+                 RandomKey key, bool until_all) {
+  return [=](std::uint32_t iteration, std::uint64_t limit) {
+    std::vector<Samples> all;
+    for (const Model& input : inputs) all.push_back(input(iteration, limit + 2000));
+    std::vector<std::uint64_t> taken(inputs.size());
+    Samples out;
+    std::size_t change = 0;
+    while (out.size() < limit) {
+      while (change + 1 < weights.size() && weights[change + 1].first <= out.size()) ++change;
+      std::vector<std::uint64_t> shares = weights[change].second;
+      for (std::size_t k = 0; k < shares.size(); ++k) {
+        if (shares[k] == 0 || taken[k] != sizes[k]) continue;
+        if (!until_all) return out;
+        shares[k] = 0;
+      }
+      std::uint64_t common = 0;
+      for (const std::uint64_t share : shares) common = std::gcd(common, share);
+      if (common == 0) return out;
+      const std::uint64_t sum = std::accumulate(shares.begin(), shares.end(), 0ULL) / common;
+      const std::uint64_t times = (64 + sum - 1) / sum;
+      for (std::uint64_t& share : shares) share = share / common * times;
+      // Blocks until an input cannot fill its share; the last one is as much shorter as it falls
+      // short.
+      for (bool last = false; !last && out.size() < limit;) {
+        std::vector<std::uint64_t> quotas = shares;
+        for (std::size_t k = 0; k < shares.size(); ++k) {
+          if (shares[k] == 0 || !sizes[k] || *sizes[k] - taken[k] >= shares[k]) continue;
+          last = true;
+          for (std::size_t other = 0; other < shares.size(); ++other)
+            quotas[other] =
+                std::min(quotas[other], shares[other] * (*sizes[k] - taken[k]) / shares[k]);
+        }
+        std::vector<std::size_t> turns;
+        for (std::size_t k = 0; k < quotas.size(); ++k) turns.insert(turns.end(), quotas[k], k);
+        for (std::uint64_t left = turns.size(); left > 1; --left)
+          std::swap(turns[left - 1],
+                    turns[scale_to(key.u64(out.size() + left - 1, iteration, 0), left)]);
+        for (const std::size_t turn : turns) {
+          if (out.size() == limit) break;
+          if (change + 1 < weights.size() && out.size() == weights[change + 1].first) {
+            last = true;
+            break;
+          }
+          out.push_back(all[turn][taken[turn]++]);
+        }
       }
     }
     return out;

@@ -1,115 +1,18 @@
-// Runs penstock-throughput as its users do. argv[1] of this test program is the program's path.
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <penstock/penstock.hpp>
+#include "tests/pipelines/run_program.hpp"
 
+namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
-
-std::string program;  // NOLINT
-
-constexpr int kImages = 60;
-constexpr uid_t kNobody = 65534;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-struct Outcome {
-  int status = -1;  // exit status, or minus the signal
-  std::string out;
-  std::string err;
-  [[nodiscard]] json report() const { return json::parse(out); }
-};
-
-class Throughput : public testing::Test {
- protected:
-  void SetUp() override {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  // The generated photographs, made once for all tests of this program.
-  static const fs::path& photos() {
-    static const fs::path kPhotos = penstock::source::synthetic_image_folder(
-        {.count = kImages, .cache = fs::temp_directory_path() / "penstock-test"});
-    return kPhotos;
-  }
-
-  pid_t start(const std::vector<std::string>& flags, uid_t user = 0) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    if (user != 0 && setuid(user) != 0) _exit(99);
-    if (std::freopen((folder_ / "out").c_str(), "w", stdout) == nullptr) _exit(98);
-    if (std::freopen((folder_ / "err").c_str(), "w", stderr) == nullptr) _exit(98);
-    std::vector<char*> argv{program.data()};
-    for (const std::string& flag : flags) argv.push_back(const_cast<char*>(flag.c_str()));
-    argv.push_back(nullptr);
-    execv(program.c_str(), argv.data());
-    _exit(97);
-  }
-  Outcome finish(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(folder_ / "out"),
-            read_file(folder_ / "err")};
-  }
-  Outcome run(const std::vector<std::string>& flags, uid_t user = 0) {
-    return finish(start(flags, user));
-  }
-
-  // Runs with small crops on the generated photographs, and gives the JSON report.
-  json report(std::vector<std::string> flags) {
-    for (const char* flag :
-         {"--crop", "32", "--batch", "16", "--seed", "7", "--digest", "--json", "-"})
-      flags.emplace_back(flag);
-    if (std::ranges::count(flags, "--data") == 0)
-      flags.insert(flags.begin(), {"--data", photos().string()});
-    const Outcome outcome = run(flags);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return outcome.status == 0 ? outcome.report() : json::object();
-  }
-
-  // A folder with `good` photographs, to which bad ones can be added.
-  fs::path make_folder(int good) {
-    const fs::path data = folder_ / "data";
-    fs::create_directories(data);
-    for (const auto& entry : fs::recursive_directory_iterator(photos())) {
-      if (entry.path().extension() != ".jpg" || good-- <= 0) continue;
-      fs::copy_file(entry.path(), data / entry.path().filename());
-    }
-    return data;
-  }
-
-  fs::path folder_ =
-      fs::temp_directory_path() / ("penstock-throughput-" + std::to_string(getpid()));
-};
+using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
 TEST_F(Throughput, GivesOneDigestForAnyThreadsAndDevices) {
   const json reference = report({"--epochs", "2", "--threads", "1", "--devices", "host:1"});
@@ -146,26 +49,6 @@ TEST_F(Throughput, GivesTheSameDigestWhenStoppedAndResumedAtAnyStep) {
           << "stopped at step " << step << ", shuffle " << shuffle;
       ASSERT_EQ(second["steps"], 8 - step);
     }
-  }
-}
-
-TEST_F(Throughput, GoesOnFromItsLastStateAfterKill9) {
-  const std::string state = (folder_ / "state.json").string();
-  const json whole = report({"--epochs", "30"});
-  std::mt19937 random(1);
-  for (int round = 0; round < 5; ++round) {
-    fs::remove(state);
-    std::vector<std::string> flags{
-        "--data", photos().string(), "--crop",   "32", "--batch",     "16",  "--seed",
-        "7",      "--digest",        "--epochs", "30", "--state-out", state, "--state-every",
-        "1",      "--devices",       "host:4"};
-    const pid_t child = start(flags);
-    while (!fs::exists(state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
-    kill(child, SIGKILL);
-    (void)finish(child);
-    const json rest = report({"--epochs", "30", "--state-in", state});
-    ASSERT_EQ(rest["digest"], whole["digest"]);
   }
 }
 
@@ -259,7 +142,6 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--index", "learn"}, 2, "not built yet");
   refuses({"--data", data, "--io-threads", "2"}, 2, "not built yet");
   refuses({"--data", data, "--timeline", "x"}, 2, "not built yet");
-  refuses({"--data", data, "--verify", "x"}, 2, "not built yet");
   refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");
   refuses({"--data", data, "--state-in", (folder_ / "none.json").string()}, 1, "none.json");
   refuses({"--data", data, "--batch", "16", "--steps", "1", "--state-out", "/proc/no/state"}, 1,
@@ -293,9 +175,4 @@ TEST_F(Throughput, NamesDecodeWhenTheConsumerIsFasterAndTheConsumerWhenItIsNot) 
 }
 
 }  // namespace
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) program = argv[1];  // a listing of the cases comes without
-  return RUN_ALL_TESTS();
-}
+}  // namespace penstock

@@ -302,6 +302,15 @@ TEST_F(Arrays, HaveAFingerprintOfShapesAndEnds) {
   EXPECT_NE(before, open(test::kBools)->fingerprint());
 }
 
+TEST(Memory, IsAllInOneFileAndKnowsNothingOfARecordButItsPlace) {
+  const SourcePtr source = source::memory({source::column("x", std::vector<float>{1, 2, 3})});
+  EXPECT_EQ(source->files(), 1U);
+  EXPECT_EQ(source->file_of(2), 0U);
+  EXPECT_EQ(source->info(2).key, source->location(2));
+  EXPECT_EQ(source->info(2).label, std::nullopt);
+  EXPECT_EQ(source->info(2).bytes, std::nullopt);
+}
+
 TEST(Memory, HandsOutRowsOfItsColumnsWithoutACopy) {
   std::vector<float> xy = {0, 1, 2, 3, 4, 5};
   const float* const where = xy.data();

@@ -81,6 +81,23 @@ TEST(ImageFolder, ReadsTheWholeFileAndCountsItsBytes) {
   EXPECT_EQ(record.bytes_read(), 100'000U);
 }
 
+TEST(ImageFolder, TellsKeyLabelAndBytesOfAnImageThatNobodyRead) {
+  const TemporaryFolder folder;
+  folder.write("cat/1.jpg", "12345");
+  folder.write("dog/deep/2.jpg", "");
+  const SourcePtr source = source::image_folder(folder.path());
+  EXPECT_EQ(source->info(0).key, "cat/1.jpg");
+  EXPECT_EQ(source->info(0).label, 0);
+  EXPECT_EQ(source->info(0).bytes, 5U);
+  EXPECT_EQ(source->info(1).key, "dog/deep/2.jpg");
+  EXPECT_EQ(source->info(1).label, 1);
+  EXPECT_EQ(source->info(1).bytes, 0U);
+  std::filesystem::remove(folder / "cat/1.jpg");
+  EXPECT_EQ(source->info(0).bytes, std::nullopt);
+  EXPECT_EQ(source->files(), 2U);
+  EXPECT_EQ(source->file_of(1), 1U);
+}
+
 TEST(ImageFolder, NumbersFilesByTheBytesOfTheirPathsHoweverTheyWereMade) {
   // Bytewise, "a-b/" comes before "a/" and "B" before "a", which no locale would do.
   std::vector<std::string> expected = {"B/1.jpg",  "a-b/1.jpg", "a/2.jpg", "a/2/1.jpg",

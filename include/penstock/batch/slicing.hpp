@@ -56,8 +56,6 @@ class Slicing {
   /// full, and filled with samples from the front. Not for shard_early, whose replicas are counted
   /// one by one: see slices_of.
   [[nodiscard]] std::vector<Slice> slices(std::uint64_t step, std::uint64_t samples) const;
-  /// The shares when replica r has `samples`[r] of its own.
-  [[nodiscard]] std::vector<Slice> slices_of(const std::vector<std::uint64_t>& samples) const;
 
  private:
   std::uint64_t global_batch_;

@@ -21,6 +21,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] const T& operator*() const { return std::get<0>(value_); }
   [[nodiscard]] T* operator->() { return &std::get<0>(value_); }
   [[nodiscard]] Fault& fault() { return std::get<1>(value_); }
+  [[nodiscard]] const Fault& fault() const { return std::get<1>(value_); }
 
  private:
   std::variant<T, Fault> value_;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/core/launcher.hpp>
+
 namespace penstock {
 
 /// host:i or cuda:i. Host devices are real devices: a program for four GPUs runs on host:0 …
@@ -38,5 +40,9 @@ struct Device {
 
 /// Every GPU there is, or host:0.
 [[nodiscard]] std::vector<Device> all_gpus_or_host();
+
+/// This process's share of them, where several run on one machine: the GPUs i with
+/// i mod local_world == local_rank; one that it shares where there are fewer GPUs than processes.
+[[nodiscard]] std::vector<Device> gpus_or_host_of(const Launch& launch);
 
 }  // namespace penstock

@@ -3,17 +3,21 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <penstock/device/device.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/source/arrays.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/synthetic.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/webdataset.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {
@@ -33,6 +37,14 @@ class Dataset {
   /// All samples of a source, in its order.
   explicit Dataset(SourcePtr source);
 
+  /// Only the records of which `keep` is true; nothing is decoded for it. They keep their numbers.
+  /// Before every operation on positions: which samples there are must be settled before their
+  /// order is, or a filter would move samples between batches. `keep` is called here, once for each
+  /// record.
+  ///
+  /// Errors  std::invalid_argument  an operation on positions stands before it
+  [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
+
   /// The seed of everything random in this plan that has none of its own.
   [[nodiscard]] Dataset seed(std::uint64_t seed) const;
   /// Before batch: a new order of the samples; after batch: of the batches.
@@ -45,6 +57,16 @@ class Dataset {
   [[nodiscard]] Dataset skip(std::uint64_t count) const;
   /// The positions p with p % shards == index.
   [[nodiscard]] Dataset shard(std::int64_t shards, std::int64_t index) const;
+  /// The positions in this list, in its order; as PyTorch's Subset.
+  ///
+  /// Errors  std::invalid_argument  one of them does not exist
+  [[nodiscard]] Dataset select(std::vector<std::uint64_t> positions) const;
+  /// Draws with replacement, position p with a probability of weights[p] over the sum of all; as
+  /// PyTorch's WeightedRandomSampler.
+  ///
+  /// Errors  std::invalid_argument  not one weight for each position, or none above 0
+  [[nodiscard]] Dataset sample(std::vector<double> weights,
+                               const SampleOptions& options = {}) const;
   /// One more transform of every sample; before or after shuffle makes no difference.
   [[nodiscard]] Dataset map(TransformPtr transform) const;
   /// Global batches of `global_batch` samples.
@@ -69,16 +91,48 @@ class Dataset {
   [[nodiscard]] Loader loader(const LoaderOptions& options = {}) const;
 
  private:
+  friend Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options);
+  friend Dataset concatenate(const std::vector<Dataset>& datasets);
+  friend Dataset zip(const std::vector<Dataset>& datasets);
   explicit Dataset(std::shared_ptr<const loader::Plan> plan) : plan_(std::move(plan)) {}
 
   std::shared_ptr<const loader::Plan> plan_;
 };
 
+/// Several datasets blended in fixed shares, each in its own order. A sample's identity says which
+/// it came from. Where all that follows is batch, Loader::set_weights may change the shares.
+///
+/// Errors  std::invalid_argument  none, one that has a batch, or samples that differ in a field;
+///         weights that do not fit (see order::mix)
+[[nodiscard]] Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options = {});
+/// One dataset behind the other.
+///
+/// Errors  std::invalid_argument  as for mix; an endless one before the last
+[[nodiscard]] Dataset concatenate(const std::vector<Dataset>& datasets);
+/// Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
+/// repeat what it returns, so that pairs stay pairs.
+///
+/// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
+[[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
+
+/// Labelled images in whatever form they are stored: a folder of image files, tar shards or
+/// TFRecord files (a folder of them, or a pattern). Fields: image u8 [?] (encoded), label i64 [].
+///
+/// Errors  as source::images()
+[[nodiscard]] Dataset images(const std::string& path, const ImageFolderOptions& options = {});
 /// Images in a folder, class per sub-folder or flat. Fields: image u8 [?] (encoded), label i64 [].
 ///
 /// Errors  Error  no such folder, or no images in it; says what was looked for
 [[nodiscard]] Dataset image_folder(const std::filesystem::path& folder,
                                    const ImageFolderOptions& options = {});
+/// Samples of tar shards in the WebDataset layout. Fields by default: image u8 [?], label i64 [].
+///
+/// Errors  as source::webdataset()
+[[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
+/// tf.train.Examples of TFRecord files. Fields by default: image u8 [?], label i64 [].
+///
+/// Errors  as source::tfrecord()
+[[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 /// Generated photographs with learnable classes, written to a cache folder once.
 [[nodiscard]] Dataset synthetic_images(const SyntheticImagesOptions& options = {});
 /// Memory-mapped .npy or raw files, one row a sample.

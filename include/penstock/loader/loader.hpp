@@ -18,6 +18,7 @@
 namespace penstock {
 
 class Dataset;
+class DeviceLoader;
 class Epochs;
 namespace loader {
 class Run;
@@ -26,9 +27,10 @@ class Run;
 /// Delivers the steps of a Dataset, in order, decoded ahead by its own threads. Destroying it at
 /// any moment joins them at once; batches that are still held stay valid.
 ///
-/// Threads  one thread calls next(), restore() and the iterators; state(), stats() and the rest may
-/// be
-///          called from any thread meanwhile.
+/// Consumed either step by step, by next() and the iterators, or by one DeviceLoader per device.
+///
+/// Threads  one thread calls next(), restore(), set_weights() and the iterators; state(), stats(),
+///          stop() and the rest may be called from any thread meanwhile.
 class Loader {
  public:
   class Iterator;
@@ -43,10 +45,18 @@ class Loader {
   /// again
   ///         CudaError   a copy could not be queued; then again
   ///         Error       every slot is in a batch that the caller still holds: it would never end
+  ///         std::logic_error  DeviceLoaders have taken their parts of steps that others have not
   [[nodiscard]] std::optional<Step> next();
+  /// The batches of one device alone, for a consumer thread of its own; `part` counts devices().
+  ///
+  /// Errors  std::out_of_range  there is no such device
+  [[nodiscard]] DeviceLoader device(std::size_t part);
 
   /// Starts reading ahead now instead of with the first next().
   void start();
+  /// Ends the data here for every consumer: those that wait are woken, and all get none. The
+  /// threads are joined. restore() begins anew.
+  void stop();
 
   /// Loops over what is left. A second loop over a loader that has ended is an error, not silence.
   ///
@@ -59,13 +69,21 @@ class Loader {
   /// The epoch of the step that next() will return; none at the end. Waits until it is known.
   [[nodiscard]] std::optional<std::uint32_t> next_epoch();
 
-  /// What was delivered so far. The state of any process restores any world.
+  /// What was delivered so far: the steps that all devices have taken. The state of any process
+  /// restores any world.
   [[nodiscard]] LoaderState state() const;
   /// Goes on from `state`: the next step is the one that would have followed. Prefetched steps are
   /// discarded. Threads, depth, devices and processes may differ from those that saved it.
   ///
   /// Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
   void restore(const LoaderState& state);
+  /// From `step` on, the datasets of the mix come in these shares. What was prefetched is
+  /// discarded; states that are saved from now on know of the change. Every process must be told
+  /// the same.
+  ///
+  /// Errors  std::logic_error       the plan is no mix followed by batch alone
+  ///         std::invalid_argument  a step that was delivered already; weights that do not fit
+  void set_weights(std::uint64_t step, std::vector<double> weights);
   /// Any past or future step of the plan, computed now; the loader's own position does not move.
   ///
   /// Errors  std::out_of_range  the plan has no such step; and as for next()
@@ -87,9 +105,9 @@ class Loader {
 
  private:
   friend class Dataset;
-  explicit Loader(std::unique_ptr<loader::Run> run);
+  explicit Loader(std::shared_ptr<loader::Run> run);
 
-  std::unique_ptr<loader::Run> run_;
+  std::shared_ptr<loader::Run> run_;
 };
 
 /// An input iterator; holds one step until it is advanced.
@@ -121,45 +139,7 @@ class Loader::Iterator {
   std::optional<Step> step_;
 };
 
-/// The steps of one epoch that are left.
-class Epoch {
- public:
-  Epoch(Loader& loader, std::uint32_t number) : loader_(&loader), number_(number) {}
-  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  [[nodiscard]] Loader::Iterator begin() const { return {*loader_, number_}; }
-  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
-
- private:
-  Loader* loader_;
-  std::uint32_t number_;
-};
-
-/// The epochs that are left. Advancing skips what is left of the current one.
-class Epochs {
- public:
-  class Iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = Epoch;
-    using difference_type = std::ptrdiff_t;
-
-    explicit Iterator(Loader& loader) : loader_(&loader), number_(loader.next_epoch()) {}
-    [[nodiscard]] Epoch operator*() const { return {*loader_, *number_}; }
-    Iterator& operator++();
-    void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.number_; }
-
-   private:
-    Loader* loader_;
-    std::optional<std::uint32_t> number_;
-  };
-
-  explicit Epochs(Loader& loader) : loader_(&loader) {}
-  [[nodiscard]] Iterator begin() const { return Iterator(*loader_); }
-  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
-
- private:
-  Loader* loader_;
-};
-
 }  // namespace penstock
+
+#include <penstock/loader/device_loader.hpp>  // IWYU pragma: export
+#include <penstock/loader/epochs.hpp>         // IWYU pragma: export

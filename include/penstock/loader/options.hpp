@@ -5,13 +5,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include <penstock/batch/slicing.hpp>
+#include <penstock/core/launcher.hpp>
+#include <penstock/order/mix.hpp>
 
 namespace penstock {
 
 class StageObserver;
+class ThreadBudget;
 
 /// For Dataset::shuffle.
 struct ShuffleOptions {
@@ -23,6 +28,22 @@ struct ShuffleOptions {
   std::optional<std::uint64_t> buffer{};
   /// A new order each epoch, or the same one.
   bool reshuffle_each_epoch = true;
+};
+
+/// For Dataset::sample.
+struct SampleOptions {
+  /// How many to draw; none: as many as there are samples.
+  std::optional<std::uint64_t> count{};
+  std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions
+  bool reshuffle_each_epoch = true;     ///< draw anew each epoch
+};
+
+/// For mix.
+struct MixOptions {
+  /// One a dataset; they need not add up to 1. None: all alike.
+  std::vector<double> weights{};
+  std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions
+  MixUntil until = MixUntil::first;
 };
 
 /// For Dataset::batch.
@@ -63,21 +84,47 @@ struct InputContext {
   /// Over all processes; 0 means num_input_pipelines times this process's devices.
   std::uint32_t num_replicas_in_sync = 0;
 
+  /// As torchrun, mpirun or srun started this process; one pipeline where none of them did.
+  ///
+  /// Errors  Error  the launchers' variables contradict each other
+  [[nodiscard]] static InputContext from(const Launch& launch = Launch::from_environment());
+
   /// The rows that each replica gets of a global batch.
   ///
   /// Errors  std::invalid_argument  global_batch is not divisible by num_replicas_in_sync
   [[nodiscard]] std::uint64_t per_replica_batch_size(std::uint64_t global_batch) const;
 };
 
+/// Who owns the order of the samples.
+enum class InputMode : std::uint8_t {
+  one,         ///< one order; every replica gets its slice of each global batch
+  per_worker,  ///< each process has an order of its own, for its replicas
+  per_replica  ///< each replica has an order of its own
+};
+
+/// What an order of its own (per_worker, per_replica) is over; each has random numbers of its own.
+enum class ShardPolicy : std::uint8_t {
+  data,  ///< the samples i with i mod n == k, as Dataset::shard; with InputMode::one: slices of the
+         ///< batch
+  file,  ///< the samples in the files f with f mod n == k
+  off    ///< all samples
+};
+
 /// For Dataset::loader.
 struct LoaderOptions {
   FaultOptions faults{};
-  InputContext context{};
+  /// None: InputContext::from the environment.
+  std::optional<InputContext> context{};
+  /// A state of another mode than `one` fits no other number of processes and devices.
+  InputMode mode = InputMode::one;
+  ShardPolicy shards = ShardPolicy::data;
   /// Sums a digest of everything delivered (Loader::digest). Costs a hash of every byte.
   bool digest = false;
 
-  /// Decoding threads of this loader; 0: one per core. Speed only.
+  /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
   int threads = 0;
+  /// Cores that it shares with other loaders; null: none. Speed only.
+  std::shared_ptr<ThreadBudget> thread_budget{};
   /// The most bytes that the loader may hold (order, records in flight, slots, device buffers);
   /// 0: no limit. The ring shrinks to fit, down to two slots. Speed and memory only.
   std::size_t budget_bytes = 0;

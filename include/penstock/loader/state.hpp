@@ -11,14 +11,24 @@
 
 namespace penstock {
 
+/// A call of Loader::set_weights.
+struct WeightChange {
+  std::uint64_t step = 0;
+  std::vector<double> weights;
+
+  friend bool operator==(const WeightChange&, const WeightChange&) = default;
+};
+
 /// What Loader::state() returns and Loader::restore() takes. It counts what was delivered, not what
 /// was prefetched. The position is the same in every process.
 struct LoaderState {
-  std::uint64_t step = 0;     ///< the next step to be delivered
-  std::uint64_t samples = 0;  ///< delivered so far, over all processes
-  std::uint64_t seed = 0;     ///< the plan's seed, drawn or given
-  std::string source;         ///< fingerprint of the data
-  std::string plan;           ///< fingerprint of the operations
+  std::uint64_t step = 0;             ///< the next step to be delivered
+  std::uint64_t samples = 0;          ///< delivered so far, over all processes
+  std::uint64_t seed = 0;             ///< the plan's seed, drawn or given
+  std::string source;                 ///< fingerprint of the data
+  std::string plan;                   ///< fingerprint of the operations
+  std::string world;                  ///< who has orders of their own; empty for InputMode::one
+  std::vector<WeightChange> weights;  ///< of a mix, in order of their steps
   std::uint64_t fault_count = 0;
   std::vector<Fault> faults;  ///< the first 100
   Digest digest;              ///< of everything delivered, where LoaderOptions::digest asked for it

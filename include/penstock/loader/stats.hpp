@@ -4,13 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace penstock {
 
 /// What a batch can be waiting for, in the order in which it goes through them.
 enum class Stage : std::uint8_t {
-  order,   ///< drawing the sample numbers
+  order,   ///< drawing the sample numbers; of a stream: waiting for its records
   slot,    ///< for a free slot: all are filling, copying or held by the consumer
   read,    ///< fetching encoded bytes
   decode,  ///< transforms
@@ -29,7 +30,8 @@ struct StageTime {
   double busy_s = 0;  ///< how long threads worked in it (for slot: how long the driver waited)
 };
 
-/// A snapshot of a loader. consume_s and the stages' wait_s add up to `seconds`.
+/// A snapshot of a loader. consume_s and the stages' wait_s add up to `seconds`; with DeviceLoaders
+/// they are means over the devices.
 struct Stats {
   std::uint64_t samples = 0;     ///< delivered to this process's replicas
   std::uint64_t steps = 0;       ///< delivered in this run
@@ -46,6 +48,9 @@ struct Stats {
   std::size_t slots = 0;
   std::size_t held_slots = 0;  ///< by batches that the caller still holds
   int threads = 0;
+  /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
+  /// and holds the slots that they need. None when nobody waits for a consumer.
+  std::optional<std::size_t> waiting_for{};
 
   [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {
     return stages[static_cast<std::size_t>(stage)];

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include <penstock/core/random.hpp>
 #include <penstock/order/order.hpp>
@@ -13,6 +16,20 @@ namespace penstock::order {
 ///
 ///   range(3)  ==  0 1 2
 [[nodiscard]] OrderPtr range(std::uint64_t size, std::uint32_t source = 0);
+
+/// 0, 1, 2, … of a stream, in the order of arrival: an endless innermost order that ends where
+/// `arrived(wanted)` returns fewer than wanted. `arrived` waits until that many samples have
+/// arrived since the very start, or no more will, and says how many have. What it throws comes out
+/// of the cursor's read(), which can then be called again.
+///
+/// Every sample comes once, so cursors read forwards only. What a take, skip or shard leaves out is
+/// gone; repeat and the whole shuffle refuse it, shuffle_window takes it.
+///
+/// Errors  std::invalid_argument  there is no function
+///         std::logic_error       a cursor was asked for what it has read before, or for a second
+///                                iteration: streams cannot be resumed
+[[nodiscard]] OrderPtr arrivals(std::function<std::uint64_t(std::uint64_t wanted)> arrived,
+                                std::uint32_t source = 0);
 
 /// The first `count` positions, as tf.data's take; all of them where there are fewer.
 ///
@@ -38,8 +55,8 @@ namespace penstock::order {
 ///   repeat(range(2), 3)  ==  0 1 0 1 0 1, of epochs 0 0 1 1 2 2
 ///
 /// Errors  std::invalid_argument  times < 0; 2^32 epochs or more; 2^64 positions or more; an input
-///         that is endless or has an endless repeat in it, such as take(repeat(x), n), whose second
-///         time would have no epoch numbers
+///         that is a stream, is endless or has an endless repeat in it, such as
+///         take(repeat(x), n), whose second time would have no epoch numbers
 [[nodiscard]] OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times = {});
 
 /// A uniform permutation of the whole input, computed position by position in O(1) memory.
@@ -47,7 +64,7 @@ namespace penstock::order {
 /// number makes the window jump.
 ///
 /// Source  Mitchell, Stokes, Frank, Holmes: Bandwidth-Optimal Random Shuffling for GPUs (2021)
-/// Errors  std::invalid_argument  an endless input; the remedy is in the message
+/// Errors  std::invalid_argument  an endless input, or a stream; the remedy is in the message
 [[nodiscard]] OrderPtr shuffle(OrderPtr input, RandomKey key, bool reshuffle = true);
 
 /// tf.data's shuffle buffer: fill `buffer`, then put out a uniformly picked one and take the next
@@ -56,11 +73,37 @@ namespace penstock::order {
 ///
 /// The picks are functions of (key, iteration, position), so a cursor that is asked for a far
 /// position walks back, about buffer·ln(buffer) picks, until every place's last refill is known,
-/// and rebuilds the buffer.
+/// and rebuilds the buffer. Over a stream it only goes forwards: the order is the same as if the
+/// end had been known, and a position needs no more than the first position + buffer arrivals.
 ///
 /// Units   a cursor holds min(buffer, size) numbers of 16 bytes.
 /// Errors  std::invalid_argument  buffer is 0
 [[nodiscard]] OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer,
                                       bool reshuffle = true);
+
+/// The input's positions `positions`[0], `positions`[1], …; each may come any number of times.
+/// Holds 8 bytes a position.
+///
+///   pick(range(9), {7, 0, 7})  ==  7 0 7
+///
+/// Errors  std::invalid_argument  a position that the input does not have
+[[nodiscard]] OrderPtr pick(OrderPtr input, std::vector<std::uint64_t> positions);
+
+/// One input behind the other. Iteration i runs through iteration i of each.
+///
+///   concatenate({range(2, 0), range(2, 1)})  ==  0 1 0 1, of sources 0 0 1 1
+///
+/// Errors  std::invalid_argument  an input before the last is endless, 2^64 positions or more
+[[nodiscard]] OrderPtr concatenate(std::vector<OrderPtr> inputs);
+
+/// `count` positions of the input, drawn with replacement: position p with a probability of
+/// weights[p] over the sum of all. With `reshuffle` each iteration draws anew. Holds 16 bytes a
+/// weight, shared by all cursors. A weight below 2^-32 of the largest is as good as 0.
+///
+/// Source  PyTorch's WeightedRandomSampler; the alias method of Walker (1977) in integers
+/// Errors  std::invalid_argument  an endless input, another number of weights than positions, a
+///         weight that is negative or not finite, or a count > 0 and weights that add up to 0
+[[nodiscard]] OrderPtr sample(OrderPtr input, std::span<const double> weights, std::uint64_t count,
+                              RandomKey key, bool reshuffle = true);
 
 }  // namespace penstock::order

@@ -36,7 +36,8 @@ namespace source {
 /// Records are numbered by the bytes of their path relative to `root`, whatever the locale and
 /// the order in which the file system lists them. The fingerprint covers the count, these paths and
 /// the labels; file sizes and contents are not in it, since nothing is opened for it. `root`'s own
-/// name is not in it either: a folder may move.
+/// name is not in it either: a folder may move. info() gives the path relative to `root` as the
+/// key, the label, and the file's size by one stat, if that succeeds.
 ///
 /// Shapes   image u8 [?] (the file's bytes), label i64 [].
 /// Units    the listing keeps the file names' bytes and 12 more for each file.

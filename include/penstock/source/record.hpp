@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/result.hpp>
 #include <penstock/core/tensor_view.hpp>
 
 namespace penstock {
@@ -38,8 +39,15 @@ class Record {
 
   /// `bytes` of this record's own memory, 16-byte aligned, followed by 64 zero bytes that may be
   /// read. Valid until reset(); each call uses the next of the record's blocks, which keep their
-  /// capacity.
-  [[nodiscard]] std::span<std::byte> allocate(std::size_t bytes);
+  /// capacity unless the room is needed.
+  ///
+  /// Errors  Fault  this record's blocks would be more than the limit; what earlier ones left does
+  ///                not count
+  [[nodiscard]] Result<std::span<std::byte>> allocate(std::size_t bytes);
+
+  /// Another record inside this one, for a source that joins several. It keeps its memory, which
+  /// counts as this one's.
+  [[nodiscard]] Record& part(std::size_t index);
 
   /// All fields, in the order of Source::fields().
   [[nodiscard]] std::span<const ConstTensorView> views() const noexcept { return fields_; }
@@ -59,8 +67,11 @@ class Record {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t capacity = 0;
   };
+  [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
+
   std::vector<ConstTensorView> fields_;
   std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<Record>> parts_;
   std::size_t limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;

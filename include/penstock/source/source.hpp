@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,13 @@
 #include <penstock/source/record.hpp>
 
 namespace penstock {
+
+/// What is known of a record without decoding it.
+struct RecordInfo {
+  std::string key;  ///< its name in the data set; its location where it has none
+  std::optional<std::int64_t> label;
+  std::optional<std::uint64_t> bytes;  ///< that the record takes where it is stored
+};
 
 /// A numbered, finite set of records with random access. Numbering is stable for the same files.
 ///
@@ -30,6 +38,14 @@ class Source {
   virtual Result<void> read(std::uint64_t number, Record& record) const = 0;
   /// Where record `number` lives, for people: a path, or a shard and a member.
   [[nodiscard]] virtual std::string location(std::uint64_t number) const = 0;
+  /// What Dataset::filter may ask about record `number` without reading it.
+  [[nodiscard]] virtual RecordInfo info(std::uint64_t number) const {
+    return {.key = location(number), .label = std::nullopt, .bytes = std::nullopt};
+  }
+  /// Number of files that the records lie in, for sharding by file.
+  [[nodiscard]] virtual std::uint64_t files() const noexcept { return size(); }
+  /// Which of the files() record `number` lies in.
+  [[nodiscard]] virtual std::uint64_t file_of(std::uint64_t number) const { return number; }
   /// A short text that is equal for the same data and differs for other data, without reading it
   /// all: names, sizes and count. Saved with a loader's state.
   [[nodiscard]] virtual std::string fingerprint() const = 0;

@@ -1,0 +1,76 @@
+// source/tfrecord: TFRecord files that hold tf.train.Example messages.
+//
+// Any record can be read at any time, through an index of each file that is made once, by its
+// headers alone, and kept (IndexOptions).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <penstock/source/shards.hpp>
+#include <penstock/source/source.hpp>
+
+namespace penstock {
+
+/// One field of the records, made of one feature of each Example.
+struct ExampleField {
+  std::string name;
+  /// The feature's name; of several the first that an Example has is taken.
+  std::vector<std::string> features;
+  /// u8: the one value of a bytes_list; i64: an int64_list; f32: a float_list.
+  DType dtype = DType::u8;
+  /// Of i64 and f32 exactly so many values, [] for one; of u8 so many bytes, [] for as many as
+  /// there are, u8 [?].
+  Shape shape{};
+  /// An Example without it is a fault; otherwise the field is u8 [0], or full of `otherwise`.
+  bool required = true;
+  double otherwise = 0;
+};
+
+struct TfRecordOptions {
+  std::vector<ExampleField> fields = {
+      {.name = "image", .features = {"image/encoded", "image"}},
+      {.name = "label", .features = {"image/class/label", "label"}, .dtype = DType::i64}};
+  /// Whether a record's checksum is compared when it is read; about 0.15 ms for each MB.
+  bool verify = true;
+  /// A larger record is a fault, so that no single one can take all memory.
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
+  IndexOptions index{};
+};
+
+namespace source {
+
+/// The records of TFRecord files, in the order of the files and, in each, of its records. In a
+/// folder those files count whose names end in .tfrecord, .tfrecords, .tfrec or .record, or in
+/// -00000-of-00010. Reads what TensorFlow writes without compression. Features that are not asked
+/// for are passed over.
+///
+/// What is damaged is a fault of its record, and no other record moves:
+/// - data whose checksum is wrong, that is no Example, or lacks a required feature or has another
+///   kind or number of values: the record keeps its number and is a fault when it is read;
+/// - a damaged length: the scan goes on at the next good one, and what lies between is taken for
+///   one record and a fault;
+/// - a file that is cut off: the record in which it ends is a fault. How many are missing behind it
+///   nobody knows, so the records of later files have other numbers than with the whole file, and
+///   the fingerprint is another. An empty file has no records.
+///
+/// info() gives the record's bytes, the value of the field named "label" if that is one i64 (it is
+/// kept in the index), and as the key "<file's name>:<number in the file>". The fingerprint covers
+/// the fields, the files' names and sizes and the records' lengths, not the folders that they lie
+/// in, nor what the records hold.
+///
+/// Shapes   by default image u8 [?], label i64 []; otherwise as options.fields say. Views of bytes
+///          are not aligned.
+/// Units    in memory and in the index about 7 bytes for a record, and 2 for its label.
+/// Errors   std::invalid_argument  no file, no field, more than 16 fields, a field without a name
+///                                 or a feature, a name used twice, a type or shape that no feature
+///                                 has; max_record_bytes = 0
+///          Error                  a file is missing, cannot be read when it needs to be indexed,
+///                                 is compressed, or changes at that time
+///          Fault, from read()     as above; or the file is gone, cannot be read, was changed since
+///                                 the source was made; the record is larger than max_record_bytes
+[[nodiscard]] SourcePtr tfrecord(const ShardPaths& files, TfRecordOptions options = {});
+
+}  // namespace source
+}  // namespace penstock

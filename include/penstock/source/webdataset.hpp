@@ -1,0 +1,79 @@
+// source/webdataset: tar shards in the layout of the webdataset package: neighbouring members with
+// one key, 000017.jpg 000017.cls 000017.json, make a sample.
+//
+// Any record can be read at any time, through an index of each shard that is made once, by its
+// headers alone, and kept (IndexOptions).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <penstock/source/shards.hpp>
+#include <penstock/source/source.hpp>
+
+namespace penstock {
+
+/// One field of the records, made of one member of each sample.
+struct WebDatasetField {
+  enum class Type : std::uint8_t {
+    bytes,    ///< the member's bytes, u8 [?]
+    integer,  ///< its text as one integer, i64 []; kept in the index, so that it costs no read
+  };
+  std::string name;
+  /// The member's extension, in any case: what stands behind the first dot of the member's name,
+  /// "jpg" or "seg.png". Of several the first that a sample has is taken.
+  std::vector<std::string> extensions;
+  Type type = Type::bytes;
+  /// A sample without it is a fault; otherwise the field is u8 [0], or `otherwise`.
+  bool required = true;
+  std::int64_t otherwise = 0;
+};
+
+struct WebDatasetOptions {
+  std::vector<WebDatasetField> fields = {
+      {.name = "image", .extensions = {"jpg", "jpeg", "png", "webp"}},
+      {.name = "label", .extensions = {"cls"}, .type = WebDatasetField::Type::integer}};
+  /// A sample that takes more is a fault, so that no single record can take all memory.
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
+  IndexOptions index{};
+};
+
+namespace source {
+
+/// The samples of tar shards, in the order of the shards and, in each, of its members. Grouped as
+/// the webdataset package does: a member's key is its path up to the first dot of the last
+/// component, its extension is the rest, in lower case; folders, links and names like __this__ are
+/// passed over, and a shard's end ends its last sample. Reads what GNU tar, BSD tar, Python's
+/// tarfile and the webdataset package write: ustar, pax, GNU long names and sizes; not compressed.
+///
+/// A record takes one read of the shard, unless the members asked for lie more than 16 KiB apart;
+/// the headers of what is read are checked again.
+///
+/// What is damaged is a fault of the sample that it is in, and no other sample moves:
+/// - a sample without a required member, with two of them, or with one that is no integer: it keeps
+///   its number and is a fault when it is read;
+/// - a damaged header: the scan goes on at the next good one. The sample that lacks a member for it
+///   is a fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+/// - a shard that is cut off, or empty: the sample in which it ends is a fault. How many are
+///   missing behind it nobody knows, so the records of later shards have other numbers than with
+///   the whole shard, and the fingerprint is another.
+///
+/// info() gives the key, the value of the integer field named "label", and the bytes of the fields
+/// of Type::bytes. The fingerprint covers the fields, the shards' names, sizes and members, not the
+/// folders that they lie in, nor what the members hold.
+///
+/// Shapes   by default image u8 [?], label i64 []; otherwise as options.fields say.
+/// Units    in memory and in the index about 20 bytes and the key's length for a sample of an image
+///          and a label; opening costs about 30 ns for each.
+/// Errors   std::invalid_argument  no shard, no field, more than 16 fields, a field without a name
+///                                 or an extension, or a name used twice; max_record_bytes = 0
+///          Error                  a shard is missing, cannot be read when it needs to be indexed,
+///                                 is compressed, or changes at that time
+///          Fault, from read()     as above; or the shard is gone, cannot be read, was changed
+///                                 since the source was made; the sample is larger than
+///                                 max_record_bytes
+[[nodiscard]] SourcePtr webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
+
+}  // namespace source
+}  // namespace penstock

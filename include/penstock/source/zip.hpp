@@ -1,0 +1,18 @@
+// source/zip: records of several sources side by side.
+#pragma once
+
+#include <vector>
+
+#include <penstock/source/source.hpp>
+
+namespace penstock::source {
+
+/// Record i of each source as one record with the fields of all, as long as the shortest: images in
+/// one place and their embeddings in another. What is wrong with a part is a fault of the whole.
+///
+/// info() is that of the first, with the bytes of all that know theirs; location() names all.
+///
+/// Errors  std::invalid_argument  no sources, a null one, or a field name that two of them have
+[[nodiscard]] SourcePtr zip(std::vector<SourcePtr> sources);
+
+}  // namespace penstock::source

@@ -1,0 +1,49 @@
+// What penstock-throughput reads and writes: texts, states, recorded digests. With several
+// processes each has files of its own, NAME.RANK.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <penstock/penstock.hpp>
+
+namespace throughput {
+
+/// NAME, or NAME.RANK where there are several processes.
+[[nodiscard]] std::string own_file(const std::string& name, const penstock::Launch& launch);
+
+/// The state to go on from: NAME, or NAME.0, NAME.1, … of a run of several processes, whose number
+/// may have been another. Where these were saved at different steps, the earliest holds for all.
+/// Digests and faults of all go to rank 0, so that they add up over the processes again.
+///
+/// Errors  penstock::Error  no such file, or not a state
+[[nodiscard]] penstock::LoaderState read_state(const std::string& name,
+                                               const penstock::Launch& launch);
+
+/// Digests of steps, one a line: written by --record, checked by --verify.
+class DigestFile {
+ public:
+  /// Goes on with a file of a run that was stopped: keeps the steps before `first_step`.
+  static DigestFile record(const std::string& name, const penstock::Launch& launch,
+                           std::uint64_t first_step);
+  /// Reads NAME, or adds up NAME.0, NAME.1, … where this is the only process.
+  ///
+  /// Errors  penstock::Error        no such file, or damaged
+  ///         std::invalid_argument  recorded by another number of processes, so that the parts
+  ///                                cannot be compared
+  static DigestFile open(const std::string& name, const penstock::Launch& launch);
+
+  void add(const penstock::Step& step) { digests_[step.number()] = step.digest(); }
+  /// Errors  penstock::Error  the step is not in the file, or has another digest there
+  void check(const penstock::Step& step) const;
+  void write() const;
+
+ private:
+  std::string path_;
+  std::uint32_t world_ = 1;
+  std::map<std::uint64_t, penstock::Digest> digests_;
+};
+
+}  // namespace throughput

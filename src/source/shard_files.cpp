@@ -1,0 +1,69 @@
+#include "src/source/shard_files.hpp"
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace penstock::detail {
+
+ShardFiles::ShardFiles(std::vector<std::string> paths, std::size_t most_open)
+    : paths_(std::move(paths)), most_open_(most_open), files_(paths_.size()) {}
+
+Result<void> ShardFiles::read(std::size_t shard, const ShardStamp& stamp, std::uint64_t offset,
+                              std::span<std::byte> into) const {
+  Result<FilePtr> file = open(shard, stamp);
+  if (!file) return std::move(file.fault());
+  for (std::size_t done = 0; done < into.size();) {
+    const ssize_t got = ::pread((*file)->get(), into.data() + done, into.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+    } else if (got == 0) {
+      return Fault{.reason = "the shard was cut off after it had been indexed; open it again",
+                   .file = path(shard),
+                   .offset = offset + done};
+    } else if (errno != EINTR) {
+      return Fault{.reason = "cannot read: " + errno_text(errno),
+                   .file = path(shard),
+                   .offset = offset + done};
+    }
+  }
+  return {};
+}
+
+Result<ShardFiles::FilePtr> ShardFiles::open(std::size_t shard, const ShardStamp& stamp) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (files_[shard]) return files_[shard];
+  }
+  // Outside of the lock: opening may take long where the storage is far.
+  auto file = std::make_shared<const FileDescriptor>(open_for_reading(path(shard).c_str()));
+  if (!file->is_open()) {
+    return Fault{.reason = "cannot open: " + errno_text(errno), .file = path(shard)};
+  }
+  struct stat info {};
+  if (::fstat(file->get(), &info) != 0) {
+    return Fault{.reason = "cannot stat: " + errno_text(errno), .file = path(shard)};
+  }
+  if (stamp_of(info) != stamp) {
+    return Fault{.reason = "the shard was changed after it had been indexed; open it again",
+                 .file = path(shard)};
+  }
+  FilePtr closed;  // after the lock is gone
+  const std::lock_guard lock(mutex_);
+  if (files_[shard]) return files_[shard];
+  files_[shard] = file;
+  if (opened_.size() < most_open_) {
+    opened_.push_back(shard);
+  } else {
+    closed = std::move(files_[opened_[oldest_]]);
+    opened_[oldest_] = shard;
+    oldest_ = (oldest_ + 1) % opened_.size();
+  }
+  return FilePtr(std::move(file));
+}
+
+}  // namespace penstock::detail

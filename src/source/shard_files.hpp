@@ -1,0 +1,48 @@
+// source/shard_files: open descriptors of many shards.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/result.hpp>
+
+#include "src/source/file.hpp"
+#include "src/source/shard_index.hpp"
+
+namespace penstock::detail {
+
+/// Opens a shard when it is first read and keeps it open, up to a number of them.
+///
+/// Threads  any number at once.
+class ShardFiles {
+ public:
+  /// Not so many that the program's own files have no room.
+  static constexpr std::size_t kDefaultOpen = 256;
+
+  explicit ShardFiles(std::vector<std::string> paths, std::size_t most_open = kDefaultOpen);
+
+  [[nodiscard]] std::size_t size() const noexcept { return paths_.size(); }
+  [[nodiscard]] const std::string& path(std::size_t shard) const noexcept { return paths_[shard]; }
+
+  /// Reads all of `into`. A Fault if the shard cannot be opened, is no longer the one with this
+  /// stamp, or cannot be read there.
+  [[nodiscard]] Result<void> read(std::size_t shard, const ShardStamp& stamp, std::uint64_t offset,
+                                  std::span<std::byte> into) const;
+
+ private:
+  using FilePtr = std::shared_ptr<const FileDescriptor>;
+  [[nodiscard]] Result<FilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
+
+  std::vector<std::string> paths_;
+  std::size_t most_open_;
+  mutable std::mutex mutex_;
+  mutable std::vector<FilePtr> files_;
+  mutable std::vector<std::size_t> opened_;  // shards with a file, as a ring
+  mutable std::size_t oldest_ = 0;           // next of them to be closed
+};
+
+}  // namespace penstock::detail

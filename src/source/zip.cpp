@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/source/stream.hpp>
+#include <penstock/source/zip.hpp>
+
+namespace penstock::source {
+
+namespace {
+
+class Zip final : public Source {
+ public:
+  explicit Zip(std::vector<SourcePtr> sources) : sources_(std::move(sources)) {
+    for (const SourcePtr& source : sources_) {
+      size_ = std::min(size_, source->size());
+      fields_.insert(fields_.end(), source->fields().begin(), source->fields().end());
+    }
+    std::vector<std::string> names;
+    for (const FieldSpec& field : fields_) names.push_back(field.name);
+    std::ranges::sort(names);
+    if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
+      throw std::invalid_argument(fmt::format(
+          "zip: two of the sources have a field '{}': name one of them otherwise", *twice));
+  }
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(fields_.size());
+    std::size_t field = 0;
+    for (std::size_t k = 0; k < sources_.size(); ++k) {
+      Record& part = record.part(k);
+      if (auto result = sources_[k]->read(number, part); !result) {
+        Fault fault = std::move(result.fault());
+        if (fault.file.empty()) fault.file = sources_[k]->location(number);
+        return fault;
+      }
+      for (const ConstTensorView& view : part.views()) record[field++] = view;
+      record.add_bytes_read(part.bytes_read());
+    }
+    return {};
+  }
+
+  std::string location(std::uint64_t number) const override {
+    return join([&](const Source& source) { return source.location(number); }, " + ");
+  }
+  std::string fingerprint() const override {
+    return "zip(" + join([](const Source& source) { return source.fingerprint(); }, ", ") + ")";
+  }
+  RecordInfo info(std::uint64_t number) const override {
+    RecordInfo info = sources_.front()->info(number);
+    for (std::size_t k = 1; k < sources_.size(); ++k) {
+      const RecordInfo other = sources_[k]->info(number);
+      if (!info.label) info.label = other.label;
+      if (other.bytes) info.bytes = info.bytes.value_or(0) + *other.bytes;
+    }
+    return info;
+  }
+  std::uint64_t files() const noexcept override { return sources_.front()->files(); }
+  std::uint64_t file_of(std::uint64_t number) const override {
+    return sources_.front()->file_of(number);
+  }
+  std::span<const std::string> class_names() const noexcept override {
+    const auto named = std::ranges::find_if(
+        sources_, [](const SourcePtr& source) { return !source->class_names().empty(); });
+    return named == sources_.end() ? std::span<const std::string>{} : (*named)->class_names();
+  }
+
+ private:
+  template <class Text>
+  std::string join(Text&& text, const char* between) const {
+    std::string all;
+    for (const SourcePtr& source : sources_) all += (all.empty() ? "" : between) + text(*source);
+    return all;
+  }
+
+  std::vector<SourcePtr> sources_;
+  std::vector<FieldSpec> fields_;
+  std::uint64_t size_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+}  // namespace
+
+SourcePtr zip(std::vector<SourcePtr> sources) {
+  if (sources.empty()) throw std::invalid_argument("zip needs a source, found none");
+  for (const SourcePtr& source : sources) {
+    if (!source) throw std::invalid_argument("zip needs sources, found a null pointer");
+    if (dynamic_cast<const Stream*>(source.get()) != nullptr)
+      throw std::invalid_argument("zip pairs records by their number, and " + source->location(0) +
+                                  " is a stream: push both parts as one record");
+  }
+  return std::make_shared<Zip>(std::move(sources));
+}
+
+}  // namespace penstock::source

@@ -1,0 +1,264 @@
+// One consumer thread per device: SEMANTICS D6, D7 and F1.
+#include <atomic>
+#include <latch>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/loader/fakes.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::drain;
+using testing_support::fake;
+using testing_support::see;
+
+Dataset plan(std::uint64_t samples, std::uint64_t batch, int devices, int depth = 2,
+             Split split = Split::scatter) {
+  return Dataset(fake(samples))
+      .batch(batch)
+      .prefetch_to_devices(host_devices(devices), {.depth = depth, .split = split});
+}
+
+void wait_until(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::yield();
+}
+
+/// What one consumer got: sample numbers, batch by batch.
+using Batches = std::vector<std::vector<std::uint64_t>>;
+
+Batches take_all(
+    DeviceLoader device, const std::function<void()>& meanwhile = [] {}) {
+  Batches batches;
+  for (const DeviceBatch& batch : device) {
+    EXPECT_EQ(batch.step(), batches.size());
+    EXPECT_EQ(batch.device(), device.device());
+    batches.emplace_back();
+    for (std::uint64_t row = 0; row < batch.size(); ++row)
+      batches.back().push_back(batch["number"].data<std::uint64_t>()[2 * row]);
+    meanwhile();
+  }
+  return batches;
+}
+
+TEST(DeviceLoader, EachConsumerGetsItsPartOfEveryStep) {
+  constexpr int kDevices = 4;
+  const Dataset dataset = plan(103, 16, kDevices);
+  std::vector<Batches> expected(kDevices);
+  Loader steps = dataset.loader();
+  while (const auto step = steps.next())
+    for (std::size_t part = 0; part < kDevices; ++part) {
+      expected[part].emplace_back();
+      for (const SampleId& id : (*step)[part].samples()) expected[part].back().push_back(id.number);
+    }
+  for (int run = 0; run < 100; ++run) {
+    Loader loader = dataset.loader({.threads = 1 + run % 3});
+    std::vector<Batches> found(kDevices);
+    {
+      std::vector<std::jthread> consumers;
+      for (std::size_t part = 0; part < kDevices; ++part)
+        consumers.emplace_back([&, part] { found[part] = take_all(loader.device(part)); });
+    }
+    ASSERT_EQ(found, expected);
+    ASSERT_EQ(loader.state().step, 7U);
+    ASSERT_EQ(loader.samples_per_device(), steps.samples_per_device());
+    // The end stays the end, for all.
+    for (std::size_t part = 0; part < kDevices; ++part)
+      ASSERT_FALSE(loader.device(part).next().has_value());
+    ASSERT_FALSE(loader.next().has_value());
+  }
+}
+
+// SEMANTICS proof 2.
+TEST(DeviceLoader, BatchKReachesDeviceKModEightWithConsumersDelayedAtRandom) {
+  constexpr std::uint64_t kDevices = 8;
+  for (int run = 0; run < 1000; ++run) {
+    Loader loader =
+        plan(96, 16, kDevices, 1 + run % 3, Split::round_robin).loader({.threads = 1 + run % 2});
+    std::vector<std::jthread> consumers;
+    for (std::size_t part = 0; part < kDevices; ++part)
+      consumers.emplace_back([&, part, random = std::mt19937(run * 8 + part)]() mutable {
+        const Batches batches = take_all(loader.device(part), [&] {
+          if (random() % 8 == 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+        });
+        ASSERT_EQ(batches.size(), 6U);
+        for (std::uint64_t step = 0; step < batches.size(); ++step) {
+          const std::uint64_t k = step * kDevices + part;
+          ASSERT_EQ(batches[step], (std::vector{2 * k, 2 * k + 1}));
+        }
+      });
+  }
+}
+
+// SEMANTICS proof 3.
+TEST(DeviceLoader, OthersGetExactlyDepthMoreThanAStalledOneAndStatsNamesIt) {
+  constexpr int kDevices = 4;
+  constexpr std::size_t kStalled = 2;
+  for (const int depth : {1, 2, 5}) {
+    Loader loader = plan(4000, 4, kDevices, depth).loader();
+    std::latch held(1);
+    std::latch release(1);
+    std::array<std::atomic<int>, kDevices> taken{};
+    std::vector<std::jthread> consumers;
+    for (std::size_t part = 0; part < kDevices; ++part)
+      consumers.emplace_back([&, part] {
+        DeviceLoader device = loader.device(part);
+        while (const auto batch = device.next()) {
+          ++taken[part];
+          if (part == kStalled && batch->step() == 3) {
+            held.count_down();
+            release.wait();
+          }
+        }
+      });
+    held.wait();
+    wait_until([&] {
+      const Stats stats = loader.stats();
+      return stats.waiting_for == kStalled && taken[0] == 4 + depth && taken[1] == 4 + depth &&
+             taken[3] == 4 + depth;
+    });
+    // It is not that they have not got further yet: nothing is free for them to get.
+    for (int k = 0; k < 50; ++k) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(loader.stats().waiting_for, kStalled);
+    }
+    EXPECT_EQ(taken[kStalled], 4);
+    for (const std::size_t part : {0U, 1U, 3U}) EXPECT_EQ(taken[part], 4 + depth);
+    EXPECT_EQ(loader.state().step, 4U);
+    EXPECT_GT(loader.stats()[Stage::slot].wait_s, 0);
+    release.count_down();
+    consumers.clear();
+    for (const auto& count : taken) EXPECT_EQ(count, 1000);
+    EXPECT_EQ(loader.stats().waiting_for, std::nullopt);
+  }
+}
+
+TEST(DeviceLoader, RaisesWhenItsOwnConsumerHoldsEverySlot) {
+  Loader loader = plan(100, 4, 2, 2).loader();
+  DeviceLoader device = loader.device(0);
+  std::vector<DeviceBatch> held;
+  for (int k = 0; k < 3; ++k) held.push_back(*device.next());
+  EXPECT_THAT([&] { (void)device.next(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("all 3 slots"), HasSubstr("depth"))));
+  held.pop_back();  // the other device has not taken its part of that step
+  for (int k = 0; k < 3; ++k) (void)loader.device(1).next();
+  EXPECT_EQ(device.next()->step(), 3U);
+}
+
+TEST(DeviceLoader, AFaultIsRaisedOnEveryConsumerAtItsStepAndAgain) {
+  const auto source = fake(100);
+  source->bad = {57};
+  Loader loader =
+      Dataset(source).batch(8).prefetch_to_devices(host_devices(4)).loader({.threads = 2});
+  std::vector<std::jthread> consumers;
+  for (std::size_t part = 0; part < 4; ++part)
+    consumers.emplace_back([&, part] {
+      DeviceLoader device = loader.device(part);
+      for (int step = 0; step < 7; ++step) ASSERT_TRUE(device.next().has_value());
+      for (int again = 0; again < 2; ++again)
+        ASSERT_THAT([&] { (void)device.next(); }, ThrowsMessage<DataError>(HasSubstr("sample 57")));
+    });
+  consumers.clear();
+  EXPECT_EQ(loader.state().step, 7U);
+}
+
+TEST(DeviceLoader, AStateCountsTheStepsThatAllDevicesHaveTaken) {
+  const Dataset dataset = plan(80, 4, 2, 3);
+  Loader loader = dataset.loader();
+  DeviceLoader first = loader.device(0);
+  DeviceLoader second = loader.device(1);
+  for (int k = 0; k < 3; ++k) (void)first.next();
+  (void)second.next();
+  EXPECT_EQ(loader.state().step, 1U);
+  EXPECT_THAT([&] { (void)loader.next(); },
+              ThrowsMessage<std::logic_error>(AllOf(HasSubstr("device 1"), HasSubstr("step 1"))));
+  Loader other = dataset.loader();
+  other.restore(loader.state());
+  EXPECT_EQ(other.device(0).next()->step(), 1U);
+  EXPECT_EQ(other.device(1).next()->step(), 1U);
+  EXPECT_EQ(other.next()->number(), 2U);  // all are at the same step: whole steps again
+  // The one that was behind catches up, and so can the whole loader.
+  (void)second.next();
+  (void)second.next();
+  EXPECT_EQ(loader.next()->number(), 3U);
+}
+
+TEST(DeviceLoader, StopWakesConsumersThatWait) {
+  const auto source = fake(100);
+  std::latch reading(1);
+  std::atomic<bool> blocked = true;
+  source->on_read = [&](std::uint64_t number) {
+    if (number == 8) reading.count_down();
+    while (number >= 8 && blocked) std::this_thread::yield();
+  };
+  Loader loader =
+      Dataset(source).batch(4).prefetch_to_devices(host_devices(2)).loader({.threads = 1});
+  std::vector<std::jthread> consumers;
+  std::atomic<int> batches = 0;
+  for (std::size_t part = 0; part < 2; ++part)
+    consumers.emplace_back([&, part] {
+      DeviceLoader device = loader.device(part);
+      while (device.next()) ++batches;
+    });
+  reading.wait();
+  wait_until([&] { return batches == 4; });
+  std::jthread unblock([&] { blocked = false; });
+  loader.stop();
+  consumers.clear();
+  EXPECT_GE(batches, 4);
+  EXPECT_FALSE(loader.next().has_value());
+  EXPECT_FALSE(loader.next_epoch().has_value());
+}
+
+TEST(DeviceLoader, HasNoMoreDataWhenItsLoaderIsGone) {
+  std::optional<DeviceLoader> device;
+  std::optional<DeviceBatch> batch;
+  {
+    Loader loader = plan(100, 4, 2).loader();
+    device = loader.device(1);
+    batch = device->next();
+  }
+  EXPECT_FALSE(device->next().has_value());
+  EXPECT_EQ((*batch)["number"].data<std::uint64_t>()[0], 2U);
+  EXPECT_EQ(device->device().to_string(), "host:1");
+}
+
+TEST(DeviceLoader, ALoaderMayGoWhileConsumersWait) {
+  for (int run = 0; run < 200; ++run) {
+    std::vector<std::jthread> consumers;
+    Loader loader =
+        Dataset(fake(1000)).repeat().batch(8).prefetch_to_devices(host_devices(4)).loader();
+    for (std::size_t part = 0; part < 4; ++part)
+      consumers.emplace_back([device = loader.device(part)]() mutable {
+        while (device.next()) {
+        }
+      });
+    (void)loader.stats();
+  }
+}
+
+TEST(DeviceLoader, ThereIsOneForEachDevice) {
+  Loader loader = plan(10, 2, 2).loader();
+  EXPECT_THAT([&] { (void)loader.device(2); },
+              ThrowsMessage<std::out_of_range>(HasSubstr("has 2 devices")));
+}
+
+TEST(DeviceLoader, WaitsOfAllConsumersAddUpToTheWallTime) {
+  Loader loader = plan(4000, 4, 2).loader();
+  std::vector<std::jthread> consumers;
+  for (std::size_t part = 0; part < 2; ++part)
+    consumers.emplace_back([&, part] { (void)take_all(loader.device(part)); });
+  consumers.clear();
+  const Stats stats = loader.stats();
+  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01 * stats.seconds);
+}
+
+}  // namespace
+}  // namespace penstock

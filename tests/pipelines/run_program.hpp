@@ -1,0 +1,116 @@
+// Runs penstock-throughput as its users do.
+#pragma once
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <penstock/penstock.hpp>
+
+namespace penstock::testing_support {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+inline std::string program;  // NOLINT
+
+inline constexpr int kImages = 60;
+inline constexpr uid_t kNobody = 65534;
+
+inline std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+struct Outcome {
+  int status = -1;  // exit status, or minus the signal
+  std::string out;
+  std::string err;
+  [[nodiscard]] json report() const { return json::parse(out); }
+};
+
+class Throughput : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The generated photographs, made once for all tests of this program.
+  static const fs::path& photos() {
+    static const fs::path kPhotos = penstock::source::synthetic_image_folder(
+        {.count = kImages, .cache = fs::temp_directory_path() / "penstock-test"});
+    return kPhotos;
+  }
+
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+
+  // `name` tells the outputs of several processes apart.
+  pid_t start(const std::vector<std::string>& flags, uid_t user = 0,
+              const Variables& variables = {}, const std::string& name = "") {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    if (user != 0 && setuid(user) != 0) _exit(99);
+    for (const auto& [variable, value] : variables) setenv(variable.c_str(), value.c_str(), 1);
+    if (std::freopen((folder_ / ("out" + name)).c_str(), "w", stdout) == nullptr) _exit(98);
+    if (std::freopen((folder_ / ("err" + name)).c_str(), "w", stderr) == nullptr) _exit(98);
+    std::vector<char*> argv{program.data()};
+    for (const std::string& flag : flags) argv.push_back(const_cast<char*>(flag.c_str()));
+    argv.push_back(nullptr);
+    execv(program.c_str(), argv.data());
+    _exit(97);
+  }
+  Outcome finish(pid_t child, const std::string& name = "") {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+            read_file(folder_ / ("out" + name)), read_file(folder_ / ("err" + name))};
+  }
+  Outcome run(const std::vector<std::string>& flags, uid_t user = 0) {
+    return finish(start(flags, user));
+  }
+
+  // Runs with small crops on the generated photographs, and gives the JSON report.
+  json report(std::vector<std::string> flags) {
+    for (const char* flag :
+         {"--crop", "32", "--batch", "16", "--seed", "7", "--digest", "--json", "-"})
+      flags.emplace_back(flag);
+    if (std::ranges::count(flags, "--data") == 0)
+      flags.insert(flags.begin(), {"--data", photos().string()});
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.status == 0 ? outcome.report() : json::object();
+  }
+
+  // A folder with `good` photographs, to which bad ones can be added.
+  fs::path make_folder(int good) {
+    const fs::path data = folder_ / "data";
+    fs::create_directories(data);
+    for (const auto& entry : fs::recursive_directory_iterator(photos())) {
+      if (entry.path().extension() != ".jpg" || good-- <= 0) continue;
+      fs::copy_file(entry.path(), data / entry.path().filename());
+    }
+    return data;
+  }
+
+  fs::path folder_ =
+      fs::temp_directory_path() / ("penstock-throughput-" + std::to_string(getpid()));
+};
+
+}  // namespace penstock::testing_support

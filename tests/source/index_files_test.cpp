@@ -1,0 +1,259 @@
+// Where indexes are kept, and that no stale, damaged or half-written one is ever used.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/webdataset.hpp>
+
+#include "tests/source/shards.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using test::describe_all;
+using test::plain_tar;
+using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+class IndexFiles : public ::testing::Test {
+ protected:
+  SourcePtr open(IndexPlace place = IndexPlace::beside) {
+    return source::webdataset(data_.path(), {.index = {.place = place, .cache = cache_.path()}});
+  }
+  std::vector<std::string> names(const fs::path& folder) {
+    std::vector<std::string> all;
+    if (!fs::exists(folder)) return all;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      all.push_back(entry.path().filename().string());
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  static constexpr const char* kIndex = "a.tar.penstock-index";
+
+  TemporaryFolder data_;
+  TemporaryFolder cache_;
+};
+
+// A shard with the very size and time of `path`, and other samples. Only who trusts an index made
+// before does not notice.
+void change_behind_the_stamp(const fs::path& path, const std::string& contents) {
+  const auto time = fs::last_write_time(path);
+  ASSERT_EQ(fs::file_size(path), contents.size());
+  std::ofstream(path, std::ios::binary) << contents;
+  fs::last_write_time(path, time);
+}
+
+TEST_F(IndexFiles, AreKeptBesideTheShardAndUsed) {
+  const auto path = data_.write("a.tar", plain_tar(3, "n"));
+  const auto first = describe_all(open());
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.tar", kIndex));
+  EXPECT_THAT(names(cache_.path()), IsEmpty());
+  change_behind_the_stamp(path, plain_tar(3, "m"));
+  EXPECT_EQ(open()->info(0).key, "n0") << "the index was not used";
+  fs::last_write_time(path, fs::last_write_time(path) + std::chrono::nanoseconds(1000));
+  EXPECT_EQ(open()->info(0).key, "m0") << "a stale index was used";
+}
+
+TEST_F(IndexFiles, FollowAShardThatIsReplaced) {
+  data_.write("a.tar", plain_tar(3));
+  EXPECT_EQ(open()->size(), 3U);
+  const auto time = fs::last_write_time(data_ / "a.tar");
+  data_.write("a.tar", plain_tar(5));
+  fs::last_write_time(data_ / "a.tar", time);  // another size alone tells
+  EXPECT_EQ(open()->size(), 5U);
+  data_.write("b.tar", plain_tar(2));
+  EXPECT_EQ(open()->size(), 7U);
+}
+
+TEST_F(IndexFiles, AreMadeAgainWhereverTheyAreDamaged) {
+  const auto path = data_.write("a.tar", plain_tar(3, "n"));
+  (void)open();
+  const std::string good = test::read_text(data_ / kIndex);
+  change_behind_the_stamp(path, plain_tar(3, "m"));
+  for (std::size_t i = 0; i < good.size(); i += 3) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 0x04);
+    test::rewrite(data_, kIndex, bad);
+    EXPECT_EQ(open(IndexPlace::memory)->info(0).key, "m0") << "byte " << i;
+    test::rewrite(data_, kIndex, good.substr(0, i));
+    EXPECT_EQ(open(IndexPlace::memory)->info(0).key, "m0") << "cut at " << i;
+  }
+  test::rewrite(data_, kIndex, good + "x");
+  EXPECT_EQ(open()->info(0).key, "m0");
+  EXPECT_NE(test::read_text(data_ / kIndex), good + "x") << "a good index takes its place";
+}
+
+TEST_F(IndexFiles, OfAnotherKindOrWithoutTheLabelAreNotUsed) {
+  const auto path =
+      data_.write("a.tar", test::tar_member("a.jpg", "A") + test::tar_member("a.cls", "1") +
+                               test::tar_member("a.lbl", "7") + test::tar_end());
+  const auto with_label = [&](const char* extension) {
+    return source::webdataset(path, {.fields = {{.name = "label",
+                                                 .extensions = {extension},
+                                                 .type = WebDatasetField::Type::integer}}});
+  };
+  (void)open();
+  const auto before = fs::file_size(data_ / kIndex);
+  EXPECT_EQ(with_label("lbl")->info(0).label, 7);
+  const std::string both = test::read_text(data_ / kIndex);
+  EXPECT_GT(both.size(), before);
+  // The index now has both labels, so that the two users do not undo each other's.
+  const auto time = fs::last_write_time(data_ / kIndex);
+  EXPECT_EQ(with_label("cls")->info(0).label, 1);
+  EXPECT_EQ(with_label("lbl")->info(0).label, 7);
+  EXPECT_EQ(fs::last_write_time(data_ / kIndex), time);
+
+  EXPECT_THAT(describe_all(source::tfrecord(path, {.index = {.cache = cache_.path()}})),
+              ElementsAre(HasSubstr("checksum of a record's length")))
+      << "an index of a tar file was used";
+}
+
+TEST_F(IndexFiles, AreKeptInTheCacheWhereAsked) {
+  data_.write("a.tar", plain_tar(3));
+  EXPECT_EQ(open(IndexPlace::cache)->size(), 3U);
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.tar"));
+  EXPECT_THAT(names(cache_ / "indexes"), ElementsAre(HasSubstr("-a.tar.penstock-index")));
+  change_behind_the_stamp(data_ / "a.tar", plain_tar(3, "m"));
+  EXPECT_EQ(open(IndexPlace::cache)->info(0).key, "n0") << "the cache was not used";
+  EXPECT_EQ(open(IndexPlace::memory)->info(0).key, "n0") << "the cache was not used";
+}
+
+TEST_F(IndexFiles, AreKeptNowhereWhereAsked) {
+  data_.write("a.tar", plain_tar(3));
+  EXPECT_EQ(open(IndexPlace::memory)->size(), 3U);
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.tar"));
+  EXPECT_THAT(names(cache_.path()), IsEmpty());
+}
+
+TEST_F(IndexFiles, GoToTheCacheWhereTheFolderCannotBeWritten) {
+  data_.write("a.tar", plain_tar(3));
+  fs::permissions(cache_.path(), fs::perms{0777});
+  const auto said = test::without_root([&] {
+    const std::uint64_t size = open()->size();
+    return fmt::format("{} {} {}", size, names(data_.path()).size(),
+                       names(cache_ / "indexes").size());
+  });
+  if (!said) GTEST_SKIP() << "cannot become another user here";
+  EXPECT_EQ(*said, "3 1 1");
+}
+
+TEST_F(IndexFiles, AreDoneWithoutWhereNothingCanBeWritten) {
+  data_.write("a.tar", plain_tar(3));
+  fs::permissions(cache_.path(), fs::perms{0555});
+  const auto said = test::without_root(
+      [&] { return fmt::format("{} {}", open()->size(), describe_all(open()).at(2)); });
+  if (!said) GTEST_SKIP() << "cannot become another user here";
+  EXPECT_THAT(*said, AllOf(HasSubstr("3 image="), HasSubstr("label=2")));
+}
+
+TEST_F(IndexFiles, SayWhichShardCannotBeRead) {
+  data_.write("a.tar", plain_tar(3));
+  data_.write("b.tar", plain_tar(3));
+  fs::permissions(data_ / "b.tar", fs::perms{0});
+  const auto said = test::without_root([&] { return std::to_string(open()->size()); });
+  if (!said) GTEST_SKIP() << "cannot become another user here";
+  EXPECT_THAT(*said, AllOf(HasSubstr("b.tar: Permission denied"), HasSubstr("permissions")));
+
+  fs::permissions(data_.path(), fs::perms{0});
+  const auto folder = test::without_root([&] { return std::to_string(open()->size()); });
+  EXPECT_THAT(*folder, HasSubstr("Permission denied"));
+  fs::permissions(data_.path(), fs::perms{0755});
+}
+
+TEST_F(IndexFiles, AreNotMadeOfWhatIsNoRegularFile) {
+  ASSERT_EQ(::mkfifo((data_ / "a.tar").c_str(), 0666), 0);
+  EXPECT_THAT([&] { (void)open(); }, ThrowsMessage<Error>(HasSubstr("a pipe, socket or device")));
+  fs::remove(data_ / "a.tar");
+  fs::create_symlink("nowhere", data_ / "a.tar");
+  EXPECT_THAT([&] { (void)open(); }, ThrowsMessage<Error>(HasSubstr("cannot stat the shard")));
+}
+
+TEST_F(IndexFiles, AreOneForAllWhereProcessesMakeThemAtOnce) {
+  constexpr int kShards = 12;
+  for (int i = 0; i < kShards; ++i) {
+    data_.write(fmt::format("{:02}.tar", i), plain_tar(20, fmt::format("s{}-", i)));
+  }
+  const auto expected = describe_all(open(IndexPlace::memory));
+  for (int round = 0; round < 5; ++round) {
+    for (const std::string& name : names(data_.path())) {
+      if (name.ends_with("index")) fs::remove(data_ / name);
+    }
+    std::array<int, 2> gate{};
+    ASSERT_EQ(::pipe(gate.data()), 0);
+    std::vector<pid_t> children;
+    for (int i = 0; i < 4; ++i) {
+      children.push_back(::fork());
+      if (children.back() != 0) continue;
+      ::close(gate[1]);
+      char end = 0;
+      (void)!::read(gate[0], &end, 1);  // until all are there
+      int code = 1;
+      try {
+        code = describe_all(open()) == expected ? 0 : 2;
+      } catch (...) {
+      }
+      ::_exit(code);
+    }
+    ::close(gate[0]);
+    ::close(gate[1]);
+    for (const pid_t child : children) {
+      int status = -1;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+    }
+    EXPECT_THAT(names(data_.path()), SizeIs(2 * kShards)) << "and nothing is left over";
+    EXPECT_EQ(describe_all(open()), expected);
+  }
+}
+
+TEST_F(IndexFiles, AreMadeByThreadsAtOnceToo) {
+  for (int i = 0; i < 6; ++i) data_.write(fmt::format("{}.tar", i), plain_tar(20));
+  std::atomic<int> good{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] { good += open()->size() == 120 ? 1 : 0; });
+    }
+  }
+  EXPECT_EQ(good, 4);
+  EXPECT_THAT(names(data_.path()), SizeIs(12));
+}
+
+// A process that was killed while it wrote leaves a part of an index under another name.
+TEST_F(IndexFiles, LeaveNothingOfProcessesThatWereKilled) {
+  data_.write("a.tar", plain_tar(3));
+  data_.write("a.tar.penstock-index.tmp.0123456789abcdef", "half");
+  data_.write("b.tar.penstock-index.tmp.fresh", "being written");
+  const auto old = fs::last_write_time(data_ / "a.tar") - std::chrono::hours(2);
+  fs::last_write_time(data_ / "a.tar.penstock-index.tmp.0123456789abcdef", old);
+  EXPECT_EQ(open()->size(), 3U);
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.tar", kIndex, "b.tar.penstock-index.tmp.fresh"));
+}
+
+TEST_F(IndexFiles, KeepTheNumbersOfARecordWhereverTheyAre) {
+  const auto path = data_.write("a.tar", plain_tar(30));
+  const auto scanned = describe_all(open(IndexPlace::memory));
+  (void)open();
+  EXPECT_EQ(describe_all(open()), scanned);
+  EXPECT_EQ(open()->fingerprint(), open(IndexPlace::memory)->fingerprint());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,98 @@
+#include "src/source/shard_paths.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/core/error.hpp>
+
+#include "tests/source/files.hpp"
+
+namespace penstock::detail {
+namespace {
+
+using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+std::vector<std::string> find(const ShardPaths& paths) {
+  return find_shards(
+      paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files");
+}
+
+// As bash prints them.
+TEST(ShardPaths, ExpandBracesAsAShellDoes) {
+  EXPECT_THAT(expand_braces("plain.tar"), ElementsAre("plain.tar"));
+  EXPECT_THAT(expand_braces("t-{8..11}.tar"),
+              ElementsAre("t-8.tar", "t-9.tar", "t-10.tar", "t-11.tar"));
+  EXPECT_THAT(expand_braces("{08..11}"), ElementsAre("08", "09", "10", "11"));
+  EXPECT_THAT(expand_braces("{000000..000002}"), ElementsAre("000000", "000001", "000002"));
+  EXPECT_THAT(expand_braces("{3..1}"), ElementsAre("3", "2", "1"));
+  EXPECT_THAT(expand_braces("{-1..1}"), ElementsAre("-1", "0", "1"));
+  EXPECT_THAT(expand_braces("{0..9..4}"), ElementsAre("0", "4", "8"));
+  EXPECT_THAT(expand_braces("{a..c}"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(expand_braces("{train,val}-{0..1}"),
+              ElementsAre("train-0", "train-1", "val-0", "val-1"));
+  EXPECT_THAT(expand_braces("x{a,b{1..2},}y"), ElementsAre("xay", "xb1y", "xb2y", "xy"));
+  EXPECT_THAT(expand_braces("{000..999}"), SizeIs(1000));
+}
+
+TEST(ShardPaths, KeepBracesThatMeanNothing) {
+  for (const char* text : {"a{b}c", "{}", "{", "}", "a{1..", "{1..b}", "{1.2}", "x}y{z"}) {
+    EXPECT_THAT(expand_braces(text), ElementsAre(text));
+  }
+  EXPECT_THAT(expand_braces("{x{1..2}"), ElementsAre("{x1", "{x2"));
+}
+
+TEST(ShardPaths, RefusePatternsForMillions) {
+  EXPECT_THAT([] { (void)expand_braces("{0..99999999999}"); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("more than 10000000")));
+  EXPECT_THAT([] { (void)expand_braces("{0..9999}{0..9999}"); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("more than 10000000")));
+}
+
+TEST(ShardPaths, KeepTheOrderOfBracesAndSortWhatIsFound) {
+  const TemporaryFolder folder;
+  for (const char* name : {"b-1.tar", "b-0.tar", "a-0.tar", "a-1.tar", "B-0.tar",
+                           "a-0.tar.penstock-index", ".c.tar", "d.txt"}) {
+    folder.write(name);
+  }
+  const auto at = [&](std::string_view name) { return (folder / name).string(); };
+  EXPECT_THAT(find(at("{b,a}-{1..0}.tar")),
+              ElementsAre(at("b-1.tar"), at("b-0.tar"), at("a-1.tar"), at("a-0.tar")));
+  EXPECT_THAT(find(at("*-0*")), ElementsAre(at("B-0.tar"), at("a-0.tar"), at("b-0.tar")));
+  EXPECT_THAT(find(at("{b,a}-?.tar")),
+              ElementsAre(at("b-0.tar"), at("b-1.tar"), at("a-0.tar"), at("a-1.tar")));
+  EXPECT_THAT(find(folder.path()), ElementsAre(at("B-0.tar"), at("a-0.tar"), at("a-1.tar"),
+                                               at("b-0.tar"), at("b-1.tar")));
+  EXPECT_THAT(find({at("b-0.tar"), at("a-0.tar"), at("b-0.tar")}),
+              ElementsAre(at("b-0.tar"), at("a-0.tar"), at("b-0.tar")));
+}
+
+TEST(ShardPaths, TakeWhatIsThereByItsName) {
+  const TemporaryFolder folder;
+  folder.write("x{1,2}*.tar");
+  EXPECT_THAT(find(folder / "x{1,2}*.tar"), ElementsAre((folder / "x{1,2}*.tar").string()));
+}
+
+TEST(ShardPaths, SayWhatIsMissing) {
+  const TemporaryFolder folder;
+  folder.write("a-0.tar");
+  folder.write("empty/readme.txt");
+  const std::string pattern = (folder / "a-{0..1}.tar").string();
+  EXPECT_THAT([&] { (void)find(pattern); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("a-1.tar, found nothing"), HasSubstr(pattern))));
+  EXPECT_THAT([&] { (void)find((folder / "b-*.tar").string()); },
+              ThrowsMessage<Error>(HasSubstr("no shard fits")));
+  EXPECT_THAT([&] { (void)find((folder / "empty").string()); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("no shards in"), HasSubstr("*.tar files"))));
+  EXPECT_THAT([&] { (void)find("s3://bucket/a.tar"); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("local files")));
+  EXPECT_THROW((void)find(""), std::invalid_argument);
+  EXPECT_THROW((void)find(std::vector<std::string>{}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace penstock::detail
