@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,7 @@
 #include "src/transform/exif.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/jpeg.hpp"
+#include "src/transform/jpeg/region.hpp"
 #include "src/transform/png.hpp"
 #include "src/transform/resize.hpp"
 #include "src/transform/rows.hpp"
@@ -38,6 +40,7 @@ constexpr std::int64_t kGeometryNumbers = 8;
 // What a thread keeps between images.
 struct Scratch {
   detail::JpegReader jpeg;
+  std::unique_ptr<detail::JpegRegion> region = std::make_unique<detail::JpegRegion>();
   detail::Resize resize;
   std::vector<std::uint8_t> pixels;    // an image decoded as a whole
   std::vector<std::uint8_t> sideways;  // a result that is still to be transposed
@@ -97,6 +100,8 @@ class DecodeJpeg final : public Transform {
                     options_.crop.to_string(), options_.flip, options_.max_megapixels);
     if (!options_.exif) text += ", exif=false";
     if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
+    // The others give the same pixels.
+    if (options_.decoder == JpegDecoder::reference) text += ", decoder=reference";
     return text + ")";
   }
 
@@ -184,20 +189,93 @@ class DecodeJpeg final : public Transform {
     for (const double number : numbers) *out++ = static_cast<std::int32_t>(number);
   }
 
+  [[nodiscard]] detail::Upsampling upsampling() const {
+    return options_.decoder == JpegDecoder::reference ? detail::Upsampling::smooth
+                                                      : detail::Upsampling::plain;
+  }
+
+  void count(JpegFallback fallback) const {
+    if (options_.stats) options_.stats->count(fallback);
+  }
+
+  template <class Reader>
+  class Closing {
+   public:
+    explicit Closing(Reader& reader) : reader_(reader) {}
+    ~Closing() { reader_.close(); }
+    Closing(const Closing&) = delete;
+    Closing& operator=(const Closing&) = delete;
+
+   private:
+    Reader& reader_;
+  };
+
   Result<void> decode_jpeg_region(std::span<const std::byte> bytes, Scratch& scratch,
                                   std::span<const TensorView> out, Random& random) const {
+    std::optional<Job> job;
+    if (options_.decoder == JpegDecoder::libjpeg) {
+      count(JpegFallback::chosen);
+    } else {
+      detail::JpegRegion& own = *scratch.region;
+      const Closing closing(own);
+      if (const auto fallback = own.open(bytes)) {
+        count(*fallback);
+      } else {
+        const detail::JpegHeader& header = own.header();
+        if (auto fits = check_size(header.width, header.height); !fits) return fits;
+        job = choose(header.width, header.height, options_.exif ? header.orientation : 1, random);
+        plan(*job, header.width, header.height, scratch.resize);
+        if (decode_by_own(bytes, *job, scratch, out)) {
+          if (options_.stats) options_.stats->count_own(own.used_index());
+          scratch.resize.trim();
+          return {};
+        }
+        count(JpegFallback::data);
+      }
+    }
+    return decode_by_libjpeg(bytes, job, scratch, out, random);
+  }
+
+  // False where something is wrong with the image; libjpeg-turbo is to say what.
+  bool decode_by_own(std::span<const std::byte> bytes, const Job& job, Scratch& scratch,
+                     std::span<const TensorView> out) const {
+    detail::JpegRegion& own = *scratch.region;
+    const auto decode = [&] {
+      return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling()) &&
+             resize_into(job, own, scratch, out);
+    };
+    if (!options_.index) return decode();
+    const JpegKey key = JpegKey::of(bytes);
+    const auto learn = [&] {
+      own.learn();
+      const bool decoded = decode();
+      if (own.learned()) options_.index->put(key, std::move(*own.learned()));
+      return decoded;
+    };
+    const std::shared_ptr<const JpegIndex> index = options_.index->find(key);
+    if (!index) return learn();
+    own.know(index.get());
+    const bool decoded = decode();
+    if (own.learned()) options_.index->put(key, std::move(*own.learned()));
+    if (decoded || !own.used_index()) return decoded;
+    // It was the index's fault, perhaps.
+    own.know(nullptr);
+    return learn();
+  }
+
+  // `job` is what was chosen for this image, where it is known already.
+  Result<void> decode_by_libjpeg(std::span<const std::byte> bytes, std::optional<Job> job,
+                                 Scratch& scratch, std::span<const TensorView> out,
+                                 Random& random) const {
     detail::JpegReader& jpeg = scratch.jpeg;
-    struct Close {
-      detail::JpegReader& jpeg;
-      ~Close() { jpeg.close(); }
-    } close{jpeg};
+    const Closing closing(jpeg);
     if (!jpeg.open(bytes)) return fault(jpeg.message());
     if (auto fits = check_size(jpeg.width(), jpeg.height()); !fits) return fits;
-    const Job job =
-        choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
-    plan(job, jpeg.width(), jpeg.height(), scratch.resize);
-    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span()) ||
-        !resize_into(job, jpeg, scratch, out))
+    if (!job)
+      job = choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
+    plan(*job, jpeg.width(), jpeg.height(), scratch.resize);
+    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling()) ||
+        !resize_into(*job, jpeg, scratch, out))
       return fault(jpeg.message());
     scratch.resize.trim();
     return {};

@@ -143,7 +143,7 @@ inline Bytes jpeg_of(const Pixels& pixels, const JpegKind& kind = {}) {
 }
 
 /// The whole image as RGB (CMYK as stored), with the settings that the library promises.
-inline Pixels libjpeg_whole(const Bytes& bytes) {
+inline Pixels libjpeg_whole(const Bytes& bytes, bool fancy = false) {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr error;
   jpeg.err = jpeg_std_error(&error);
@@ -151,7 +151,7 @@ inline Pixels libjpeg_whole(const Bytes& bytes) {
   jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&jpeg, TRUE);
   jpeg.dct_method = JDCT_ISLOW;
-  jpeg.do_fancy_upsampling = FALSE;
+  jpeg.do_fancy_upsampling = fancy ? TRUE : FALSE;
   jpeg.out_color_space = jpeg.num_components == 4 ? JCS_CMYK : JCS_RGB;
   jpeg_start_decompress(&jpeg);
   Pixels pixels(static_cast<int>(jpeg.output_width), static_cast<int>(jpeg.output_height),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "src/transform/exif.hpp"
 
@@ -31,6 +32,7 @@ enum Marker : unsigned {
 };
 
 using Payload = std::span<const std::uint8_t>;
+using Refusal = std::optional<JpegFallback>;
 
 unsigned word(Payload bytes, std::size_t at) {
   return static_cast<unsigned>(bytes[at]) << 8 | bytes[at + 1];
@@ -45,11 +47,11 @@ class HeaderReader {
  public:
   HeaderReader(Payload bytes, JpegHeader& header) : bytes_(bytes), header_(header) {}
 
-  JpegRefusal read() {
-    if (bytes_.size() < 4 || bytes_[0] != 0xFF || bytes_[1] != 0xD8) return JpegRefusal::malformed;
+  Refusal read() {
+    if (bytes_.size() < 4 || bytes_[0] != 0xFF || bytes_[1] != 0xD8) return JpegFallback::header;
     std::size_t at = 2;
     for (;;) {
-      if (at + 4 > bytes_.size() || bytes_[at] != 0xFF) return JpegRefusal::malformed;
+      if (at + 4 > bytes_.size() || bytes_[at] != 0xFF) return JpegFallback::header;
       const unsigned marker = bytes_[at + 1];
       if (marker == 0xFF) {  // padding
         ++at;
@@ -57,49 +59,48 @@ class HeaderReader {
       }
       // Only markers with a length are read here, so that its two bytes are one.
       const std::size_t length = word(bytes_, at + 2);
-      if (length < 2 || length > bytes_.size() - at - 2) return JpegRefusal::malformed;
+      if (length < 2 || length > bytes_.size() - at - 2) return JpegFallback::header;
       const Payload payload = bytes_.subspan(at + 4, length - 2);
       at += 2 + length;
       if (marker == kSos) {
         header_.scan = at;
         return start_scan(payload);
       }
-      if (const JpegRefusal refusal = segment(marker, payload); refusal != JpegRefusal::none)
-        return refusal;
+      if (const Refusal refusal = segment(marker, payload)) return refusal;
     }
   }
 
  private:
-  JpegRefusal segment(unsigned marker, Payload payload) {
+  Refusal segment(unsigned marker, Payload payload) {
     switch (marker) {
       case kSof0:
       case kSof1:
         return frame(payload);
       case kSof2:
-        return JpegRefusal::progressive;
+        return JpegFallback::progressive;
       case kSof9:
       case kSof10:
       case kDac:
-        return JpegRefusal::arithmetic;
+        return JpegFallback::arithmetic;
       case kDht:
         return huffman_tables(payload);
       case kDqt:
         return quantization_tables(payload);
       case kDri:
-        if (payload.size() != 2) return JpegRefusal::malformed;
+        if (payload.size() != 2) return JpegFallback::header;
         header_.restart_interval = static_cast<int>(word(payload, 0));
-        return JpegRefusal::none;
+        return std::nullopt;
       case kCom:
-        return JpegRefusal::none;
+        return std::nullopt;
       default:
         break;
     }
     if (marker >= kApp0 && marker <= kApp15) {
       application(marker, payload);
-      return JpegRefusal::none;
+      return std::nullopt;
     }
-    if (marker > kSof2 && marker <= kSof15 && marker != kJpg) return JpegRefusal::other_coding;
-    return JpegRefusal::marker;
+    if (marker > kSof2 && marker <= kSof15 && marker != kJpg) return JpegFallback::coding;
+    return JpegFallback::header;
   }
 
   void application(unsigned marker, Payload payload) {
@@ -117,64 +118,64 @@ class HeaderReader {
     }
   }
 
-  JpegRefusal frame(Payload payload) {
-    if (framed_ || payload.size() < 6) return JpegRefusal::malformed;
+  Refusal frame(Payload payload) {
+    if (framed_ || payload.size() < 6) return JpegFallback::header;
     framed_ = true;
-    if (payload[0] != 8) return JpegRefusal::precision;
+    if (payload[0] != 8) return JpegFallback::precision;
     header_.height = static_cast<int>(word(payload, 1));
     header_.width = static_cast<int>(word(payload, 3));
     header_.components = payload[5];
     if (header_.width < 1 || header_.height < 1 || header_.width > kMaxDimension ||
         header_.height > kMaxDimension)
-      return JpegRefusal::malformed;
-    if (header_.components != 1 && header_.components != 3) return JpegRefusal::components;
+      return JpegFallback::header;
+    if (header_.components != 1 && header_.components != 3) return JpegFallback::components;
     const auto components = static_cast<std::size_t>(header_.components);
-    if (payload.size() != 6 + 3 * components) return JpegRefusal::malformed;
+    if (payload.size() != 6 + 3 * components) return JpegFallback::header;
     for (std::size_t c = 0; c < components; ++c) {
       header_.component[c].id = payload[6 + 3 * c];
       factors_[c] = payload[7 + 3 * c];
       header_.component[c].quant = payload[8 + 3 * c];
       const int h = factors_[c] >> 4;
       const int v = factors_[c] & 15;
-      if (h < 1 || h > 4 || v < 1 || v > 4) return JpegRefusal::malformed;
+      if (h < 1 || h > 4 || v < 1 || v > 4) return JpegFallback::header;
     }
     if (components == 1) {
       header_.rows_together = factors_[0] & 15;
-      return JpegRefusal::none;
+      return std::nullopt;
     }
     constexpr std::array kLuma{0x11, 0x21, 0x12, 0x22, 0x41};
     if (std::ranges::find(kLuma, factors_[0]) == kLuma.end() || factors_[1] != 0x11 ||
         factors_[2] != 0x11)
-      return JpegRefusal::sampling;
+      return JpegFallback::sampling;
     header_.h = factors_[0] >> 4;
     header_.v = factors_[0] & 15;
-    return JpegRefusal::none;
+    return std::nullopt;
   }
 
-  JpegRefusal quantization_tables(Payload payload) {
+  Refusal quantization_tables(Payload payload) {
     std::size_t at = 0;
     while (at < payload.size()) {
       const unsigned number = payload[at] & 15U;
       const std::size_t width = payload[at] < 16 ? 1 : 2;
       ++at;
       if (number > 3 || payload[at - 1] >= 32 || payload.size() - at < 64 * width)
-        return JpegRefusal::malformed;
+        return JpegFallback::header;
       for (std::size_t k = 0; k < 64; ++k)
         header_.quant[number][k] =
             static_cast<std::uint16_t>(width == 1 ? payload[at + k] : word(payload, at + 2 * k));
       header_.quant_defined[number] = true;
       at += 64 * width;
     }
-    return JpegRefusal::none;
+    return std::nullopt;
   }
 
-  JpegRefusal huffman_tables(Payload payload) {
+  Refusal huffman_tables(Payload payload) {
     std::size_t at = 0;
     while (at < payload.size()) {
-      if (payload.size() - at < 17) return JpegRefusal::malformed;
+      if (payload.size() - at < 17) return JpegFallback::header;
       const unsigned number = payload[at] & 15U;
       const unsigned kind = payload[at] >> 4U;
-      if (number > 3 || kind > 1) return JpegRefusal::malformed;
+      if (number > 3 || kind > 1) return JpegFallback::header;
       HuffmanSpec& spec = kind == 0 ? header_.dc[number] : header_.ac[number];
       std::size_t symbols = 0;
       for (std::size_t length = 1; length <= 16; ++length) {
@@ -182,39 +183,39 @@ class HeaderReader {
         symbols += payload[at + length];
       }
       at += 17;
-      if (symbols > 256 || payload.size() - at < symbols) return JpegRefusal::malformed;
+      if (symbols > 256 || payload.size() - at < symbols) return JpegFallback::header;
       const Payload list = payload.subspan(at, symbols);
       std::ranges::fill(std::ranges::copy(list, spec.symbols.begin()).out, spec.symbols.end(), 0);
       spec.defined = true;
       at += symbols;
     }
-    return JpegRefusal::none;
+    return std::nullopt;
   }
 
-  JpegRefusal start_scan(Payload payload) {
-    if (!framed_ || payload.empty()) return JpegRefusal::malformed;
+  Refusal start_scan(Payload payload) {
+    if (!framed_ || payload.empty()) return JpegFallback::header;
     const auto components = static_cast<std::size_t>(header_.components);
     const std::size_t scanned = payload[0];
-    if (payload.size() != 4 + 2 * scanned) return JpegRefusal::malformed;
-    if (scanned < components) return JpegRefusal::scans;
-    if (scanned > components) return JpegRefusal::malformed;
+    if (payload.size() != 4 + 2 * scanned) return JpegFallback::header;
+    if (scanned < components) return JpegFallback::scans;
+    if (scanned > components) return JpegFallback::header;
     for (std::size_t c = 0; c < components; ++c) {
       JpegComponent& component = header_.component[c];
-      if (payload[1 + 2 * c] != component.id) return JpegRefusal::malformed;
+      if (payload[1 + 2 * c] != component.id) return JpegFallback::header;
       component.dc = payload[2 + 2 * c] >> 4;
       component.ac = payload[2 + 2 * c] & 15;
-      if (component.dc > 3 || component.ac > 3 || component.quant > 3) return JpegRefusal::tables;
+      if (component.dc > 3 || component.ac > 3 || component.quant > 3) return JpegFallback::header;
       if (!header_.dc[component.dc].defined || !header_.ac[component.ac].defined ||
           !header_.quant_defined[component.quant])
-        return JpegRefusal::tables;
+        return JpegFallback::header;
     }
     const Payload selection = payload.last(3);
-    if (selection[0] != 0 || selection[1] != 63 || selection[2] != 0) return JpegRefusal::malformed;
+    if (selection[0] != 0 || selection[1] != 63 || selection[2] != 0) return JpegFallback::header;
     return choose_color();
   }
 
-  JpegRefusal choose_color() {
-    if (header_.components == 1) return JpegRefusal::none;
+  Refusal choose_color() {
+    if (header_.components == 1) return std::nullopt;
     bool rgb = false;
     if (!jfif_) {
       if (adobe_) {
@@ -225,8 +226,8 @@ class HeaderReader {
       }
     }
     header_.color = rgb ? JpegColor::rgb : JpegColor::ycc;
-    if (rgb && header_.h * header_.v != 1) return JpegRefusal::sampling;
-    return JpegRefusal::none;
+    if (rgb && header_.h * header_.v != 1) return JpegFallback::sampling;
+    return std::nullopt;
   }
 
   Payload bytes_;
@@ -241,35 +242,7 @@ class HeaderReader {
 
 }  // namespace
 
-std::string_view to_string(JpegRefusal refusal) noexcept {
-  switch (refusal) {
-    case JpegRefusal::none:
-      return "none";
-    case JpegRefusal::malformed:
-      return "malformed";
-    case JpegRefusal::progressive:
-      return "progressive";
-    case JpegRefusal::arithmetic:
-      return "arithmetic coding";
-    case JpegRefusal::other_coding:
-      return "lossless or hierarchical";
-    case JpegRefusal::precision:
-      return "not 8 bits";
-    case JpegRefusal::components:
-      return "neither one nor three components";
-    case JpegRefusal::sampling:
-      return "unusual sampling";
-    case JpegRefusal::scans:
-      return "several scans";
-    case JpegRefusal::tables:
-      return "tables missing or not usable";
-    case JpegRefusal::marker:
-      return "an unusual marker";
-  }
-  return "unknown";
-}
-
-JpegRefusal read_jpeg_header(std::span<const std::byte> bytes, JpegHeader& header) {
+std::optional<JpegFallback> read_jpeg_header(std::span<const std::byte> bytes, JpegHeader& header) {
   header.rows_together = 1;
   header.h = header.v = 1;
   header.color = JpegColor::grey;

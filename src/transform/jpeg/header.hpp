@@ -5,29 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
-#include <string_view>
+
+#include <penstock/transform/jpeg_stats.hpp>
 
 namespace penstock::detail {
-
-/// Why a JPEG is left to libjpeg-turbo.
-enum class JpegRefusal : std::uint8_t {
-  none,
-  malformed,  ///< anything that libjpeg-turbo might complain of, or repair
-  progressive,
-  arithmetic,
-  other_coding,  ///< lossless, hierarchical
-  precision,     ///< not 8 bits
-  components,    ///< neither one nor three: CMYK
-  sampling,      ///< chroma stored in a way that no encoder of photographs uses
-  scans,         ///< components in scans of their own
-  tables,        ///< none given, or not a prefix code
-  marker,        ///< one that rarely stands in a header
-};
-inline constexpr std::size_t kJpegRefusals = 11;
-
-/// "progressive", "a marker that ...".
-[[nodiscard]] std::string_view to_string(JpegRefusal refusal) noexcept;
 
 /// A Huffman table as the file gives it.
 struct HuffmanSpec {
@@ -76,9 +59,10 @@ struct JpegHeader {
 };
 
 /// Reads the markers up to the first scan. Takes no file that libjpeg-turbo would take otherwise:
-/// where there is any doubt it refuses, and `header` then holds anything.
+/// where there is any doubt it says why not, and `header` then holds anything.
 ///
 /// Source  ITU-T T.81, Annex B; the choice of colours is libjpeg's (jdapimin.c).
-[[nodiscard]] JpegRefusal read_jpeg_header(std::span<const std::byte> bytes, JpegHeader& header);
+[[nodiscard]] std::optional<JpegFallback> read_jpeg_header(std::span<const std::byte> bytes,
+                                                           JpegHeader& header);
 
 }  // namespace penstock::detail

@@ -3,25 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include <penstock/transform/jpeg_index.hpp>
+#include <penstock/transform/jpeg_stats.hpp>
+
 #include "src/transform/jpeg/chunk.hpp"
 #include "src/transform/jpeg/header.hpp"
-#include "src/transform/jpeg/huffman.hpp"
 #include "src/transform/jpeg/lanes.hpp"
+#include "src/transform/jpeg/plan.hpp"
 #include "src/transform/jpeg/planes.hpp"
 #include "src/transform/jpeg/scan.hpp"
 #include "src/transform/jpeg/unstuff.hpp"
+#include "src/transform/jpeg/upsampling.hpp"
 #include "src/transform/rows.hpp"
 
 namespace penstock::detail {
-
-/// How chroma that is stored at half the size gets its own again.
-enum class Upsampling : std::uint8_t {
-  plain,   ///< every sample is repeated
-  smooth,  ///< libjpeg's "fancy" upsampling: neighbours are blended
-};
 
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
 /// are those of that rectangle of the image as libjpeg-turbo decodes it as a whole (accurate DCT).
@@ -34,12 +33,23 @@ enum class Upsampling : std::uint8_t {
 /// Threads  one caller at a time; keeps its buffers between images.
 class JpegRegion final : public RowSource {
  public:
-  /// Reads the header. `bytes` must live until close(). Anything but none: not for this decoder.
-  [[nodiscard]] JpegRefusal open(std::span<const std::byte> bytes);
+  /// Reads the header. `bytes` must live until close(). Something: not for this decoder.
+  [[nodiscard]] std::optional<JpegFallback> open(std::span<const std::byte> bytes);
   [[nodiscard]] const JpegHeader& header() const noexcept { return header_; }
 
+  /// An index of the image, for the next begin(): what is outside the region is then not looked at.
+  /// One that cannot be right is left alone, and another one learned; one that turns out to be wrong
+  /// makes rows() give up.
+  void know(const JpegIndex* index) noexcept { index_ = index; }
+  /// Asks the next begin() to go through the whole scan and to make an index of it.
+  void learn() noexcept { learn_ = true; }
+  /// What came of that, if anything.
+  [[nodiscard]] std::optional<JpegIndex>& learned() noexcept { return learned_; }
+  /// Whether begin() went by the index that it was given.
+  [[nodiscard]] bool used_index() const noexcept { return used_index_; }
+
   /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once. False
-  /// where libjpeg-turbo would refuse a table.
+  /// where the data is not in order, or libjpeg-turbo would refuse a table.
   [[nodiscard]] bool begin(const PixelRect& rect, int span, Upsampling upsampling);
   /// nullptr where the data is not in order.
   [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
@@ -50,22 +60,20 @@ class JpegRegion final : public RowSource {
   // MCUs of one row, from a checkpoint on.
   struct Piece {
     Checkpoint from;
-    std::int64_t begin;  // the first that is needed
-    std::int64_t end;
-    int row;
-    const Checkpoint* then;  // the one at `end`, or nullptr
+    std::int64_t begin = 0;  // the first that is needed
+    std::int64_t end = 0;
+    int row = 0;
+    const Checkpoint* then = nullptr;  // the one at `end`, if there is one
   };
 
+  [[nodiscard]] bool find_points();
+  [[nodiscard]] bool scan_for_points();
+  void prepare_rows(int span);
   [[nodiscard]] bool decode_band();
-  [[nodiscard]] bool decode_row(int row);
   [[nodiscard]] bool decode_pieces();
   void add_pieces(int row);
-  void begin_chunk(std::size_t lane, std::uint64_t bit, int mcus);
-  [[nodiscard]] bool skip_to(std::int64_t mcu);
-  [[nodiscard]] bool decode_to(std::int64_t mcu, int row);
-  [[nodiscard]] bool enter_stretch();
-  [[nodiscard]] bool ends_well() const noexcept;
-  [[nodiscard]] std::int64_t stretch_end() const noexcept;
+  void begin_chunk(std::size_t lane, const Piece& piece);
+  [[nodiscard]] bool finish_chunk(std::size_t lane, Piece& piece);
   void convert(int y);
   [[nodiscard]] std::uint8_t* slot(int y) noexcept {
     return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
@@ -74,28 +82,25 @@ class JpegRegion final : public RowSource {
   std::span<const std::uint8_t> bytes_;
   JpegHeader header_;
   McuLayout layout_;
+  const JpegIndex* index_ = nullptr;
+  bool learn_ = false;
+  bool used_index_ = false;
+  std::optional<JpegIndex> learned_;
+
   Unstuffed unstuffed_;
-  JpegPlanes planes_;
   Lanes lanes_;
   ScanReader reader_;
+  std::vector<Checkpoint> known_;
+  std::span<const Checkpoint> points_;  // the reader's, or known_
+  std::size_t cursor_ = 0;              // into points_
   std::vector<Piece> pieces_;
-  bool in_lanes_ = false;
-  std::size_t cursor_ = 0;  // into the reader's checkpoints
+  JpegPlanes planes_;
 
   PixelRect rect_;
-  bool smooth_h_ = false;
-  bool smooth_v_ = false;
-  int first_column_ = 0;  // MCU columns and rows that the region needs
-  int last_column_ = 0;
-  int band_ = 1;  // MCU rows that are decoded together
-  int next_row_ = 0;
-  int last_row_ = 0;
-  int checked_rows_ = 0;  // libjpeg-turbo reads the MCU rows above that one
-  int ready_ = 0;         // pixel rows above that one have their samples
-
-  StreamPosition position_;
-  std::int64_t next_mcu_ = 0;  // counted in the scan
-  std::size_t stretch_ = 0;    // the one that next_mcu_ - 1 is in
+  RegionPlan plan_;
+  int band_ = 1;      // MCU rows that are decoded together
+  int next_row_ = 0;  // MCU row that the next band begins with
+  int ready_ = 0;     // pixel rows above that one have their samples
 
   int converted_ = 0;  // pixel rows above that one are, or were, in the ring
   int left_ = 0;       // column of the planes' first pixel

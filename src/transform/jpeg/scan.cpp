@@ -59,6 +59,18 @@ bool ScanReader::read(const ScanData& scan, std::int64_t until, double part, Lan
                                    : read_stretch(scan, until, part, lanes);
 }
 
+bool ScanReader::read_on(const ScanData& scan, std::int64_t until, Lanes& lanes) {
+  if (points_.empty()) return false;
+  if (points_.back().mcu >= until) return true;
+  Checkpoint point = points_.back();
+  if (scan.restart_interval == 0) return step_to(scan, lanes, scan.stretches[0], point, until);
+  // Only within the stretch that the last one is in: at its end, the markers were not in order.
+  const std::int64_t stretch = point.mcu / scan.restart_interval;
+  return until <= (stretch + 1) * scan.restart_interval &&
+         static_cast<std::size_t>(stretch) < scan.stretches.size() &&
+         step_to(scan, lanes, scan.stretches[static_cast<std::size_t>(stretch)], point, until);
+}
+
 // One MCU after another. Notes a checkpoint now and then, and one at the end.
 bool ScanReader::step_to(const ScanData& scan, Lanes& lanes, const Stretch& stretch,
                          Checkpoint& point, std::int64_t mcu) {

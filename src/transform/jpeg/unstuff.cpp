@@ -50,7 +50,7 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
   // The copy is never longer than its source.
   if (bytes_.size() < bytes.size() + kUnstuffSlack) bytes_.resize(bytes.size() + kUnstuffSlack);
   stretches_.clear();
-  stuffed_.clear();
+  left_out_.clear();
   cursor_ = 0;
   std::uint8_t* const out = bytes_.data();
   std::size_t to = 0;
@@ -68,8 +68,8 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
     const std::uint8_t next = bytes[at + 1];
     at += 2;
     if (next == 0) {
-      stuffed_.push_back(static_cast<std::uint32_t>(to));
       out[to++] = 0xFF;
+      left_out_.push_back(static_cast<std::uint32_t>(to));
       continue;
     }
     stretch.ended_by = StretchEnd::marker;
@@ -80,6 +80,7 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
     stretch.end = static_cast<std::uint32_t>(to);
     stretches_.push_back(stretch);
     stretch.begin = stretch.end;
+    left_out_.insert(left_out_.end(), 2, static_cast<std::uint32_t>(to));
   }
   stretch.end = static_cast<std::uint32_t>(to);
   stretches_.push_back(stretch);
@@ -88,15 +89,15 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
 }
 
 std::size_t Unstuffed::raw_position(std::size_t position) noexcept {
-  while (cursor_ > 0 && stuffed_[cursor_ - 1] >= position) --cursor_;
-  while (cursor_ < stuffed_.size() && stuffed_[cursor_] < position) ++cursor_;
+  while (cursor_ > 0 && left_out_[cursor_ - 1] > position) --cursor_;
+  while (cursor_ < left_out_.size() && left_out_[cursor_] <= position) ++cursor_;
   return position + cursor_;
 }
 
 std::size_t Unstuffed::position_of(std::size_t raw) noexcept {
-  // Behind n stuffed zeros a raw position is n further on; the n-th is at stuffed_[n-1] + n.
-  while (cursor_ > 0 && stuffed_[cursor_ - 1] + cursor_ >= raw) --cursor_;
-  while (cursor_ < stuffed_.size() && stuffed_[cursor_] + cursor_ + 1 < raw) ++cursor_;
+  // The n-th byte that was left out was n bytes behind its position.
+  while (cursor_ > 0 && left_out_[cursor_ - 1] + cursor_ > raw) --cursor_;
+  while (cursor_ < left_out_.size() && left_out_[cursor_] + cursor_ + 1 <= raw) ++cursor_;
   return raw - std::min(cursor_, raw);
 }
 

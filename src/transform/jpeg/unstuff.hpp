@@ -46,10 +46,9 @@ class Unstuffed {
   /// At least one.
   [[nodiscard]] std::span<const Stretch> stretches() const noexcept { return stretches_; }
 
-  /// Where in read()'s bytes the data byte `position` is, which lies in the first stretch. Cheap
-  /// where positions ascend.
+  /// Where in read()'s bytes the data byte `position` is. Cheap where positions ascend.
   [[nodiscard]] std::size_t raw_position(std::size_t position) noexcept;
-  /// The reverse, for positions of data bytes.
+  /// The reverse, for positions of data bytes; of others, some position near.
   [[nodiscard]] std::size_t position_of(std::size_t raw) noexcept;
 
   void trim();
@@ -58,8 +57,9 @@ class Unstuffed {
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
   std::vector<Stretch> stretches_;
-  std::vector<std::uint32_t> stuffed_;  // positions of the data bytes 0xFF, ascending
-  std::size_t cursor_ = 0;              // into stuffed_, where the last question ended
+  // For every byte that was left out, the position behind the data byte before it; ascending.
+  std::vector<std::uint32_t> left_out_;
+  std::size_t cursor_ = 0;  // into left_out_, where the last question ended
 };
 
 }  // namespace penstock::detail
