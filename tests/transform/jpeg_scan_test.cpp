@@ -133,7 +133,7 @@ TEST(ScanReader, GoesAsFarAsTheDataIsInOrder) {
 
 TEST(Unstuffed, TellsWhereBytesWere) {
   for (const int restart : {0, 1, 4}) {
-    const Bytes bytes = jpeg_of(picture(300, 200), {.quality = 100, .restart = restart});
+    const Bytes bytes = jpeg_of(picture(300, 200), {.restart = restart, .quality = 100});
     Scanned scanned(bytes);
     Unstuffed& unstuffed = scanned.unstuffed();
     const auto* scan =

@@ -367,6 +367,61 @@ HWY_INLINE void Transpose(V16* r) {
   }
 }
 
+// Bytes of a, then of b, within every block; 0 to 255.
+HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D16>> Pack(V16 a, V16 b) {
+  const hn::Repartition<std::uint8_t, D16> d8;
+  using V8 = hn::Vec<decltype(d8)>;
+#if HWY_TARGET <= HWY_AVX3
+  return V8{_mm512_packus_epi16(a.raw, b.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return V8{_mm256_packus_epi16(a.raw, b.raw)};
+#elif HWY_ARCH_X86
+  return V8{_mm_packus_epi16(a.raw, b.raw)};
+#else
+  static_assert(kBlocks == 1);
+  const D8 half;
+  return hn::Combine(d8, hn::DemoteTo(half, b), hn::DemoteTo(half, a));
+#endif
+}
+
+// Writes eight columns of samples, less 128, as rows.
+HWY_INLINE void StoreColumns(const V16* columns, std::uint8_t* out, std::ptrdiff_t stride) {
+  const D16 d;
+  const hn::Repartition<std::uint8_t, D16> d8;
+  const hn::RepartitionToWide<D32> d64;
+  const V16 middle = hn::Set(d, std::int16_t{128});
+  alignas(16) static constexpr std::uint8_t kPairs[16] = {0, 8,  1, 9,  2, 10, 3, 11,
+                                                          4, 12, 5, 13, 6, 14, 7, 15};
+  const auto order = hn::LoadDup128(d8, kPairs);
+  // Two columns side by side, then four, then all eight: two rows in each block.
+  V16 pairs[4];
+  for (int i = 0; i < 4; ++i)
+    pairs[i] = hn::BitCast(
+        d, hn::TableLookupBytes(Pack(hn::SaturatedAdd(columns[2 * i], middle),
+                                     hn::SaturatedAdd(columns[2 * i + 1], middle)),
+                                order));
+  const D32 d32;
+  const V32 a = hn::BitCast(d32, hn::InterleaveLower(d, pairs[0], pairs[1]));
+  const V32 b = hn::BitCast(d32, hn::InterleaveUpper(d, pairs[0], pairs[1]));
+  const V32 c = hn::BitCast(d32, hn::InterleaveLower(d, pairs[2], pairs[3]));
+  const V32 e = hn::BitCast(d32, hn::InterleaveUpper(d, pairs[2], pairs[3]));
+  const V32 rows[4] = {hn::InterleaveLower(d32, a, c), hn::InterleaveUpper(d32, a, c),
+                       hn::InterleaveLower(d32, b, e), hn::InterleaveUpper(d32, b, e)};
+  const hn::Half<decltype(d64)> d_row;
+  for (int i = 0; i < 4; ++i) {
+    auto two = hn::BitCast(d64, rows[i]);
+    // The first row's eight bytes of every block, then the second's.
+#if HWY_TARGET <= HWY_AVX3
+    two.raw = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), two.raw);
+#elif HWY_TARGET == HWY_AVX2
+    two.raw = _mm256_permute4x64_epi64(two.raw, 0xD8);
+#endif
+    std::uint8_t* const to = out + 2 * i * stride;
+    hn::StoreU(hn::LowerHalf(d_row, two), d_row, reinterpret_cast<std::int64_t*>(to));
+    hn::StoreU(hn::UpperHalf(d_row, two), d_row, reinterpret_cast<std::int64_t*>(to + stride));
+  }
+}
+
 // No coefficient but the first, in any of the blocks.
 HWY_INLINE bool FirstOnly(const Block* const* blocks) {
   const hn::CappedTag<std::uint8_t, 64> d;
@@ -414,10 +469,7 @@ HWY_INLINE void InverseDctOfGroup(const Block* const* blocks, const std::int16_t
   Pass<kShift1>(rows);
   Transpose(rows);
   Pass<kShift2>(rows);
-  Transpose(rows);
-  const V16 middle = hn::Set(d, std::int16_t{128});
-  for (int y = 0; y < 8; ++y)
-    hn::StoreU(hn::DemoteTo(d8, hn::SaturatedAdd(rows[y], middle)), d8, out + y * stride);
+  StoreColumns(rows, out, stride);
 }
 
 void InverseDct(const BlockRow& row, const QuantTable& quant, std::uint8_t* out,

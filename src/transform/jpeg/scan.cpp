@@ -188,7 +188,7 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
   };
   std::array<Task, kParts> tasks{};
   std::size_t next = 0;
-  bool sound = whole + 1 == needed;
+  std::int64_t broken_at = INT64_MAX;  // all is well before that MCU
   const std::size_t last = std::min(needed, whole + 1);
   const auto begin_chunk = [&](std::size_t lane) {
     const Task& task = tasks[lane];
@@ -199,7 +199,7 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
   };
   const auto begin_task = [&](std::size_t lane) {
     Task& task = tasks[lane];
-    task.busy = sound && next < last;
+    task.busy = broken_at == INT64_MAX && next < last;
     if (!task.busy) {
       lanes.start(lane, 0, kChunkMcus * scan.layout.blocks);
       return;
@@ -212,7 +212,6 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
     points_.push_back(task.point);
     begin_chunk(lane);
   };
-  std::int64_t broken_at = INT64_MAX;
   for (std::size_t lane = 0; lane < kParts; ++lane) begin_task(lane);
   const auto busy = [&] {
     return std::ranges::any_of(tasks, [](const Task& task) { return task.busy; });
@@ -236,7 +235,6 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
     if (task.point.mcu == task.end && task.stretch + 1 < needed)
       right = right && end - task.point.at.bit < 8;
     if (!right) {
-      sound = false;
       broken_at = std::min(broken_at, before);
       task.busy = false;
       begin_task(lane);
@@ -250,7 +248,7 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
   }
   std::erase_if(points_, [&](const Checkpoint& point) { return point.mcu > broken_at; });
   std::ranges::sort(points_, {}, &Checkpoint::mcu);
-  return sound;
+  return whole + 1 == needed && broken_at == INT64_MAX;
 }
 
 }  // namespace penstock::detail
