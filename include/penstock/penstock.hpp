@@ -4,6 +4,10 @@
 // numbers  bytes    sample      block    slot      GPU      iterator
 #pragma once
 
+#if __cplusplus < 202002L
+#error "penstock needs C++20: -std=c++20, or target_compile_features(app PRIVATE cxx_std_20)"
+#endif
+
 // In reading order, which is not the alphabet's.
 // clang-format off
 

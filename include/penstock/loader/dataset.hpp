@@ -29,7 +29,8 @@ struct Plan;
 
 /// What to read, in which order, how to transform and batch it, and where it goes. Immutable: every
 /// call returns a new plan and leaves this one as it was. A plan that cannot work fails in the call
-/// that makes it so, with the remedy in the message. Nothing is read before a Loader runs.
+/// that makes it so, or where it meets devices and processes in loader(), with the remedy in the
+/// message. Nothing is read before a Loader runs.
 ///
 /// Threads  a value; const calls from any number of threads.
 class Dataset {
@@ -42,7 +43,7 @@ class Dataset {
   /// order is, or a filter would move samples between batches. `keep` is called here, once for each
   /// record.
   ///
-  /// Errors  std::invalid_argument  an operation on positions stands before it
+  /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
   [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
 
   /// The seed of everything random in this plan that has none of its own.
