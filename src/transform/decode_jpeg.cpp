@@ -21,6 +21,7 @@
 #include "src/transform/exif.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/jpeg.hpp"
+#include "src/transform/jpeg/plan.hpp"
 #include "src/transform/jpeg/region.hpp"
 #include "src/transform/png.hpp"
 #include "src/transform/resize.hpp"
@@ -100,6 +101,7 @@ class DecodeJpeg final : public Transform {
                     options_.crop.to_string(), options_.flip, options_.max_megapixels);
     if (!options_.exif) text += ", exif=false";
     if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
+    if (options_.scaled) text += ", scaled=true";
     // The others give the same pixels.
     if (options_.decoder == JpegDecoder::reference) text += ", decoder=reference";
     return text + ")";
@@ -113,6 +115,7 @@ class DecodeJpeg final : public Transform {
     int upright_height = 0;
     Region region;  // of the upright image
     bool flipped = false;
+    int scale = 1;  // the image is decoded at 1/scale of its size
   };
 
   Result<void> check_size(int width, int height) const {
@@ -135,13 +138,27 @@ class DecodeJpeg final : public Transform {
     return job;
   }
 
+  // The largest at which no pixel of the sample is made of less than one.
+  [[nodiscard]] int scale_for(const Region& region) const {
+    const ImageSize size = options_.crop.size();
+    int scale = 1;
+    while (options_.scaled && scale < 8 && region.width >= 2.0 * scale * size.width &&
+           region.height >= 2.0 * scale * size.height)
+      scale *= 2;
+    return scale;
+  }
+
   // Sets up the resize of the stored image's pixels, lying on its side where that is how it lies.
   void plan(const Job& job, int width, int height, detail::Resize& resize) const {
     const Orientation turn(job.exif);
     ImageSize size = options_.crop.size();
     if (turn.transposed) std::swap(size.height, size.width);
     const bool mirror = turn.mirror_x != (job.flipped && !turn.transposed);
-    resize.plan(width, height, turn.stored(job.region, width, height), size, mirror);
+    const double scale = job.scale;
+    Region region = turn.stored(job.region, width, height);
+    region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
+    resize.plan(detail::scaled_down(width, job.scale), detail::scaled_down(height, job.scale),
+                region, size, mirror);
   }
 
   bool resize_into(const Job& job, detail::RowSource& rows, Scratch& scratch,
@@ -224,6 +241,7 @@ class DecodeJpeg final : public Transform {
         const detail::JpegHeader& header = own.header();
         if (auto fits = check_size(header.width, header.height); !fits) return fits;
         job = choose(header.width, header.height, options_.exif ? header.orientation : 1, random);
+        job->scale = scale_for(job->region);
         plan(*job, header.width, header.height, scratch.resize);
         if (decode_by_own(bytes, *job, scratch, out)) {
           if (options_.stats) options_.stats->count_own(own.used_index());
@@ -241,7 +259,8 @@ class DecodeJpeg final : public Transform {
                      std::span<const TensorView> out) const {
     detail::JpegRegion& own = *scratch.region;
     const auto decode = [&] {
-      return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling()) &&
+      return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(),
+                       job.scale) &&
              resize_into(job, own, scratch, out);
     };
     if (!options_.index) return decode();
@@ -271,10 +290,12 @@ class DecodeJpeg final : public Transform {
     const Closing closing(jpeg);
     if (!jpeg.open(bytes)) return fault(jpeg.message());
     if (auto fits = check_size(jpeg.width(), jpeg.height()); !fits) return fits;
-    if (!job)
+    if (!job) {
       job = choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
+      job->scale = scale_for(job->region);
+    }
     plan(*job, jpeg.width(), jpeg.height(), scratch.resize);
-    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling()) ||
+    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(), job->scale) ||
         !resize_into(*job, jpeg, scratch, out))
       return fault(jpeg.message());
     scratch.resize.trim();

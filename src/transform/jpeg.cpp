@@ -82,9 +82,9 @@ int JpegReader::orientation() const noexcept {
   return 1;
 }
 
-bool JpegReader::begin(const PixelRect& rect, int span, Upsampling upsampling) {
+bool JpegReader::begin(const PixelRect& rect, int span, Upsampling upsampling, int scale) {
   rect_ = rect;
-  if (!start(rect, upsampling)) return false;
+  if (!start(rect, upsampling, scale)) return false;
   ring_rows_ = span + kMaxRowGroup;
   stride_ = static_cast<std::size_t>(jpeg_.output_width) * kPixelBytes + kRowSlack;
   const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
@@ -93,7 +93,7 @@ bool JpegReader::begin(const PixelRect& rect, int span, Upsampling upsampling) {
   return true;
 }
 
-bool JpegReader::start(const PixelRect& rect, Upsampling upsampling) noexcept {
+bool JpegReader::start(const PixelRect& rect, Upsampling upsampling, int scale) noexcept {
   if (setjmp(error_.jump) != 0) return false;
   jpeg_.dct_method = JDCT_ISLOW;
   jpeg_.do_fancy_upsampling = upsampling == Upsampling::smooth ? TRUE : FALSE;
@@ -118,8 +118,22 @@ bool JpegReader::start(const PixelRect& rect, Upsampling upsampling) noexcept {
   jpeg_.mem->max_memory_to_use =
       10L * static_cast<long>(jpeg_.image_width) * static_cast<long>(jpeg_.image_height) +
       (64L << 20);
+  jpeg_.scale_num = 1;
+  jpeg_.scale_denom = static_cast<unsigned>(scale);
   jpeg_start_decompress(&jpeg_);
+  if (scale == 1) {
+    start_within(rect, upsampling);
+  } else {
+    // Rarely needed, and cropping and skipping at a smaller scale are paths that few have tried.
+    left_ = 0;
+    next_ = 0;
+    bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor),
+                       static_cast<int>(jpeg_.output_height));
+  }
+  return true;
+}
 
+void JpegReader::start_within(const PixelRect& rect, Upsampling upsampling) {
   // Whole MCUs in both directions: libjpeg crops and skips those exactly. Where a region ended
   // within one, merged upsampling would work on half a pair of pixels. Smooth upsampling takes the
   // edge of a region for that of the image: there, begin and end further out, and a whole MCU row
@@ -138,7 +152,6 @@ bool JpegReader::start(const PixelRect& rect, Upsampling upsampling) noexcept {
   // Whole row groups, too: otherwise merged upsampling keeps the second row back.
   bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor), height());
   if (next_ > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(next_));
-  return true;
 }
 
 const std::uint8_t* const* JpegReader::rows(int first, int last) {

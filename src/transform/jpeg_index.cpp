@@ -116,8 +116,8 @@ std::vector<std::byte> JpegIndex::to_bytes() const {
 std::optional<JpegIndex> JpegIndex::from_bytes(std::span<const std::byte> bytes) {
   Reader in(bytes);
   JpegIndex index;
-  for (std::uint32_t* number : {&index.width, &index.height, &index.mcus_per_row,
-                                &index.scan_bytes, &index.clean_mcus})
+  for (std::uint32_t* number :
+       {&index.width, &index.height, &index.mcus_per_row, &index.scan_bytes, &index.clean_mcus})
     *number = in.get32();
   const std::uint64_t count = in.get();
   // An entry takes five bytes at least.

@@ -31,8 +31,8 @@ std::vector<JpegKind> kinds() {
       all.push_back({.name = std::to_string(10 * luma[0] + luma[1]) + "_" + std::to_string(restart),
                      .sampling = {luma, {1, 1}, {1, 1}},
                      .restart = restart});
-  all.push_back({.name = "grey", .input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE,
-                 .sampling = {{2, 2}}});
+  all.push_back(
+      {.name = "grey", .input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .sampling = {{2, 2}}});
   all.push_back({.name = "rgb", .stored = JCS_RGB});
   all.push_back({.name = "cmyk", .input = JCS_CMYK, .stored = JCS_CMYK});
   all.push_back({.name = "progressive", .progressive = true});

@@ -35,7 +35,9 @@ class Mutator {
  private:
   std::size_t below(std::size_t n) { return n == 0 ? 0 : random_() % n; }
   const Bytes& one_of(const std::vector<Bytes>& corpus) { return corpus[below(corpus.size())]; }
-  std::ptrdiff_t place(const Bytes& bytes) { return static_cast<std::ptrdiff_t>(below(bytes.size())); }
+  std::ptrdiff_t place(const Bytes& bytes) {
+    return static_cast<std::ptrdiff_t>(below(bytes.size()));
+  }
 
   void mutate(Bytes& bytes, const std::vector<Bytes>& corpus) {
     if (bytes.empty()) bytes.push_back(0);
@@ -65,9 +67,8 @@ class Mutator {
         break;
       case 5: {
         const auto from = bytes.begin() + place(bytes);
-        bytes.erase(from, from + static_cast<std::ptrdiff_t>(
-                                     below(std::min<std::size_t>(
-                                         16, static_cast<std::size_t>(bytes.end() - from)))));
+        bytes.erase(from, from + static_cast<std::ptrdiff_t>(below(std::min<std::size_t>(
+                                     16, static_cast<std::size_t>(bytes.end() - from)))));
         break;
       }
       case 6: {

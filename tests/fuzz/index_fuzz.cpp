@@ -19,8 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return images;
   }();
   if (size < 2) return 0;
-  const auto index = JpegIndex::from_bytes(
-      {reinterpret_cast<const std::byte*>(data) + 2, size - 2});
+  const auto index =
+      JpegIndex::from_bytes({reinterpret_cast<const std::byte*>(data) + 2, size - 2});
   if (!index) return 0;
   if (JpegIndex::from_bytes(index->to_bytes()) != index) std::abort();
   if (kRegion->open(kImages[data[0] % fuzz::kIndexImages])) std::abort();

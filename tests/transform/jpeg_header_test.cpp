@@ -1,12 +1,11 @@
 // Which JPEGs Penstock's own decoder takes, and what it reads from their headers.
-#include "src/transform/jpeg/header.hpp"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "src/transform/jpeg/header.hpp"
 #include "src/transform/jpeg/region.hpp"
 #include "tests/transform/images.hpp"
 
@@ -78,18 +77,18 @@ TEST(JpegHeader, LeavesWhateverIsOddToLibjpeg) {
   const std::size_t sos = find(plain, kSos);
   const std::size_t dht = find(plain, kDht);
   const std::vector<Bytes> odd{
-      with(plain, sof + 6, 0),                      // no height (with the one below)
-      with(plain, sof + 3, 18),                     // a length that does not fit
-      with(plain, sos + 4, 9),                      // more components than there are
-      with(plain, sos + 5, 77),                     // of another name
-      with(plain, sos + 6, 0x44),                   // tables that are not there
-      with(plain, sos + 11, 1),                     // part of the coefficients
-      with(plain, dht + 4, 0x21),                   // a table of no kind
-      with(with(plain, dht + 5, 3), dht + 6, 0),    // codes that do not fit
-      insert(plain, sos, "x"),                      // between segments
-      insert(plain, sos, {"\xFF\xD8", 2}),          // the start in the middle
-      insert(plain, sos, {"\xFF\xD0", 2}),          // a restart without pixels
-      insert(plain, sos, {"\xFF\xE3\0\1", 4}),      // shorter than its length
+      with(plain, sof + 6, 0),                    // no height (with the one below)
+      with(plain, sof + 3, 18),                   // a length that does not fit
+      with(plain, sos + 4, 9),                    // more components than there are
+      with(plain, sos + 5, 77),                   // of another name
+      with(plain, sos + 6, 0x44),                 // tables that are not there
+      with(plain, sos + 11, 1),                   // part of the coefficients
+      with(plain, dht + 4, 0x21),                 // a table of no kind
+      with(with(plain, dht + 5, 3), dht + 6, 0),  // codes that do not fit
+      insert(plain, sos, "x"),                    // between segments
+      insert(plain, sos, {"\xFF\xD8", 2}),        // the start in the middle
+      insert(plain, sos, {"\xFF\xD0", 2}),        // a restart without pixels
+      insert(plain, sos, {"\xFF\xE3\0\1", 4}),    // shorter than its length
       Bytes(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(sos + 8)),
   };
   // Lengths and tables are looked at when the decoding begins.
@@ -115,8 +114,7 @@ TEST(JpegHeader, SurvivesEveryTruncation) {
 
 TEST(JpegHeader, ReadsSizesSamplingRestartsAndOrientation) {
   const JpegHeader header = header_of(jpeg_of(
-      picture(41, 30),
-      {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 3, .app1 = exif_app1(6)}));
+      picture(41, 30), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 3, .app1 = exif_app1(6)}));
   EXPECT_EQ(header.width, 41);
   EXPECT_EQ(header.height, 30);
   EXPECT_EQ(header.components, 3);
@@ -130,8 +128,7 @@ TEST(JpegHeader, ReadsSizesSamplingRestartsAndOrientation) {
   EXPECT_EQ(header.color, JpegColor::ycc);
 
   const JpegHeader grey = header_of(jpeg_of(
-      picture(41, 30, 1),
-      {.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .sampling = {{2, 3}}}));
+      picture(41, 30, 1), {.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .sampling = {{2, 3}}}));
   EXPECT_EQ(grey.blocks_per_mcu(), 1);
   EXPECT_EQ(grey.mcus_per_row(), 6);
   EXPECT_EQ(grey.rows_together, 3);
@@ -169,7 +166,10 @@ TEST(JpegHeader, ChoosesColorsAsLibjpegDoes) {
   };
   const auto adobe = [&](Bytes bytes, char transform) {
     return insert(std::move(bytes), 2,
-                  std::string{"\xFF\xEE\0\x0E" "Adobe\0\0\0\0\0\0", 15} + transform);
+                  std::string{"\xFF\xEE\0\x0E"
+                              "Adobe\0\0\0\0\0\0",
+                              15} +
+                      transform);
   };
   EXPECT_EQ(header_of(named("\1\2\3")).color, JpegColor::ycc);
   EXPECT_EQ(header_of(named("RGB")).color, JpegColor::rgb);

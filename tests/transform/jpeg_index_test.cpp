@@ -1,6 +1,4 @@
 // An index changes nothing but the time that decoding takes.
-#include <penstock/transform/jpeg_index.hpp>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +11,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
+#include <penstock/transform/jpeg_index.hpp>
 
 #include "tests/transform/images.hpp"
 
@@ -178,11 +177,20 @@ TEST(JpegIndex, LeadsNowhereHoweverWrong) {
       for (std::uint32_t n = 1 + random() % 5; n > 0; --n) {
         auto& entry = wrong.entries[random() % wrong.entries.size()];
         switch (random() % 5) {
-          case 0: entry.mcu = random() % (2 * wrong.clean_mcus); break;
-          case 1: entry.byte = random() % 4 == 0 ? random() : random() % wrong.scan_bytes; break;
-          case 2: entry.bit = random() % 256; break;
-          case 3: entry.dc[random() % 3] = static_cast<std::int16_t>(random()); break;
-          default: wrong.clean_mcus = random();
+          case 0:
+            entry.mcu = random() % (2 * wrong.clean_mcus);
+            break;
+          case 1:
+            entry.byte = random() % 4 == 0 ? random() : random() % wrong.scan_bytes;
+            break;
+          case 2:
+            entry.bit = random() % 256;
+            break;
+          case 3:
+            entry.dc[random() % 3] = static_cast<std::int16_t>(random());
+            break;
+          default:
+            wrong.clean_mcus = random();
         }
       }
       indexed.index().put(key, wrong);
@@ -193,8 +201,12 @@ TEST(JpegIndex, LeadsNowhereHoweverWrong) {
 
 JpegIndex some_index(unsigned seed) {
   std::mt19937 random(seed);
-  JpegIndex index{.width = 500, .height = 400, .mcus_per_row = 63, .scan_bytes = 900000,
-                  .clean_mcus = 3150, .entries = {{}}};
+  JpegIndex index{.width = 500,
+                  .height = 400,
+                  .mcus_per_row = 63,
+                  .scan_bytes = 900000,
+                  .clean_mcus = 3150,
+                  .entries = {{}}};
   for (std::uint32_t row = 1; row < 50; ++row)
     index.entries.push_back({.mcu = row * 63 - static_cast<std::uint32_t>(random() % 8),
                              .byte = row * 15000 + static_cast<std::uint32_t>(random() % 9000),

@@ -1,55 +1,18 @@
 // Penstock's own JPEG decoder against libjpeg-turbo's decoding of the whole image, to the bit.
-#include "src/transform/jpeg/region.hpp"
-
 #include <array>
 #include <cstdint>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
-#include "src/transform/jpeg.hpp"
-#include "tests/transform/images.hpp"
+#include "src/transform/jpeg/region.hpp"
+#include "tests/transform/jpeg_decoders.hpp"
 
 namespace penstock::detail {
 namespace {
 
 using namespace testing_images;
-
-// Runs what follows with one instruction set after another, the best one first.
-template <class Run>
-void for_every_target(const Run& run) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    SCOPED_TRACE(hwy::TargetName(target));
-    run();
-    hwy::SetSupportedTargetsForTest(0);
-    if (testing::Test::HasFatalFailure()) return;
-  }
-}
-
-class Dice {
- public:
-  explicit Dice(unsigned seed) : random_(seed) {}
-  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
-  template <class T>
-  const T& one_of(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>(below(static_cast<int>(values.size())))];
-  }
-  PixelRect part_of(int width, int height) {
-    PixelRect rect{.x = below(width), .y = below(height)};
-    rect.width = 1 + below(width - rect.x);
-    rect.height = 1 + below(height - rect.y);
-    return rect;
-  }
-
- private:
-  std::mt19937 random_;
-};
 
 std::vector<JpegKind> kinds() {
   std::vector<JpegKind> all{
@@ -72,61 +35,21 @@ Pixels source_pixels(const JpegKind& kind, int width, int height, unsigned seed 
   return picture(width, height, kind.input == JCS_GRAYSCALE ? 1 : 3, seed);
 }
 
-std::string text_of(const PixelRect& rect) {
-  return std::to_string(rect.x) + "," + std::to_string(rect.y) + " " + std::to_string(rect.width) +
-         "x" + std::to_string(rect.height);
-}
-
-// The rectangle's pixels, 3 bytes each; empty where the decoder gives up.
-template <class Reader>
-std::vector<std::uint8_t> pixels_of(Reader& reader, const PixelRect& rect, int span) {
-  std::vector<std::uint8_t> pixels;
-  for (int y = rect.y; y < rect.y + rect.height; ++y) {
-    // As a resize does: a few rows, most of them seen before.
-    const int first = std::max(rect.y, y - span + 1);
-    const std::uint8_t* const* rows = reader.rows(first, y + 1);
-    if (rows == nullptr) return {};
-    const std::uint8_t* row = rows[y - first];
-    for (int x = 0; x < rect.width; ++x)
-      pixels.insert(pixels.end(), row + std::ptrdiff_t{4} * x, row + std::ptrdiff_t{4} * x + 3);
-  }
-  return pixels;
-}
-
-std::vector<std::uint8_t> by_own(JpegRegion& region, const Bytes& bytes, const PixelRect& rect,
-                                 Upsampling upsampling, int span = 3) {
-  std::vector<std::uint8_t> pixels;
-  if (!region.open(bytes) && region.begin(rect, span, upsampling))
-    pixels = pixels_of(region, rect, span);
-  region.close();
-  return pixels;
-}
-
-std::vector<std::uint8_t> by_libjpeg(JpegReader& reader, const Bytes& bytes, const PixelRect& rect,
-                                     Upsampling upsampling) {
-  std::vector<std::uint8_t> pixels;
-  if (reader.open(bytes) && reader.begin(rect, 3, upsampling)) pixels = pixels_of(reader, rect, 3);
-  reader.close();
-  return pixels;
-}
-
-std::vector<std::uint8_t> part_of(const Pixels& whole, const PixelRect& rect) {
-  std::vector<std::uint8_t> pixels;
-  for (int y = rect.y; y < rect.y + rect.height; ++y)
-    pixels.insert(pixels.end(), whole.at(rect.x, y), whole.at(rect.x, y) + 3 * rect.width);
-  return pixels;
-}
-
-constexpr std::array kUpsamplings{Upsampling::plain, Upsampling::smooth};
-
 TEST(JpegRegion, DecodesEveryRectangleAsInTheWholeImage) {
   for_every_target([] {
     Dice dice(5);
     JpegRegion region;
     for (const JpegKind& plain_kind : kinds()) {
-      for (const auto& [width, height] :
-           {std::array{1, 1}, {2, 3}, {4, 40}, {8, 8}, {15, 16}, {17, 33}, {64, 64}, {97, 61},
-            {131, 143}, {300, 90}}) {
+      for (const auto& [width, height] : {std::array{1, 1},
+                                          {2, 3},
+                                          {4, 40},
+                                          {8, 8},
+                                          {15, 16},
+                                          {17, 33},
+                                          {64, 64},
+                                          {97, 61},
+                                          {131, 143},
+                                          {300, 90}}) {
         JpegKind kind = plain_kind;
         kind.quality = dice.one_of(std::vector{1, 10, 50, 75, 90, 95, 100});
         kind.restart = dice.one_of(std::vector{0, 0, 1, 2, 3, 7, 16, 40, 1000});
@@ -150,13 +73,51 @@ TEST(JpegRegion, DecodesEveryRectangleAsInTheWholeImage) {
   });
 }
 
+TEST(JpegRegion, DecodesAtAHalfAQuarterAndAnEighthAsLibjpegDoes) {
+  Dice dice(12);
+  JpegRegion region;
+  JpegReader reader;
+  for (const JpegKind& plain_kind : kinds()) {
+    for (const auto& [width, height] : {std::array{1, 1},
+                                        {2, 3},
+                                        {15, 16},
+                                        {17, 33},
+                                        {64, 64},
+                                        {97, 61},
+                                        {131, 243},
+                                        {500, 90}}) {
+      for (const int scale : {2, 4, 8}) {
+        JpegKind kind = plain_kind;
+        kind.quality = dice.one_of(std::vector{1, 10, 50, 75, 90, 95, 100});
+        kind.restart = dice.one_of(std::vector{0, 0, 1, 3, 16});
+        const Bytes bytes = jpeg_of(source_pixels(kind, width, height), kind);
+        for (const Upsampling upsampling : kUpsamplings) {
+          const Pixels whole = libjpeg_whole(bytes, upsampling == Upsampling::smooth, scale);
+          for (int i = 0; i < 8; ++i) {
+            const PixelRect rect = i == 0 ? PixelRect{0, 0, whole.width, whole.height}
+                                          : dice.part_of(whole.width, whole.height);
+            SCOPED_TRACE(kind.name + " " + std::to_string(width) + "x" + std::to_string(height) +
+                         " / " + std::to_string(scale) + " quality " +
+                         std::to_string(kind.quality) + ", " + text_of(rect) +
+                         (upsampling == Upsampling::smooth ? " smooth" : " plain"));
+            const auto expected = part_of(whole, rect);
+            ASSERT_EQ(by_own(region, bytes, rect, upsampling, 1 + dice.below(9), scale), expected);
+            ASSERT_EQ(by_libjpeg(reader, bytes, rect, upsampling, scale), expected);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(JpegRegion, DecodesEveryQuality) {
   Dice dice(6);
   JpegRegion region;
   for (int quality = 1; quality <= 100; ++quality) {
     JpegKind kind = dice.one_of(kinds());
     kind.quality = quality;
-    const Bytes bytes = jpeg_of(source_pixels(kind, 160, 120, static_cast<unsigned>(quality)), kind);
+    const Bytes bytes =
+        jpeg_of(source_pixels(kind, 160, 120, static_cast<unsigned>(quality)), kind);
     const PixelRect rect = dice.part_of(160, 120);
     for (const Upsampling upsampling : kUpsamplings)
       ASSERT_EQ(by_own(region, bytes, rect, upsampling),
@@ -198,7 +159,8 @@ TEST(JpegRegion, AgreesWhereCoefficientsOverflow) {
       for (std::size_t at = 2; at + 70 < bytes.size(); ++at) {
         if (bytes[at] != std::byte{0xFF} || bytes[at + 1] != std::byte{0xDB}) continue;
         for (std::size_t k = 0; k < 64; ++k)
-          if (dice.below(3) == 0 || k == 0) bytes[at + 5 + k] = static_cast<std::byte>(dice.below(256));
+          if (dice.below(3) == 0 || k == 0)
+            bytes[at + 5 + k] = static_cast<std::byte>(dice.below(256));
       }
       for (const Upsampling upsampling : kUpsamplings) {
         const auto expected = by_libjpeg(reader, bytes, {0, 0, 72, 56}, upsampling);
@@ -210,38 +172,6 @@ TEST(JpegRegion, AgreesWhereCoefficientsOverflow) {
     }
     EXPECT_GT(accepted, 100);
   });
-}
-
-Bytes damaged(Bytes bytes, Dice& dice, std::size_t from = 0) {
-  const auto size = static_cast<int>(bytes.size() - from);
-  for (int n = 1 + dice.below(4); n > 0; --n) {
-    const auto at = from + static_cast<std::size_t>(dice.below(size));
-    switch (dice.below(5)) {
-      case 0:
-        bytes[at] = static_cast<std::byte>(dice.below(256));
-        break;
-      case 1:
-        bytes[at] ^= static_cast<std::byte>(1U << static_cast<unsigned>(dice.below(8)));
-        break;
-      case 2:
-        bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                    bytes.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                        at + 1 + static_cast<std::size_t>(dice.below(9)),
-                                        bytes.size())));
-        return bytes;
-      case 3:
-        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                     static_cast<std::byte>(dice.below(4) == 0 ? 0xFF : dice.below(256)));
-        break;
-      default:
-        if (at + 1 < bytes.size()) {
-          bytes[at] = std::byte{0xFF};
-          bytes[at + 1] = static_cast<std::byte>(dice.below(2) == 0 ? 0xD0 + dice.below(10)
-                                                                    : dice.below(256));
-        }
-    }
-  }
-  return bytes;
 }
 
 // What this decoder takes, libjpeg-turbo takes without a warning, and gives the same pixels.
@@ -285,8 +215,8 @@ TEST(JpegRegion, TakesNoDamageThatLibjpegWarnsOf) {
       const Upsampling upsampling = kUpsamplings[static_cast<std::size_t>(i % 2)];
       // Where the header claims other sizes, this is not part of the image.
       if (region.open(bad)) continue;
-      const PixelRect rect = dice.part_of(std::min(region.header().width, 400),
-                                          std::min(region.header().height, 400));
+      const PixelRect rect =
+          dice.part_of(std::min(region.header().width, 400), std::min(region.header().height, 400));
       ASSERT_NO_FATAL_FAILURE(
           expect_no_more_than_libjpeg(region, reader, bad, rect, upsampling, taken));
     }
@@ -309,15 +239,15 @@ TEST(JpegRegion, TakesNoTruncationThatLibjpegWarnsOf) {
         SCOPED_TRACE(kind.name + ", the first " + std::to_string(size) + " bytes");
         const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
         const PixelRect rect = dice.part_of(181, 133);
-        ASSERT_NO_FATAL_FAILURE(expect_no_more_than_libjpeg(
-            region, reader, cut, rect, kUpsamplings[size % 2], taken));
+        ASSERT_NO_FATAL_FAILURE(
+            expect_no_more_than_libjpeg(region, reader, cut, rect, kUpsamplings[size % 2], taken));
       }
       EXPECT_GT(taken, 0) << kind.name;
       // Around the end, every byte.
       for (std::size_t less = 0; less < 60; ++less) {
         const Bytes cut(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(less));
-        ASSERT_NO_FATAL_FAILURE(expect_no_more_than_libjpeg(
-            region, reader, cut, {0, 0, 181, 133}, Upsampling::plain, taken));
+        ASSERT_NO_FATAL_FAILURE(expect_no_more_than_libjpeg(region, reader, cut, {0, 0, 181, 133},
+                                                            Upsampling::plain, taken));
       }
     }
   }

@@ -1,6 +1,4 @@
 // What several streams find out about a scan is what one stream finds.
-#include "src/transform/jpeg/scan.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 #include <hwy/targets.h>
 
 #include "src/transform/jpeg/header.hpp"
+#include "src/transform/jpeg/scan.hpp"
 #include "src/transform/jpeg/unstuff.hpp"
 #include "tests/transform/images.hpp"
 
@@ -136,8 +135,7 @@ TEST(Unstuffed, TellsWhereBytesWere) {
     const Bytes bytes = jpeg_of(picture(300, 200), {.restart = restart, .quality = 100});
     Scanned scanned(bytes);
     Unstuffed& unstuffed = scanned.unstuffed();
-    const auto* scan =
-        reinterpret_cast<const std::uint8_t*>(bytes.data()) + scanned.header().scan;
+    const auto* scan = reinterpret_cast<const std::uint8_t*>(bytes.data()) + scanned.header().scan;
     std::size_t before = 0;
     for (std::size_t i = 0; i < unstuffed.size(); ++i) {
       const std::size_t raw = unstuffed.raw_position(i);

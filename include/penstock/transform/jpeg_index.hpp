@@ -28,9 +28,9 @@ struct JpegKey {
 /// States of the decoder, every so many MCUs. Only what was in order has any.
 struct JpegIndex {
   struct Entry {
-    std::uint32_t mcu = 0;   ///< before which the decoder is in this state
-    std::uint32_t byte = 0;  ///< of the entropy-coded data, as it is in the file
-    std::uint8_t bit = 0;    ///< of that byte, 0 to 7
+    std::uint32_t mcu = 0;             ///< before which the decoder is in this state
+    std::uint32_t byte = 0;            ///< of the entropy-coded data, as it is in the file
+    std::uint8_t bit = 0;              ///< of that byte, 0 to 7
     std::array<std::int16_t, 3> dc{};  ///< what the next DC values are predicted from
 
     friend bool operator==(const Entry&, const Entry&) = default;
@@ -80,8 +80,8 @@ class MemoryJpegIndex final : public JpegIndexStore {
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] std::size_t bytes() const;
 
-  /// Adds the indices of a file that save() wrote; returns how many. Parts that are damaged are left
-  /// out, and a file that does not exist has none.
+  /// Adds the indices of a file that save() wrote; returns how many. Parts that are damaged are
+  /// left out, and a file that does not exist has none.
   ///
   /// Errors  Error  the file is there and cannot be read, or is of another kind
   std::size_t load(const std::filesystem::path& file);

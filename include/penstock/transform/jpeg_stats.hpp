@@ -11,16 +11,16 @@ namespace penstock {
 
 /// Why a JPEG was decoded by libjpeg-turbo rather than by Penstock's own decoder.
 enum class JpegFallback : std::uint8_t {
-  chosen,       ///< as DecodeJpegOptions::decoder says
+  chosen,  ///< as DecodeJpegOptions::decoder says
   progressive,
   arithmetic,
-  coding,       ///< lossless or hierarchical
-  precision,    ///< not 8 bits
-  components,   ///< neither one nor three: CMYK
-  sampling,     ///< chroma stored in a way that no encoder of photographs uses
-  scans,        ///< components in scans of their own
-  header,       ///< tables missing, unusual markers, or damage
-  data,         ///< pixels that are not in order: most of these become faults
+  coding,      ///< lossless or hierarchical
+  precision,   ///< not 8 bits
+  components,  ///< neither one nor three: CMYK
+  sampling,    ///< chroma stored in a way that no encoder of photographs uses
+  scans,       ///< components in scans of their own
+  header,      ///< tables missing, unusual markers, or damage
+  data,        ///< pixels that are not in order: most of these become faults
 };
 inline constexpr std::size_t kJpegFallbacks = 10;
 
@@ -28,8 +28,8 @@ inline constexpr std::size_t kJpegFallbacks = 10;
 [[nodiscard]] std::string_view to_string(JpegFallback fallback) noexcept;
 
 struct JpegCounts {
-  std::uint64_t own = 0;      ///< by Penstock's own decoder
-  std::uint64_t indexed = 0;  ///< of them, such as an index led to
+  std::uint64_t own = 0;                                ///< by Penstock's own decoder
+  std::uint64_t indexed = 0;                            ///< of them, such as an index led to
   std::array<std::uint64_t, kJpegFallbacks> libjpeg{};  ///< by libjpeg-turbo, per JpegFallback
 
   friend bool operator==(const JpegCounts&, const JpegCounts&) = default;

@@ -9,6 +9,7 @@
 
 namespace penstock::detail {
 
+inline constexpr int kBlockSide = 8;
 inline constexpr int kBlockSize = 64;
 /// MCUs that are decoded before their pixels are made.
 inline constexpr int kChunkMcus = 8;

@@ -396,10 +396,10 @@ HWY_INLINE void StoreColumns(const V16* columns, std::uint8_t* out, std::ptrdiff
   // Two columns side by side, then four, then all eight: two rows in each block.
   V16 pairs[4];
   for (int i = 0; i < 4; ++i)
-    pairs[i] = hn::BitCast(
-        d, hn::TableLookupBytes(Pack(hn::SaturatedAdd(columns[2 * i], middle),
-                                     hn::SaturatedAdd(columns[2 * i + 1], middle)),
-                                order));
+    pairs[i] =
+        hn::BitCast(d, hn::TableLookupBytes(Pack(hn::SaturatedAdd(columns[2 * i], middle),
+                                                 hn::SaturatedAdd(columns[2 * i + 1], middle)),
+                                            order));
   const D32 d32;
   const V32 a = hn::BitCast(d32, hn::InterleaveLower(d, pairs[0], pairs[1]));
   const V32 b = hn::BitCast(d32, hn::InterleaveUpper(d, pairs[0], pairs[1]));
@@ -452,7 +452,6 @@ HWY_INLINE void InverseDctOfGroup(const Block* const* blocks, const std::int16_t
                                   const QuantTable& quant, std::uint8_t* out,
                                   std::ptrdiff_t stride) {
   const D16 d;
-  const D8 d8;
   if (FirstOnly(blocks)) {
     for (int b = 0; b < kBlocks; ++b) FillBlock(dc[b], quant, out + std::ptrdiff_t{8} * b, stride);
     return;

@@ -34,19 +34,18 @@ std::optional<JpegIndex> make_index(const JpegHeader& header, std::span<const Ch
     const Checkpoint& point = points[at];
     const auto mcu = static_cast<std::uint32_t>(point.mcu);
     if (!index.entries.empty() && index.entries.back().mcu == mcu) continue;
-    index.entries.push_back(
-        {.mcu = mcu,
-         .byte = static_cast<std::uint32_t>(
-             unstuffed.raw_position(static_cast<std::size_t>(point.at.bit >> 3))),
-         .bit = static_cast<std::uint8_t>(point.at.bit & 7),
-         .dc = point.at.dc});
+    index.entries.push_back({.mcu = mcu,
+                             .byte = static_cast<std::uint32_t>(unstuffed.raw_position(
+                                 static_cast<std::size_t>(point.at.bit >> 3))),
+                             .bit = static_cast<std::uint8_t>(point.at.bit & 7),
+                             .dc = point.at.dc});
   }
   return index;
 }
 
-bool use_index(const JpegIndex& index, const JpegHeader& header,
-               std::span<const std::uint8_t> scan, std::int64_t first, std::int64_t last,
-               std::int64_t checked, Unstuffed& unstuffed, std::vector<Checkpoint>& points) {
+bool use_index(const JpegIndex& index, const JpegHeader& header, std::span<const std::uint8_t> scan,
+               std::int64_t first, std::int64_t last, std::int64_t checked, Unstuffed& unstuffed,
+               std::vector<Checkpoint>& points) {
   if (index.width != static_cast<std::uint32_t>(header.width) ||
       index.height != static_cast<std::uint32_t>(header.height) ||
       index.mcus_per_row != static_cast<std::uint32_t>(header.mcus_per_row()) ||
@@ -54,8 +53,7 @@ bool use_index(const JpegIndex& index, const JpegHeader& header,
       index.entries.front().mcu > first)
     return false;
   using Entry = JpegIndex::Entry;
-  const auto before =
-      std::prev(std::ranges::upper_bound(index.entries, first, {}, &Entry::mcu));
+  const auto before = std::prev(std::ranges::upper_bound(index.entries, first, {}, &Entry::mcu));
   const auto behind = std::ranges::lower_bound(before, index.entries.end(), last, {}, &Entry::mcu);
   // A byte more: the stretch before may end within the entry's.
   const std::size_t begin = before->byte;
@@ -71,8 +69,8 @@ bool use_index(const JpegIndex& index, const JpegHeader& header,
     if (entry->byte < begin || entry->byte > end) return false;
     const std::size_t byte = unstuffed.position_of(entry->byte - begin);
     if (byte > unstuffed.size()) return false;
-    points.push_back({.mcu = entry->mcu,
-                      .at = {.bit = std::uint64_t{8} * byte + entry->bit, .dc = entry->dc}});
+    points.push_back(
+        {.mcu = entry->mcu, .at = {.bit = std::uint64_t{8} * byte + entry->bit, .dc = entry->dc}});
   }
   if (interval > 0) {
     // A stretch begins where a marker says so.

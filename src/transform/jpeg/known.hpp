@@ -15,8 +15,8 @@
 namespace penstock::detail {
 
 /// The index of an image: of `points`, which go as far as its data is in order, the last one before
-/// every MCU row. `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing where
-/// no part of it is in order.
+/// every MCU row. `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing
+/// where no part of it is in order.
 [[nodiscard]] std::optional<JpegIndex> make_index(const JpegHeader& header,
                                                   std::span<const Checkpoint> points,
                                                   Unstuffed& unstuffed, std::size_t scan_bytes);

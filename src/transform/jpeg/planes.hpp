@@ -9,6 +9,7 @@
 #include "src/transform/jpeg/chunk.hpp"
 #include "src/transform/jpeg/header.hpp"
 #include "src/transform/jpeg/idct.hpp"
+#include "src/transform/jpeg/plan.hpp"
 
 namespace penstock::detail {
 
@@ -19,15 +20,15 @@ namespace penstock::detail {
 class JpegPlanes {
  public:
   /// `band` MCU rows at a time. `kept` rows of each plane stay when the band moves on.
-  void begin(const JpegHeader& header, int first_column, int last_column, int band, int kept);
+  void begin(const JpegHeader& header, const RegionPlan& plan, int band, int kept);
 
   /// Makes room for the MCU rows [row, row + band); those before `row` go, but for the kept ones.
   void move_to(int row);
 
   /// Turns the MCUs [first, mcus) of a chunk of `mcus` into samples, from MCU column `column` of
-  /// row `row` on, and moves the predictors `dc` on.
-  void put(const Chunk& chunk, int first, int mcus, int column, int row,
-           std::array<std::int16_t, 3>& dc);
+  /// row `row` on, and moves the predictors `dc` on. False where a smaller size cannot be had.
+  [[nodiscard]] bool put(const Chunk& chunk, int first, int mcus, int column, int row,
+                         std::array<std::int16_t, 3>& dc);
 
   /// Repeats the image's outermost chroma samples beside it, in one MCU row, where the planes reach
   /// that far: what libjpeg's smooth upsampling takes for the samples behind the edge.
@@ -50,7 +51,8 @@ class JpegPlanes {
     int next = 0;   // first row that the band does not have yet
     int h = 1;      // blocks of an MCU
     int v = 1;
-    int width = 0;  // of the component in the image
+    int side = kBlockSide;  // samples of a block
+    int width = 0;          // of the component in the image
 
     [[nodiscard]] std::size_t offset(int y) const noexcept;
   };

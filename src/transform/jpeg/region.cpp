@@ -28,10 +28,10 @@ std::optional<JpegFallback> JpegRegion::open(std::span<const std::byte> bytes) {
   return read_jpeg_header(bytes, header_);
 }
 
-bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling) {
+bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling, int scale) {
   layout_ = McuLayout(header_);
   rect_ = rect;
-  plan_ = RegionPlan(header_, rect, upsampling);
+  plan_ = RegionPlan(header_, rect, upsampling, scale);
   if (!lanes_.entropy.set(header_) || !find_points()) return false;
   cursor_ = 0;
   prepare_rows(span);
@@ -43,9 +43,8 @@ bool JpegRegion::find_points() {
       std::int64_t{plan_.first_row} * header_.mcus_per_row() + plan_.first_column;
   const std::int64_t last =
       std::int64_t{plan_.last_row - 1} * header_.mcus_per_row() + plan_.last_column;
-  used_index_ = index_ != nullptr &&
-                use_index(*index_, header_, bytes_.subspan(header_.scan), first, last,
-                          plan_.checked_mcus, unstuffed_, known_);
+  used_index_ = index_ != nullptr && use_index(*index_, header_, bytes_.subspan(header_.scan),
+                                               first, last, plan_.checked_mcus, unstuffed_, known_);
   if (used_index_) {
     points_ = known_;
     lanes_.data = unstuffed_.data();
@@ -87,15 +86,14 @@ void JpegRegion::prepare_rows(int span) {
   const auto columns = static_cast<std::size_t>(plan_.last_column - plan_.first_column);
   const std::size_t row_bytes = static_cast<std::size_t>(kBlockSize * layout_.blocks) * columns;
   const int rows = std::max(plan_.last_row - plan_.first_row, kFewestRows);
-  band_ = static_cast<int>(std::clamp<std::size_t>(kBandBytes / row_bytes, kFewestRows,
-                                                   static_cast<std::size_t>(rows)));
-  planes_.begin(header_, plan_.first_column, plan_.last_column, band_,
-                plan_.smooth_v ? kContextRows : 0);
+  band_ = static_cast<int>(
+      std::clamp<std::size_t>(kBandBytes / row_bytes, kFewestRows, static_cast<std::size_t>(rows)));
+  planes_.begin(header_, plan_, band_, plan_.smooth_v ? kContextRows : 0);
   next_row_ = plan_.first_row;
   ready_ = 0;
 
-  const std::size_t width = columns * static_cast<std::size_t>(header_.mcu_width());
-  left_ = plan_.first_column * header_.mcu_width();
+  const std::size_t width = columns * static_cast<std::size_t>(plan_.mcu_width);
+  left_ = plan_.first_column * plan_.mcu_width;
   ring_rows_ = span;
   stride_ = width * kPixelBytes + std::max(kPixelSlack, kRowSlack);
   const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
@@ -137,14 +135,14 @@ bool JpegRegion::finish_chunk(std::size_t lane, Piece& piece) {
       static_cast<int>(std::clamp<std::int64_t>(piece.begin - piece.from.mcu, 0, mcus));
   const std::int64_t column =
       piece.from.mcu + first - std::int64_t{piece.row} * header_.mcus_per_row();
-  planes_.put(lanes_.chunks[lane], first, mcus, static_cast<int>(column), piece.row,
-              piece.from.at.dc);
+  if (!planes_.put(lanes_.chunks[lane], first, mcus, static_cast<int>(column), piece.row,
+                   piece.from.at.dc))
+    return false;
   piece.from.mcu += mcus;
   piece.from.at.bit = stream.bit;
   if (piece.from.mcu < piece.end || piece.then == nullptr) return true;
   // A restart marker stands before some checkpoints; where it does is known.
-  const bool restarts =
-      header_.restart_interval > 0 && piece.end % header_.restart_interval == 0;
+  const bool restarts = header_.restart_interval > 0 && piece.end % header_.restart_interval == 0;
   return restarts || piece.then->at == piece.from.at;
 }
 
@@ -193,8 +191,8 @@ bool JpegRegion::decode_band() {
   if (!decode_pieces()) return false;
   if (plan_.smooth_h)
     for (int row = first; row < next_row_; ++row) planes_.repeat_edges(row);
-  ready_ = next_row_ * header_.mcu_height();
-  if (plan_.smooth_v && next_row_ < header_.mcu_rows()) ready_ -= header_.v;
+  ready_ = next_row_ * plan_.mcu_height;
+  if (plan_.smooth_v && next_row_ < header_.mcu_rows()) ready_ -= plan_.v;
   return true;
 }
 
@@ -205,8 +203,8 @@ void JpegRegion::convert(int y) {
   if (header_.components == 1) return rgb_row(luma, luma, luma, width, out);
   if (header_.color == JpegColor::rgb)
     return rgb_row(luma, planes_.row(1, y), planes_.row(2, y), width, out);
-  const int near = y / header_.v;
-  const int rows = (header_.height + header_.v - 1) / header_.v;
+  const int near = y / plan_.v;
+  const int rows = RegionPlan::samples_of(header_.height, plan_.chroma_side, header_.v);
   const bool below = y % 2 != 0;
   const int far = std::clamp(below ? near + 1 : near - 1, 0, rows - 1);
   const std::uint8_t* chroma[2];
@@ -221,7 +219,7 @@ void JpegRegion::convert(int y) {
       smooth_v2(chroma[c], planes_.row(c + 1, far), below, width, smoothed);
     if (plan_.smooth_h || plan_.smooth_v) chroma[c] = smoothed;
   }
-  ycc_row(luma, chroma[0], chroma[1], plan_.smooth_h ? 1 : header_.h, width, out);
+  ycc_row(luma, chroma[0], chroma[1], plan_.smooth_h ? 1 : plan_.h, width, out);
 }
 
 const std::uint8_t* const* JpegRegion::rows(int first, int last) {

@@ -38,8 +38,8 @@ class JpegRegion final : public RowSource {
   [[nodiscard]] const JpegHeader& header() const noexcept { return header_; }
 
   /// An index of the image, for the next begin(): what is outside the region is then not looked at.
-  /// One that cannot be right is left alone, and another one learned; one that turns out to be wrong
-  /// makes rows() give up.
+  /// One that cannot be right is left alone, and another one learned; one that turns out to be
+  /// wrong makes rows() give up.
   void know(const JpegIndex* index) noexcept { index_ = index; }
   /// Asks the next begin() to go through the whole scan and to make an index of it.
   void learn() noexcept { learn_ = true; }
@@ -48,9 +48,10 @@ class JpegRegion final : public RowSource {
   /// Whether begin() went by the index that it was given.
   [[nodiscard]] bool used_index() const noexcept { return used_index_; }
 
-  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once. False
-  /// where the data is not in order, or libjpeg-turbo would refuse a table.
-  [[nodiscard]] bool begin(const PixelRect& rect, int span, Upsampling upsampling);
+  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
+  /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up. False where the data
+  /// is not in order, or libjpeg-turbo would refuse a table.
+  [[nodiscard]] bool begin(const PixelRect& rect, int span, Upsampling upsampling, int scale = 1);
   /// nullptr where the data is not in order.
   [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
 
