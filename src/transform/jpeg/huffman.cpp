@@ -81,6 +81,7 @@ bool EntropyTables::set(const JpegHeader& header) {
   };
   std::array<BlockTables, 3> of_component{};
   different_ac_ = 0;
+  has_skips_ = false;
   for (std::size_t c = 0; c < static_cast<std::size_t>(header.components); ++c) {
     const JpegComponent& component = header.component[c];
     const bool new_ac = ac[component.ac] == nullptr;
@@ -89,7 +90,7 @@ bool EntropyTables::set(const JpegHeader& header) {
       return false;
     if (new_ac) ac_[different_ac_++] = ac[component.ac];
     const auto* const same = std::find(ac_.begin(), ac_.end(), ac[component.ac]);
-    of_component[c] = {dc[component.dc], ac[component.ac],
+    of_component[c] = {dc[component.dc], ac[component.ac], ac[component.ac]->table.data(),
                        several_[static_cast<std::size_t>(same - ac_.begin())].data()};
   }
   const McuLayout layout(header);
@@ -99,7 +100,16 @@ bool EntropyTables::set(const JpegHeader& header) {
 }
 
 void EntropyTables::make_skips() {
+  if (has_skips_) return;
+  has_skips_ = true;
   for (std::size_t i = 0; i < different_ac_; ++i) make_skip_table(ac_[i]->table, several_[i]);
+}
+
+void EntropyTables::skip_luma_ac(const McuLayout& layout) {
+  for (int i = 0; i < kChunkMcus * layout.blocks; ++i) {
+    BlockTables& tables = blocks_[static_cast<std::size_t>(i)];
+    if (layout.component(i % layout.blocks) == 0) tables.single = tables.several;
+  }
 }
 
 }  // namespace penstock::detail

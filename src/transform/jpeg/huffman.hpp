@@ -68,6 +68,9 @@ struct SymbolCode {
 struct BlockTables {
   const SymbolCode* dc;
   const SymbolCode* ac;
+  /// What a decoder looks up: single AC symbols; or `several`, where only DC values are wanted. It
+  /// then notes AC values of no bits, and a few of those that took long codes.
+  const std::uint32_t* single;
   const std::uint32_t* several;  ///< several AC symbols at a time, without their values
 };
 
@@ -82,8 +85,10 @@ class EntropyTables {
 
   /// False where libjpeg-turbo would refuse a table.
   [[nodiscard]] bool set(const JpegHeader& header);
-  /// Makes the tables of several symbols, too; nothing may be skipped before that.
+  /// Makes the tables of several symbols, too, once; nothing may be skipped before that.
   void make_skips();
+  /// Of the blocks of the first component, only DC values are wanted. Needs make_skips().
+  void skip_luma_ac(const McuLayout& layout);
 
   /// Those of the blocks of a chunk.
   [[nodiscard]] const BlockTables* blocks() const noexcept { return blocks_.data(); }
@@ -94,6 +99,7 @@ class EntropyTables {
   std::array<SymbolCode, kMaxCodes> codes_;
   alignas(64) std::array<SymbolTable, 3> several_;
   std::size_t different_ac_ = 0;
+  bool has_skips_ = false;
   std::array<const SymbolCode*, 3> ac_{};  // the different ones
   std::array<BlockTables, kChunkBlocks> blocks_{};
 };

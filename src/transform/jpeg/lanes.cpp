@@ -99,7 +99,7 @@ HWY_INLINE void BeginBlock(const Lanes& lanes, Lane& lane, Running& r) {
     r.table = lane.tables->several;
   } else {
     Put(r.out, 1 - kBlockSize, word, entry);
-    r.table = lane.tables->ac->table.data();
+    r.table = lane.tables->single;
   }
   r.state = std::int64_t{1 - kBlockSize} * (std::int64_t{1} << kStep) + (entry & 0xFF);
   r.word = word;
@@ -114,14 +114,10 @@ HWY_INLINE void BeginBlock(const Lanes& lanes, Lane& lane, Running& r) {
 template <bool kSkipping>
 HWY_INLINE bool LeaveBlock(const Lanes& lanes, Lane& lane, Running& r, std::uint32_t entry) {
   const std::int64_t left = r.state >> kStep;
-  bool whole;
-  if constexpr (kSkipping) {
-    // Symbols up to the block's last, be it coefficient or end: not any behind it.
-    whole = left == 0 || ((entry & symbol::kEnd) != 0 && left < kBlockSize);
-  } else {
-    whole = left == 0 || (entry & symbol::kEnd) != 0;
+  // Symbols up to the block's last, be it coefficient or end: not any behind it.
+  const bool whole = left == 0 || ((entry & symbol::kEnd) != 0 && left < kBlockSize);
+  if constexpr (!kSkipping)
     if (left == 0) Put(r.out, 0, std::rotl(r.word, static_cast<int>(entry & 63)), entry);
-  }
   if (HWY_LIKELY(whole)) {
     lane.bit += static_cast<std::uint64_t>(r.state & 0xFF);
   } else {
@@ -173,7 +169,7 @@ HWY_INLINE Running Load(Lanes& lanes, std::size_t i) {
   } else {
     r.out = out_of();
     r.state = lane.state;
-    r.table = kSkipping ? lane.tables->several : lane.tables->ac->table.data();
+    r.table = kSkipping ? lane.tables->several : lane.tables->single;
   }
   return r;
 }

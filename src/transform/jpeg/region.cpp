@@ -33,6 +33,10 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling, i
   rect_ = rect;
   plan_ = RegionPlan(header_, rect, upsampling, scale);
   if (!lanes_.entropy.set(header_) || !find_points()) return false;
+  if (plan_.luma_side == 1) {
+    lanes_.entropy.make_skips();
+    lanes_.entropy.skip_luma_ac(layout_);
+  }
   cursor_ = 0;
   prepare_rows(span);
   return true;
