@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/transform/jpeg.hpp"
+#include "src/transform/jpeg/plan.hpp"
 #include "src/transform/jpeg/region.hpp"
 
 namespace {
@@ -19,9 +21,10 @@ constexpr std::int64_t kMostPixels = 1 << 17;
 
 // Empty where there is something wrong.
 template <class Reader>
-std::vector<std::uint8_t> decode(Reader& reader, const PixelRect& rect, Upsampling upsampling) {
+std::vector<std::uint8_t> decode(Reader& reader, const PixelRect& rect, Upsampling upsampling,
+                                 int scale) {
   std::vector<std::uint8_t> pixels;
-  if (!reader.begin(rect, 2, upsampling)) return {};
+  if (!reader.begin(rect, 2, upsampling, scale)) return {};
   for (int y = rect.y; y < rect.y + rect.height; ++y) {
     const std::uint8_t* const* rows = reader.rows(y, y + 1);
     if (rows == nullptr) return {};
@@ -42,25 +45,46 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const auto kOwn = std::make_unique<JpegRegion>();
   static const auto kLibjpeg = std::make_unique<JpegReader>();
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  if (size < 4 || kOwn->open(bytes)) return 0;
+  if (size < 5 || kOwn->open(bytes)) return 0;
   const int width = kOwn->header().width;
   const int height = kOwn->header().height;
-  if (std::int64_t{width} * height > kMostPixels) return 0;
-  PixelRect rect{.x = data[size - 1] * width / 256, .y = data[size - 2] * height / 256};
-  rect.width = 1 + data[size - 3] * (width - rect.x) / 256;
-  rect.height = 1 + data[size - 4] * (height - rect.y) / 256;
-  const Upsampling upsampling = data[size - 1] % 2 == 0 ? Upsampling::plain : Upsampling::smooth;
-  const auto own = decode(*kOwn, rect, upsampling);
   const int orientation = kOwn->header().orientation;
-  kOwn->close();
-  if (own.empty()) return 0;
+  if (std::int64_t{width} * height > kMostPixels) return 0;
+  const int scale = data[size - 5] < 128 ? 1 : 2 << data[size - 5] % 3;
+  const int scaled_width = scaled_down(width, scale);
+  const int scaled_height = scaled_down(height, scale);
+  PixelRect rect{.x = data[size - 1] * scaled_width / 256,
+                 .y = data[size - 2] * scaled_height / 256};
+  rect.width = 1 + data[size - 3] * (scaled_width - rect.x) / 256;
+  rect.height = 1 + data[size - 4] * (scaled_height - rect.y) / 256;
+  const Upsampling upsampling = data[size - 1] % 2 == 0 ? Upsampling::plain : Upsampling::smooth;
 
-  if (!kLibjpeg->open(bytes)) fail("libjpeg-turbo: " + std::string(kLibjpeg->message()));
-  if (kLibjpeg->width() != width || kLibjpeg->height() != height) fail("another size");
-  if (kLibjpeg->orientation() != orientation) fail("another orientation");
-  const auto expected = decode(*kLibjpeg, rect, upsampling);
-  if (expected.empty()) fail("libjpeg-turbo: " + std::string(kLibjpeg->message()));
-  if (own != expected) fail("other pixels");
-  kLibjpeg->close();
+  std::vector<std::uint8_t> expected;
+  const auto check = [&](const std::vector<std::uint8_t>& own) {
+    if (own.empty()) return;
+    if (expected.empty()) {
+      if (!kLibjpeg->open(bytes)) fail("libjpeg-turbo: " + std::string(kLibjpeg->message()));
+      if (kLibjpeg->width() != width || kLibjpeg->height() != height) fail("another size");
+      if (kLibjpeg->orientation() != orientation) fail("another orientation");
+      expected = decode(*kLibjpeg, rect, upsampling, scale);
+      if (expected.empty()) fail("libjpeg-turbo: " + std::string(kLibjpeg->message()));
+      kLibjpeg->close();
+    }
+    if (own != expected) fail("other pixels");
+  };
+  check(decode(*kOwn, rect, upsampling, scale));
+  kOwn->close();
+
+  // Once more, learning an index, and by it.
+  if (kOwn->open(bytes)) fail("another header");
+  kOwn->learn();
+  check(decode(*kOwn, rect, upsampling, scale));
+  const auto index = std::move(kOwn->learned());
+  kOwn->close();
+  if (!index) return 0;
+  if (kOwn->open(bytes)) fail("another header");
+  kOwn->know(&*index);
+  check(decode(*kOwn, rect, upsampling, scale));
+  kOwn->close();
   return 0;
 }

@@ -1,7 +1,8 @@
 // Runs a fuzz target without libFuzzer: every file of a folder as it is, then mutations of them.
 //
-// Usage: TARGET FOLDER [RUNS [SEED]]
+// Usage: TARGET FOLDER [RUNS [SEED]]     an input that aborts the target is left in ./crash
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -20,6 +21,21 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t kLongest = 65536;
+
+// The input at hand, for the handler.
+const Bytes* input = nullptr;
+
+void keep_input(int) {
+  if (std::FILE* file = std::fopen("crash", "wb")) {
+    std::fwrite(input->data(), 1, input->size(), file);
+    std::fclose(file);
+  }
+}
+
+void run(const Bytes& bytes) {
+  input = &bytes;
+  LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+}
 
 class Mutator {
  public:
@@ -124,12 +140,13 @@ int main(int argc, char** argv) {
   }
   const std::uint64_t runs = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100'000;
   const std::uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
-  for (const Bytes& bytes : corpus) LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  std::signal(SIGABRT, keep_input);
+  for (const Bytes& bytes : corpus) run(bytes);
   Mutator mutator(seed);
-  for (std::uint64_t run = 0; run < runs; ++run) {
+  for (std::uint64_t i = 0; i < runs; ++i) {
     // Of its own size, for the sanitizer to watch its end.
     const Bytes bytes = mutator(corpus);
-    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+    run(bytes);
   }
   std::printf("%zu files and %llu mutations, seed %llu\n", corpus.size(),
               static_cast<unsigned long long>(runs), static_cast<unsigned long long>(seed));

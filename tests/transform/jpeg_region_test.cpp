@@ -253,6 +253,17 @@ TEST(JpegRegion, TakesNoTruncationThatLibjpegWarnsOf) {
   }
 }
 
+// 0xFF may be repeated before a marker, or the file may end there: libjpeg-turbo then warns.
+TEST(JpegRegion, TakesNoFillBytesForAMarker) {
+  JpegRegion region;
+  JpegReader reader;
+  Bytes bytes = jpeg_of(picture(8, 8), {});
+  bytes.resize(bytes.size() - 2);
+  bytes.insert(bytes.end(), 2, std::byte{0xFF});
+  EXPECT_TRUE(by_libjpeg(reader, bytes, {0, 0, 8, 8}, Upsampling::plain).empty());
+  EXPECT_TRUE(by_own(region, bytes, {0, 0, 8, 8}, Upsampling::plain).empty());
+}
+
 TEST(JpegRegion, DecodesTheNextImageAfterOneThatItGaveUp) {
   const Bytes good = jpeg_of(picture(90, 70), {});
   const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));

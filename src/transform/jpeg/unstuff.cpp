@@ -72,6 +72,8 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
       left_out_.push_back(static_cast<std::uint32_t>(to));
       continue;
     }
+    // Fill bytes: who knows how far libjpeg-turbo reads here.
+    if (next == 0xFF) break;
     stretch.ended_by = StretchEnd::marker;
     if ((next & 0xF8) != 0xD0) break;
     stretch.ended_by = StretchEnd::restart;

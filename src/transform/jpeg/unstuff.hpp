@@ -20,7 +20,7 @@ inline constexpr std::size_t kUnstuffSlack =
 enum class StretchEnd : std::uint8_t {
   marker,   ///< any but those that follow
   restart,  ///< RST0 to RST7
-  file,     ///< the file
+  file,     ///< the file, or what may be its end
 };
 
 /// Bytes between two markers.
