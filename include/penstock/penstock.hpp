@@ -47,6 +47,8 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
 #include <penstock/transform/function.hpp>
+#include <penstock/transform/jpeg_index.hpp>
+#include <penstock/transform/jpeg_stats.hpp>
 #include <penstock/transform/remark_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>
