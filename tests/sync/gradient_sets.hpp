@@ -162,7 +162,9 @@ inline void expect_buckets_change_nothing(Communicator& all) {
         std::size_t gradients = 0;
         for (const Bucket& bucket : sync.buckets()) {
           EXPECT_LE(bucket.gradients.size(), count);
-          if (bucket.gradients.size() > 1) EXPECT_LE(bucket.bytes(), bytes);
+          if (bucket.gradients.size() > 1) {
+            EXPECT_LE(bucket.bytes(), bytes);
+          }
           gradients += bucket.gradients.size();
         }
         EXPECT_EQ(gradients, kinds.size());
@@ -261,7 +263,7 @@ inline void expect_narrow_wires_stay_near(Communicator& all) {
   const auto value = [](std::uint32_t rank, std::size_t g, std::size_t i) {
     return g == 2 ? static_cast<double>(rank + i) : std::sin(static_cast<double>(rank * 31 + g * 7 + i));
   };
-  for (const auto [wire, epsilon] : {std::pair{DType::f16, 0x1p-11}, {DType::bf16, 0x1p-8}}) {
+  for (const auto& [wire, epsilon] : {std::pair{DType::f16, 0x1p-11}, {DType::bf16, 0x1p-8}}) {
     GradientSet set(kinds);
     GradientSync sync(all, set.list(), {.combine = Combine::mean, .wire = wire});
     set.fill([&](std::size_t g, std::size_t i) { return value(all.rank(), g, i); });
