@@ -19,6 +19,7 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
 
+#include "machine.hpp"
 #include "resnet50_gradients.hpp"
 
 namespace penstock::bench {
@@ -63,11 +64,11 @@ class Question {
     add("per tensor, MPI's own", [this] {
       for (auto& one : apart_) mpi_all_reduce(one);
     });
-    sync_.push_back(std::make_unique<GradientSync>(
-        all, gradients_, GradientSyncOptions{.combine = Combine::sum}));
+    sync_.push_back(std::make_unique<GradientSync>(all, gradients_,
+                                                   GradientSyncOptions{.combine = Combine::sum}));
     add_sync("bucketed", gradients_.size());
-    sync_.push_back(std::make_unique<GradientSync>(
-        all, in_flat_, GradientSyncOptions{.combine = Combine::sum}));
+    sync_.push_back(std::make_unique<GradientSync>(all, in_flat_,
+                                                   GradientSyncOptions{.combine = Combine::sum}));
     add_sync("bucketed, one flat buffer", gradients_.size());
     sync_.push_back(std::make_unique<GradientSync>(
         all, gradients_, GradientSyncOptions{.combine = Combine::sum, .wire = DType::bf16}));
@@ -161,10 +162,11 @@ class Question {
 int main(int argc, char** argv) {
   using namespace penstock;
 #ifndef NDEBUG
-  fmt::print(stderr,
-             "{}: expected a build of penstock with NDEBUG, found a debug build, whose numbers mean "
-             "nothing: configure with -DCMAKE_BUILD_TYPE=Release\n",
-             argv[0]);
+  fmt::print(
+      stderr,
+      "{}: expected a build of penstock with NDEBUG, found a debug build, whose numbers mean "
+      "nothing: configure with -DCMAKE_BUILD_TYPE=Release\n",
+      argv[0]);
   return 2;
 #endif
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
@@ -175,8 +177,9 @@ int main(int argc, char** argv) {
     resnet.measure(rounds);
     small.measure(rounds);
     if (all->rank() == 0) {
-      fmt::print("commit {}, {} cores, medians of {} rounds in turn\n", PENSTOCK_BENCH_COMMIT,
-                 std::thread::hardware_concurrency(), rounds);
+      fmt::print("mpirun -np {} {} {}\n{}, {} cores; commit {}; medians of {} rounds in turn\n",
+                 all->size(), argv[0], rounds, bench::cpu_model(),
+                 std::thread::hardware_concurrency(), PENSTOCK_BENCH_COMMIT, rounds);
       resnet.print();
       small.print();
     }

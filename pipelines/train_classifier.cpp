@@ -40,9 +40,14 @@ std::shared_ptr<ps::Communicator> connect(const Options& options) {
     return ps::gloo_communicator(ps::Rendezvous::from_environment(),
                                  {.timeout_s = options.timeout_s});
 #endif
-  throw ps::Error(fmt::format("this program was built without {}: install its development package "
-                              "and build again, or choose another --transport",
-                              options.transport));
+  throw ps::Error(
+      fmt::format("this program was built without {}: install its development package "
+                  "and build again, or choose another --transport",
+                  options.transport));
+}
+
+std::vector<ps::Device> devices_of(const Options& options) {
+  return options.devices == "auto" ? ps::all_gpus_or_host() : ps::parse_devices(options.devices);
 }
 
 ps::Dataset dataset(const Options& options, bool held_out) {
@@ -53,22 +58,23 @@ ps::Dataset dataset(const Options& options, bool held_out) {
 }
 
 ps::Loader make_loader(const Options& options, bool held_out) {
-  const auto crop = held_out ? ps::center_crop(kSide, {.resize = 36})
-                             : ps::random_resized_crop(kSide, {.scale = {0.35, 1}});
+  const auto crop = held_out
+                        ? ps::center_crop(static_cast<int>(kSide), {.resize = 36})
+                        : ps::random_resized_crop(static_cast<int>(kSide), {.scale = {0.35, 1}});
   auto plan = dataset(options, held_out).seed(options.seed);
   if (!held_out) plan = plan.shuffle();
   plan = plan.map(ps::decode_jpeg({.crop = crop, .flip = held_out ? 0.0F : 0.5F}))
              .batch(options.batch, {.uneven = true});
   if (!held_out) plan = plan.repeat();
-  return plan.prefetch_to_devices(ps::parse_devices(options.devices), {.depth = 3})
+  return plan.prefetch_to_devices(devices_of(options), {.depth = 3})
       .loader({.context = ps::InputContext{.num_input_pipelines = options.launch.world,
                                            .input_pipeline_id = options.launch.rank},
                .threads = options.threads});
 }
 
-int classes_of(const Options& options) {
-  if (options.data.empty()) return options.classes;
-  int folders = 0;
+std::size_t classes_of(const Options& options) {
+  if (options.data.empty()) return static_cast<std::size_t>(options.classes);
+  std::size_t folders = 0;
   for (const auto& entry : std::filesystem::directory_iterator(options.data))
     folders += entry.is_directory() ? 1 : 0;
   return folders;
@@ -84,13 +90,6 @@ struct Report {
   std::size_t packed_bytes = 0;
 };
 
-// The sums of all replicas, everywhere.
-Score add_up(ps::Communicator& all, const Score& own) {
-  std::vector<double> sums{own.loss, own.correct, own.rows};
-  all.all_reduce(ps::flat(sums));
-  return {sums[0], sums[1], sums[2]};
-}
-
 /// One replica of the training loop.
 class Trainer {
  public:
@@ -98,22 +97,20 @@ class Trainer {
           const std::optional<Checkpoint>& start, Report& report)
       : options_(options),
         all_(replica.communicator()),
+        stream_(replica.stream()),
         loader_(loader),
         input_(loader.device(replica.local())),
         report_(report),
-        model_(classes_of(options), options.seed),
-        velocity_(model_.parameters().size()) {
-    if (start) {
-      if (start->parameters.size() != velocity_.size())
-        throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
-      std::ranges::copy(start->parameters, model_.parameters().begin());
-      velocity_ = start->velocity;
-    }
+        model_(Model::open(replica, classes_of(options))) {
+    const Layout layout(classes_of(options));
+    if (start && start->weights.parameters.size() != layout.begin[6])
+      throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
+    model_->write(start ? start->weights : Weights::random(layout, options.seed));
     ps::GradientSyncOptions sync{.combine = ps::Combine::row_sums,
                                  .micro_steps = options.micro_steps};
     if (options.wire == "f16") sync.wire = ps::DType::f16;
     if (options.wire == "bf16") sync.wire = ps::DType::bf16;
-    sync_.emplace(all_, model_.gradient_list(), sync);
+    sync_.emplace(all_, model_->gradients(), sync);
   }
 
   /// The steps from `from` to before `to`; the same for all replicas.
@@ -123,7 +120,8 @@ class Trainer {
     for (std::uint64_t number = from; number < to; ++number) {
       const auto batch = input_.next();
       if (number % steps_per_epoch == 0) of_epoch = {};
-      const Score score = add_up(all_, step(*batch));
+      step(*batch);
+      const Score score = add_up();
       of_epoch.correct += score.correct;
       of_epoch.rows += score.rows;
       after_step(batch->step(), score, of_epoch);
@@ -135,45 +133,37 @@ class Trainer {
   }
 
   void evaluate(ps::Loader& held_out, std::size_t local) {
-    Score own;
     ps::DeviceLoader input = held_out.device(local);
     while (const auto batch = input.next()) {
-      const Score part = model_.evaluate((*batch)["image"].data<std::uint8_t>(),
-                                         (*batch)["label"].data<std::int64_t>(), batch->size());
-      own.correct += part.correct;
-      own.rows += part.rows;
+      batch->wait_on(stream_);
+      model_->evaluate((*batch)["image"].data<std::uint8_t>(),
+                       (*batch)["label"].data<std::int64_t>(), batch->size());
     }
-    const Score score = add_up(all_, own);
+    const Score score = add_up();
     if (first()) report_.accuracy = score.correct / score.rows;
   }
 
  private:
   [[nodiscard]] bool first() const { return all_.rank() == 0; }
 
-  Score step(const ps::DeviceBatch& batch) {
+  // The sums of all replicas, everywhere. Waits for the stream, so that it counts as this step's.
+  Score add_up() {
+    all_.all_reduce(model_->score(), ps::ReduceOp::sum, stream_);
+    return model_->take_score();
+  }
+
+  void step(const ps::DeviceBatch& batch) {
+    batch.wait_on(stream_);
     const auto* const images = batch["image"].data<std::uint8_t>();
     const auto* const labels = batch["label"].data<std::int64_t>();
-    Score score;
     for (std::uint32_t micro = 0; micro < options_.micro_steps; ++micro) {
       const std::uint64_t from = batch.size() * micro / options_.micro_steps;
       const std::uint64_t to = batch.size() * (micro + 1) / options_.micro_steps;
       sync_->begin(to - from);
-      const Score part =
-          model_.train(images + from * kSide * kSide * 3, labels + from, to - from,
-                       [&](std::size_t gradient) { sync_->ready(gradient); });
-      score.loss += part.loss;
-      score.correct += part.correct;
-      score.rows += part.rows;
-      if (!sync_->wait()) continue;
-      const auto rate = static_cast<float>(options_.rate);
-      const std::span<float> parameters = model_.parameters();
-      const std::span<const float> gradients = model_.gradients();
-      for (std::size_t i = 0; i < parameters.size(); ++i) {
-        velocity_[i] = 0.9F * velocity_[i] + gradients[i];
-        parameters[i] -= rate * velocity_[i];
-      }
+      model_->train(images + from * kSide * kSide * 3, labels + from, to - from,
+                    [&](std::size_t gradient) { sync_->ready(gradient, stream_); });
+      if (sync_->wait(stream_)) model_->descend(static_cast<float>(options_.rate));
     }
-    return score;
   }
 
   void after_step(std::uint64_t number, const Score& score, const Score& of_epoch) {
@@ -181,10 +171,7 @@ class Trainer {
     report_.losses.emplace_back(number, score.loss / score.rows);
     report_.samples += score.rows;
     if (!options_.checkpoint.empty() && (number + 1) % options_.checkpoint_every == 0)
-      Checkpoint{{model_.parameters().begin(), model_.parameters().end()},
-                 velocity_,
-                 loader_.state()}
-          .write(options_.checkpoint);
+      Checkpoint{model_->read(), loader_.state()}.write(options_.checkpoint);
     constexpr std::int64_t kPeriodNs = 250'000'000;
     if (options_.quiet || isatty(STDERR_FILENO) == 0 || ps::now_ns() - shown_ < kPeriodNs) return;
     shown_ = ps::now_ns();
@@ -194,11 +181,11 @@ class Trainer {
 
   const Options& options_;
   ps::Communicator& all_;
+  ps::StreamHandle stream_;  // null on a host device
   ps::Loader& loader_;
   ps::DeviceLoader input_;
   Report& report_;
-  Model model_;
-  std::vector<float> velocity_;
+  std::unique_ptr<Model> model_;
   std::optional<ps::GradientSync> sync_;
   std::int64_t shown_ = 0;
 };
@@ -220,9 +207,9 @@ void print(const Options& options, const ps::Replicas& replicas, const Report& r
              "loss          {:.4f} in the last step\n"
              "accuracy      {:.1f}% in the last epoch, {:.1f}% on held-out images\n",
              replicas.size(), replicas.local_size(), options.launch.world, report.losses.size(),
-             report.samples, report.seconds,
-             report.samples / std::max(report.seconds, 1e-9), 100 * stats.stall_fraction,
-             stats.bottleneck(), loss, 100 * report.train_accuracy, 100 * report.accuracy);
+             report.samples, report.seconds, report.samples / std::max(report.seconds, 1e-9),
+             100 * stats.stall_fraction, stats.bottleneck(), loss, 100 * report.train_accuracy,
+             100 * report.accuracy);
   if (options.json.empty()) return;
   const nlohmann::json object{{"replicas", replicas.size()},
                               {"world", options.launch.world},
@@ -243,8 +230,7 @@ void print(const Options& options, const ps::Replicas& replicas, const Report& r
 
 int run(const Options& options) {
   const auto processes = connect(options);
-  ps::Replicas replicas(ps::parse_devices(options.devices), processes,
-                        {.timeout_s = options.timeout_s});
+  ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
   std::optional<Checkpoint> start;
@@ -254,8 +240,8 @@ int run(const Options& options) {
   }
   const std::uint64_t steps_per_epoch =
       (dataset(options, false).source().size() + options.batch - 1) / options.batch;
-  const std::uint64_t end = std::min(options.steps.value_or(~std::uint64_t{0}),
-                                     options.epochs * steps_per_epoch);
+  const std::uint64_t end =
+      std::min(options.steps.value_or(~std::uint64_t{0}), options.epochs * steps_per_epoch);
   const std::uint64_t from = train.state().step;
   Report report;
   replicas.run([&](ps::ReplicaContext& replica) {

@@ -15,11 +15,11 @@ namespace ps = penstock;
 void Checkpoint::write(const std::string& path) const {
   const std::string part = path + ".part";
   const nlohmann::json head{{"format", "penstock-checkpoint 1"},
-                            {"parameters", parameters.size()},
+                            {"parameters", weights.parameters.size()},
                             {"loader", loader.to_json()}};
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   file << head.dump() << '\n';
-  for (const auto* values : {&parameters, &velocity})
+  for (const auto* values : {&weights.parameters, &weights.velocity})
     file.write(reinterpret_cast<const char*>(values->data()),
                static_cast<std::streamsize>(values->size() * sizeof(float)));
   file.close();
@@ -37,7 +37,7 @@ Checkpoint Checkpoint::read(const std::string& path) {
     throw ps::Error(fmt::format("'{}' is no checkpoint of this program", path));
   Checkpoint checkpoint;
   checkpoint.loader = ps::LoaderState::from_json(head.at("loader").get<std::string>());
-  for (auto* values : {&checkpoint.parameters, &checkpoint.velocity}) {
+  for (auto* values : {&checkpoint.weights.parameters, &checkpoint.weights.velocity}) {
     values->resize(head.at("parameters").get<std::size_t>());
     file.read(reinterpret_cast<char*>(values->data()),
               static_cast<std::streamsize>(values->size() * sizeof(float)));

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include <penstock/penstock.hpp>
+
+#include "train_classifier_model.hpp"
 
 namespace classifier {
 
 struct Checkpoint {
-  std::vector<float> parameters;
-  std::vector<float> velocity;
+  Weights weights;
   penstock::LoaderState loader;
 
   /// The whole file, or the one that was there before.

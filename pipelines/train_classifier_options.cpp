@@ -12,10 +12,12 @@ namespace ps = penstock;
 namespace {
 
 void add_flags(CLI::App& app, Options& options) {
-  app.add_option("--data", options.data, "Folder of images, class per sub-folder")->type_name("DIR");
+  app.add_option("--data", options.data, "Folder of images, class per sub-folder")
+      ->type_name("DIR");
   app.add_option("--held-out", options.held_out, "The same for the test; needed with --data")
       ->type_name("DIR");
-  app.add_option("--synthetic", options.synthetic, "Without --data: that many generated photographs")
+  app.add_option("--synthetic", options.synthetic,
+                 "Without --data: that many generated photographs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--classes", options.classes, "Of the generated ones")
@@ -30,7 +32,8 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--epochs", options.epochs, "From the very start, also after a resume")
       ->capture_default_str();
   app.add_option("--steps", options.steps, "Stop after that many steps, from the very start");
-  app.add_option("--devices", options.devices, "One replica each: host:1 to host:N")
+  app.add_option("--devices", options.devices,
+                 "One replica each: host:4, cuda:0,1, or auto for every GPU")
       ->capture_default_str();
   app.add_option("--transport", options.transport,
                  "Between processes; auto: as the launcher suggests")
@@ -45,7 +48,8 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "Of parameters, order and crops")->capture_default_str();
   app.add_option("--threads", options.threads, "Decoding threads; 0: one per core");
   app.add_option("--target", options.target, "Exit with 3 below this accuracy on held-out images");
-  app.add_option("--checkpoint", options.checkpoint, "File to write, and with --resume to go on from");
+  app.add_option("--checkpoint", options.checkpoint,
+                 "File to write, and with --resume to go on from");
   app.add_option("--checkpoint-every", options.checkpoint_every, "Steps")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -75,9 +79,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       throw CLI::ValidationError("--held-out", "goes with --data, and --data with it");
     if (options.resume && options.checkpoint.empty())
       throw CLI::ValidationError("--resume", "needs --checkpoint");
-    for (const ps::Device& device : ps::parse_devices(options.devices))
-      if (device.kind != ps::Device::Kind::host)
-        throw CLI::ValidationError("--devices", "this program computes on host devices only");
+    if (options.devices != "auto") (void)ps::parse_devices(options.devices);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   } catch (const std::invalid_argument& error) {

@@ -1,10 +1,10 @@
-#include <penstock/sync/buckets.hpp>
-
 #include <algorithm>
 #include <map>
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include <penstock/sync/buckets.hpp>
 
 namespace penstock {
 

@@ -1,8 +1,8 @@
-#include <penstock/sync/communicator.hpp>
-
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include <penstock/sync/communicator.hpp>
 
 #include "src/sync/names.hpp"
 
@@ -16,22 +16,20 @@ std::uint64_t elements(const ConstTensorView& view) {
 
 void require_root(const Communicator& communicator, std::uint32_t root) {
   if (root >= communicator.size())
-    throw std::invalid_argument(fmt::format("expected a root below {}, the number of ranks, found {}",
-                                            communicator.size(), root));
+    throw std::invalid_argument(fmt::format(
+        "expected a root below {}, the number of ranks, found {}", communicator.size(), root));
 }
 
 // `whole` holds one piece of `piece`'s size for every rank.
 void require_pieces(const Communicator& communicator, const char* call,
                     const ConstTensorView& piece, const ConstTensorView& whole) {
-  if (piece.dtype() == whole.dtype() &&
-      elements(whole) == elements(piece) * communicator.size())
+  if (piece.dtype() == whole.dtype() && elements(whole) == elements(piece) * communicator.size())
     return;
-  throw std::invalid_argument(
-      fmt::format("{} over {} ranks: a piece of {} [{}] needs {} [{}] on the other side, found {} "
-                  "[{}]",
-                  call, communicator.size(), name_of(piece.dtype()), elements(piece),
-                  name_of(piece.dtype()), elements(piece) * communicator.size(),
-                  name_of(whole.dtype()), elements(whole)));
+  throw std::invalid_argument(fmt::format(
+      "{} over {} ranks: a piece of {} [{}] needs {} [{}] on the other side, found {} "
+      "[{}]",
+      call, communicator.size(), name_of(piece.dtype()), elements(piece), name_of(piece.dtype()),
+      elements(piece) * communicator.size(), name_of(whole.dtype()), elements(whole)));
 }
 
 }  // namespace
@@ -104,8 +102,8 @@ void Communicator::all_gather(ConstTensorView in, TensorView out, StreamHandle s
 void Communicator::reduce_scatter(ConstTensorView in, TensorView out, ReduceOp op,
                                   StreamHandle stream) {
   require_pieces(*this, "reduce_scatter", out, in);
-  perform({Collective::Kind::reduce_scatter, in.dtype(), op, 0, elements(out)}, in.raw(),
-          out.raw(), stream);
+  perform({Collective::Kind::reduce_scatter, in.dtype(), op, 0, elements(out)}, in.raw(), out.raw(),
+          stream);
 }
 
 void Communicator::barrier() {

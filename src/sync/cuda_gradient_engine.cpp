@@ -46,7 +46,7 @@ class CudaGradientEngine final : public GradientEngine {
   struct Memory {
     explicit Memory(int device) : ready(device) {}
     CudaEvent ready;
-    std::unique_ptr<DeviceMemory> sum;   // none where the bucket is in place
+    std::unique_ptr<DeviceMemory> sum;  // none where the bucket is in place
     DType sum_dtype = DType::f32;
     std::unique_ptr<DeviceMemory> wire;  // none where the sum itself travels
     std::unique_ptr<DeviceMemory> segments;
@@ -101,7 +101,8 @@ class CudaGradientEngine final : public GradientEngine {
     const bool mean = options.combine == Combine::mean;
     const ReduceOp op = mean && narrow ? ReduceOp::mean : ReduceOp::sum;
     double divisor = 1;
-    if (mean) divisor = static_cast<double>(options.micro_steps) * (narrow ? 1 : communicator.size());
+    if (mean)
+      divisor = static_cast<double>(options.micro_steps) * (narrow ? 1 : communicator.size());
     const auto* rows =
         exchange_.counts_rows() ? reinterpret_cast<const std::uint64_t*>(rows_.data()) : nullptr;
     if (alone && options.combine == Combine::row_means && options.micro_steps == 1 && factor != 0) {

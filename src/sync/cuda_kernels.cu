@@ -183,8 +183,7 @@ void with_types(DType from, DType to, const F& body) {
 }  // namespace
 
 void cuda_move(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype,
-               std::size_t count, const Move& how, const std::uint64_t* rows,
-               cudaStream_t stream) {
+               std::size_t count, const Move& how, const std::uint64_t* rows, cudaStream_t stream) {
   if (from_dtype == to_dtype && how.factor == 1 && how.divisor == 1 && !how.add && !rows) {
     if (from != to)
       check(cudaMemcpyAsync(to, from, count * size_of(to_dtype), cudaMemcpyDefault, stream));

@@ -22,7 +22,8 @@ std::shared_ptr<Rendezvous> meet(Communicator& processes, double timeout_s) {
     processes.broadcast(flat(bytes), 0);
     return std::string(reinterpret_cast<const char*>(bytes.data()));
   };
-  return Rendezvous::through(exchange, processes.rank(), processes.size(), {.timeout_s = timeout_s});
+  return Rendezvous::through(exchange, processes.rank(), processes.size(),
+                             {.timeout_s = timeout_s});
 }
 
 class CudaBackend final : public Replicas::Backend {
@@ -53,7 +54,8 @@ class CudaBackend final : public Replicas::Backend {
             const auto count = static_cast<std::uint32_t>(devices.size());
             channels_[local] = std::make_shared<detail::NcclChannel>(
                 detail::NcclChannel::Place{process * count + static_cast<std::uint32_t>(local),
-                                           world * count, devices[local].index, timeout, rendezvous},
+                                           world * count, devices[local].index, timeout,
+                                           rendezvous},
                 id);
           } catch (...) {
             errors[local] = std::current_exception();

@@ -35,6 +35,8 @@ std::shared_ptr<std::byte> cuda_allocate(int device, std::size_t bytes) {
 void cuda_copy(int device, std::byte* to, const std::byte* from, std::size_t bytes) {
   const CurrentDevice current(device);
   check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+  // From pageable memory it returns before the bytes are there, and our streams do not wait for it.
+  check(cudaStreamSynchronize(nullptr));
 }
 
 void cuda_move_elements(int device, const std::byte* from, DType from_dtype, std::byte* to,

@@ -56,13 +56,13 @@ class Store final : public gloo::rendezvous::Store {
 struct Mesh {
   std::shared_ptr<Rendezvous> rendezvous;
   std::shared_ptr<gloo::rendezvous::Context> context;
-  std::atomic<std::uint64_t> channels = 0;
+  std::atomic<std::uint64_t> next_channel = 1;
 };
 
 class GlooLinks final : public detail::Links {
  public:
-  explicit GlooLinks(std::shared_ptr<Mesh> mesh)
-      : mesh_(std::move(mesh)), channel_(mesh_->channels++), sent_(size() * 2), received_(size() * 2) {}
+  explicit GlooLinks(std::shared_ptr<Mesh> mesh, std::uint64_t channel = 0)
+      : mesh_(std::move(mesh)), channel_(channel), sent_(size() * 2), received_(size() * 2) {}
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return mesh_->rendezvous->rank(); }
   [[nodiscard]] std::uint32_t size() const noexcept override { return mesh_->rendezvous->world(); }
@@ -114,8 +114,9 @@ class GlooLinks final : public detail::Links {
 
   void clear() noexcept override { messages_.clear(); }
 
-  [[nodiscard]] std::unique_ptr<Links> duplicate() override {
-    return std::make_unique<GlooLinks>(mesh_);
+  [[nodiscard]] std::uint64_t next_channel() noexcept override { return mesh_->next_channel++; }
+  [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
+    return std::make_unique<GlooLinks>(mesh_, channel);
   }
 
   [[nodiscard]] std::optional<std::string> explanation() override {
@@ -166,29 +167,31 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
   auto mesh = std::make_shared<Mesh>();
   mesh->rendezvous = std::move(rendezvous);
   Rendezvous& meeting = *mesh->rendezvous;
-  const auto timeout = std::chrono::milliseconds(
-      static_cast<std::int64_t>(std::min(options.timeout_s, 1e9) * 1e3));
+  const auto timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::min(options.timeout_s, 1e9) * 1e3));
   if (meeting.world() > 1) {
     try {
       gloo::transport::tcp::attr address;
       address.hostname = meeting.own_address();
       auto device = gloo::transport::tcp::CreateDevice(address);
-      mesh->context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(meeting.rank()),
-                                                                  static_cast<int>(meeting.world()));
+      mesh->context = std::make_shared<gloo::rendezvous::Context>(
+          static_cast<int>(meeting.rank()), static_cast<int>(meeting.world()));
       mesh->context->setTimeout(timeout);
-      Store store(meeting, fmt::format("gloo {}/", meeting.next_number()));
+      const std::string prefix = fmt::format("gloo {}/", meeting.next_number());
+      Store store(meeting, prefix);
       mesh->context->connectFullMesh(store, device);
+      // Until all are connected nobody may go away with the rendezvous.
+      meeting.set(fmt::format("{}connected {}", prefix, meeting.rank()), "");
+      for (std::uint32_t rank = 0; rank < meeting.world(); ++rank)
+        (void)meeting.get(fmt::format("{}connected {}", prefix, rank));
     } catch (const gloo::Exception& error) {
       throw Error(fmt::format("process {} of {} cannot reach the others over Gloo: {}{}",
                               meeting.rank(), meeting.world(), error.what(),
                               meeting.trouble().value_or("")));
     }
   }
-  auto communicator = std::make_unique<detail::ProcessCommunicator>(
-      std::make_unique<GlooLinks>(mesh), options.timeout_s);
-  // Until all are connected nobody may go away with the rendezvous.
-  communicator->barrier();
-  return communicator;
+  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
+                                                       options.timeout_s);
 }
 
 }  // namespace penstock

@@ -65,9 +65,10 @@ void require_equal_lists(Communicator& communicator, const std::vector<std::stri
             "{} {} differs: replica 0 has {}, replica {} has {}; every replica must give the same "
             "list in the same order",
             what, line, first[line], rank, other[line]));
-    throw SyncError(fmt::format("replica 0 has {} {}s, replica {} has {}; every replica must give "
-                                "the same list in the same order",
-                                first.size(), what, rank, other.size()));
+    throw SyncError(
+        fmt::format("replica 0 has {} {}s, replica {} has {}; every replica must give "
+                    "the same list in the same order",
+                    first.size(), what, rank, other.size()));
   }
 }
 

@@ -1,10 +1,10 @@
-#include <penstock/sync/gradient_sync.hpp>
-
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <penstock/sync/gradient_sync.hpp>
 
 #include "src/sync/gradient_engine.hpp"
 #include "src/sync/gradient_list.hpp"
@@ -34,8 +34,7 @@ std::vector<std::string> lines_of(const GradientSyncOptions& options) {
 }
 
 void require_possible(const std::vector<Gradient>& gradients, const GradientSyncOptions& options) {
-  if (gradients.empty())
-    throw std::invalid_argument("at least 1 gradient to exchange, found none");
+  if (gradients.empty()) throw std::invalid_argument("at least 1 gradient to exchange, found none");
   if (options.micro_steps == 0)
     throw std::invalid_argument("a round has at least 1 micro-step, found 0");
   if (options.wire && *options.wire != DType::f16 && *options.wire != DType::bf16)
@@ -70,8 +69,8 @@ class GradientSync::Impl {
     require_possible(gradients, options);
     std::vector<BucketItem> items;
     for (const Gradient& gradient : gradients)
-      items.push_back({gradient.data.dtype(),
-                       static_cast<std::uint64_t>(gradient.data.shape().elements())});
+      items.push_back(
+          {gradient.data.dtype(), static_cast<std::uint64_t>(gradient.data.shape().elements())});
     exchange_.buckets = plan_buckets(items, options.buckets);
     exchange_.options = options;
     exchange_.gradients = std::move(gradients);
@@ -114,8 +113,7 @@ class GradientSync::Impl {
 
   void ready(std::size_t index, StreamHandle stream) {
     if (index >= ready_.size())
-      throw std::out_of_range(
-          fmt::format("gradient {} of {}", index, ready_.size()));
+      throw std::out_of_range(fmt::format("gradient {} of {}", index, ready_.size()));
     if (exchange_.counts_rows() && !begun_)
       throw std::logic_error("ready() before begin(rows): 'combine' counts rows");
     if (ready_[index] != 0)
@@ -168,10 +166,11 @@ class GradientSync::Impl {
     for (std::size_t index = 0; index < ready_.size() && shown < kShown; ++index)
       if (ready_[index] == 0)
         names += fmt::format("{}'{}'", shown++ == 0 ? "" : ", ", exchange_.gradients[index].name);
-    throw std::logic_error(fmt::format(
-        "wait() with {} of {} gradients not ready: {}{}; call ready() for every one, also for those "
-        "that this backward pass did not touch",
-        count, ready_.size(), names, count > shown ? ", …" : ""));
+    throw std::logic_error(
+        fmt::format("wait() with {} of {} gradients not ready: {}{}; call ready() for every one, "
+                    "also for those "
+                    "that this backward pass did not touch",
+                    count, ready_.size(), names, count > shown ? ", …" : ""));
   }
 
   Exchange exchange_;

@@ -92,11 +92,11 @@ void Group::compare_locked() {
 void Group::require_members_locked(std::size_t member) {
   for (std::size_t other = 0; other < members(); ++other)
     if (!left_[other].empty())
-      fail_locked(fmt::format("{} {} after {} collectives, and {} waits in its {}, {}; every "
-                              "replica must make the same number of them",
-                              id(other), left_[other], made_[other], id(member),
-                              made_[member] == made_[other] + 1 ? "next" : "own",
-                              arrivals_[member].call.to_string()));
+      fail_locked(fmt::format(
+          "{} {} after {} collectives, and {} waits in its {}, {}; every "
+          "replica must make the same number of them",
+          id(other), left_[other], made_[other], id(member),
+          made_[member] == made_[other] + 1 ? "next" : "own", arrivals_[member].call.to_string()));
 }
 
 void Group::leave(std::size_t member, const std::string& why) noexcept {

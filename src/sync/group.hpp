@@ -66,7 +66,7 @@ class Group {
   std::condition_variable changed_;
   std::vector<Arrival> arrivals_;
   std::vector<char> here_;
-  std::vector<std::string> left_;   // why; empty: still here
+  std::vector<std::string> left_;    // why; empty: still here
   std::vector<std::uint64_t> made_;  // collectives
   std::size_t arrived_ = 0;
   std::uint64_t generation_ = 0;

@@ -64,7 +64,7 @@ class HostGradientEngine final : public GradientEngine {
 
  private:
   struct Memory {
-    std::vector<std::byte> sum;   // empty where the bucket is in place
+    std::vector<std::byte> sum;  // empty where the bucket is in place
     DType sum_dtype = DType::f32;
     std::vector<std::byte> wire;  // empty where the sum itself travels
   };
@@ -103,14 +103,16 @@ class HostGradientEngine final : public GradientEngine {
     double factor = 1;
     if (exchange_.counts_rows() && pass.rows == 0)
       factor = 0;
-    else if (options.combine == Combine::row_means) factor = static_cast<double>(pass.rows);
+    else if (options.combine == Combine::row_means)
+      factor = static_cast<double>(pass.rows);
     const DType wire = exchange_.wire_of(bucket);
     const bool narrow = is_float(wire) && size_of(wire) == 2;
     // A sum of 16-bit floats leaves little room above: they are divided before, or while.
     const bool mean = options.combine == Combine::mean;
     const ReduceOp op = mean && narrow ? ReduceOp::mean : ReduceOp::sum;
     double divisor = 1;
-    if (mean) divisor = static_cast<double>(options.micro_steps) * (narrow ? 1 : communicator.size());
+    if (mean)
+      divisor = static_cast<double>(options.micro_steps) * (narrow ? 1 : communicator.size());
     if (exchange_.counts_rows())
       divisor = static_cast<double>(std::max<std::uint64_t>(total_rows_, 1));
     if (alone && options.combine == Combine::row_means && options.micro_steps == 1 && factor != 0)

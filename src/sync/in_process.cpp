@@ -110,8 +110,7 @@ InProcessCommunicator::Part InProcessCommunicator::share(std::size_t count) cons
 
 // Everybody's elements from in_offset on, `part` of them, into the same part of `outs`.
 void InProcessCommunicator::reduce_part(const Collective& call, ReduceOp op, Part part,
-                                        std::size_t in_offset,
-                                        std::vector<std::byte*> outs) const {
+                                        std::size_t in_offset, std::vector<std::byte*> outs) const {
   const std::size_t unit = size_of(call.dtype);
   std::vector<const std::byte*> inputs;
   for (const Group::Arrival& arrival : shared_->group->arrivals())
@@ -182,7 +181,8 @@ void InProcessCommunicator::among_processes(const Collective& call, const std::b
       group.meet_again();
       first_only([&] { perform_on(processes, outer, scratch, scratch); });
       group.meet_again();
-      if (rank() == call.root) move_elements(scratch, call.dtype, out, call.dtype, call.count, divided);
+      if (rank() == call.root)
+        move_elements(scratch, call.dtype, out, call.dtype, call.count, divided);
       break;
     case Collective::Kind::reduce_scatter: {
       std::byte* const mine = scratch + size() * bytes;
@@ -207,9 +207,8 @@ void InProcessCommunicator::among_processes(const Collective& call, const std::b
       outer.count = call.count * local;
       copy_bytes(first + rank() * bytes, in, bytes);
       group.meet_again();
-      first_only([&] {
-        perform_on(processes, outer, first + processes.rank() * local * bytes, first);
-      });
+      first_only(
+          [&] { perform_on(processes, outer, first + processes.rank() * local * bytes, first); });
       group.meet_again();
       copy_bytes(out, first, bytes * size());
       break;

@@ -57,8 +57,11 @@ class Links {
   virtual void interrupt() noexcept = 0;
   /// This process makes no more calls at all: for transports that can tell more than messages do.
   virtual void farewell(const std::string& /*why*/) noexcept {}
-  /// The same peers once more: all call it.
-  [[nodiscard]] virtual std::unique_ptr<Links> duplicate() = 0;
+  /// A number that this process has not given out before.
+  [[nodiscard]] virtual std::uint64_t next_channel() noexcept = 0;
+  /// The same peers once more, on a channel that all have agreed upon: its messages are never taken
+  /// for those of another one, nor for what one that has ended left behind.
+  [[nodiscard]] virtual std::unique_ptr<Links> duplicate(std::uint64_t channel) = 0;
   /// What else is known about why messages fail, after a short time at most: "process 2 has died".
   [[nodiscard]] virtual std::optional<std::string> explanation() { return std::nullopt; }
 };

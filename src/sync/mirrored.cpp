@@ -1,8 +1,8 @@
-#include <penstock/sync/mirrored.hpp>
-
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include <penstock/sync/mirrored.hpp>
 
 #include "src/sync/device_memory.hpp"
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,9 +32,39 @@ void check(int status, const char* what) {
   throw Error(fmt::format("MPI: {} failed: {}", what, text.data()));
 }
 
-// MPI can be initialised once in a process, and wants to be finalised when it ends.
+// MPI can be initialised once in a process, and wants to be finalised when it ends. All messages of
+// ours go through one MPI communicator, and channels are told apart by tags that are not used
+// twice: what MPI itself numbers anew, it may deliver what was sent to an earlier one.
 class Session {
  public:
+  static Session& get() {
+    static Session session;
+    return session;
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    int finalised = 0;
+    if (ours_ && MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) MPI_Finalize();
+  }
+
+  [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
+  [[nodiscard]] std::uint64_t next_channel() noexcept { return next_channel_++; }
+  [[nodiscard]] int tag(std::uint64_t channel, Lane lane) const noexcept {
+    return static_cast<int>(channel % (most_ / 2) * 2 + static_cast<std::uint64_t>(lane));
+  }
+  /// Nobody here receives from `channel` any more: takes the others' goodbyes, which may come
+  /// later, out of MPI's memory.
+  void ended(std::uint64_t channel) noexcept {
+    constexpr std::size_t kRemembered = 64;
+    const std::lock_guard lock(mutex_);
+    ended_.push_back(channel);
+    for (const std::uint64_t each : ended_)
+      for (const Lane lane : {Lane::head, Lane::data}) take_all(tag(each, lane));
+    if (ended_.size() > kRemembered) ended_.pop_front();
+  }
+
+ private:
   Session() {
     int given = MPI_THREAD_SINGLE;
     int initialised = 0;
@@ -48,27 +80,44 @@ class Session {
       check(MPI_Query_thread(&given), "MPI_Query_thread");
     }
     if (given < MPI_THREAD_MULTIPLE)
-      throw Error(
-          fmt::format("MPI was initialised with thread level {}, expected MPI_THREAD_MULTIPLE ({}): "
-                      "call MPI_Init_thread with it, or leave the initialisation to penstock",
-                      given, MPI_THREAD_MULTIPLE));
-  }
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
-  ~Session() {
-    int finalised = 0;
-    if (ours_ && MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) MPI_Finalize();
+      throw Error(fmt::format(
+          "MPI was initialised with thread level {}, expected MPI_THREAD_MULTIPLE ({}): "
+          "call MPI_Init_thread with it, or leave the initialisation to penstock",
+          given, MPI_THREAD_MULTIPLE));
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    int* most = nullptr;
+    int known = 0;
+    check(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &most, &known), "MPI_Comm_get_attr");
+    if (known != 0) most_ = static_cast<std::uint64_t>(*most);
   }
 
- private:
+  void take_all(int tag) const noexcept {
+    MPI_Status status;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    std::vector<std::byte> bytes;
+    for (int found = 1;;) {
+      if (MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &found, &message, &status) != MPI_SUCCESS ||
+          found == 0)
+        return;
+      int count = 0;
+      MPI_Get_count(&status, MPI_BYTE, &count);
+      bytes.resize(static_cast<std::size_t>(count));
+      MPI_Mrecv(bytes.data(), count, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    }
+  }
+
   bool ours_ = false;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::uint64_t most_ = 32767;  // what every MPI allows
+  std::atomic<std::uint64_t> next_channel_ = 0;
+  std::mutex mutex_;
+  std::deque<std::uint64_t> ended_;
 };
 
 class MpiLinks final : public detail::Links {
  public:
-  // Takes `comm`, which is a duplicate.
-  explicit MpiLinks(MPI_Comm comm) : comm_(comm) {
-    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  explicit MpiLinks(std::uint64_t channel) : channel_(channel), comm_(session_.comm()) {
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
   }
@@ -76,9 +125,8 @@ class MpiLinks final : public detail::Links {
   MpiLinks& operator=(const MpiLinks&) = delete;
   ~MpiLinks() override {
     clear();
-    // MPI_Comm_free would wait for the others, who may be gone; the world's end frees it.
     int finalised = 0;
-    if (MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0 && !broken_) MPI_Comm_free(&comm_);
+    if (MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) session_.ended(channel_);
   }
 
   [[nodiscard]] std::uint32_t rank() const noexcept override {
@@ -91,13 +139,13 @@ class MpiLinks final : public detail::Links {
   Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
     return start(peer, false, bytes.size(), [&](std::size_t at, int count, MPI_Request* request) {
       return MPI_Isend(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
-                       static_cast<int>(lane), comm_, request);
+                       session_.tag(channel_, lane), comm_, request);
     });
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
     return start(peer, true, bytes.size(), [&](std::size_t at, int count, MPI_Request* request) {
       return MPI_Irecv(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
-                       static_cast<int>(lane), comm_, request);
+                       session_.tag(channel_, lane), comm_, request);
     });
   }
 
@@ -105,16 +153,13 @@ class MpiLinks final : public detail::Links {
     for (MPI_Request& part : messages_[ticket].parts) {
       const auto begin = SteadyClock::now();
       for (int done = 0, round = 0;; ++round) {
-        if (const int status = MPI_Test(&part, &done, MPI_STATUS_IGNORE);
-            status != MPI_SUCCESS) {
-          broken_ = true;
+        if (const int status = MPI_Test(&part, &done, MPI_STATUS_IGNORE); status != MPI_SUCCESS) {
           throw PeerError(messages_[ticket].peer, false, "MPI reports an error");
         }
         if (done != 0) break;
         if (round % 64 != 63) continue;
         const auto now = SteadyClock::now();
         if (interrupted_ || now > deadline) {
-          broken_ = true;
           throw PeerError(messages_[ticket].peer, !interrupted_,
                           interrupted_ ? "this process has left" : "nothing came");
         }
@@ -140,10 +185,9 @@ class MpiLinks final : public detail::Links {
 
   void interrupt() noexcept override { interrupted_ = true; }
 
-  [[nodiscard]] std::unique_ptr<Links> duplicate() override {
-    MPI_Comm copy = MPI_COMM_NULL;
-    check(MPI_Comm_dup(comm_, &copy), "MPI_Comm_dup");
-    return std::make_unique<MpiLinks>(copy);
+  [[nodiscard]] std::uint64_t next_channel() noexcept override { return session_.next_channel(); }
+  [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
+    return std::make_unique<MpiLinks>(channel);
   }
 
  private:
@@ -167,10 +211,11 @@ class MpiLinks final : public detail::Links {
     return messages_.size() - 1;
   }
 
+  Session& session_ = Session::get();
+  std::uint64_t channel_;
   MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 1;
-  bool broken_ = false;
   std::atomic<bool> interrupted_ = false;
   std::vector<Message> messages_;
 };
@@ -178,10 +223,10 @@ class MpiLinks final : public detail::Links {
 }  // namespace
 
 std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
-  static const Session kSession;
-  MPI_Comm comm = MPI_COMM_NULL;
-  check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
-  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<MpiLinks>(comm),
+  Session& session = Session::get();
+  std::uint64_t channel = session.next_channel();  // process 0's counts
+  check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session.comm()), "MPI_Bcast");
+  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<MpiLinks>(channel),
                                                        options.timeout_s);
 }
 

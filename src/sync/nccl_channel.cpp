@@ -21,9 +21,9 @@ constexpr auto kPoll = std::chrono::milliseconds(5);
 NcclError error_of(ncclResult_t status, const std::string& what, ncclComm_t comm) {
   const NcclLibrary& nccl = NcclLibrary::get();
   const char* const more = nccl.get_last_error(comm);
-  return {status, fmt::format("NCCL: {} in {}{}{}", nccl.get_error_string(status), what,
-                              more != nullptr && *more != 0 ? ": " : "",
-                              more == nullptr ? "" : more)};
+  return {status,
+          fmt::format("NCCL: {} in {}{}{}", nccl.get_error_string(status), what,
+                      more != nullptr && *more != 0 ? ": " : "", more == nullptr ? "" : more)};
 }
 
 }  // namespace
@@ -86,9 +86,9 @@ std::shared_ptr<NcclChannel> NcclChannel::split() {
     const CurrentDevice current(place_.device);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    finish_locked(NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy,
-                                                &config),
-                  "duplicate()");
+    finish_locked(
+        NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy, &config),
+        "duplicate()");
   }
   return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy));
 }
@@ -134,8 +134,7 @@ void NcclChannel::finish_locked(ncclResult_t status, const std::string& what) {
     const ncclResult_t asked = NcclLibrary::get().comm_get_async_error(comm_, &status);
     if (asked != ncclSuccess) status = asked;
   }
-  if (status != ncclSuccess)
-    fail_locked(std::make_exception_ptr(error_of(status, what, comm_)));
+  if (status != ncclSuccess) fail_locked(std::make_exception_ptr(error_of(status, what, comm_)));
 }
 
 void NcclChannel::fail_locked(std::exception_ptr cause) {
@@ -209,8 +208,9 @@ std::string NcclChannel::late_text(const std::string& what) {
   }
   return fmt::format("replica {} waited {} s in its collective {} {}: {}", place_.rank,
                      place_.timeout_s, sequence_, what,
-                     behind.empty() ? "another replica did not come, or the network hangs"
-                                    : behind + "; it is stopped, hangs, or is busy with something else");
+                     behind.empty()
+                         ? "another replica did not come, or the network hangs"
+                         : behind + "; it is stopped, hangs, or is busy with something else");
 }
 
 }  // namespace penstock::detail

@@ -109,8 +109,8 @@ void NcclCommunicator::perform(const Collective& call, const std::byte* in, std:
     return channel_->check_health();
   }
   const bool halves = call.dtype == DType::f16 || call.dtype == DType::bf16;
-  const bool adds = call.op == ReduceOp::sum || call.op == ReduceOp::mean ||
-                    call.op == ReduceOp::product;
+  const bool adds =
+      call.op == ReduceOp::sum || call.op == ReduceOp::mean || call.op == ReduceOp::product;
   if (call.kind == Collective::Kind::all_reduce && halves && adds)
     return all_reduce_halves(call, out, stream);
   channel_->enqueue(call.to_string(), stream,
@@ -144,8 +144,8 @@ ncclResult_t NcclCommunicator::start(const Collective& call, ncclComm_t comm, co
   return ncclSuccess;
 }
 
-// NCCL would round after every addition. So every rank gets all shares of its piece, adds them up in
-// f32, and hands the sum out: as many bytes as a ring moves.
+// NCCL would round after every addition. So every rank gets all shares of its piece, adds them up
+// in f32, and hands the sum out: as many bytes as a ring moves.
 void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data,
                                          cudaStream_t stream) {
   const NcclLibrary& nccl = NcclLibrary::get();
@@ -178,19 +178,21 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
     cuda_reduce_pieces(scratch_->data(), size(), most, data + own, own_bytes / unit, call.dtype,
                        call.op, size(), stream);
   }
-  channel_->enqueue(call.to_string(), stream,
-                    [&, own = own, own_bytes = own_bytes](ncclComm_t comm) {
-    ncclResult_t status = nccl.group_start();
-    for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      const auto [begin, bytes] = piece(peer);
-      status = nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, stream);
-      if (status == ncclSuccess)
-        status = nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
-    }
-    const ncclResult_t ended = nccl.group_end();
-    return status == ncclSuccess ? ended : status;
-  });
+  channel_->enqueue(
+      call.to_string(), stream, [&, own = own, own_bytes = own_bytes](ncclComm_t comm) {
+        ncclResult_t status = nccl.group_start();
+        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+          if (peer == rank()) continue;
+          const auto [begin, bytes] = piece(peer);
+          status =
+              nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+          if (status == ncclSuccess)
+            status =
+                nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+        }
+        const ncclResult_t ended = nccl.group_end();
+        return status == ncclSuccess ? ended : status;
+      });
 }
 
 }  // namespace detail

@@ -65,23 +65,22 @@ NcclLibrary::NcclLibrary() {
                     fmt::format("NCCL was not found ({}): install libnccl2, or name its file in "
                                 "PENSTOCK_NCCL_LIBRARY",
                                 tried));
-  const bool complete = look_up(handle_, "ncclGetUniqueId", get_unique_id) &&
-                        look_up(handle_, "ncclCommInitRankConfig", comm_init_rank_config) &&
-                        look_up(handle_, "ncclCommSplit", comm_split) &&
-                        look_up(handle_, "ncclCommGetAsyncError", comm_get_async_error) &&
-                        look_up(handle_, "ncclCommFinalize", comm_finalize) &&
-                        look_up(handle_, "ncclCommDestroy", comm_destroy) &&
-                        look_up(handle_, "ncclCommAbort", comm_abort) &&
-                        look_up(handle_, "ncclAllReduce", all_reduce) &&
-                        look_up(handle_, "ncclReduce", reduce) &&
-                        look_up(handle_, "ncclBroadcast", broadcast) &&
-                        look_up(handle_, "ncclAllGather", all_gather) &&
-                        look_up(handle_, "ncclReduceScatter", reduce_scatter) &&
-                        look_up(handle_, "ncclSend", send) && look_up(handle_, "ncclRecv", recv) &&
-                        look_up(handle_, "ncclGroupStart", group_start) &&
-                        look_up(handle_, "ncclGroupEnd", group_end) &&
-                        look_up(handle_, "ncclGetErrorString", get_error_string) &&
-                        look_up(handle_, "ncclGetLastError", get_last_error);
+  const bool complete =
+      look_up(handle_, "ncclGetUniqueId", get_unique_id) &&
+      look_up(handle_, "ncclCommInitRankConfig", comm_init_rank_config) &&
+      look_up(handle_, "ncclCommSplit", comm_split) &&
+      look_up(handle_, "ncclCommGetAsyncError", comm_get_async_error) &&
+      look_up(handle_, "ncclCommFinalize", comm_finalize) &&
+      look_up(handle_, "ncclCommDestroy", comm_destroy) &&
+      look_up(handle_, "ncclCommAbort", comm_abort) &&
+      look_up(handle_, "ncclAllReduce", all_reduce) && look_up(handle_, "ncclReduce", reduce) &&
+      look_up(handle_, "ncclBroadcast", broadcast) &&
+      look_up(handle_, "ncclAllGather", all_gather) &&
+      look_up(handle_, "ncclReduceScatter", reduce_scatter) && look_up(handle_, "ncclSend", send) &&
+      look_up(handle_, "ncclRecv", recv) && look_up(handle_, "ncclGroupStart", group_start) &&
+      look_up(handle_, "ncclGroupEnd", group_end) &&
+      look_up(handle_, "ncclGetErrorString", get_error_string) &&
+      look_up(handle_, "ncclGetLastError", get_last_error);
   if (!complete)
     throw NcclError(ncclSystemError, "NCCL 2.18 or newer is needed, found an older one");
 }

@@ -1,9 +1,9 @@
-#include <penstock/sync/placement.hpp>
-
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <penstock/sync/placement.hpp>
 
 #include "src/sync/device_memory.hpp"
 #include "src/sync/gradient_list.hpp"
@@ -85,10 +85,10 @@ void require_pairs(const std::vector<Gradient>& variables, const std::vector<Gra
   for (std::size_t i = 0; i < variables.size(); ++i)
     if (variables[i].data.dtype() != gradients[i].data.dtype() ||
         variables[i].data.shape().elements() != gradients[i].data.shape().elements())
-      throw std::invalid_argument(fmt::format(
-          "variable {}, '{}', is {} [{}], its gradient {} [{}]", i, variables[i].name,
-          name_of(variables[i].data.dtype()), variables[i].data.shape().elements(),
-          name_of(gradients[i].data.dtype()), gradients[i].data.shape().elements()));
+      throw std::invalid_argument(
+          fmt::format("variable {}, '{}', is {} [{}], its gradient {} [{}]", i, variables[i].name,
+                      name_of(variables[i].data.dtype()), variables[i].data.shape().elements(),
+                      name_of(gradients[i].data.dtype()), gradients[i].data.shape().elements()));
 }
 
 }  // namespace

@@ -34,8 +34,9 @@ std::string ordinal(std::uint64_t number) {
 
 Deadline deadline_in(double seconds) {
   constexpr double kLongest = 1e9;  // which the clock can hold
-  return SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
-                                  std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
+  return SteadyClock::now() +
+         std::chrono::duration_cast<SteadyClock::duration>(
+             std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
 }
 
 ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s)
@@ -54,7 +55,7 @@ std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
   std::unique_ptr<Links> copy;
   guarded(call, [&] {
     agree(call);
-    copy = links_->duplicate();
+    copy = links_->duplicate(heads_[0].channel);
   });
   return std::make_unique<ProcessCommunicator>(std::move(copy), timeout_s_);
 }
@@ -135,9 +136,8 @@ void ProcessCommunicator::fail(const std::string& message) {
 }
 
 std::string ProcessCommunicator::explain(const PeerError& error, const std::string& what) {
-  const std::string where =
-      fmt::format("process {} of {}, in its {} collective, {}", rank(), size(),
-                  ordinal(sequence_), what);
+  const std::string where = fmt::format("process {} of {}, in its {} collective, {}", rank(),
+                                        size(), ordinal(sequence_), what);
   if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
   if (error.late())
     return fmt::format(
@@ -154,6 +154,7 @@ void ProcessCommunicator::wait(const Tickets& tickets) {
 void ProcessCommunicator::agree(const Collective& call) {
   Head& mine = heads_[rank()];
   mine = {.sequence = sequence_, .call = call};
+  if (call.kind == Collective::Kind::duplicate) mine.channel = links_->next_channel();
   Tickets tickets;
   for_peers([&](std::uint32_t peer) {
     tickets.push_back(
@@ -166,15 +167,15 @@ void ProcessCommunicator::agree(const Collective& call) {
   for (std::uint32_t peer = 0; peer < size(); ++peer) {
     const Head& head = heads_[peer];
     if (head.leaves)
-      fail(fmt::format("process {} of {} waits in its {} collective, {}, and process {} makes no "
-                       "more: {}",
-                       rank(), size(), ordinal(sequence_), call.to_string(), peer,
-                       head.text.data()));
+      fail(fmt::format(
+          "process {} of {} waits in its {} collective, {}, and process {} makes no "
+          "more: {}",
+          rank(), size(), ordinal(sequence_), call.to_string(), peer, head.text.data()));
     if (head.call != heads_[0].call)
-      fail(fmt::format("the processes' {} collectives differ: process 0 calls {}, process {} calls "
-                       "{}; every process must make the same calls in the same order",
-                       ordinal(sequence_), heads_[0].call.to_string(), peer,
-                       head.call.to_string()));
+      fail(
+          fmt::format("the processes' {} collectives differ: process 0 calls {}, process {} calls "
+                      "{}; every process must make the same calls in the same order",
+                      ordinal(sequence_), heads_[0].call.to_string(), peer, head.call.to_string()));
   }
 }
 
@@ -228,7 +229,7 @@ void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
 
 // Everybody's whole, added up into `out`.
 void ProcessCommunicator::reduce_wholes(const Collective& call, const std::byte* mine,
-                                       std::byte* out) {
+                                        std::byte* out) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   scratch_.resize(std::max(scratch_.size(), bytes * size()));
   std::vector<const std::byte*> inputs(size(), mine);
@@ -292,8 +293,8 @@ void ProcessCommunicator::reduce_piece(const Collective& call, const std::byte* 
     for_peers([&](std::uint32_t peer) {
       const auto [theirs, size_of_theirs] = piece(bytes, unit, peer);
       if (at < size_of_theirs)
-        sent.push_back(links_->send(peer, Lane::data,
-                                    {whole + theirs + at, std::min(kSliceBytes, size_of_theirs - at)}));
+        sent.push_back(links_->send(
+            peer, Lane::data, {whole + theirs + at, std::min(kSliceBytes, size_of_theirs - at)}));
     });
   std::vector<const std::byte*> inputs(size());
   for (std::size_t index = 0; index < slices; ++index) {
@@ -323,7 +324,8 @@ void ProcessCommunicator::exchange_pieces(std::byte* data, std::size_t bytes, st
   wait(tickets);
 }
 
-// Large data are dealt out in pieces that the others then exchange, so that the root sends them once.
+// Large data are dealt out in pieces that the others then exchange, so that the root sends them
+// once.
 void ProcessCommunicator::broadcast(std::byte* data, std::size_t bytes, std::uint32_t root) {
   const bool small = bytes <= kSmallBytes;
   Tickets tickets;

@@ -37,6 +37,7 @@ class ProcessCommunicator final : public Communicator {
   struct Head {
     std::uint64_t sequence = 0;
     Collective call;
+    std::uint64_t channel = 0;  // of a duplicate; process 0's counts
     bool leaves = false;
     std::array<char, kTextBytes> text{};  // why it leaves
   };

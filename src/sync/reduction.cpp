@@ -101,7 +101,8 @@ void reduce_as(std::span<const std::byte* const> inputs, std::span<std::byte* co
       for (std::size_t i = 0; i < length; ++i) sums[i] = combine(sums[i], load(next[i]), kOp);
     }
     if constexpr (kOp == ReduceOp::mean)
-      for (std::size_t i = 0; i < length; ++i) sums[i] = static_cast<Sum<T>>(sums[i] / static_cast<Sum<T>>(ranks));
+      for (std::size_t i = 0; i < length; ++i)
+        sums[i] = static_cast<Sum<T>>(sums[i] / static_cast<Sum<T>>(ranks));
     const void* result = sums.data();
     if constexpr (kIs16BitFloat<T>) {
       for (std::size_t i = 0; i < length; ++i) rounded[i] = store<T>(sums[i]);
@@ -113,8 +114,7 @@ void reduce_as(std::span<const std::byte* const> inputs, std::span<std::byte* co
 }
 
 template <class From, class To>
-void move_as(const std::byte* from_bytes, std::byte* to_bytes, std::size_t count,
-             const Move& how) {
+void move_as(const std::byte* from_bytes, std::byte* to_bytes, std::size_t count, const Move& how) {
   using S = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double,
                                Sum<To>>;
   const auto* const from = reinterpret_cast<const From*>(from_bytes);
@@ -142,7 +142,7 @@ void move_as(const std::byte* from_bytes, std::byte* to_bytes, std::size_t count
 }  // namespace
 
 void reduce_elements(std::span<const std::byte* const> inputs, std::span<std::byte* const> outs,
-            std::size_t count, DType dtype, ReduceOp op, std::uint64_t ranks) {
+                     std::size_t count, DType dtype, ReduceOp op, std::uint64_t ranks) {
   with_type(dtype, [&]<class T>(T) {
     switch (op) {
       case ReduceOp::sum:
@@ -160,7 +160,7 @@ void reduce_elements(std::span<const std::byte* const> inputs, std::span<std::by
 }
 
 void move_elements(const std::byte* from, DType from_dtype, std::byte* to, DType to_dtype,
-          std::size_t count, const Move& how) {
+                   std::size_t count, const Move& how) {
   if (from_dtype == to_dtype && how.factor == 1 && how.divisor == 1 && !how.add) {
     if (from != to) std::memcpy(to, from, count * size_of(to_dtype));
     return;

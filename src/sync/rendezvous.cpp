@@ -1,5 +1,3 @@
-#include <penstock/sync/rendezvous.hpp>
-
 #include <atomic>
 #include <charconv>
 #include <condition_variable>
@@ -17,6 +15,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <penstock/sync/rendezvous.hpp>
 
 #include "src/sync/rendezvous_server.hpp"
 
@@ -37,9 +37,9 @@ constexpr std::uint16_t kPorts = 4;
 std::string run_id_of(const RendezvousOptions& options) {
   if (!options.run_id.empty()) return options.run_id;
   std::string id;
-  for (const char* name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE",
-                           "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID",
-                           "PENSTOCK_RUN_ID"})
+  for (const char* name :
+       {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE",
+        "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID", "PENSTOCK_RUN_ID"})
     if (const char* value = std::getenv(name)) id += fmt::format("{}={};", name, value);
   return id;
 }
@@ -116,8 +116,9 @@ class Rendezvous::Impl {
                                                              options_.timeout_s);
         return found;
       }
-    throw Error(fmt::format("ports {} to {} are taken by other programs: choose another MASTER_PORT",
-                            port, port + kPorts - 1));
+    throw Error(
+        fmt::format("ports {} to {} are taken by other programs: choose another MASTER_PORT", port,
+                    port + kPorts - 1));
   }
 
   /// One round over the places: whether rank 0 was found at one. Throws what it refused for good.
@@ -126,9 +127,9 @@ class Rendezvous::Impl {
       auto socket = detail::connect_to(place.address, place.port,
                                        std::min(deadline_, detail::deadline_in(1)));
       if (!socket) continue;
-      const Frame hello{FrameKind::hello,
-                        {detail::kRendezvousMagic, token, std::to_string(rank_),
-                         std::to_string(world_)}};
+      const Frame hello{
+          FrameKind::hello,
+          {detail::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
       if (!detail::send_all(socket->get(), detail::encode(hello))) continue;
       // Rank 0 answers when all have come, or says why not; somebody else never does.
       if (const auto answer = first_frame(*socket)) {
@@ -179,9 +180,10 @@ class Rendezvous::Impl {
     std::unique_lock lock(mutex_);
     if (!news_.wait_until(lock, detail::deadline_in(timeout_s),
                           [&] { return values_.contains(key) || ended_; }))
-      throw Error(fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
-                              "nobody has set",
-                              rank_, timeout_s, key));
+      throw Error(
+          fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
+                      "nobody has set",
+                      rank_, timeout_s, key));
     const auto found = values_.find(key);
     if (found == values_.end())
       throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_, lost_.at(0)));
@@ -220,7 +222,8 @@ class Rendezvous::Impl {
         const auto left =
             std::chrono::ceil<std::chrono::milliseconds>(patience - SteadyClock::now()).count();
         pollfd ready{socket.get(), POLLIN, 0};
-        if (left <= 0 || ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) < 0)
+        if (left <= 0 ||
+            ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) < 0)
           return std::nullopt;
         if (ready.revents != 0 && !in.read(socket.get())) return std::nullopt;
       }

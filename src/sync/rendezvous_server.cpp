@@ -112,7 +112,8 @@ void RendezvousServer::handle(Client& client, Frame frame) {
     case FrameKind::left: {
       const std::int64_t rank = std::exchange(client.rank, -1);
       client.closing = true;
-      tell_all({FrameKind::lost, {fmt::format("process {} has left: {}", rank, frame.texts.at(0))}});
+      tell_all(
+          {FrameKind::lost, {fmt::format("process {} has left: {}", rank, frame.texts.at(0))}});
       return;
     }
     default:
@@ -127,11 +128,16 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
     throw Error("not a rendezvous of penstock");
   if (hello.texts[1] != token_)
     return refuse(client, "a process of another run listens there", true);
+  // Whoever comes now is ahead of process 0, which has yet to end this one and open the next.
+  if (complete_)
+    return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
+                  true);
   const auto rank = static_cast<std::uint32_t>(std::stoul(hello.texts[2]));
   const auto world = static_cast<std::uint32_t>(std::stoul(hello.texts[3]));
   if (world != world_)
-    return refuse(client, fmt::format("process 0 has a world of {} processes, process {} one of {}",
-                                      world_, rank, world),
+    return refuse(client,
+                  fmt::format("process 0 has a world of {} processes, process {} one of {}", world_,
+                              rank, world),
                   false);
   if (rank >= world_ || seen_[rank] != 0)
     return refuse(client,
@@ -143,8 +149,7 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
   if (++here_ < world_) return;
   complete_ = true;
   for (Client& each : clients_)
-    if (each.rank >= 0)
-      tell(each, {FrameKind::welcome, {peer_address(each.socket)}});
+    if (each.rank >= 0) tell(each, {FrameKind::welcome, {peer_address(each.socket)}});
 }
 
 void RendezvousServer::refuse(Client& client, const std::string& why, bool stale) {
@@ -168,8 +173,9 @@ void RendezvousServer::expire() {
     if (seen_[rank] == 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
   for (Client& client : clients_) {
     client.rank = -1;
-    refuse(client, fmt::format("of {} processes these did not come within {} s: {}", world_,
-                               timeout_s_, missing),
+    refuse(client,
+           fmt::format("of {} processes these did not come within {} s: {}", world_, timeout_s_,
+                       missing),
            false);
   }
   complete_ = true;  // nothing more to wait for

@@ -1,5 +1,3 @@
-#include <penstock/sync/replicas.hpp>
-
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -8,6 +6,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <penstock/sync/replicas.hpp>
 
 #include "src/sync/in_process.hpp"
 #include "src/sync/replica_backend.hpp"

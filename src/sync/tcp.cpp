@@ -75,7 +75,8 @@ void Socket::close() noexcept {
 
 std::optional<Socket> listen_at(const std::string& address, std::uint16_t port) {
   const Addresses asked(address, port, 0);
-  const bool local = !address.empty() && asked.first != nullptr && is_loopback(asked.first->ai_addr);
+  const bool local =
+      !address.empty() && asked.first != nullptr && is_loopback(asked.first->ai_addr);
   const Addresses any(local ? address : "", port, AI_PASSIVE);
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at = any.first; at != nullptr; at = at->ai_next) {
@@ -123,7 +124,8 @@ std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
     // A machine that loses its power says nothing: ask it now and then.
     set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE);
-    for (const auto& [option, seconds] : {std::pair{TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}})
+    for (const auto& [option, seconds] :
+         {std::pair{TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}})
       (void)::setsockopt(socket.get(), IPPROTO_TCP, option, &seconds, sizeof seconds);
     return socket;
   }
@@ -170,8 +172,8 @@ std::string encode(const Frame& frame) {
     body += text;
   }
   if (body.size() > kMostBytes)
-    throw std::invalid_argument(fmt::format(
-        "a key and its value have at most {} bytes, found {}", kMostBytes, body.size()));
+    throw std::invalid_argument(fmt::format("a key and its value have at most {} bytes, found {}",
+                                            kMostBytes, body.size()));
   std::string bytes;
   number(bytes, body.size());
   return bytes + body;

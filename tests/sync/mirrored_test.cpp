@@ -69,9 +69,9 @@ TEST(Mirrored, AddsAndSubtractsFromInsideByItsAggregation) {
 TEST(Mirrored, OutsideIsOutside) {
   Replicas replicas(host_devices(2));
   Mirrored<float> variable(replicas);
-  EXPECT_THAT([&] {
-    replicas.run([&](ReplicaContext&) { variable.assign(std::vector<float>{1}); });
-  }, ThrowsMessage<std::logic_error>(HasSubstr("from outside while run() is under way")));
+  EXPECT_THAT(
+      [&] { replicas.run([&](ReplicaContext&) { variable.assign(std::vector<float>{1}); }); },
+      ThrowsMessage<std::logic_error>(HasSubstr("from outside while run() is under way")));
 }
 
 TEST(Owners, EachGoesToWhoHasTheFewestBytes) {

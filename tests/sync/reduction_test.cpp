@@ -1,4 +1,6 @@
 // Arithmetic on host buffers.
+#include "src/sync/reduction.hpp"
+
 #include <array>
 #include <bit>
 #include <cmath>
@@ -11,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include "src/sync/half.hpp"
-#include "src/sync/reduction.hpp"
 
 namespace penstock::detail {
 namespace {
@@ -48,16 +49,16 @@ TEST(Half, RoundsToTheNearestWithTiesToEven) {
   std::mt19937 random(7);
   for (int i = 0; i < 200'000; ++i) {
     // Every exponent around the range of halves, not only those near one.
-    const auto value =
-        static_cast<float>(std::ldexp(std::generate_canonical<double, 53>(random) + 1,
-                                      static_cast<int>(random() % 44) - 28));
+    const auto value = static_cast<float>(std::ldexp(
+        std::generate_canonical<double, 53>(random) + 1, static_cast<int>(random() % 44) - 28));
     const Half half = to_half(value);
     const double found = value_of_half(half.bits);
     if (value >= 65520.0F) {
       ASSERT_TRUE(std::isinf(found)) << value;
       continue;
     }
-    const double below = half.bits == 0 ? 0 : value_of_half(static_cast<std::uint16_t>(half.bits - 1));
+    const double below =
+        half.bits == 0 ? 0 : value_of_half(static_cast<std::uint16_t>(half.bits - 1));
     const double above = value_of_half(static_cast<std::uint16_t>(half.bits + 1));
     ASSERT_LE(std::abs(found - value), std::abs(below - value)) << value;
     ASSERT_LE(std::abs(found - value), std::abs(above - value)) << value;
@@ -84,8 +85,8 @@ std::vector<T> reduced(const std::vector<std::vector<T>>& inputs, ReduceOp op) {
   std::vector<const std::byte*> in;
   for (const auto& input : inputs) in.push_back(reinterpret_cast<const std::byte*>(input.data()));
   std::vector<T> result(inputs[0].size());
-  reduce_elements(in, std::array{reinterpret_cast<std::byte*>(result.data())}, result.size(), dtype_of<T>(),
-         op, inputs.size());
+  reduce_elements(in, std::array{reinterpret_cast<std::byte*>(result.data())}, result.size(),
+                  dtype_of<T>(), op, inputs.size());
   return result;
 }
 
@@ -115,7 +116,8 @@ TEST(Reduce, AddsSixteenBitFloatsInF32) {
   std::vector<const std::byte*> in{reinterpret_cast<const std::byte*>(big.data())};
   for (int i = 0; i < 8; ++i) in.push_back(reinterpret_cast<const std::byte*>(one.data()));
   Half result{};
-  reduce_elements(in, std::array{reinterpret_cast<std::byte*>(&result)}, 1, DType::f16, ReduceOp::sum, 9);
+  reduce_elements(in, std::array{reinterpret_cast<std::byte*>(&result)}, 1, DType::f16,
+                  ReduceOp::sum, 9);
   EXPECT_EQ(to_float(result), 2056);
 }
 
@@ -129,8 +131,8 @@ TEST(Reduce, LongBuffersInPlaceAreTheSameAsShortOnes) {
   }
   auto* const a_bytes = reinterpret_cast<std::byte*>(a.data());
   auto* const b_bytes = reinterpret_cast<std::byte*>(b.data());
-  reduce_elements(std::array<const std::byte*, 2>{a_bytes, b_bytes}, std::array{a_bytes, b_bytes}, kCount,
-         DType::f32, ReduceOp::sum, 2);
+  reduce_elements(std::array<const std::byte*, 2>{a_bytes, b_bytes}, std::array{a_bytes, b_bytes},
+                  kCount, DType::f32, ReduceOp::sum, 2);
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(a[i], static_cast<float>(3 * i));
     ASSERT_EQ(b[i], a[i]);
@@ -145,7 +147,8 @@ TEST(Move, ConvertsScalesAndAdds) {
   EXPECT_EQ(to_float(halves[1]), 1.25);
   move_elements(bytes(halves), DType::f16, bytes(values), DType::f32, 3, {.add = true});
   EXPECT_THAT(values, ElementsAre(1.5, 3.75, -4.5));
-  move_elements(bytes(values), DType::f32, bytes(values), DType::f32, 3, {.factor = 4, .divisor = 3});
+  move_elements(bytes(values), DType::f32, bytes(values), DType::f32, 3,
+                {.factor = 4, .divisor = 3});
   EXPECT_THAT(values, ElementsAre(2, 5, -6));
   std::array<std::int64_t, 2> whole{7, -7};
   move_elements(bytes(whole), DType::i64, bytes(whole), DType::i64, 2, {.divisor = 2});
@@ -153,7 +156,8 @@ TEST(Move, ConvertsScalesAndAdds) {
   values[0] = std::nanf("");
   move_elements(bytes(values), DType::f32, bytes(values), DType::f32, 3, {.factor = 0});
   EXPECT_THAT(values, ElementsAre(0, 0, 0));
-  EXPECT_THROW(move_elements(bytes(whole), DType::i64, bytes(values), DType::f32, 2, {}), std::logic_error);
+  EXPECT_THROW(move_elements(bytes(whole), DType::i64, bytes(values), DType::f32, 2, {}),
+               std::logic_error);
 }
 
 }  // namespace

@@ -89,10 +89,9 @@ TEST(Rendezvous, AWorldOfOneNeedsNobody) {
 TEST(Rendezvous, WhoDoesNotComeIsNamed) {
   const std::uint16_t port = free_port();
   on_each(2, [&](std::uint32_t rank) {
-    EXPECT_THAT(said_by([&] {
-                  (void)Rendezvous::at("127.0.0.1", port, rank * 2, 4, {.timeout_s = 0.3});
-                }),
-                HasSubstr("of 4 processes these did not come within 0.3 s: 1, 3"));
+    EXPECT_THAT(
+        said_by([&] { (void)Rendezvous::at("127.0.0.1", port, rank * 2, 4, {.timeout_s = 0.3}); }),
+        HasSubstr("of 4 processes these did not come within 0.3 s: 1, 3"));
   });
   EXPECT_THAT(said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.1}); }),
               AllOf(HasSubstr("did not find process 0 at 127.0.0.1:" + std::to_string(port)),
@@ -119,9 +118,8 @@ TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
   const std::uint16_t port = free_port();
   on_each(3, [&](std::uint32_t who) {
     const auto come = [&](std::uint32_t rank, std::uint32_t world) {
-      return said_by([&] {
-        (void)Rendezvous::at("127.0.0.1", port, rank, world, {.timeout_s = 1});
-      });
+      return said_by(
+          [&] { (void)Rendezvous::at("127.0.0.1", port, rank, world, {.timeout_s = 1}); });
     };
     const std::string said = come(std::array{0U, 2U, 2U}[who], std::array{3U, 3U, 4U}[who]);
     if (who == 2)
@@ -131,9 +129,8 @@ TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
   });
   on_each(3, [&](std::uint32_t who) {
     const auto other = static_cast<std::uint16_t>(port + 11);
-    const std::string said = said_by([&] {
-      (void)Rendezvous::at("127.0.0.1", other, who == 0 ? 0 : 1, 3, {.timeout_s = 1});
-    });
+    const std::string said = said_by(
+        [&] { (void)Rendezvous::at("127.0.0.1", other, who == 0 ? 0 : 1, 3, {.timeout_s = 1}); });
     EXPECT_THAT(said, AnyOf(HasSubstr("did not come within 1 s: 2"),
                             HasSubstr("process 1 of 3 has come already")));
   });
@@ -146,8 +143,8 @@ TEST(Rendezvous, ADeathAndALeaveAreTold) {
     exchange_keys(*meeting);
     if (rank == 1) return meeting->leave("no more data");
     EXPECT_THAT(meeting->trouble(5), Optional(HasSubstr("process 1 has left: no more data")));
-    exchange_keys(*Rendezvous::at("127.0.0.1", static_cast<std::uint16_t>(port + 7),
-                                  rank == 0 ? 0 : 1, 2));
+    exchange_keys(
+        *Rendezvous::at("127.0.0.1", static_cast<std::uint16_t>(port + 7), rank == 0 ? 0 : 1, 2));
   });
 }
 
@@ -195,10 +192,9 @@ TEST(Rendezvous, TheCallerMayCarryTheTicket) {
         },
         rank, 3));
   });
-  EXPECT_THAT(said_by([] {
-                (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2);
-              }),
-              HasSubstr("was given 'hello', which is no ticket"));
+  EXPECT_THAT(
+      said_by([] { (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2); }),
+      HasSubstr("was given 'hello', which is no ticket"));
 }
 
 int open_descriptors() {
@@ -222,7 +218,8 @@ TEST(Rendezvous, StartsAndStopsAHundredTimesAtOnePortWithoutALeak) {
 }
 
 TEST(Frames, DamagedOnesAreRefusedNotBelieved) {
-  const std::string whole = detail::encode({detail::FrameKind::set, {"key", std::string(300, 'x')}});
+  const std::string whole =
+      detail::encode({detail::FrameKind::set, {"key", std::string(300, 'x')}});
   std::array<int, 2> ends{};
   for (std::size_t at = 0; at < 20; ++at)
     for (const char damage : {'\x01', '\x7F', '\xFF'}) {

@@ -88,7 +88,8 @@ void expect_all_collectives(int count) {
 
       values = own(replica.id());
       all.all_reduce(flat(values), ReduceOp::max);
-      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(values[i], static_cast<T>(static_cast<std::size_t>(size) + i % 5));
+      for (std::size_t i = 0; i < n; ++i)
+        ASSERT_EQ(values[i], static_cast<T>(static_cast<std::size_t>(size) + i % 5));
       all.barrier();
     });
   }
@@ -111,7 +112,8 @@ TEST(Replicas, SumsDoNotDependOnTiming) {
       std::vector<float> values(999);
       for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = 1.0F / static_cast<float>((replica.id() + 1) * (i + 1));
-      std::this_thread::sleep_for(std::chrono::microseconds((round * 37 + replica.id() * 91) % 300));
+      std::this_thread::sleep_for(
+          std::chrono::microseconds((round * 37 + replica.id() * 91) % 300));
       replica.communicator().all_reduce(flat(values), ReduceOp::mean);
       if (replica.id() != 0) return;
       if (expected.empty()) expected = values;
@@ -180,26 +182,39 @@ TEST(Replicas, DifferentCollectivesAreAnErrorThatNamesBoth) {
       (replica.id() == 0 ? one : other)(replica.communicator(), values);
     });
   };
-  const auto sum = [](Communicator& all, std::vector<float>& values) { all.all_reduce(flat(values)); };
+  const auto sum = [](Communicator& all, std::vector<float>& values) {
+    all.all_reduce(flat(values));
+  };
   const auto both = [](const char* other) {
     return ThrowsMessage<SyncError>(AllOf(HasSubstr("collective 1 differs"),
                                           HasSubstr("replica 0 calls all_reduce(sum, f32 [10])"),
                                           HasSubstr(std::string("replica 1 calls ") + other)));
   };
-  EXPECT_THAT([&] { differing(sum, [](auto& all, auto& values) { all.broadcast(flat(values), 0); }); },
-              both("broadcast(f32 [10], root 0)"));
-  EXPECT_THAT([&] { differing(sum, [](auto& all, auto& values) {
-                values.pop_back();
-                all.all_reduce(flat(values));
-              }); },
-              both("all_reduce(sum, f32 [9])"));
-  EXPECT_THAT([&] { differing(sum, [](auto& all, auto&) {
-                std::vector<std::int32_t> integers(10);
-                all.all_reduce(flat(integers));
-              }); },
-              both("all_reduce(sum, i32 [10])"));
-  EXPECT_THAT([&] { differing(sum, [](auto& all, auto& values) { all.all_reduce(flat(values), ReduceOp::max); }); },
-              both("all_reduce(max, f32 [10])"));
+  EXPECT_THAT(
+      [&] { differing(sum, [](auto& all, auto& values) { all.broadcast(flat(values), 0); }); },
+      both("broadcast(f32 [10], root 0)"));
+  EXPECT_THAT(
+      [&] {
+        differing(sum, [](auto& all, auto& values) {
+          values.pop_back();
+          all.all_reduce(flat(values));
+        });
+      },
+      both("all_reduce(sum, f32 [9])"));
+  EXPECT_THAT(
+      [&] {
+        differing(sum, [](auto& all, auto&) {
+          std::vector<std::int32_t> integers(10);
+          all.all_reduce(flat(integers));
+        });
+      },
+      both("all_reduce(sum, i32 [10])"));
+  EXPECT_THAT(
+      [&] {
+        differing(sum,
+                  [](auto& all, auto& values) { all.all_reduce(flat(values), ReduceOp::max); });
+      },
+      both("all_reduce(max, f32 [10])"));
 }
 
 TEST(Replicas, ALateReplicaIsNamedWithinTheTimeout) {
@@ -217,8 +232,8 @@ TEST(Replicas, ALateReplicaIsNamedWithinTheTimeout) {
           }
         });
       },
-      ThrowsMessage<SyncError>(AllOf(HasSubstr("replica 1 did not come within 0.2 s"),
-                                     HasSubstr("barrier()"))));
+      ThrowsMessage<SyncError>(
+          AllOf(HasSubstr("replica 1 did not come within 0.2 s"), HasSubstr("barrier()"))));
 }
 
 TEST(Replicas, DuplicatesGoOnBesideEachOther) {

@@ -43,8 +43,8 @@ struct GradientSyncOptions {
 /// after bucket in the reverse order of the list, and puts the results back in place.
 ///
 /// Every replica makes one with the same list; a difference is an error that names both replicas
-/// and the gradient. A replica that had no rows takes part all the same: where `combine` counts rows
-/// its gradients may hold anything, elsewhere it must write zeros.
+/// and the gradient. A replica that had no rows takes part all the same: where `combine` counts
+/// rows its gradients may hold anything, elsewhere it must write zeros.
 ///
 /// Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
 /// are, without packing. A replica that is alone copies nothing.

@@ -16,7 +16,7 @@ namespace penstock {
 
 /// What replicas' different values become when they assign to a mirrored variable.
 enum class Aggregation : std::uint8_t {
-  none,   ///< they may not: an error
+  none,  ///< they may not: an error
   mean,
   sum,
   first,  ///< replica 0's
@@ -30,8 +30,7 @@ class MirroredBuffer {
   /// Zeros, on every device of `replicas`, which must outlive this.
   ///
   /// Errors  CudaError  no room
-  MirroredBuffer(const Replicas& replicas, DType dtype, std::size_t count,
-                 Aggregation aggregation);
+  MirroredBuffer(const Replicas& replicas, DType dtype, std::size_t count, Aggregation aggregation);
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] TensorView get(std::size_t local) const;
@@ -54,7 +53,8 @@ class MirroredBuffer {
 /// these calls only, or by each replica alike.
 ///
 /// Threads  from outside one at a time and not during run(); from inside each replica on its own.
-/// Stream   on CUDA devices calls from inside are queued on the replica's stream; those from outside
+/// Stream   on CUDA devices calls from inside are queued on the replica's stream; those from
+/// outside
 ///          wait until they are done.
 /// Owns     the copies.
 /// Errors   std::logic_error       an assignment from outside during run(), or from inside where

@@ -1,11 +1,15 @@
 // One of several processes that run the same tests together. Started by mpirun, or with torchrun's
 // variables:
 //
-//   penstock_sync_worker mpi|gloo [--gtest_filter=…]     the tests of the other files
-//   penstock_sync_worker mpi|gloo beat TIMEOUT           collectives without end; says how it ends
+//   penstock_sync_worker mpi|gloo|nccl [--gtest_filter=…]     the tests of the other files
+//   penstock_sync_worker mpi|gloo|nccl beat TIMEOUT           collectives without end; says how it
+//   ends
+//
+// Over nccl all processes take cuda:0, which NCCL allows where each has its own NCCL_HOSTID.
+#include "tests/sync/processes/worker.hpp"
+
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,9 +19,10 @@
 
 #include <penstock/sync/gloo.hpp>
 #include <penstock/sync/mpi.hpp>
+#include <penstock/sync/nccl.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
-#include "tests/sync/processes/worker.hpp"
+#include "src/sync/device_memory.hpp"
 
 namespace penstock::test {
 
@@ -28,11 +33,12 @@ std::string transport;  // NOLINT
 // Until another process dies, or is late. What was said goes to stdout, where the test reads it.
 int beat(double timeout_s) {
   const auto all = connect(timeout_s);
-  std::vector<float> values(200'000);
+  constexpr std::int64_t kValues = 200'000;
+  const auto memory = detail::allocate_on(all->device(), kValues * sizeof(float));
   for (std::uint64_t step = 0;; ++step) {
     try {
-      std::iota(values.begin(), values.end(), 0.0F);
-      all->all_reduce(flat(values));
+      all->all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}));
+      all->barrier();  // which on a GPU waits until it is done
     } catch (const SyncError& error) {
       fmt::print("error: {}\n", error.what());
       std::fflush(stdout);
@@ -56,7 +62,11 @@ std::shared_ptr<Communicator> connect(double timeout_s) {
     return gloo_communicator(Rendezvous::from_environment({.timeout_s = 60}),
                              {.timeout_s = timeout_s});
 #endif
-  throw std::runtime_error(fmt::format("built without the transport '{}' ({} s)", transport, timeout_s));
+  if (transport == "nccl")
+    return nccl_communicator(Rendezvous::from_environment({.timeout_s = 60}),
+                             {Device::Kind::cuda, 0}, {.timeout_s = timeout_s});
+  throw std::runtime_error(
+      fmt::format("built without the transport '{}' ({} s)", transport, timeout_s));
 }
 
 }  // namespace penstock::test

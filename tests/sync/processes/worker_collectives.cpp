@@ -82,14 +82,15 @@ void expect_every_collective(Communicator& all, std::size_t count) {
   std::vector<std::int64_t> piece(count);
   all.reduce_scatter(flat(pieces), flat(piece));
   for (std::size_t i = 0; i < count; ++i)
-    ASSERT_EQ(piece[i], static_cast<std::int64_t>((all.rank() * count + i) * size * (size + 1) / 2));
+    ASSERT_EQ(piece[i],
+              static_cast<std::int64_t>((all.rank() * count + i) * size * (size + 1) / 2));
   all.barrier();
 }
 
 TEST(Collectives, DoWhatTheirNamesSayInEverySize) {
   const auto all = connect();
-  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1000},
-                                  std::size_t{4097}, std::size_t{50'000}})
+  for (const std::size_t count :
+       {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{4097}, std::size_t{50'000}})
     expect_every_collective(*all, count);
   if (all->size() <= 4) expect_every_collective(*all, 1'000'003);  // many slices, and uneven ones
 }
@@ -101,7 +102,8 @@ TEST(Collectives, HalvesAreAddedInF32) {
     all->all_reduce(TensorView(reinterpret_cast<std::byte*>(values.data()), DType::f16,
                                Shape{static_cast<std::int64_t>(count)}));
     // One by one they would all be lost, since 2048 + 1 = 2048 there.
-    const float expected = detail::to_float(detail::to_half(2047.0F + static_cast<float>(all->size())));
+    const float expected =
+        detail::to_float(detail::to_half(2047.0F + static_cast<float>(all->size())));
     for (const detail::Half found : values) ASSERT_EQ(detail::to_float(found), expected);
   }
 }
@@ -135,7 +137,8 @@ TEST(Mismatch, IsAnErrorOnAllThatNamesBoth) {
       else
         all->all_reduce(flat(values));
     });
-    EXPECT_THAT(said, AllOf(HasSubstr("2nd collectives differ") , HasSubstr("process 0 calls all_reduce(sum, f32 [10])"),
+    EXPECT_THAT(said, AllOf(HasSubstr("2nd collectives differ"),
+                            HasSubstr("process 0 calls all_reduce(sum, f32 [10])"),
                             HasSubstr("process " + std::to_string(odd) + " calls ")));
     return said;
   };
@@ -187,7 +190,8 @@ TEST(ReplicasOfProcesses, AreNumberedThroughAndAgree) {
     EXPECT_EQ(replicas.size(), processes->size() * static_cast<std::uint32_t>(local));
     replicas.run([&](ReplicaContext& replica) {
       Communicator& all = replica.communicator();
-      EXPECT_EQ(replica.id(), processes->rank() * static_cast<std::uint32_t>(local) + replica.local());
+      EXPECT_EQ(replica.id(),
+                processes->rank() * static_cast<std::uint32_t>(local) + replica.local());
       for (const std::size_t count : {std::size_t{5}, std::size_t{9000}}) {
         std::vector<std::int64_t> values(count, replica.id() + 1);
         const auto n = static_cast<std::int64_t>(all.size());

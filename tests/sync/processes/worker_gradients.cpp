@@ -15,10 +15,52 @@ using test::connect;
 using testing::AllOf;
 using testing::HasSubstr;
 
+// Whole numbers, which every transport adds up to the same.
+TEST(OnDevices, CollectivesDoWhatTheirNamesSay) {
+  const auto all = connect();
+  const double n = all->size();
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{100'003}}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::f16, DType::bf16}) {
+      test::GradientSet set({{dtype, count}, {dtype, count * all->size()}, {dtype, count}},
+                            all->device());
+      const auto reset = [&] { set.fill([&](auto, auto) { return all->rank() + 1.0; }); };
+      const auto expect_first = [&](double expected) {
+        set.expect(
+            [&](std::size_t g, std::size_t) { return g == 0 ? expected : all->rank() + 1.0; });
+      };
+      const TensorView own = set.list()[0].data;
+      const TensorView whole = set.list()[1].data;
+      const TensorView piece = set.list()[2].data;
+      for (const auto& [op, expected] :
+           {std::pair{ReduceOp::sum, n * (n + 1) / 2}, {ReduceOp::max, n}, {ReduceOp::min, 1.0}}) {
+        reset();
+        all->all_reduce(own, op);
+        expect_first(expected);
+        reset();
+        all->reduce(own, 1, op);
+        expect_first(all->rank() == 1 ? expected : all->rank() + 1.0);
+      }
+      reset();
+      all->broadcast(own, 1);
+      expect_first(2);
+      reset();
+      all->all_gather(own, whole);
+      set.expect([&](std::size_t g, std::size_t i) {
+        return g == 1 ? static_cast<double>(i / count) + 1 : all->rank() + 1.0;
+      });
+      reset();
+      all->reduce_scatter(whole, piece);
+      set.expect(
+          [&](std::size_t g, std::size_t) { return g == 2 ? n * (n + 1) / 2 : all->rank() + 1.0; });
+    }
+  }
+  all->barrier();
+}
+
 // SEMANTICS proof 13.
 TEST(Gradients, BucketsChangeNothing) {
   const auto all = connect();
-  test::expect_buckets_change_nothing(*all);
+  test::expect_buckets_change_nothing(*all, {10, 1000}, {100, 100'000});
 }
 
 TEST(Gradients, MicroStepsEqualOneBigBatch) {
@@ -45,14 +87,14 @@ TEST(Gradients, DifferentListsAreAnErrorThatNamesBoth) {
   try {
     std::vector<test::GradientKind> kinds{{DType::f32, 10}, {DType::f32, 20}};
     if (all->rank() == all->size() - 1) std::swap(kinds[0], kinds[1]);
-    test::GradientSet set(kinds);
+    test::GradientSet set(kinds, all->device());
     const GradientSync sync(*all, set.list());
   } catch (const SyncError& error) {
     said = error.what();
   }
-  EXPECT_THAT(said, AllOf(HasSubstr("gradient 0 differs: replica 0 has 'g0' f32 [10]"),
-                          HasSubstr("replica " + std::to_string(all->size() - 1) +
-                                    " has 'g0' f32 [20]")));
+  EXPECT_THAT(
+      said, AllOf(HasSubstr("gradient 0 differs: replica 0 has 'g0' f32 [10]"),
+                  HasSubstr("replica " + std::to_string(all->size() - 1) + " has 'g0' f32 [20]")));
 }
 
 // SEMANTICS proof 12.
@@ -81,7 +123,7 @@ TEST(Gradients, LeavingInTheMiddleReturnsAtOnce) {
   const auto all = connect(60);
   const auto begin = std::chrono::steady_clock::now();
   try {
-    test::GradientSet set({{DType::f32, 10'000}, {DType::f32, 10}});
+    test::GradientSet set({{DType::f32, 10'000}, {DType::f32, 10}}, all->device());
     GradientSync sync(*all, set.list(), {.buckets = {.count = 1}});
     sync.ready(1);
     if (all->rank() == 1) throw std::runtime_error("lost");
