@@ -60,6 +60,18 @@
 #include <penstock/device/stream.hpp>
 #include <penstock/device/transfer.hpp>
 
+// Beside it: replicas that stay in step.
+#include <penstock/sync/replicas.hpp>
+#include <penstock/sync/gradient_sync.hpp>
+#include <penstock/sync/buckets.hpp>
+#include <penstock/sync/communicator.hpp>
+#include <penstock/sync/mirrored.hpp>
+#include <penstock/sync/placement.hpp>
+#include <penstock/sync/rendezvous.hpp>
+#include <penstock/sync/mpi.hpp>
+#include <penstock/sync/gloo.hpp>
+#include <penstock/sync/nccl.hpp>
+
 // The words that all of them use.
 #include <penstock/core/digest.hpp>
 #include <penstock/core/dtype.hpp>
