@@ -240,7 +240,7 @@ Errors  TypeError  the plan is endless)")
           },
           "Where labels have names: label i is class_names[i].")
       .def("describe", &Dataset::describe,
-           R"(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)")
+           R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
       .def("__repr__", &Dataset::describe);
 }
 

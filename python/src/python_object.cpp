@@ -51,8 +51,8 @@ ObjectRef keep(nb::object object) {
 
 PythonException::PythonException(nb::python_error& error)
     : PythonException(nb::borrow(error.value())) {}
-PythonException::PythonException(nb::object exception)
-    : Error(text_of(exception)), value_(keep(std::move(exception))) {}
+PythonException::PythonException(nb::object raised)
+    : Error(text_of(raised)), value_(keep(std::move(raised))) {}
 
 nb::object python_cause(const std::exception_ptr& cause) {
   if (!cause) return {};

@@ -35,7 +35,7 @@ class PythonException : public Error {
   /// Takes over a pending error. Needs the GIL.
   explicit PythonException(nb::python_error& error);
   /// Takes an exception object over, as the reason for the end of a queue. Needs the GIL.
-  explicit PythonException(nb::object exception);
+  explicit PythonException(nb::object raised);
   [[nodiscard]] nb::handle value() const { return handle_of(value_); }
 
  private:

@@ -3,11 +3,9 @@
 #include <array>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
 #include "casters.hpp"
@@ -84,10 +82,6 @@ void free_unconsumed(PyObject* capsule, const char* name) {
 }
 
 bool is_true(nb::handle object) { return PyObject_IsTrue(object.ptr()) == 1; }
-
-std::vector<std::int64_t> extents_of(const Shape& shape) {
-  return {shape.extents().begin(), shape.extents().end()};
-}
 
 // numpy's and the CUDA array interface's code, such as "<f4"; little-endian like every machine that
 // we build for.

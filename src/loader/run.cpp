@@ -261,6 +261,7 @@ std::optional<std::uint32_t> Run::next_epoch() {
   Lock lock(mutex_);
   refuse_consumers_apart();
   if (stopped_) return std::nullopt;
+  if (!pending_.empty()) return pending_.front()->info->epoch;  // wait_for() has it already
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;
   const auto batch = *wait(lock, Until::numbers, consumers_);

@@ -40,6 +40,21 @@ TEST(WaitFor, IsFalseUntilTheStepIsThereAndLosesNothing) {
   EXPECT_EQ(drain(loader).size(), 2U);
 }
 
+TEST(WaitFor, LeavesTheEpochsAsTheyAre) {
+  Loader loader = Dataset(fake(5)).batch(2).repeat(2).loader();
+  std::vector<std::uint32_t> epochs;
+  while (true) {
+    EXPECT_TRUE(loader.wait_for(10min));
+    const auto upcoming = loader.next_epoch();
+    if (!upcoming) break;
+    const auto step = loader.next();
+    ASSERT_TRUE(step);
+    EXPECT_EQ(step->epoch(), *upcoming);
+    epochs.push_back(*upcoming);
+  }
+  EXPECT_THAT(epochs, testing::ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
 TEST(WaitFor, IsTrueAtTheEndAndThrowsWhatNextThrows) {
   Loader ending = two_a_batch(fake(2)).loader();
   ASSERT_TRUE(ending.next());
