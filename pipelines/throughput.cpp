@@ -16,14 +16,17 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
 
+#include "text_file.hpp"
 #include "throughput_files.hpp"
 #include "throughput_options.hpp"
 #include "throughput_report.hpp"
+#include "timeline.hpp"
 
 namespace throughput {
 namespace {
 
 namespace ps = penstock;
+using programs::write_atomically;
 
 constexpr int kDataError = 1;
 constexpr int kInterrupted = 130;
@@ -123,19 +126,27 @@ class Digests {
   std::optional<DigestFile> recorded_;
 };
 
-void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digests& digests) {
+void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digests& digests,
+             programs::Timeline* timeline) {
+  const auto trace = [&](const char* name, std::int64_t from, std::uint64_t step) {
+    if (timeline != nullptr) timeline->add(name, from, step);
+  };
   const std::string state_out = own_file(options.state_out, options.launch);
   Progress progress(options);
   std::uint64_t steps = 0;
   while (interrupted == 0 && (!options.steps || steps < *options.steps)) {
+    const std::int64_t asked = ps::now_ns();
     if (options.epochs) {
       const auto epoch = loader.next_epoch();
       if (!epoch || *epoch >= *options.epochs) break;
     }
     const auto step = loader.next();
     if (!step) break;
+    trace("wait", asked, step->number());
     digests.see(*step);
+    const std::int64_t got = ps::now_ns();
     consume(*step, options.consume_ms);
+    trace("consume", got, step->number());
     book.add(*step, ps::now_ns());
     ++steps;
     if (options.state_every != 0 && steps % options.state_every == 0) {
@@ -163,15 +174,23 @@ Report make_report(const Options& options, const ps::Loader& loader, const Epoch
 }
 
 int run(const Options& options) {
-  ps::Loader loader = make_dataset(options).loader(loader_options(options));
+  std::optional<programs::Timeline> timeline;
+  if (!options.timeline.empty()) timeline.emplace();
+  ps::LoaderOptions loading = loader_options(options);
+  if (timeline) loading.observer = &*timeline;
+  ps::Loader loader = make_dataset(options).loader(loading);
   if (!options.state_in.empty()) loader.restore(read_state(options.state_in, options.launch));
   Digests digests(options, loader.state().step);
   stop_on_signals();
 
   EpochBook book;
-  deliver(options, loader, book, digests);
+  deliver(options, loader, book, digests, timeline ? &*timeline : nullptr);
   const Report report = make_report(options, loader, book);
   digests.write();
+  if (timeline) {
+    loader.stop();  // no thread writes any more
+    timeline->write(own_file(options.timeline, options.launch));
+  }
   if (!options.state_out.empty())
     write_atomically(own_file(options.state_out, options.launch), loader.state().to_json());
 

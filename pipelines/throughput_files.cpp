@@ -1,36 +1,26 @@
 #include "throughput_files.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+
+#include "text_file.hpp"
 
 namespace throughput {
 
 namespace ps = penstock;
+using programs::read_text;
+using programs::write_atomically;
 
 namespace {
 
 constexpr const char* kMagic = "penstock-digests";
 constexpr int kFormat = 1;
-
-std::string read_text(const std::string& what, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw ps::Error(
-        fmt::format("the {} '{}' cannot be read: {}", what, path, std::strerror(errno)));
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // NAME where there is one; else NAME.0, NAME.1, … as far as they go.
 std::vector<std::string> parts_of(const std::string& name) {
@@ -84,26 +74,6 @@ Recorded parse_digests(const std::string& path) {
 
 std::string own_file(const std::string& name, const ps::Launch& launch) {
   return launch.world == 1 || name.empty() ? name : fmt::format("{}.{}", name, launch.rank);
-}
-
-void write_atomically(const std::string& path, const std::string& text) {
-  const std::string part = fmt::format("{}.{}.part", path, getpid());
-  const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  bool written = fd >= 0;
-  std::size_t at = 0;
-  while (written && at < text.size()) {
-    const ssize_t count = write(fd, text.data() + at, text.size() - at);
-    if (count < 0 && errno == EINTR) continue;
-    written = count > 0;
-    at += written ? static_cast<std::size_t>(count) : 0;
-  }
-  written = written && fsync(fd) == 0;
-  if (fd >= 0 && close(fd) != 0) written = false;
-  if (!written || std::rename(part.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    (void)unlink(part.c_str());
-    throw ps::Error(fmt::format("'{}' cannot be written: {}", path, std::strerror(error)));
-  }
 }
 
 ps::LoaderState read_state(const std::string& name, const ps::Launch& launch) {

@@ -14,11 +14,6 @@ namespace throughput {
 /// NAME, or NAME.RANK where there are several processes.
 [[nodiscard]] std::string own_file(const std::string& name, const penstock::Launch& launch);
 
-/// All of the text or nothing appears under `path`, also when the machine stops in between.
-///
-/// Errors  penstock::Error
-void write_atomically(const std::string& path, const std::string& text);
-
 /// The state to go on from: NAME, or NAME.0, NAME.1, … of a run of several processes, whose number
 /// may have been another. Where these were saved at different steps, the earliest holds for all.
 /// Digests and faults of all go to rank 0, so that they add up over the processes again.

@@ -16,7 +16,9 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
-  data->add_option("--data", options.data, "Folder of images: class per sub-folder, or flat")
+  data->add_option("--data", options.data,
+                   "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
+                   "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
       ->type_name("DIR");
   data->add_option("--synthetic", options.synthetic,
                    "Generated photographs, kept in a cache folder")
@@ -86,7 +88,7 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   machine
       ->add_option("--io-threads", options.io_threads,
-                   "Threads that read ahead; 0: decoding threads read")
+                   "Threads that read ahead; 0: decoding threads read (others: not built yet)")
       ->type_name("I")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -112,7 +114,9 @@ void add_flags(CLI::App& app, Options& options) {
   run->add_option("--record", options.record, "Write the digest of every step")->type_name("FILE");
   run->add_option("--verify", options.verify, "Check every step against such a file")
       ->type_name("FILE");
-  run->add_option("--timeline", options.timeline, "Write a Chrome trace")->type_name("FILE");
+  run->add_option("--timeline", options.timeline,
+                  "Write a Chrome trace: what every thread did when")
+      ->type_name("FILE");
   run->add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
   run->add_flag("--quiet", options.quiet, "No progress line");
@@ -127,7 +131,6 @@ void refuse_what_is_not_built(const Options& options) {
   if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
   if (options.decode != "libjpeg") refuse("--decode " + options.decode, "--decode libjpeg");
   if (options.index != "off") refuse("--index " + options.index, "--index off");
-  if (!options.timeline.empty()) refuse("--timeline", "--json for the stages' times");
 }
 
 std::optional<std::uint64_t> to_window(const std::string& text) {
@@ -182,19 +185,17 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   add_flags(app, options);
   try {
     app.parse(argc, argv);
+    options.launch = ps::Launch::from_environment();
     check_flags(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
-  }
-  if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
-  if (!options.epochs && !options.steps) options.epochs = 1;
-  if (!options.record.empty() || !options.verify.empty()) options.digest = true;
-  try {
-    options.launch = ps::Launch::from_environment();
   } catch (const ps::Error& error) {
     fmt::print(stderr, "penstock-throughput: {}\n", error.what());
     return kUsageError;
   }
+  if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
+  if (!options.epochs && !options.steps) options.epochs = 1;
+  if (!options.record.empty() || !options.verify.empty()) options.digest = true;
   return std::nullopt;
 }
 
@@ -202,7 +203,7 @@ ps::Dataset make_dataset(const Options& options) {
   auto dataset =
       options.data.empty()
           ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
-          : ps::image_folder(options.data, {.labels = options.labels});
+          : ps::images(options.data, {.labels = options.labels});
   if (options.seed) dataset = dataset.seed(*options.seed);
   if (options.shuffle == "full") dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))
@@ -219,7 +220,7 @@ ps::Dataset make_dataset(const Options& options) {
   return dataset.map(ps::decode_jpeg({.crop = ps::random_resized_crop(options.crop), .flip = 0.5F}))
       .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
-      .prefetch_to_devices(options.devices == "auto" ? ps::gpus_or_host_of(options.launch)
+      .prefetch_to_devices(options.devices == "auto" ? ps::all_gpus_or_host(options.launch)
                                                      : ps::parse_devices(options.devices),
                            {.depth = options.depth, .split = split});
 }

@@ -34,6 +34,7 @@ struct Options {
   bool digest = false;
   std::string record;
   std::string verify;
+  std::string timeline;
   std::string json;
   bool quiet = false;
 
@@ -43,7 +44,6 @@ struct Options {
   int io_threads = 0;
   std::string decode = "libjpeg";
   std::string index = "off";
-  std::string timeline;
 };
 
 /// Exit status for wrong flags.

@@ -4,6 +4,10 @@
 // numbers  bytes    sample      block    slot      GPU      iterator
 #pragma once
 
+#if __cplusplus < 202002L
+#error "penstock needs C++20: -std=c++20, or target_compile_features(app PRIVATE cxx_std_20)"
+#endif
+
 // In reading order, which is not the alphabet's.
 // clang-format off
 
@@ -29,6 +33,7 @@
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/zip.hpp>
 #include <penstock/source/synthetic.hpp>
@@ -41,6 +46,7 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
 #include <penstock/transform/function.hpp>
+#include <penstock/transform/remark_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>
 #include <penstock/batch/slicing.hpp>

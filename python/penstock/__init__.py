@@ -56,6 +56,7 @@ from penstock._penstock import (
     gpu_count,
     host_devices,
     image_folder,
+    images,
     memory,
     mix,
     parse_devices,
@@ -82,6 +83,7 @@ __all__ = [
     "ThreadBudget",
     "InputContext",
     # Where data comes from.
+    "images",
     "image_folder",
     "webdataset",
     "WebDatasetField",

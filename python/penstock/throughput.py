@@ -25,7 +25,7 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("data", nargs="?", metavar="DIR", help="folder of images: class per sub-folder, or flat")
+    add("data", nargs="?", metavar="DIR", help="images: a folder, tar shards or TFRecord files")
     add("--synthetic", type=int, metavar="N", help="N generated photographs, kept in a cache folder, instead")
     add("--labels", metavar="FILE", help="for a flat folder: a file of 'name label' lines")
     add("--crop", type=int, default=224, metavar="N", help="training crop: random resized crop to NxN, and flip")
@@ -41,6 +41,8 @@ def add_command(commands: Any) -> None:
     add("--depth", type=int, default=2, metavar="D", help="global batches ready ahead")
     add("--budget-mb", type=int, default=0, metavar="M", help="most MiB that the loader may hold; 0: no limit")
     add("--uneven", action="store_true", help="allow a batch that does not divide over the devices")
+    splits = ("scatter", "round_robin", "shard_early")
+    add("--split", choices=splits, default="scatter", help="how batches reach the replicas")
     add("--consume-ms", type=float, default=0.0, metavar="X", help="pretend that a training step takes X ms")
     add("--state-in", metavar="FILE", help="go on from this state; penstock-throughput's will do")
     add("--state-out", metavar="FILE", help="write the state at the end")
@@ -55,7 +57,7 @@ def make_epoch(options: argparse.Namespace, progress: Callable[[int, int], objec
     if options.data and options.synthetic:
         raise ValueError("choose between DIR and --synthetic N")
     if options.data:
-        dataset = ps.image_folder(options.data, labels=options.labels)
+        dataset = ps.images(options.data, labels=options.labels)
     else:
         dataset = ps.synthetic_images(options.synthetic or 2000, progress=progress)
     if options.seed is not None:
@@ -217,7 +219,9 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
     bar.expect(options.steps or len(epoch_of_batches) * options.epochs)
     # repeat stands after batch, so that each epoch has its own remainder; it is endless, so that a
     # state fits every --epochs and --steps, and those of penstock-throughput.
-    plan = epoch_of_batches.repeat().prefetch_to_devices(options.devices, depth=options.depth)
+    plan = epoch_of_batches.repeat().prefetch_to_devices(
+        options.devices, depth=options.depth, split=options.split
+    )
     loader = plan.loader(
         on_fault=options.on_fault,
         digest=options.digest,

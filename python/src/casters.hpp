@@ -53,10 +53,10 @@ template <class E>
 }
 
 // The literal is what type checkers see; the list is what is accepted.
-#define PENSTOCK_NAMES(E, literal, ...)                            \
-  template <>                                                      \
-  struct Names<E> {                                                \
-    static constexpr auto type = nb::detail::const_name(literal);  \
+#define PENSTOCK_NAMES(E, literal, ...)                                       \
+  template <>                                                                 \
+  struct Names<E> {                                                           \
+    static constexpr auto type = nb::detail::const_name(literal);             \
     static constexpr auto all = std::to_array<std::string_view>(__VA_ARGS__); \
   }
 PENSTOCK_NAMES(Remainder, "typing.Literal['keep', 'drop', 'pad']", {"keep", "drop", "pad"});
@@ -124,27 +124,26 @@ struct type_caster<penstock::python::Choice<E>> {
 };
 
 // Kept as they are until the call, which knows what to say about a wrong one.
-#define PENSTOCK_AS_GIVEN(T, type)                                               \
-  template <>                                                                    \
-  struct type_caster<penstock::python::T> {                                      \
-    NB_TYPE_CASTER(penstock::python::T, const_name(type))                        \
-    template <class Flags>                                                       \
-    bool from_python(handle source, Flags, cleanup_list*) noexcept {             \
-      value.given = borrow(source);                                              \
-      return true;                                                               \
-    }                                                                            \
-    static handle from_cpp(const penstock::python::T& value, rv_policy,          \
-                           cleanup_list*) noexcept {                             \
-      return borrow(value.given).release();                                      \
-    }                                                                            \
+#define PENSTOCK_AS_GIVEN(T, type)                                                                \
+  template <>                                                                                     \
+  struct type_caster<penstock::python::T> {                                                       \
+    NB_TYPE_CASTER(penstock::python::T, const_name(type))                                         \
+    template <class Flags>                                                                        \
+    bool from_python(handle source, Flags, cleanup_list*) noexcept {                              \
+      value.given = borrow(source);                                                               \
+      return true;                                                                                \
+    }                                                                                             \
+    static handle from_cpp(const penstock::python::T& value, rv_policy, cleanup_list*) noexcept { \
+      return borrow(value.given).release();                                                       \
+    }                                                                                             \
   }
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
-PENSTOCK_AS_GIVEN(Shards, "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");
-PENSTOCK_AS_GIVEN(
-    Fields,
-    "collections.abc.Sequence[FieldSpec] | "
-    "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | None]]]");
+PENSTOCK_AS_GIVEN(Shards,
+                  "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");
+PENSTOCK_AS_GIVEN(Fields,
+                  "collections.abc.Sequence[FieldSpec] | "
+                  "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | None]]]");
 #undef PENSTOCK_AS_GIVEN
 
 }  // namespace nanobind::detail

@@ -36,7 +36,8 @@ Errors  ValueError  no such dtype, or not a shape)")
           "shape", [](const FieldSpec& self) { return to_tuple(self.shape); },
           nb::sig("def shape(self) -> tuple[int | None, ...]"), "Of one sample.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const FieldSpec& self) { return nb::hash(nb::str(self.to_string().c_str())); })
+      .def("__hash__",
+           [](const FieldSpec& self) { return nb::hash(nb::str(self.to_string().c_str())); })
       .def("__str__", &FieldSpec::to_string, R"("image u8 [224,224,3]".)")
       .def("__repr__", [](const FieldSpec& self) {
         return nb::str("FieldSpec({!r}, {!r}, {!r})")
@@ -77,9 +78,8 @@ void bind_identities(nb::module_& module) {
           "What your function raised, if that was it.")
       .def("__str__", &Fault::to_string,
            R"("sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".)")
-      .def("__repr__", [](const Fault& self) {
-        return nb::str("Fault({!r})").format(self.to_string());
-      });
+      .def("__repr__",
+           [](const Fault& self) { return nb::str("Fault({!r})").format(self.to_string()); });
 }
 
 void bind_devices(nb::module_& module) {
@@ -100,7 +100,8 @@ Errors  ValueError  anything else)")
           nb::sig("def kind(self) -> typing.Literal['host', 'cuda']"))
       .def_ro("index", &Device::index)
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const Device& self) { return nb::hash(nb::str(self.to_string().c_str())); })
+      .def("__hash__",
+           [](const Device& self) { return nb::hash(nb::str(self.to_string().c_str())); })
       .def("__str__", &Device::to_string)
       .def("__repr__",
            [](const Device& self) { return nb::str("Device({!r})").format(self.to_string()); });
@@ -112,7 +113,12 @@ Errors  ValueError  anything else)")
 Errors  ValueError  not such a text)");
   module.def("gpu_count", &gpu_count,
              "GPUs that can be used here; 0 without a driver or in a build without CUDA.");
-  module.def("all_gpus_or_host", &all_gpus_or_host, "Every GPU there is, or host:0.");
+  module.def(
+      "all_gpus_or_host", [] { return all_gpus_or_host(); },
+      R"(Every GPU there is, or host:0. Where torchrun, mpirun or srun started several processes on
+this machine, this one's share of the GPUs.
+
+Errors  Error  the launchers' variables contradict each other)");
 }
 
 void bind_process(nb::module_& module) {
@@ -122,7 +128,9 @@ void bind_process(nb::module_& module) {
       .def(
           "__init__",
           [](InputContext* self, std::uint32_t pipelines, std::uint32_t id,
-             std::uint32_t replicas) { new (self) InputContext{pipelines, id, replicas}; },
+             std::uint32_t replicas) {
+            new (self) InputContext{pipelines, id, replicas};
+          },
           "num_input_pipelines"_a = 1, "input_pipeline_id"_a = 0, "num_replicas_in_sync"_a = 0,
           R"(num_replicas_in_sync is over all processes; 0 means num_input_pipelines times this
 process's devices.)")

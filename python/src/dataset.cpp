@@ -53,7 +53,7 @@ void bind_order(nb::class_<Dataset>& dataset) {
            R"(Only the records of which `keep` is true; nothing is decoded for it. They keep their
 numbers. Before every operation on positions. `keep` is called here, once for each record.
 
-Errors  ValueError  an operation on positions stands before it)")
+Errors  ValueError  an operation on positions stands before it, or nothing is kept)")
       .def("seed", &Dataset::seed, "seed"_a,
            "The seed of everything random in this plan that has none of its own.")
       .def(
@@ -86,9 +86,8 @@ Errors  ValueError  one of them does not exist)")
           "sample",
           [](const Dataset& self, std::vector<double> weights, std::optional<std::uint64_t> count,
              Seed seed, bool reshuffle) {
-            return self.sample(std::move(weights), {.count = count,
-                                                    .seed = seed,
-                                                    .reshuffle_each_epoch = reshuffle});
+            return self.sample(std::move(weights),
+                               {.count = count, .seed = seed, .reshuffle_each_epoch = reshuffle});
           },
           "weights"_a, nb::kw_only(), "count"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
           "reshuffle_each_epoch"_a = true,
@@ -110,10 +109,10 @@ void bind_batching(nb::class_<Dataset>& dataset) {
           "map",
           [](const Dataset& self, nb::callable function, nb::handle inputs, nb::handle outputs,
              nb::handle name) {
-            const nb::object transform = nb::module_::import_("penstock._map")
-                                             .attr("map_function")(function, "inputs"_a = inputs,
-                                                                   "outputs"_a = outputs,
-                                                                   "name"_a = name);
+            const nb::object transform =
+                nb::module_::import_("penstock._map")
+                    .attr("map_function")(function, "inputs"_a = inputs, "outputs"_a = outputs,
+                                          "name"_a = name);
             return self.map(nb::cast<const PyTransform&>(transform).transform);
           },
           "function"_a, nb::kw_only(), "outputs"_a, "inputs"_a.none() = nb::none(),
@@ -196,8 +195,9 @@ Errors  ValueError  none, one that has a batch, or samples that differ in a fiel
   module.def("concatenate", &concatenate, "datasets"_a, R"(One dataset behind the other.
 
 Errors  ValueError  as for mix; an endless one before the last)");
-  module.def("zip", &zip, "datasets"_a,
-             R"(Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
+  module.def(
+      "zip", &zip, "datasets"_a,
+      R"(Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
 repeat what it returns, so that pairs stay pairs.
 
 Errors  ValueError  none, one with more than maps in it, or a field name used twice)");
@@ -207,14 +207,15 @@ Errors  ValueError  none, one with more than maps in it, or a field name used tw
 
 // Before the factories, which return one.
 void declare_dataset(nb::module_& module) {
-  nb::class_<Dataset> dataset(module, "Dataset", R"(What to read, in which order, how to transform and batch it, and where it goes.
+  nb::class_<Dataset> dataset(
+      module, "Dataset",
+      R"(What to read, in which order, how to transform and batch it, and where it goes.
 
 Immutable: every call returns a new plan. A plan that cannot work fails in the call that
 makes it so, with the remedy in the message. Nothing is read before a Loader runs.)");
   dataset.def(
-      "__init__",
-      [](Dataset* self, const PySource& source) { new (self) Dataset(source.source); }, "source"_a,
-      "All samples of a source, in its order: Dataset(queue).");
+      "__init__", [](Dataset* self, const PySource& source) { new (self) Dataset(source.source); },
+      "source"_a, "All samples of a source, in its order: Dataset(queue).");
   bind_order(dataset);
   bind_batching(dataset);
   dataset
@@ -231,7 +232,8 @@ makes it so, with the remedy in the message. Nothing is read before a Loader run
 
 Errors  TypeError  the plan is endless)")
       .def("__bool__", [](const Dataset&) { return true; })
-      .def_prop_ro("fields", &Dataset::fields, "The fields of a sample, after the transforms so far.")
+      .def_prop_ro("fields", &Dataset::fields,
+                   "The fields of a sample, after the transforms so far.")
       .def_prop_ro(
           "class_names",
           [](const Dataset& self) {
@@ -239,8 +241,9 @@ Errors  TypeError  the plan is endless)")
             return std::vector<std::string>(names.begin(), names.end());
           },
           "Where labels have names: label i is class_names[i].")
-      .def("describe", &Dataset::describe,
-           R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
+      .def(
+          "describe", &Dataset::describe,
+          R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
       .def("__repr__", &Dataset::describe);
 }
 

@@ -29,7 +29,6 @@ class Buffer {
   Py_buffer buffer_{};
 };
 
-
 }  // namespace
 
 nb::module_ numpy() {

@@ -87,16 +87,20 @@ A mapping of field names to Tensors: dict(batch), batch["image"].
 
 Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.)")
       .def_prop_ro("device", [](const PyBatch& self) { return self->device(); })
-      .def_prop_ro("replica", [](const PyBatch& self) { return self->replica(); },
-                   "The replica's number over all processes.")
+      .def_prop_ro(
+          "replica", [](const PyBatch& self) { return self->replica(); },
+          "The replica's number over all processes.")
       .def_prop_ro("step", [](const PyBatch& self) { return self->step(); })
-      .def_prop_ro("size", [](const PyBatch& self) { return self->size(); },
-                   "Rows, padding included; may be 0 at the end of the data.")
-      .def_prop_ro("samples", [](const PyBatch& self) { return listed(self->samples()); },
-                   "Who the rows are, in order; shorter than size when the batch was padded.")
+      .def_prop_ro(
+          "size", [](const PyBatch& self) { return self->size(); },
+          "Rows, padding included; may be 0 at the end of the data.")
+      .def_prop_ro(
+          "samples", [](const PyBatch& self) { return listed(self->samples()); },
+          "Who the rows are, in order; shorter than size when the batch was padded.")
       .def_prop_ro("fields", [](const PyBatch& self) { return listed(self->fields()); })
-      .def_prop_ro("nbytes", [](const PyBatch& self) { return self->bytes(); },
-                   "Payload over all fields; padding between them is left out.")
+      .def_prop_ro(
+          "nbytes", [](const PyBatch& self) { return self->bytes(); },
+          "Payload over all fields; padding between them is left out.")
       .def("__getitem__", &field_of, "field"_a, R"(One field of all rows.
 
 Shapes  [size, ...]
@@ -106,8 +110,9 @@ Errors  KeyError  there is no such field; names those there are)")
              const auto names = names_of(self);
              return std::ranges::find(names, name) != names.end();
            })
-      .def("__iter__", [](const PyBatch& self) { return nb::iter(nb::cast(names_of(self))); },
-           nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def(
+          "__iter__", [](const PyBatch& self) { return nb::iter(nb::cast(names_of(self))); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def("keys", &names_of)
       .def("values",
            [](const PyBatch& self) {
@@ -116,20 +121,22 @@ Errors  KeyError  there is no such field; names those there are)")
                tensors.emplace_back(self.lease, (*self)[name]);
              return tensors;
            })
-      .def("items",
-           [](const PyBatch& self) {
-             nb::list items;
-             for (const std::string& name : names_of(self))
-               items.append(nb::make_tuple(name, PyTensor(self.lease, (*self)[name])));
-             return items;
-           },
-           nb::sig("def items(self) -> list[tuple[str, Tensor]]"))
+      .def(
+          "items",
+          [](const PyBatch& self) {
+            nb::list items;
+            for (const std::string& name : names_of(self))
+              items.append(nb::make_tuple(name, PyTensor(self.lease, (*self)[name])));
+            return items;
+          },
+          nb::sig("def items(self) -> list[tuple[str, Tensor]]"))
       .def(
           "wait_on",
           [](const PyBatch& self, std::uintptr_t stream) {
             self->wait_on(reinterpret_cast<StreamHandle>(stream));
           },
-          "stream"_a, R"(Makes a CUDA stream wait until this part has arrived; the host does not wait.
+          "stream"_a,
+          R"(Makes a CUDA stream wait until this part has arrived; the host does not wait.
 The memory is not reused before everything given to that stream until this batch is dropped
 has finished. Not needed for the stream that DLPack was given.
 
@@ -137,7 +144,13 @@ Stream  its address, torch.cuda.current_stream().cuda_stream, which must outlive
         Does nothing on a host device.
 Errors  CudaError)")
       .def(
-          "synchronize", [](const PyBatch& self) { without_gil([&] { self->synchronize(); return 0; }); },
+          "synchronize",
+          [](const PyBatch& self) {
+            without_gil([&] {
+              self->synchronize();
+              return 0;
+            });
+          },
           "Lets the host wait until this part has arrived.")
       .def("__repr__", [](const PyBatch& self) {
         std::string text = "<penstock.DeviceBatch step " + std::to_string(self->step()) + ", " +
@@ -146,30 +159,39 @@ Errors  CudaError)")
         return text + ">";
       });
 
-  nb::class_<PyStep>(module, "Step", R"(One step of training: a DeviceBatch for every device of this process.
+  nb::class_<PyStep>(module, "Step",
+                     R"(One step of training: a DeviceBatch for every device of this process.
 
 step[0]["image"], or step["image"] where there is one device; for batch in step.)")
-      .def_prop_ro("number", [](const PyStep& self) { return self->number(); },
-                   "Counted from 0 at the very start, also after a resume.")
-      .def_prop_ro("epoch", [](const PyStep& self) { return self->epoch(); },
-                   "The epoch of the global batch's first sample.")
-      .def_prop_ro("global_samples", [](const PyStep& self) { return self->global_samples(); },
-                   "Samples in the global batch, over all processes.")
-      .def_prop_ro("samples", [](const PyStep& self) { return listed(self->samples()); },
-                   "This process's samples, in row order over its parts.")
-      .def_prop_ro("faults", [](const PyStep& self) { return listed(self->faults()); },
-                   "What was wrong in this process's rows and what the fault policy tolerated.")
-      .def_prop_ro("digest", [](const PyStep& self) { return self->digest().to_string(); },
-                   "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
+      .def_prop_ro(
+          "number", [](const PyStep& self) { return self->number(); },
+          "Counted from 0 at the very start, also after a resume.")
+      .def_prop_ro(
+          "epoch", [](const PyStep& self) { return self->epoch(); },
+          "The epoch of the global batch's first sample.")
+      .def_prop_ro(
+          "global_samples", [](const PyStep& self) { return self->global_samples(); },
+          "Samples in the global batch, over all processes.")
+      .def_prop_ro(
+          "samples", [](const PyStep& self) { return listed(self->samples()); },
+          "This process's samples, in row order over its parts.")
+      .def_prop_ro(
+          "faults", [](const PyStep& self) { return listed(self->faults()); },
+          "What was wrong in this process's rows and what the fault policy tolerated.")
+      .def_prop_ro(
+          "digest", [](const PyStep& self) { return self->digest().to_string(); },
+          "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
       .def("__len__", [](const PyStep& self) { return self.parts().size(); })
       .def("__getitem__", &PyStep::part, "part"_a)
-      .def("__getitem__",
-           [](const PyStep& self, const std::string& field) {
-             return field_of(self.only_part(), field);
-           },
-           "field"_a)
-      .def("__iter__", [](const PyStep& self) { return nb::iter(nb::cast(self.parts())); },
-           nb::sig("def __iter__(self) -> collections.abc.Iterator[DeviceBatch]"))
+      .def(
+          "__getitem__",
+          [](const PyStep& self, const std::string& field) {
+            return field_of(self.only_part(), field);
+          },
+          "field"_a)
+      .def(
+          "__iter__", [](const PyStep& self) { return nb::iter(nb::cast(self.parts())); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[DeviceBatch]"))
       .def("__repr__", [](const PyStep& self) {
         return "<penstock.Step " + std::to_string(self->number()) + ", epoch " +
                std::to_string(self->epoch()) + ", " + std::to_string(self.parts().size()) +
@@ -214,8 +236,9 @@ consume_s and the stages' wait_s add up to seconds.)")
       .def_ro("threads", &Stats::threads)
       .def_ro("waiting_for", &Stats::waiting_for,
               "The device whose consumer keeps the others waiting; None when nobody waits so.")
-      .def_prop_ro("bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
-                   R"(The stage waited for longest, or "consumer" for less than 2% of the time.)");
+      .def_prop_ro(
+          "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
+          R"(The stage waited for longest, or "consumer" for less than 2% of the time.)");
 }
 
 // ---- loaders ----
@@ -240,8 +263,9 @@ PyStep next_step(const LoaderHandle& self) {
 void refuse_second_loop(const LoaderHandle& self) {
   if (without_gil([&] { return self->loader().has_ended(); }))
     throw std::logic_error(
-        "this loader has delivered all its steps: make a new one for another run, or put repeat() "
-        "into the plan and loop over loader.epochs()");
+        "this loader has delivered all its steps: rewind() it or make a new one for another run, "
+        "or "
+        "put repeat() into the plan and loop over loader.epochs()");
 }
 
 struct PyEpoch {
@@ -281,6 +305,11 @@ class PyDeviceLoader {
     if (!batch) end_iteration();
     return leased(*batch);
   }
+  bool wait_for(std::optional<double> timeout_s) {
+    (void)loader_.get();
+    return wait_in_slices(timeout_s,
+                          [&](std::chrono::nanoseconds slice) { return device_.wait_for(slice); });
+  }
   [[nodiscard]] const Device& device() const { return device_.device(); }
   [[nodiscard]] std::size_t part() const { return device_.part(); }
 
@@ -292,7 +321,9 @@ class PyDeviceLoader {
 nb::object itself(nb::object self) { return self; }
 
 void bind_iterators(nb::module_& module) {
-  nb::class_<PyDeviceLoader>(module, "DeviceLoader", R"(One device's side of a loader, for a consumer thread of its own: an iterator over that
+  nb::class_<PyDeviceLoader>(
+      module, "DeviceLoader",
+      R"(One device's side of a loader, for a consumer thread of its own: an iterator over that
 device's part of every step, in order.
 
 A consumer that falls behind keeps the slots of what it has not taken, so the others can be
@@ -302,6 +333,8 @@ whom. All devices see the end, or an error, in the same step.
 Threads  one thread per DeviceLoader.)")
       .def("__iter__", &itself, nb::sig("def __iter__(self) -> DeviceLoader"))
       .def("__next__", &PyDeviceLoader::next)
+      .def("wait_for", &PyDeviceLoader::wait_for, "timeout"_a.none() = nb::none(),
+           "As Loader.wait_for.")
       .def_prop_ro("device", &PyDeviceLoader::device)
       .def_prop_ro("part", &PyDeviceLoader::part);
 
@@ -326,7 +359,9 @@ auto reading(Call call) {
 }
 
 void bind_running(nb::module_& module) {
-  nb::class_<LoaderHandle>(module, "Loader", R"(The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
+  nb::class_<LoaderHandle>(
+      module, "Loader",
+      R"(The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
 
 Waiting gives up the GIL and ends with Ctrl-C. Dropping a loader at any moment joins its
 threads; batches that are still held stay valid. A loader does not live through a fork.
@@ -368,28 +403,59 @@ Errors  TypeError  the plan is endless)")
 
 A step belongs to the epoch of its first sample. Going on to the next epoch skips what is
 left of the current one.)")
-      .def("next_epoch", [](const LoaderHandle& self) { return self->next_epoch(); },
-           "The epoch of the step that comes next; None at the end. Waits until it is known.")
+      .def(
+          "next_epoch", [](const LoaderHandle& self) { return self->next_epoch(); },
+          "The epoch of the step that comes next; None at the end. Waits until it is known.")
+      .def(
+          "wait_for",
+          [](const LoaderHandle& self, std::optional<double> timeout) {
+            return self->wait_for(timeout);
+          },
+          "timeout"_a.none() = nb::none(),
+          R"(Waits, at most so long, until the next step can be had at once; says whether it can. At the
+end of the data it can: that next() ends is known then.
+
+Units   `timeout` in seconds; None is for ever.
+Errors  as __next__)")
+      .def("has_ended", reading([](const Loader& loader) { return loader.has_ended(); }),
+           "Whether the last step was delivered and the end was seen, or stop() was called.")
       .def(
           "device",
           [](const LoaderHandle& self, std::size_t part) {
             (void)self.get();
             return PyDeviceLoader(self, part);
           },
-          "part"_a, R"(The batches of one device alone, for a thread of its own; `part` counts devices.
+          "part"_a,
+          R"(The batches of one device alone, for a thread of its own; `part` counts devices.
 
 Errors  IndexError  there is no such device)")
       .def(
-          "start", [](const LoaderHandle& self) { without_gil([&] { self->loader().start(); return 0; }); },
+          "start",
+          [](const LoaderHandle& self) {
+            without_gil([&] {
+              self->loader().start();
+              return 0;
+            });
+          },
           "Starts reading ahead now instead of with the first step.")
       .def(
-          "stop", [](const LoaderHandle& self) { without_gil([&] { self->stop(); return 0; }); },
-          "Ends the data here for every consumer, and joins the threads. load_state_dict begins anew.")
+          "stop",
+          [](const LoaderHandle& self) {
+            without_gil([&] {
+              self->stop();
+              return 0;
+            });
+          },
+          "Ends the data here for every consumer, and joins the threads. load_state_dict begins "
+          "anew.")
       .def("__enter__", &itself, nb::sig("def __enter__(self) -> Loader"))
       .def(
           "__exit__",
           [](const LoaderHandle& self, nb::handle, nb::handle, nb::handle) {
-            without_gil([&] { self->stop(); return 0; });
+            without_gil([&] {
+              self->stop();
+              return 0;
+            });
           },
           "type"_a.none(), "value"_a.none(), "traceback"_a.none(),
           nb::sig("def __exit__(self, type: object, value: object, traceback: object, /) -> None"),
@@ -406,18 +472,26 @@ JSON, the same that C++ saves and reads. The state of any process restores any w
           "load_state_dict",
           [](const LoaderHandle& self, nb::handle state) { self->restore(to_state(state)); },
           "state"_a,
-          nb::sig("def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
-                  "-> None"),
+          nb::sig(
+              "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
+              "-> None"),
           R"(Goes on from a state_dict, or from its JSON: the next step is the one that would have
 followed. Threads, depth, devices and processes may differ from those that saved it.
 
 Errors  Error  another dataset or plan; says what differs. The loader stays where it was.)")
-      .def("set_weights",
-           [](const LoaderHandle& self, std::uint64_t step, std::vector<double> weights) {
-             self->set_weights(step, std::move(weights));
-           },
-           "step"_a, "weights"_a,
-           R"(From `step` on, the datasets of a mix come in these shares. Every process must be told
+      .def(
+          "rewind", [](const LoaderHandle& self) { self->rewind(); },
+          R"(Begins anew with step 0, on the same threads and memory: for a validation set that is run
+through again and again. The books (samples, faults, digest) begin anew, too.
+
+Errors  Error  the plan reads a stream)")
+      .def(
+          "set_weights",
+          [](const LoaderHandle& self, std::uint64_t step, std::vector<double> weights) {
+            self->set_weights(step, std::move(weights));
+          },
+          "step"_a, "weights"_a,
+          R"(From `step` on, the datasets of a mix come in these shares. Every process must be told
 the same.
 
 Errors  RuntimeError  the plan is no mix followed by batch alone
@@ -427,12 +501,14 @@ Errors  RuntimeError  the plan is no mix followed by batch alone
           [](const LoaderHandle& self, std::uint64_t step) {
             return PyStep(without_gil([&] { return self->loader().batch_at(step); }));
           },
-          "step"_a, R"(Any past or future step of the plan, computed now; the position does not move.
+          "step"_a,
+          R"(Any past or future step of the plan, computed now; the position does not move.
 
 Errors  IndexError  the plan has no such step)")
       .def_prop_ro("seed", reading([](const Loader& loader) { return loader.seed(); }),
                    "The seed in use: the plan's, or the one that was drawn.")
-      .def_prop_ro("devices", reading([](const Loader& loader) { return listed(loader.devices()); }))
+      .def_prop_ro("devices",
+                   reading([](const Loader& loader) { return listed(loader.devices()); }))
       .def_prop_ro("fields", reading([](const Loader& loader) { return listed(loader.fields()); }))
       .def("stats", reading([](const Loader& loader) { return loader.stats(); }))
       .def("samples_per_device",
@@ -440,10 +516,10 @@ Errors  IndexError  the plan has no such step)")
            "Samples delivered to each of the devices, in their order.")
       .def("faults", reading([](const Loader& loader) { return loader.faults(); }),
            "The first 100 tolerated faults, in the order of delivery.")
-      .def_prop_ro("digest",
-                   reading([](const Loader& loader) { return loader.digest().to_string(); }),
-                   "Sum over everything delivered since the very start, 32 hexadecimal digits; zero "
-                   "unless loader(digest=True).");
+      .def_prop_ro(
+          "digest", reading([](const Loader& loader) { return loader.digest().to_string(); }),
+          "Sum over everything delivered since the very start, 32 hexadecimal digits; zero "
+          "unless loader(digest=True).");
 }
 
 }  // namespace

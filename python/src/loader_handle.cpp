@@ -58,9 +58,22 @@ std::optional<std::uint32_t> RunningLoader::next_epoch() {
   return epoch;
 }
 
+bool RunningLoader::wait_for(std::optional<double> timeout_s) {
+  return wait_in_slices(timeout_s, [&](nanoseconds slice) {
+    const auto end = std::chrono::steady_clock::now() + slice;
+    const Turn turn(turn_, slice);
+    return turn && loader_.wait_for(end - std::chrono::steady_clock::now());
+  });
+}
+
 void RunningLoader::restore(const LoaderState& state) {
   const Turn turn = take_turn(turn_);
   without_gil([&] { loader_.restore(state); });
+}
+
+void RunningLoader::rewind() {
+  const Turn turn = take_turn(turn_);
+  without_gil([&] { loader_.rewind(); });
 }
 
 void RunningLoader::set_weights(std::uint64_t step, std::vector<double> weights) {

@@ -23,7 +23,10 @@ class RunningLoader {
   /// All of these need the GIL, give it up while they wait, and end with Ctrl-C.
   [[nodiscard]] std::optional<Step> next();
   [[nodiscard]] std::optional<std::uint32_t> next_epoch();
+  /// Whether next() can return at once; waits for it, at most so many seconds if there is a limit.
+  [[nodiscard]] bool wait_for(std::optional<double> timeout_s);
   void restore(const LoaderState& state);
+  void rewind();
   void set_weights(std::uint64_t step, std::vector<double> weights);
 
   /// Ends the data for all who wait. Any thread.

@@ -1,4 +1,5 @@
-// penstock._penstock: the library for Python. The package penstock, beside it, is what people import.
+// penstock._penstock: the library for Python. The package penstock, beside it, is what people
+// import.
 #include <cstdlib>
 
 #include "bindings.hpp"

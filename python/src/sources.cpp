@@ -32,8 +32,7 @@ void bind_field_options(nb::module_& module) {
                                        required, otherwise};
           },
           "name"_a, "extensions"_a, nb::kw_only(),
-          "type"_a = Choice<WebDatasetField::Type>{"bytes"}, "required"_a = true,
-          "otherwise"_a = 0,
+          "type"_a = Choice<WebDatasetField::Type>{"bytes"}, "required"_a = true, "otherwise"_a = 0,
           R"(`extensions`: what stands behind the first dot of the member's name, "jpg" or
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
@@ -47,15 +46,16 @@ otherwise the field is empty, or `otherwise`.)")
       .def_ro("required", &WebDatasetField::required)
       .def_ro("otherwise", &WebDatasetField::otherwise);
 
-  nb::class_<ExampleField>(module, "ExampleField",
-                           "One field of a TFRecord's records, made of one feature of each Example.")
+  nb::class_<ExampleField>(
+      module, "ExampleField",
+      "One field of a TFRecord's records, made of one feature of each Example.")
       .def(
           "__init__",
           [](ExampleField* self, std::string name, std::vector<std::string> features,
              const std::string& dtype, const Extents& shape, bool required, double otherwise) {
-            new (self) ExampleField{std::move(name),          std::move(features),
-                                    parse_dtype(dtype),       parse_shape(shape.given),
-                                    required,                 otherwise};
+            new (self) ExampleField{std::move(name),    std::move(features),
+                                    parse_dtype(dtype), parse_shape(shape.given),
+                                    required,           otherwise};
           },
           "name"_a, "features"_a, nb::kw_only(), "dtype"_a = "u8",
           nb::arg("shape").sig("()") = nb::tuple(), "required"_a = true, "otherwise"_a = 0.0,
@@ -78,11 +78,12 @@ of u8 () is as many bytes as there are.)")
           "__init__",
           [](ArrayField* self, Path path, const std::optional<std::string>& dtype,
              const Extents& shape, std::uint64_t offset) {
-            new (self) ArrayField{.name = {},
-                                  .path = std::move(path),
-                                  .dtype = dtype ? std::optional(parse_dtype(*dtype)) : std::nullopt,
-                                  .shape = parse_shape(shape.given),
-                                  .offset = offset};
+            new (self)
+                ArrayField{.name = {},
+                           .path = std::move(path),
+                           .dtype = dtype ? std::optional(parse_dtype(*dtype)) : std::nullopt,
+                           .shape = parse_shape(shape.given),
+                           .offset = offset};
           },
           "path"_a, nb::kw_only(), "dtype"_a.none() = nb::none(),
           nb::arg("shape").sig("()") = nb::tuple(), "offset"_a = 0,
@@ -100,8 +101,7 @@ the first row in bytes. For a .npy file they may be left out; if given, they are
       .def_ro("offset", &ArrayField::offset);
 
   nb::class_<RecordInfo>(module, "RecordInfo", "What is known of a record without decoding it.")
-      .def_ro("key", &RecordInfo::key,
-              "Its name in the data set; its location where it has none.")
+      .def_ro("key", &RecordInfo::key, "Its name in the data set; its location where it has none.")
       .def_ro("label", &RecordInfo::label)
       .def_ro("bytes", &RecordInfo::bytes, "That the record takes where it is stored.");
 }
@@ -167,16 +167,42 @@ IndexOptions index_options(const Choice<IndexPlace>& place, const std::optional<
   return {.place = place.value("index"), .cache = cache.value_or(Path()), .threads = threads};
 }
 
+ImageFolderOptions folder_options(const std::optional<Path>& labels,
+                                  const std::optional<std::vector<std::string>>& extensions,
+                                  std::uint64_t max_file_bytes, bool follow_symlinks) {
+  ImageFolderOptions options{.labels = labels.value_or(Path()),
+                             .max_file_bytes = max_file_bytes,
+                             .follow_symlinks = follow_symlinks};
+  if (extensions) options.extensions = *extensions;
+  return options;
+}
+
 void bind_factories(nb::module_& module) {
+  module.def(
+      "images",
+      [](const Path& path, const std::optional<Path>& labels,
+         const std::optional<std::vector<std::string>>& extensions, std::uint64_t max_file_bytes,
+         bool follow_symlinks) {
+        const auto options = folder_options(labels, extensions, max_file_bytes, follow_symlinks);
+        return without_gil([&] { return images(path.string(), options); });
+      },
+      "path"_a, nb::kw_only(), "labels"_a.none() = nb::none(), "extensions"_a.none() = nb::none(),
+      "max_file_bytes"_a = std::uint64_t{256} << 20, "follow_symlinks"_a = true,
+      R"(Labelled images in whatever form they are stored: a folder of image files, tar shards or
+TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
+
+Goes by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
+folder of images, for which the options are.
+
+Shapes  image u8 [?] (encoded), label i64 [].
+Errors  as image_folder, webdataset or tfrecord)");
+
   module.def(
       "image_folder",
       [](const Path& folder, const std::optional<Path>& labels,
          const std::optional<std::vector<std::string>>& extensions, std::uint64_t max_file_bytes,
          bool follow_symlinks) {
-        ImageFolderOptions options{.labels = labels.value_or(Path()),
-                                   .max_file_bytes = max_file_bytes,
-                                   .follow_symlinks = follow_symlinks};
-        if (extensions) options.extensions = *extensions;
+        const auto options = folder_options(labels, extensions, max_file_bytes, follow_symlinks);
         return without_gil([&] { return image_folder(folder, options); });
       },
       "folder"_a, nb::kw_only(), "labels"_a.none() = nb::none(), "extensions"_a.none() = nb::none(),

@@ -57,8 +57,8 @@ struct PyQueue : PySource {
 bool push(const PyQueue& self, nb::handle record, std::optional<double> timeout) {
   const PythonRecord arrays(record, self.queue->fields());
   const std::vector<ConstTensorView> views = arrays.views();
-  return wait_in_slices(
-      timeout, [&](nanoseconds slice) { return self.queue->try_push_for(views, slice); });
+  return wait_in_slices(timeout,
+                        [&](nanoseconds slice) { return self.queue->try_push_for(views, slice); });
 }
 
 void close_queue(const PyQueue& self, nb::object cause) {
@@ -80,8 +80,9 @@ void bind_queue(nb::module_& module) {
       .def_ro("blocked_producers", &QueueStats::blocked_producers, "Now.")
       .def_ro("blocked_s", &QueueStats::blocked_s, "By all producers together, so far.");
 
-  nb::class_<PyQueue, PySource>(module, "Queue",
-                                R"(A bounded queue that any number of threads push records into while
+  nb::class_<PyQueue, PySource>(
+      module, "Queue",
+      R"(A bounded queue that any number of threads push records into while
 one loader reads: Dataset(queue).shuffle(buffer=500).batch(32).
 
 What was pushed before close() is delivered; nothing is lost or doubled.
@@ -91,13 +92,13 @@ Threads  any of it from any thread.)")
           "__init__",
           [](PyQueue* self, const Fields& fields, std::uint64_t capacity, std::size_t max_bytes,
              std::string name) {
-            auto queue = source::queue(fields.value(), {.capacity = capacity,
-                                                        .max_bytes = max_bytes,
-                                                        .name = std::move(name)});
+            auto queue = source::queue(
+                fields.value(),
+                {.capacity = capacity, .max_bytes = max_bytes, .name = std::move(name)});
             new (self) PyQueue{{queue}, queue};
           },
-          "fields"_a, nb::kw_only(), "capacity"_a = 1024,
-          "max_bytes"_a = std::size_t{256} << 20, "name"_a = "queue",
+          "fields"_a, nb::kw_only(), "capacity"_a = 1024, "max_bytes"_a = std::size_t{256} << 20,
+          "name"_a = "queue",
           R"(Fields such as {"observation": ("f32", (None, 4)), "reward": ("f32", ())}; None is an
 extent that differs from record to record. `capacity` in records: a loader needs its shuffle
 buffer plus some batches.
@@ -116,8 +117,8 @@ Errors  ValueError   a field has another type or shape than it should
            nb::sig("def close(self, cause: BaseException | None = None) -> None"),
            R"(No more records. The consumer gets `cause` after the last one, the producers in
 their QueueClosed. The first close counts.)")
-      .def(
-          "stats", [](const PyQueue& self) { return without_gil([&] { return self.queue->stats(); }); });
+      .def("stats",
+           [](const PyQueue& self) { return without_gil([&] { return self.queue->stats(); }); });
 }
 
 Dataset generate(const Fields& given, nb::handle records, std::string name) {
@@ -148,8 +149,7 @@ Dataset generate(const Fields& given, nb::handle records, std::string name) {
 
 void bind_streams(nb::module_& module) {
   bind_queue(module);
-  module.def("generator", &generate, "fields"_a, "records"_a, nb::kw_only(),
-             "name"_a = "generator",
+  module.def("generator", &generate, "fields"_a, "records"_a, nb::kw_only(), "name"_a = "generator",
              nb::sig("def generator(fields: collections.abc.Sequence[FieldSpec] | "
                      "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | "
                      "None]]], records: collections.abc.Iterable[collections.abc.Mapping[str, "

@@ -91,8 +91,8 @@ std::string typestr(DType dtype) {
 }
 
 std::string text_of(const PyTensor& self) {
-  return std::string(name_of(self.view().dtype())) + " " + self.view().shape().to_string() + " on " +
-         self.batch().device().to_string();
+  return std::string(name_of(self.view().dtype())) + " " + self.view().shape().to_string() +
+         " on " + self.batch().device().to_string();
 }
 
 }  // namespace
@@ -167,9 +167,9 @@ nb::object PyTensor::dlpack(nb::handle stream, nb::handle max_version, nb::handl
     });
   }
   std::unique_ptr<Legacy> managed(
-      new Legacy{.tensor = tensor,
-                 .context = exported.release(),
-                 .deleter = [](Legacy* self) { free_with_context(self); }});
+      new Legacy{.tensor = tensor, .context = exported.release(), .deleter = [](Legacy* self) {
+                   free_with_context(self);
+                 }});
   return capsule_of(std::move(managed), kName,
                     [](PyObject* capsule) { free_unconsumed<Legacy>(capsule, kName); });
 }
@@ -250,19 +250,19 @@ Stream  __dlpack__(stream=s) makes s wait until the batch has arrived; the host 
           R"(numpy.asarray(self): a view of the memory, of a host device.
 
 Errors  TypeError  the tensor is on a GPU)")
+      .def("__len__",
+           [](const PyTensor& self) {
+             if (self.view().shape().rank() == 0) throw nb::type_error("this tensor has no rows");
+             return self.view().shape()[0];
+           })
       .def(
-          "__len__",
-          [](const PyTensor& self) {
-            if (self.view().shape().rank() == 0) throw nb::type_error("this tensor has no rows");
-            return self.view().shape()[0];
-          })
-      .def("__dlpack__", &PyTensor::dlpack, nb::kw_only(), "stream"_a.none() = nb::none(),
-           "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(),
-           "copy"_a.none() = nb::none(),
-           nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] "
-                   "| None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = "
-                   "None) -> typing.Any"),
-           R"(A DLPack capsule, versioned where max_version allows.
+          "__dlpack__", &PyTensor::dlpack, nb::kw_only(), "stream"_a.none() = nb::none(),
+          "max_version"_a.none() = nb::none(), "dl_device"_a.none() = nb::none(),
+          "copy"_a.none() = nb::none(),
+          nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] "
+                  "| None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = "
+                  "None) -> typing.Any"),
+          R"(A DLPack capsule, versioned where max_version allows.
 
 Stream  on cuda:i, `stream` is made to wait until the batch has arrived; None is the legacy
         default stream, -1 asks for no ordering.
@@ -278,7 +278,8 @@ Errors  BufferError  another device, or a copy on a GPU, was asked for)")
            "copy"_a.none() = nb::none(),
            nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "
                    "typing.Any"))
-      .def("__repr__", [](const PyTensor& self) { return "<penstock.Tensor " + text_of(self) + ">"; });
+      .def("__repr__",
+           [](const PyTensor& self) { return "<penstock.Tensor " + text_of(self) + ">"; });
 }
 
 }  // namespace penstock::python

@@ -59,9 +59,9 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields,
   } else if (fields.size() == 1 && PyTuple_Check(result.ptr()) == 0) {
     write(result, fields[0], out[0]);
   } else if (PyTuple_Check(result.ptr()) == 0 || nb::len(result) != fields.size()) {
-    throw std::invalid_argument("returned " + nb::cast<std::string>(nb::str(nb::repr(result.type()))) +
-                                ", expected a tuple or a dict of " +
-                                std::to_string(fields.size()) + " arrays");
+    throw std::invalid_argument(
+        "returned " + nb::cast<std::string>(nb::str(nb::repr(result.type()))) +
+        ", expected a tuple or a dict of " + std::to_string(fields.size()) + " arrays");
   } else {
     for (std::size_t i = 0; i < fields.size(); ++i) write(result[i], fields[i], out[i]);
   }
@@ -84,7 +84,8 @@ class PythonFunction {
       for (const ConstTensorView& view : in) arguments.append(copy_to_numpy(view));
       nb::dict named;
       if (make_generator_) {
-        const std::uint64_t low = random.u64();  // one after the other: the order is part of the key
+        const std::uint64_t low =
+            random.u64();  // one after the other: the order is part of the key
         const std::uint64_t high = random.u64();
         named["rng"] = handle_of(make_generator_)(low, high);
       }
@@ -152,8 +153,7 @@ Errors  ValueError  a size below 1)");
 
 void bind_transforms(nb::module_& module) {
   bind_crops(module);
-  nb::class_<PyTransform>(module, "Transform",
-                          "One record becomes one sample. For Dataset.map.")
+  nb::class_<PyTransform>(module, "Transform", "One record becomes one sample. For Dataset.map.")
       .def("__repr__", [](const PyTransform& self) { return self.transform->describe(); });
 
   module.def(

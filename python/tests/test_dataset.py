@@ -43,11 +43,13 @@ def test_verbs_of_order(plan, expected):
 
 def test_filter_knows_keys_and_keeps_numbers():
     infos: list[ps.RecordInfo] = []
-    numbers(10).filter(infos.append)
+    numbers(10).filter(lambda info: infos.append(info) or True)
     assert len(infos) == 10
     assert delivered(numbers(10).filter(lambda info: info.key in (infos[3].key, infos[8].key))) == [3, 8]
     with pytest.raises(ZeroDivisionError):
         numbers(10).filter(lambda info: 1 / 0)
+    with pytest.raises(ValueError, match="none"):
+        numbers(10).filter(lambda info: False)
 
 
 def test_shuffle_is_a_permutation_from_its_seed_anew_each_epoch():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -57,6 +58,34 @@ def test_a_second_loop_over_an_ended_loader_is_an_error():
         iter(loader)
     with pytest.raises(RuntimeError, match="repeat"):
         loader.epochs()
+
+
+def test_rewind_begins_anew_with_the_very_bytes():
+    loader = plan().loader(digest=True)
+    first, digest = [bytes_of(step) for step in loader], loader.digest
+    assert loader.has_ended()
+    loader.rewind()
+    assert not loader.has_ended() and loader.digest == "0" * 32 and loader.stats().samples == 0
+    next(loader)
+    loader.rewind()
+    assert [bytes_of(step) for step in loader] == first and loader.digest == digest
+
+
+def test_a_wait_with_a_limit_says_whether_the_step_is_there():
+    queue = ps.Queue({"x": ("f32", ())})
+    loader = ps.Dataset(queue).batch(2).loader()
+    device = loader.device(0)
+    queue.push([1])
+    began = time.monotonic()
+    assert not loader.wait_for(0.2) and time.monotonic() - began >= 0.2
+    assert not loader.wait_for(0) and not device.wait_for(0.01) and loader.state_dict()["step"] == 0
+    queue.push([2])
+    assert loader.wait_for() and device.wait_for(60)
+    assert next(loader)["x"].numpy().tolist() == [1, 2]
+    queue.close()
+    assert loader.wait_for(60) and next(loader, None) is None and loader.wait_for(0)
+    with pytest.raises(ps.Error, match="stream"):
+        loader.rewind()
 
 
 def test_a_loop_goes_on_where_another_was_left():

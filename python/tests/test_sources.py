@@ -24,6 +24,7 @@ def test_an_image_folder_decodes(images):
     assert step["image"].numpy().std() > 10
     again = next(dataset.seed(1).map(decode).batch(40).loader(threads=1))
     assert (again["image"].numpy() == step["image"].numpy()).all()
+    assert repr(ps.images(images)) == repr(dataset)
     assert delivered(dataset.filter(lambda info: info.label == 1).map(decode)) == list(range(10, 20))
 
 
@@ -56,6 +57,7 @@ def test_tar_shards(tmp_path, images):
                     info = tarfile.TarInfo(name)
                     info.size = len(data)
                     tar.addfile(info, io.BytesIO(data))
+    assert len(ps.images(tmp_path)) == len(ps.images(str(tmp_path / "train-{0..1}.tar"))) == 8
     for shards in (tmp_path, str(tmp_path / "train-{0..1}.tar"), sorted(tmp_path.glob("*.tar"))):
         assert len(ps.webdataset(shards, index="memory")) == 8
     fields = [ps.WebDatasetField("label", ["cls"], type="integer"), ps.WebDatasetField("x", ["x"], required=False)]

@@ -71,13 +71,7 @@ std::vector<Device> parse_devices(std::string_view spec) {
   }
 }
 
-std::vector<Device> all_gpus_or_host() {
-  std::vector<Device> devices;
-  for (int index = 0; index < gpu_count(); ++index) devices.push_back({Device::Kind::cuda, index});
-  return devices.empty() ? host_devices(1) : devices;
-}
-
-std::vector<Device> gpus_or_host_of(const Launch& launch) {
+std::vector<Device> all_gpus_or_host(const Launch& launch) {
   const auto count = static_cast<std::uint32_t>(gpu_count());
   if (count == 0) return host_devices(1);
   std::vector<Device> own;

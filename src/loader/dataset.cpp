@@ -45,7 +45,7 @@ loader::MakeOrder on_top(loader::MakeOrder below, AddToOrder op) {
 
 // What leaves records of a stream unread would fill it up.
 void refuse_stream(const Plan& plan, const char* verb) {
-  if (plan.stream() == nullptr || plan.batch) return;
+  if (plan.stream() == nullptr) return;
   throw std::invalid_argument(
       fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
                   "nothing but a window shuffle, take, map and batch can follow it",
@@ -117,6 +117,15 @@ Dataset Dataset::filter(const std::function<bool(const RecordInfo&)>& keep) cons
   auto kept = std::make_shared<std::vector<std::uint64_t>>();
   for (std::uint64_t number = 0; number < source->size(); ++number)
     if (keep(source->info(number))) kept->push_back(number);
+  if (kept->empty() && source->size() > 0) {
+    const RecordInfo first = source->info(0);
+    const auto known = [](const auto& value) {
+      return value ? std::to_string(*value) : std::string("not known");
+    };
+    throw std::invalid_argument(fmt::format(
+        "filter keeps none of {} records; of the first is known: key '{}', label {}, bytes {}",
+        source->size(), first.key, known(first.label), known(first.bytes)));
+  }
   auto plan = extend(
       *plan_, fmt::format("filter({} of {}, {})", kept->size(), source->size(), hash_of(*kept)));
   plan->samples = loader::source_order(source, std::move(kept));
@@ -133,6 +142,7 @@ Dataset Dataset::seed(std::uint64_t seed) const {
 }
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {
+  if (plan_->batch) refuse_stream(*plan_, "shuffle after batch");
   if (!options.buffer && plan_->batch && !size())
     throw std::invalid_argument(
         "shuffle after batch: the batches are endless, and a whole shuffle needs an end: put "
@@ -195,6 +205,7 @@ Dataset Dataset::shard(std::int64_t shards, std::int64_t index) const {
 }
 
 Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
+  refuse_stream(*plan_, "select");
   return Dataset(with_order_op(
       *plan_, fmt::format("select({} positions, {})", positions.size(), hash_of(positions)),
       Kind::selects,
@@ -289,6 +300,10 @@ std::string Dataset::describe() const { return plan_->describe(); }
 
 Loader Dataset::loader(const LoaderOptions& options) const {
   return Loader(std::make_shared<loader::Run>(plan_, options));
+}
+
+Dataset images(const std::string& path, const ImageFolderOptions& options) {
+  return Dataset(source::images(path, options));
 }
 
 Dataset image_folder(const std::filesystem::path& folder, const ImageFolderOptions& options) {

@@ -21,9 +21,9 @@
 #include <tbb/task_arena.h>
 
 #include <penstock/device/transfer.hpp>
-#include <penstock/loader/thread_budget.hpp>
 #include <penstock/staging/ring.hpp>
 
+#include "src/loader/engine_config.hpp"
 #include "src/loader/in_flight.hpp"
 #include "src/loader/row_worker.hpp"
 #include "src/loader/stall_meter.hpp"
@@ -33,21 +33,6 @@ namespace penstock::loader {
 
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
-
-/// How to run; everything is known and checked.
-struct EngineConfig {
-  std::shared_ptr<const Plan> plan;
-  std::shared_ptr<const RowRecipe> recipe;
-  std::shared_ptr<const BatchLayout> layout;
-  Topology topology;
-  std::uint64_t seed = 0;
-  std::vector<MixWeights> weights;  // where they are not the plan's
-  int threads = 1;
-  std::size_t depth = 2;
-  std::size_t budget_bytes = 0;
-  StageObserver* observer = nullptr;
-  std::shared_ptr<ThreadBudget> thread_budget;
-};
 
 /// Threads  wait(), wait_for_numbers() and pop() on one thread at a time; start(), interrupt() and
 ///          restart() on one, while another may wait; the rest from any.

@@ -149,8 +149,8 @@ Dataset zip(const std::vector<Dataset>& datasets) {
     if (!plan.plain || plan.branches.size() != 1)
       throw std::invalid_argument(
           fmt::format("zip pairs records by their number, so its datasets are a source and maps, "
-                      "and dataset {} has more ({}): put shuffle, repeat, take, skip, shard and "
-                      "batch behind zip",
+                      "and dataset {} has more ({}): put filter and all "
+                      "operations on positions behind zip",
                       k, plan.describe()));
     const loader::Branch& branch = plan.branches.front();
     sources.push_back(branch.source);

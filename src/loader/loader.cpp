@@ -61,6 +61,13 @@ std::optional<std::uint32_t> Loader::next_epoch() { return run_->next_epoch(); }
 
 LoaderState Loader::state() const { return run_->state(); }
 void Loader::restore(const LoaderState& state) { run_->restore(state); }
+void Loader::rewind() {
+  LoaderState start = run_->state();
+  start.step = start.samples = start.fault_count = 0;
+  start.faults.clear();
+  start.digest = {};
+  run_->restore(start);
+}
 void Loader::set_weights(std::uint64_t step, std::vector<double> weights) {
   run_->set_weights(step, std::move(weights));
 }

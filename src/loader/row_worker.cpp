@@ -93,6 +93,7 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 Result<void> RowWorker::make(const SampleId& id, const Place& place) {
   const BranchRecipe& branch = recipe_->branches[id.source];
   Result<void> result;
+  record_.reset(branch.source->fields().size());  // for a source that forgets to
   try {
     {
       const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);

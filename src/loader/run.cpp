@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <random>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
+
+#include "src/loader/refusals.hpp"
 
 namespace penstock::loader {
 
@@ -30,16 +31,6 @@ Deadline deadline_in(std::chrono::nanoseconds timeout) {
   return timeout < kNever - now ? now + timeout : kNever;
 }
 
-std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan) {
-  if (!plan->batch)
-    throw std::invalid_argument(
-        "a loader delivers batches: put .batch(g) into the plan, .batch(1) for single samples");
-  if (!plan->devices.empty()) return plan;
-  auto on_host = std::make_shared<Plan>(*plan);
-  on_host->devices = host_devices(1);
-  return on_host;
-}
-
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
   return DataError(
       fault, tolerated.policy == OnFault::raise
@@ -47,134 +38,7 @@ DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
                  : "this data is in no state to train on");
 }
 
-// The operations of a plan one by one: what differs is easier to see than in the whole.
-std::string difference(const std::string& saved, const std::string& found) {
-  std::size_t at = 0;
-  while (at < std::min(saved.size(), found.size()) && saved[at] == found[at]) ++at;
-  const auto rest = [&](const std::string& text) {
-    const std::size_t point = text.rfind(").", at);
-    return text.substr(point == std::string::npos ? 0 : point + 2);
-  };
-  return fmt::format("saved with '{}', and here it is '{}'", rest(saved), rest(found));
-}
-
-void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& topology) {
-  const auto refuse = [](const char* what, const std::string& how, const char* remedy) {
-    throw Error(fmt::format("this state belongs to another {}: it was {}: {}", what, how, remedy));
-  };
-  if (const std::string found = plan.fingerprint(); state.source != found)
-    refuse("dataset", fmt::format("saved with '{}', and here it is '{}'", state.source, found),
-           "give the loader the same files, or begin anew without the state");
-  if (const std::string found = plan.describe(); state.plan != found)
-    refuse("plan", difference(state.plan, found),
-           "make the plan the same, or begin anew without the state");
-  if (plan.seed && state.seed != *plan.seed)
-    refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *plan.seed),
-           "give the plan the saved seed, or none");
-  if (const std::string found = topology.describe(); state.world != found) {
-    const auto name = [](const std::string& world) {
-      return world.empty() ? std::string("one order for all") : world;
-    };
-    refuse("world", fmt::format("saved with {}, and here it is {}", name(state.world), name(found)),
-           "only InputMode::one with scatter or round_robin can go on with other numbers of "
-           "processes and devices");
-  }
-}
-
-void refuse_stream(const Plan& plan, const char* what) {
-  if (const Stream* stream = plan.stream())
-    throw Error(fmt::format("{}: {} is a stream, whose samples come once: it cannot be resumed",
-                            what, stream->fingerprint()));
-}
-
-void check_stream(const Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
-  if (options.faults.policy == OnFault::replace)
-    throw std::invalid_argument(
-        "OnFault::replace takes another sample of the same source, and a stream's come once: take "
-        "OnFault::mask or raise");
-  if (options.context->num_input_pipelines > 1 &&
-      (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
-    throw std::invalid_argument(
-        "each of several processes has a stream of its own: choose InputMode::per_worker with "
-        "ShardPolicy::off");
-  stream.require_capacity(config.plan->window + config.topology.slicing.global_batch());
-}
-
-void refuse_weights(const Plan& plan) {
-  if (plan.mix_weights.empty() || plan.batches)
-    throw std::logic_error(
-        "set_weights: only a mix that batch follows at once has weights that can change at a step: "
-        "put shuffle, repeat and the like into the datasets that are mixed");
-}
-
 }  // namespace
-
-EngineConfig Run::configure(std::shared_ptr<const Plan> plan, const LoaderOptions& options,
-                            std::uint64_t seed, const std::vector<WeightChange>& weights) {
-  const InputContext context = options.context ? *options.context : InputContext::from();
-  const Topology topology(*plan, context, options.mode, options.shards);
-  if (context.num_input_pipelines > 1 && !plan->seed)
-    throw std::invalid_argument(
-        "several processes need one seed: give the plan one, .seed(7), the same in all of them");
-  if (options.threads < 0)
-    throw std::invalid_argument(
-        fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
-
-  std::vector<BranchRecipe> branches;
-  for (std::uint32_t number = 0; number < plan->branches.size(); ++number) {
-    const Branch& branch = plan->branches[number];
-    const std::uint64_t own_seed = branch.seed.value_or(seed);
-    BranchRecipe recipe{.source = branch.source,
-                        .chain = TransformChain(branch.source->fields(), branch.transforms,
-                                                own_seed, kFirstTransform, number),
-                        .candidates = {},
-                        .replacement_key = RandomKey(own_seed, kReplacement, number)};
-    for (std::uint32_t lane = 0; lane < topology.lanes; ++lane)
-      recipe.candidates.push_back(branch.candidates(
-          {.seed = seed, .lane = lane, .lanes = topology.lanes, .shards = topology.shards}));
-    branches.push_back(std::move(recipe));
-  }
-  const auto made = branches.front().chain.fields();
-  std::vector<FieldSpec> fields(made.begin(), made.end());
-  std::optional<std::size_t> valid_field;
-  if (plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask) {
-    valid_field = fields.size();
-    fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
-  }
-  const BatchLayout layout(std::move(fields), topology.slicing.max_rows());
-  const int cores = options.thread_budget
-                        ? options.thread_budget->threads()
-                        : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
-  const std::size_t depth = static_cast<std::size_t>(plan->prefetch.depth);
-
-  std::vector<MixWeights> mix_weights;
-  if (!weights.empty()) mix_weights.push_back({0, plan->mix_weights});
-  for (const WeightChange& change : weights)
-    mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
-
-  auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
-      .branches = std::move(branches),
-      .layout = layout,
-      .valid_field = valid_field,
-      .on_fault = options.faults.policy,
-      .replicas_per_lane = topology.replicas_per_lane(),
-      .digest = options.digest,
-      .observer = options.observer,
-  });
-  return {
-      .plan = std::move(plan),
-      .recipe = std::move(recipe),
-      .layout = std::make_shared<const BatchLayout>(layout),
-      .topology = topology,
-      .seed = seed,
-      .weights = std::move(mix_weights),
-      .threads = options.threads == 0 ? cores : options.threads,
-      .depth = depth,
-      .budget_bytes = options.budget_bytes,
-      .observer = options.observer,
-      .thread_budget = options.thread_budget,
-  };
-}
 
 Run::Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options)
     : options_(options) {
@@ -216,6 +80,7 @@ void Run::stop() {
 
 std::optional<Step> Run::next() {
   Lock lock(mutex_);
+  if (stopped_) return std::nullopt;
   refuse_consumers_apart();
   if (fetch(lock, consumers_.front().step, consumers_) != Fetched::step) return std::nullopt;
   InFlight& batch = *pending_.front();
@@ -247,6 +112,7 @@ std::optional<DeviceBatch> Run::next_part(std::size_t part) {
 
 bool Run::wait_for(std::chrono::nanoseconds timeout) {
   Lock lock(mutex_);
+  if (stopped_) return true;
   refuse_consumers_apart();
   return fetch(lock, consumers_.front().step, consumers_, deadline_in(timeout)) != Fetched::late;
 }
@@ -259,8 +125,8 @@ bool Run::wait_for_part(std::size_t part, std::chrono::nanoseconds timeout) {
 
 std::optional<std::uint32_t> Run::next_epoch() {
   Lock lock(mutex_);
-  refuse_consumers_apart();
   if (stopped_) return std::nullopt;
+  refuse_consumers_apart();
   if (!pending_.empty()) return pending_.front()->info->epoch;  // wait_for() has it already
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;

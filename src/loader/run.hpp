@@ -78,9 +78,6 @@ class Run {
     StallMeter meter;
   };
 
-  [[nodiscard]] static EngineConfig configure(std::shared_ptr<const Plan> plan,
-                                              const LoaderOptions& options, std::uint64_t seed,
-                                              const std::vector<WeightChange>& weights);
   void start_locked();
   void go_on_from(std::uint64_t step, EngineConfig config);
   /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.

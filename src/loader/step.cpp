@@ -37,6 +37,11 @@ std::size_t DeviceBatch::bytes() const noexcept { return size() * info_->layout-
 void DeviceBatch::wait_on(StreamHandle stream) const { slice_->wait_on(stream); }
 void DeviceBatch::synchronize() const { slice_->synchronize(); }
 
+const DeviceBatch& Step::operator[](std::size_t part) const {
+  if (part < parts_.size()) return parts_[part];
+  throw std::out_of_range(
+      fmt::format("step[{}]: this process has {} devices, counted from 0", part, parts_.size()));
+}
 std::uint64_t Step::number() const noexcept { return info_->step; }
 std::uint32_t Step::epoch() const noexcept { return info_->epoch; }
 std::uint64_t Step::global_samples() const noexcept { return info_->global_samples; }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <memory>
 #include <stdexcept>
@@ -26,15 +25,7 @@ class MixCursor final : public OrderCursor {
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
     const std::uint64_t size = phases_->empty() ? 0 : phases_->back().end;
-    const std::size_t count = detail::positions_left(size, first, stride, out.size());
-    std::array<std::uint64_t, 256> positions;
-    for (std::size_t done = 0; done < count;) {
-      const std::size_t chunk = std::min(positions.size(), count - done);
-      for (std::size_t k = 0; k < chunk; ++k) positions[k] = first + (done + k) * stride;
-      read_at(iteration, std::span(positions).first(chunk), out.subspan(done, chunk));
-      done += chunk;
-    }
-    return count;
+    return detail::read_in_chunks(*this, size, iteration, first, stride, out);
   }
 
   void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,

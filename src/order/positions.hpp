@@ -2,8 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include <penstock/order/order.hpp>
 
 namespace penstock::detail {
 
@@ -17,6 +21,22 @@ inline constexpr std::uint64_t kEndless = UINT64_MAX;
   const std::uint64_t last = size - 1 - first;
   const std::uint64_t left = stride == 1 ? last : last / stride;
   return left < wanted ? static_cast<std::size_t>(left) + 1 : wanted;
+}
+
+/// For the cursors that work position by position: reads first, first + stride, … of `size`
+/// positions through read_at, a chunk at a time.
+inline std::size_t read_in_chunks(OrderCursor& cursor, std::uint64_t size, std::uint32_t iteration,
+                                  std::uint64_t first, std::uint64_t stride,
+                                  std::span<SampleId> out) {
+  const std::size_t count = positions_left(size, first, stride, out.size());
+  std::array<std::uint64_t, 256> positions;
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t chunk = std::min(positions.size(), count - done);
+    for (std::size_t k = 0; k < chunk; ++k) positions[k] = first + (done + k) * stride;
+    cursor.read_at(iteration, std::span(positions).first(chunk), out.subspan(done, chunk));
+    done += chunk;
+  }
+  return count;
 }
 
 }  // namespace penstock::detail

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -21,15 +20,7 @@ class ShuffleCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = detail::positions_left(size_, first, stride, out.size());
-    std::array<std::uint64_t, 256> positions;
-    for (std::size_t done = 0; done < count;) {
-      const std::size_t chunk = std::min(positions.size(), count - done);
-      for (std::size_t k = 0; k < chunk; ++k) positions[k] = first + (done + k) * stride;
-      read_at(iteration, std::span(positions).first(chunk), out.subspan(done, chunk));
-      done += chunk;
-    }
-    return count;
+    return detail::read_in_chunks(*this, size_, iteration, first, stride, out);
   }
 
   void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,

@@ -29,7 +29,8 @@ detail::Rows npy_rows(const ArrayField& field, detail::MappedFile file) {
                             header.shape.size(), Shape::kMaxRank));
   }
   const Shape row(std::span(header.shape).subspan(1));
-  if (field.dtype && (*field.dtype != header.dtype || field.shape != row)) {
+  if ((field.dtype && *field.dtype != header.dtype) ||
+      (field.shape.rank() != 0 && field.shape != row)) {
     throw Error(
         fmt::format("{} has rows of {} {}, but {} {} was asked for; leave the type and "
                     "shape of a .npy file out",

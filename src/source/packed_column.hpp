@@ -53,6 +53,7 @@ class PackedColumn {
   }
   /// Writes the numbers to `at`, which has values.size() * packing.width bytes.
   static void pack(std::span<const std::uint64_t> values, Packing packing, std::byte* at) noexcept {
+    if (packing.width == 0) return;
     for (const std::uint64_t value : values) {
       const std::uint64_t above = value - packing.base;
       std::memcpy(at, &above, packing.width);

@@ -112,7 +112,12 @@ class QueueServer::Impl {
     Connections done;  // joined after the lock
     const std::lock_guard lock(mutex_);
     done.splice(done.end(), done_);
-    connections_.emplace_back(fd);
+    try {
+      connections_.emplace_back(fd);
+    } catch (...) {  // no memory: as if it had not been accepted
+      detail::FileDescriptor(fd).close();
+      return;
+    }
     const auto connection = std::prev(connections_.end());
     try {
       if (connections_.size() > options_.max_clients)

@@ -133,9 +133,9 @@ class Encoder {
     header.sections = static_cast<std::uint32_t>(table_.size());
     header.body_bytes = table_bytes + data_.size();
     std::vector<std::byte> file(sizeof header + header.body_bytes);
-    std::byte* const body = file.data() + sizeof header;
-    std::memcpy(body, table_.data(), table_bytes);
-    std::memcpy(body + table_bytes, data_.data(), data_.size());
+    const std::span<const std::byte> table = std::as_bytes(std::span(table_));
+    const auto body = file.begin() + sizeof header;
+    std::copy(data_.begin(), data_.end(), std::copy(table.begin(), table.end(), body));
     header.body_hash = hash_of(std::span(file).subspan(sizeof header));
     header.header_hash = header_hash(header);
     std::memcpy(file.data(), &header, sizeof header);

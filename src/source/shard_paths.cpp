@@ -96,8 +96,10 @@ std::optional<Texts> expand_range(std::string_view inside, std::string_view patt
       is_padded(from) || is_padded(to) ? std::max(from.size(), to.size()) : 0;
   Texts texts;
   for (std::uint64_t i = 0; i <= steps; ++i) {
-    const std::int64_t moved = static_cast<std::int64_t>(i) * step;
-    const std::int64_t value = up ? *first + moved : *first - moved;
+    // Unsigned, since the way from the first to the last may be longer than a signed number.
+    const std::uint64_t moved = i * static_cast<std::uint64_t>(step);
+    const auto from_first = static_cast<std::uint64_t>(*first);
+    const auto value = static_cast<std::int64_t>(up ? from_first + moved : from_first - moved);
     texts.push_back(letters ? std::string(1, static_cast<char>(value))
                             : fmt::format("{:0{}}", value, digits));
   }

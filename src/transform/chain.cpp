@@ -23,9 +23,10 @@ bool same_kind(const ConstTensorView& found, const FieldSpec& spec) {
 }
 
 Fault unlike(const ConstTensorView& found, const FieldSpec& spec) {
-  return {.reason = fmt::format("field '{}' is {} {} in this sample, and {} {} in the first",
-                                spec.name, name_of(found.dtype()), found.shape().to_string(),
-                                name_of(spec.dtype), spec.shape.to_string())};
+  return {.reason =
+              fmt::format("field '{}' is {} {} in this sample, and {} {} by the source's fields()",
+                          spec.name, name_of(found.dtype()), found.shape().to_string(),
+                          name_of(spec.dtype), spec.shape.to_string())};
 }
 
 }  // namespace

@@ -217,6 +217,14 @@ TEST(DeviceLoader, StopWakesConsumersThatWait) {
   EXPECT_FALSE(loader.next_epoch().has_value());
 }
 
+TEST(DeviceLoader, StopEndsTheDataAlsoWhereDevicesAreApart) {
+  Loader loader = plan(100, 4, 2).loader();
+  (void)loader.device(1).next();
+  loader.stop();
+  EXPECT_FALSE(loader.next().has_value());
+  EXPECT_FALSE(loader.next_epoch().has_value());
+}
+
 TEST(DeviceLoader, HasNoMoreDataWhenItsLoaderIsGone) {
   std::optional<DeviceLoader> device;
   std::optional<DeviceBatch> batch;

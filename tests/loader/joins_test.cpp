@@ -245,6 +245,12 @@ TEST(Filter, KeepsNumbersAndComesBeforeTheOrder) {
   EXPECT_THAT(numbers, ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29));
   EXPECT_THAT([&] { (void)Dataset(fake(30)).shuffle().filter(odd); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("right behind the source")));
+  EXPECT_THAT(
+      [&] {
+        (void)Dataset(fake(30)).filter([](const RecordInfo& info) { return info.label == 3; });
+      },
+      ThrowsMessage<std::invalid_argument>(
+          AllOf(HasSubstr("none of 30"), HasSubstr("label not known"))));
   // The fingerprint knows what was kept.
   EXPECT_NE(Dataset(fake(30)).filter(odd).describe(),
             Dataset(fake(30))
@@ -333,6 +339,16 @@ TEST(Loaders, ShareTheCoresOfAThreadBudget) {
   EXPECT_GT(most, 2);
   EXPECT_EQ(Dataset(source).batch(20).loader({.thread_budget = cores}).stats().threads, 2);
   EXPECT_THROW(ThreadBudget(0), std::invalid_argument);
+}
+
+TEST(Loaders, RewindBeginsAnew) {
+  Loader loader = Dataset(fake(20)).seed(7).shuffle().batch(5).loader({.digest = true});
+  const auto first = drain(loader);
+  const Digest digest = loader.digest();
+  loader.rewind();
+  EXPECT_EQ(loader.state().samples, 0U);
+  EXPECT_EQ(drain(loader), first);
+  EXPECT_EQ(loader.digest(), digest);
 }
 
 // Defined for every state: after the end, after an error, after restore, after stop.

@@ -116,6 +116,19 @@ TEST(Stream, TakeEndsIt) {
   EXPECT_EQ(drain_x(loader), count_to(7));
 }
 
+TEST(Stream, DropsAShortLastBatchWhereAsked) {
+  for (const auto& [remainder, rows] : {std::pair(Remainder::keep, 10), {Remainder::drop, 8}}) {
+    std::int64_t next = 0;
+    const auto count = source::generator(kFields, [&](RecordWriter& record) {
+      if (next == 10) return false;
+      record.set("x", source::value(next++));
+      return true;
+    });
+    Loader loader = Dataset(count).batch(4, {.remainder = remainder}).loader();
+    EXPECT_EQ(drain_x(loader), count_to(rows));
+  }
+}
+
 TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
   const auto queue = source::queue(kFields);
   const Dataset stream(queue);
@@ -126,6 +139,8 @@ TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
   refuses([&] { (void)stream.repeat(); }, "come once");
   refuses([&] { (void)stream.batch(4).repeat(); }, "come once");
   refuses([&] { (void)stream.skip(3); }, "stream");
+  refuses([&] { (void)stream.batch(4).skip(3); }, "stream");
+  refuses([&] { (void)stream.batch(4).shuffle({.buffer = 3}); }, "stream");
   refuses([&] { (void)stream.shard(2, 0); }, "stream");
   refuses([&] { (void)stream.select({1}); }, "stream");
   refuses([&] { (void)stream.filter([](const RecordInfo&) { return true; }); }, "stream");

@@ -141,7 +141,6 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--decode", "fast"}, 2, "not built yet");
   refuses({"--data", data, "--index", "learn"}, 2, "not built yet");
   refuses({"--data", data, "--io-threads", "2"}, 2, "not built yet");
-  refuses({"--data", data, "--timeline", "x"}, 2, "not built yet");
   refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");
   refuses({"--data", data, "--state-in", (folder_ / "none.json").string()}, 1, "none.json");
   refuses({"--data", data, "--batch", "16", "--steps", "1", "--state-out", "/proc/no/state"}, 1,
@@ -165,6 +164,25 @@ TEST_F(Throughput, ReportsTheKeysOfItsInterface) {
   }
   EXPECT_EQ(keys["devices"][1]["name"], "host:1");
   EXPECT_EQ(keys["devices"][1]["samples"], 24);
+}
+
+TEST_F(Throughput, WritesATimelineOfEveryThread) {
+  const fs::path file = folder_ / "trace.json";
+  (void)report({"--epochs", "1", "--threads", "2", "--timeline", file.string()});
+  const json trace = json::parse(read_file(file));
+  std::map<std::string, int> events;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++events[event["name"].get<std::string>()];
+    EXPECT_GE(event["dur"].get<double>(), 0);
+  }
+  EXPECT_EQ(events["wait"], 4);
+  EXPECT_EQ(events["consume"], 4);
+  EXPECT_GE(events["decode"], kImages);
+  EXPECT_GE(events["read"], kImages);
+  EXPECT_GE(events["order"], 4);
+  EXPECT_GE(events["slot"], 4);
+  EXPECT_GE(events["copy"], 4);
 }
 
 TEST_F(Throughput, NamesDecodeWhenTheConsumerIsFasterAndTheConsumerWhenItIsNot) {

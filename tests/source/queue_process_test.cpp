@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -44,6 +45,7 @@ using testing::ThrowsMessage;
 class Child {
  public:
   explicit Child(const std::function<void()>& body) : pid_(::fork()) {
+    if (pid_ < 0) throw std::runtime_error("cannot fork");
     if (pid_ != 0) return;
     try {
       body();
@@ -53,12 +55,11 @@ class Child {
     }
   }
   Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
-  ~Child() {
-    if (pid_ > 0) kill();
-  }
+  ~Child() { kill(); }
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void kill() {
+    if (pid_ <= 0) return;  // which would be somebody else's processes
     ::kill(pid_, SIGKILL);
     (void)join();
   }
@@ -304,7 +305,8 @@ class RawClient {
       : socket_(detail::connect_unix(path, std::chrono::steady_clock::now())) {}
 
   RawClient& send(std::span<const std::byte> bytes) {
-    EXPECT_EQ(detail::send_all(socket_.get(), std::array{bytes}), 0);
+    // The server may have hung up already; what it said before can still be heard.
+    (void)detail::send_all(socket_.get(), std::array{bytes});
     return *this;
   }
   RawClient& greet(std::uint32_t version = detail::kQueueVersion) {

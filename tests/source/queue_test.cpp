@@ -82,9 +82,9 @@ TEST(Queue, EightProducersAndAShuffledConsumerLoseAndDoubleNothing) {
   constexpr std::int32_t kProducers = 8;
   constexpr std::int64_t kEach = 10'000;
   constexpr std::uint64_t kWindow = 100;
-  constexpr std::uint64_t kBatch = 32;
+  constexpr std::uint64_t kBatch = 256;
   const auto queue = source::queue(test::trajectory_fields(),
-                                   {.capacity = kWindow + 2 * kBatch, .max_bytes = 4096});
+                                   {.capacity = kWindow + 4 * kBatch, .max_bytes = 65'536});
   std::vector<std::jthread> producers;
   std::atomic<std::int32_t> left = kProducers;
   for (std::int32_t producer = 0; producer < kProducers; ++producer)
@@ -93,7 +93,7 @@ TEST(Queue, EightProducersAndAShuffledConsumerLoseAndDoubleNothing) {
       if (--left == 0) queue->close();
     });
 
-  queue->require_capacity(kWindow + 2 * kBatch);
+  queue->require_capacity(kWindow + 4 * kBatch);
   const auto cursor =
       order::shuffle_window(
           order::arrivals([&](std::uint64_t wanted) { return queue->wait(wanted, {}); }),

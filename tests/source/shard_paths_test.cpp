@@ -37,6 +37,8 @@ TEST(ShardPaths, ExpandBracesAsAShellDoes) {
               ElementsAre("train-0", "train-1", "val-0", "val-1"));
   EXPECT_THAT(expand_braces("x{a,b{1..2},}y"), ElementsAre("xay", "xb1y", "xb2y", "xy"));
   EXPECT_THAT(expand_braces("{000..999}"), SizeIs(1000));
+  EXPECT_THAT(expand_braces("{-9223372036854775808..9223372036854775807..9223372036854775807}"),
+              ElementsAre("-9223372036854775808", "-1", "9223372036854775806"));
 }
 
 TEST(ShardPaths, KeepBracesThatMeanNothing) {

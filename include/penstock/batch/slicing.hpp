@@ -27,9 +27,9 @@ enum class Split : std::uint8_t {
   shard_early,  ///< each replica has an order of its own, over the samples i with i mod R == r
 };
 
-/// Splits global batches of `global_batch` rows over `replicas`, SEMANTICS D1 to D5. A step of
-/// round_robin is R batches in a row, so full steps are those of scatter; a short one is filled
-/// from the front.
+/// Splits global batches of `global_batch` rows over `replicas`; docs/who-gets-which-sample.md
+/// shows how. A step of round_robin is R batches in a row, so full steps are those of scatter; a
+/// short one is filled from the front.
 ///
 /// Threads  const; any number of threads.
 class Slicing {

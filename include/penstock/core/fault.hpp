@@ -13,8 +13,8 @@ namespace penstock {
 /// One bad sample: which one, where its bytes came from, and why. The finder fills in file, offset
 /// and reason; the loader, which knows them, adds the identity, the step and the row.
 struct Fault {
-  std::string reason;        ///< "premature end of JPEG file", ...
-  std::string file;          ///< path, or shard and member; empty where there is no file
+  std::string reason{};      ///< "premature end of JPEG file", ...
+  std::string file{};        ///< path, or shard and member; empty where there is no file
   std::uint64_t offset = 0;  ///< byte offset in that file; 0 where it says nothing
   SampleId sample{};
   std::uint64_t step = 0;

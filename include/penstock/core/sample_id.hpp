@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-/// Which sample this is: identity = (source, epoch, number), SEMANTICS 'epoch'.
+/// Which sample this is: identity = (source, epoch, number).
 struct SampleId {
   std::uint64_t number = 0;  ///< 0..N-1 in its source
   std::uint32_t epoch = 0;   ///< passes over the source before this one, all repeats together

@@ -29,7 +29,7 @@ struct Device {
 /// host:0 … host:count-1.
 [[nodiscard]] std::vector<Device> host_devices(int count);
 
-/// The programs' flag: "auto" (every GPU, or host:0), "host:4" (four host devices), or a list such
+/// The programs' flag: "auto" (all_gpus_or_host()), "host:4" (four host devices), or a list such
 /// as "cuda:0,1" or "cuda:0,host:0".
 ///
 /// Errors  std::invalid_argument  not such a text, or an empty list
@@ -38,11 +38,12 @@ struct Device {
 /// GPUs that can be used here; 0 without a driver or in a build without CUDA. Never throws.
 [[nodiscard]] int gpu_count() noexcept;
 
-/// Every GPU there is, or host:0.
-[[nodiscard]] std::vector<Device> all_gpus_or_host();
-
-/// This process's share of them, where several run on one machine: the GPUs i with
-/// i mod local_world == local_rank; one that it shares where there are fewer GPUs than processes.
-[[nodiscard]] std::vector<Device> gpus_or_host_of(const Launch& launch);
+/// Every GPU there is, or host:0. Where torchrun, mpirun or srun started several processes on this
+/// machine, this one's share of them: the GPUs i with i mod local_world == local_rank, or one that
+/// it shares where there are fewer GPUs than processes.
+///
+/// Errors  Error  the launchers' variables contradict each other
+[[nodiscard]] std::vector<Device> all_gpus_or_host(
+    const Launch& launch = Launch::from_environment());
 
 }  // namespace penstock

@@ -13,7 +13,7 @@
 #include <penstock/device/device.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/source/arrays.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/synthetic.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -29,7 +29,8 @@ struct Plan;
 
 /// What to read, in which order, how to transform and batch it, and where it goes. Immutable: every
 /// call returns a new plan and leaves this one as it was. A plan that cannot work fails in the call
-/// that makes it so, with the remedy in the message. Nothing is read before a Loader runs.
+/// that makes it so, or where it meets devices and processes in loader(), with the remedy in the
+/// message. Nothing is read before a Loader runs.
 ///
 /// Threads  a value; const calls from any number of threads.
 class Dataset {
@@ -42,7 +43,7 @@ class Dataset {
   /// order is, or a filter would move samples between batches. `keep` is called here, once for each
   /// record.
   ///
-  /// Errors  std::invalid_argument  an operation on positions stands before it
+  /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
   [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
 
   /// The seed of everything random in this plan that has none of its own.
@@ -115,6 +116,11 @@ class Dataset {
 /// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
 
+/// Labelled images in whatever form they are stored: a folder of image files, tar shards or
+/// TFRecord files (a folder of them, or a pattern). Fields: image u8 [?] (encoded), label i64 [].
+///
+/// Errors  as source::images()
+[[nodiscard]] Dataset images(const std::string& path, const ImageFolderOptions& options = {});
 /// Images in a folder, class per sub-folder or flat. Fields: image u8 [?] (encoded), label i64 [].
 ///
 /// Errors  Error  no such folder, or no images in it; says what was looked for

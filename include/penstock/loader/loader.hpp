@@ -26,7 +26,8 @@ class Run;
 }
 
 /// Delivers the steps of a Dataset, in order, decoded ahead by its own threads. Destroying it at
-/// any moment joins them at once; batches that are still held stay valid.
+/// any moment joins them at once; batches that are still held stay valid. A loader that was moved
+/// from can only be destroyed or assigned to.
 ///
 /// Consumed either step by step, by next() and the iterators, or by one DeviceLoader per device.
 ///
@@ -46,6 +47,7 @@ class Loader {
   /// again
   ///         CudaError   a copy could not be queued; then again
   ///         Error       every slot is in a batch that the caller still holds: it would never end
+  ///                     (batches that go to other threads must be let go of before the next call)
   ///         std::logic_error  DeviceLoaders have taken their parts of steps that others have not
   [[nodiscard]] std::optional<Step> next();
   /// Waits, at most so long, until next() can return at once; says whether it can. Throws as it.
@@ -82,6 +84,11 @@ class Loader {
   ///
   /// Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
   void restore(const LoaderState& state);
+  /// Begins anew with step 0, on the same threads and memory: for a validation set that is run
+  /// through again and again. The books (samples, faults, digest) begin anew, too.
+  ///
+  /// Errors  Error  the plan reads a stream
+  void rewind();
   /// From `step` on, the datasets of the mix come in these shares. What was prefetched is
   /// discarded; states that are saved from now on know of the change. Every process must be told
   /// the same.

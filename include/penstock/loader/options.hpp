@@ -23,7 +23,7 @@ struct ShuffleOptions {
   /// Without one, the plan's seed (Dataset::seed) is used; without that, one is drawn by the
   /// loader.
   std::optional<std::uint64_t> seed{};
-  /// 0: a uniform permutation of the whole epoch, in O(1) memory. Else tf.data's window of that
+  /// None: a uniform permutation of the whole epoch, in O(1) memory. Else tf.data's window of that
   /// many.
   std::optional<std::uint64_t> buffer{};
   /// A new order each epoch, or the same one.
@@ -42,11 +42,13 @@ struct SampleOptions {
 struct MixOptions {
   /// One a dataset; they need not add up to 1. None: all alike.
   std::vector<double> weights{};
-  std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions
+  /// As in ShuffleOptions; without any seed given, that of the first dataset that has one.
+  std::optional<std::uint64_t> seed{};
   MixUntil until = MixUntil::first;
 };
 
-/// For Dataset::batch.
+/// For Dataset::batch. With Remainder::pad, as with OnFault::mask, batches have one more field,
+/// valid u8 []: 1 for a sample, 0 for a row of zeroes.
 struct BatchOptions {
   Remainder remainder = Remainder::keep;
   /// Allows a global batch that does not divide over the replicas: some get one more row, in turn.
@@ -68,7 +70,8 @@ enum class OnFault : std::uint8_t {
   mask,     ///< the row is zero-filled; the field 'valid' tells
 };
 
-/// For LoaderOptions.
+/// For LoaderOptions. Budgets are each process's own: where one raises, the program tells the
+/// others.
 struct FaultOptions {
   OnFault policy = OnFault::raise;
   /// More faults than this raise all the same, counted at delivery.

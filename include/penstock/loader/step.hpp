@@ -91,7 +91,8 @@ class Step {
 
   /// Number of parts: this process's devices.
   [[nodiscard]] std::size_t size() const noexcept { return parts_.size(); }
-  [[nodiscard]] const DeviceBatch& operator[](std::size_t part) const { return parts_.at(part); }
+  /// Errors  std::out_of_range  there is no such part; says how many there are
+  [[nodiscard]] const DeviceBatch& operator[](std::size_t part) const;
   [[nodiscard]] auto begin() const noexcept { return parts_.begin(); }
   [[nodiscard]] auto end() const noexcept { return parts_.end(); }
 

@@ -14,11 +14,12 @@
 
 namespace penstock {
 
-/// What is known of a record without decoding it.
+/// What is known of a record without decoding it. Image folders, tar shards and TFRecord files know
+/// labels and sizes; other sources need not.
 struct RecordInfo {
-  std::string key;  ///< its name in the data set; its location where it has none
-  std::optional<std::int64_t> label;
-  std::optional<std::uint64_t> bytes;  ///< that the record takes where it is stored
+  std::string key{};  ///< its name in the data set; its location where it has none
+  std::optional<std::int64_t> label{};
+  std::optional<std::uint64_t> bytes{};  ///< that the record takes where it is stored
 };
 
 /// A numbered, finite set of records with random access. Numbering is stable for the same files.

@@ -1,0 +1,33 @@
+// source/images: labelled images in whatever form they are stored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <penstock/source/image_folder.hpp>
+#include <penstock/source/source.hpp>
+
+namespace penstock {
+
+/// How images lie on the storage.
+enum class ImageForm : std::uint8_t {
+  folder,    ///< image files, class per sub-folder or flat: source::image_folder()
+  tar,       ///< tar shards in the WebDataset layout: source::webdataset()
+  tfrecord,  ///< TFRecord files: source::tfrecord()
+};
+
+/// Goes by names alone: a path or pattern that ends in .tar; one that ends in .tfrecord, .tfrecords
+/// or .tfrec, or holds "-of-"; a folder by the first such file in it; anything else is a folder of
+/// images.
+[[nodiscard]] ImageForm image_form(const std::string& path);
+
+namespace source {
+
+/// The images at `path`, a folder or a pattern such as "train-{000000..000099}.tar".
+///
+/// Shapes  image u8 [?], label i64 [].
+/// Errors  as image_folder(), webdataset() or tfrecord()
+[[nodiscard]] SourcePtr images(const std::string& path, const ImageFolderOptions& options = {});
+
+}  // namespace source
+}  // namespace penstock

@@ -1,0 +1,366 @@
+// penstock-prepare: packs JPEGs into tar shards that decode faster, without changing a pixel.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <penstock/core/clock.hpp>
+#include <penstock/penstock.hpp>
+
+#include "prepare_input.hpp"
+#include "prepare_options.hpp"
+#include "text_file.hpp"
+
+namespace prepare {
+namespace {
+
+namespace fs = std::filesystem;
+namespace ps = penstock;
+using nlohmann::json;
+
+constexpr int kDataError = 1;
+constexpr std::size_t kListed = 100;
+
+/// What was done to some samples; reports of parts add up.
+struct Report {
+  std::uint64_t samples = 0;
+  std::uint64_t remarked = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::map<std::string, std::uint64_t> kept;  // why, and how many
+  std::vector<std::string> listed;            // the first of those, and what was left out
+  std::uint64_t left_out = 0;
+
+  void operator+=(const Report& other) {
+    samples += other.samples;
+    remarked += other.remarked;
+    bytes_in += other.bytes_in;
+    bytes_out += other.bytes_out;
+    left_out += other.left_out;
+    for (const auto& [why, count] : other.kept) kept[why] += count;
+    for (const std::string& line : other.listed)
+      if (listed.size() < kListed) listed.push_back(line);
+  }
+};
+
+void to_json(json& out, const Report& report) {
+  out = {{"samples", report.samples},   {"remarked", report.remarked},
+         {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
+         {"kept", report.kept},         {"list", report.listed},
+         {"left_out", report.left_out}};
+}
+void from_json(const json& in, Report& report) {
+  in.at("samples").get_to(report.samples);
+  in.at("remarked").get_to(report.remarked);
+  in.at("bytes_in").get_to(report.bytes_in);
+  in.at("bytes_out").get_to(report.bytes_out);
+  in.at("kept").get_to(report.kept);
+  in.at("list").get_to(report.listed);
+  in.at("left_out").get_to(report.left_out);
+}
+
+/// What is done so far, kept beside the shards, so that a run that was killed goes on.
+class Progress {
+ public:
+  Progress(const Options& options, const Input& input)
+      : path_(options.output / "penstock-prepare.json"),
+        head_{{"penstock_prepare", 1},
+              {"source", input.fingerprint()},
+              {"samples", input.size()},
+              {"name", options.name},
+              {"shard_samples", options.shard_samples},
+              {"interval", options.interval},
+              {"also", options.also},
+              {"skip_bad", options.skip_bad}} {
+    if (options.dry_run) return;
+    remove_what_was_begun(options);
+    if (!fs::exists(path_)) {
+      refuse_to_write_among_others(options.output);
+      save();
+      return;
+    }
+    std::ifstream file(path_);
+    const json found = json::parse(file, nullptr, false);
+    if (found.is_discarded() || !found.contains("shards"))
+      throw ps::Error(
+          fmt::format("'{}' is damaged: remove the folder and begin anew", path_.string()));
+    for (const auto& [key, value] : head_.items())
+      if (found.value(key, json()) != value)
+        throw ps::Error(fmt::format(
+            "'{}' was made with another {} ({} instead of {}): name another folder, or remove it",
+            path_.string(), key, found.value(key, json()).dump(), value.dump()));
+    for (const json& shard : found["shards"]) shards_.push_back(shard.get<Report>());
+  }
+
+  [[nodiscard]] const std::vector<Report>& shards() const noexcept { return shards_; }
+  void add(const Report& shard, bool written) {
+    shards_.push_back(shard);
+    if (written) save();
+  }
+
+ private:
+  void save() const {
+    json all = head_;
+    all["shards"] = shards_;
+    programs::write_atomically(path_.string(),
+                               all.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  }
+  // Files that a run had under way when it was killed.
+  void remove_what_was_begun(const Options& options) const {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(options.output, error)) {
+      const std::string name = entry.path().filename().string();
+      const bool shard =
+          name.starts_with(options.name + "-") && name.find(".tar.tmp.") != std::string::npos;
+      const bool report =
+          name.starts_with(path_.filename().string() + ".") && name.ends_with(".part");
+      if (shard || report) fs::remove(entry.path());
+    }
+  }
+  static void refuse_to_write_among_others(const fs::path& folder) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      throw ps::Error(
+          fmt::format("the folder '{}' is not empty ('{}'), and nothing in it says that "
+                      "a run was begun here: name another",
+                      folder.string(), entry.path().filename().string()));
+  }
+
+  fs::path path_;
+  json head_;
+  std::vector<Report> shards_;
+};
+
+const char* extension_of(std::span<const std::byte> image) {
+  const auto begins = [&](std::string_view text, std::size_t at = 0) {
+    return image.size() >= at + text.size() &&
+           std::equal(text.begin(), text.end(), image.begin() + static_cast<std::ptrdiff_t>(at),
+                      [](char a, std::byte b) { return std::byte(a) == b; });
+  };
+  if (begins("\x89PNG")) return "png";
+  if (begins("RIFF") && begins("WEBP", 8)) return "webp";
+  return "jpg";
+}
+
+struct Prepared {
+  Sample sample;
+  Report report;
+  std::exception_ptr error;
+};
+
+// Reads one record and makes of its image what can be made of it.
+Prepared prepare_one(const Options& options, const Input& input, std::uint64_t number,
+                     ps::Record& record) {
+  Prepared done;
+  const auto list = [&](const std::string& what) {
+    done.report.listed.push_back(fmt::format("{}: {}", input.location(number), what));
+  };
+  auto read = input.read(number, record);
+  if (!read) {
+    ps::Fault fault = std::move(read.fault());
+    if (!options.skip_bad) {
+      fault.sample.number = number;
+      if (fault.file.empty()) fault.file = input.location(number);
+      throw ps::DataError(std::move(fault), "mend it, or leave such records out by --skip-bad");
+    }
+    done.report.left_out = 1;
+    list("left out, " + fault.reason);
+    return done;
+  }
+  done.sample = std::move(*read);
+  done.report.samples = 1;
+  done.report.bytes_in = done.sample.image.size();
+  std::string kept;
+  if (std::string_view(extension_of(done.sample.image)) != "jpg") {
+    kept = "no JPEG";
+  } else if (auto made = ps::remark_jpeg(done.sample.image, {.interval = options.interval});
+             !made) {
+    kept = "bad: " + made.fault().reason;
+  } else {
+    kept = made->kept;
+    done.sample.image = std::move(made->bytes);
+  }
+  done.report.bytes_out = done.sample.image.size();
+  if (kept.empty()) {
+    done.report.remarked = 1;
+  } else {
+    done.report.kept[kept.starts_with("bad: ") ? "bad" : kept] = 1;
+    list("packed as it is, " + kept);
+  }
+  return done;
+}
+
+// Threads that prepare a stretch of records at a time.
+class Workers {
+ public:
+  Workers(const Options& options, const Input& input)
+      : options_(options), input_(input), records_(static_cast<std::size_t>(options.threads)) {}
+
+  std::vector<Prepared> prepare(std::uint64_t first, std::uint64_t count) {
+    std::vector<Prepared> done(count);
+    std::atomic<std::uint64_t> next = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (ps::Record& record : records_)
+        threads.emplace_back([&] {
+          for (std::uint64_t k = next++; k < count; k = next++) {
+            try {
+              done[k] = prepare_one(options_, input_, first + k, record);
+            } catch (...) {
+              done[k].error = std::current_exception();
+            }
+          }
+        });
+    }
+    for (const Prepared& one : done)
+      if (one.error) std::rethrow_exception(one.error);
+    return done;
+  }
+
+ private:
+  const Options& options_;
+  const Input& input_;
+  std::vector<ps::Record> records_;
+};
+
+class ProgressLine {
+ public:
+  ProgressLine(const Options& options, std::uint64_t total, std::uint64_t done)
+      : shown_(!options.quiet && isatty(STDERR_FILENO) != 0), total_(total), first_(done) {}
+  ~ProgressLine() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+  void update(std::uint64_t done) {
+    const double seconds = static_cast<double>(ps::now_ns() - begin_) * 1e-9;
+    if (!shown_ || seconds <= 0 || done == first_) return;
+    const double rate = static_cast<double>(done - first_) / seconds;
+    const auto left = static_cast<std::uint64_t>(static_cast<double>(total_ - done) / rate);
+    fmt::print(stderr, "\r\033[K{} of {} ({}%), {:.0f}/s, {}:{:02}:{:02} left", done, total_,
+               done * 100 / total_, rate, left / 3600, left / 60 % 60, left % 60);
+    std::fflush(stderr);
+  }
+
+ private:
+  bool shown_;
+  std::uint64_t total_;
+  std::uint64_t first_;
+  std::int64_t begin_ = ps::now_ns();
+};
+
+// Two samples in a row with one key would be one sample for every reader.
+std::string own_key(std::string key, const std::string& previous) {
+  if (key == previous) key += "_";
+  return key;
+}
+
+Report write_shard(const Options& options, Workers& workers, std::uint64_t first,
+                   std::uint64_t last, ps::TarWriter* shard, ProgressLine& line) {
+  constexpr std::uint64_t kPerThread = 16;
+  const std::uint64_t stretch = kPerThread * static_cast<std::uint64_t>(options.threads);
+  Report report;
+  std::string previous;
+  for (std::uint64_t at = first; at < last; at += stretch) {
+    for (Prepared& one : workers.prepare(at, std::min(stretch, last - at))) {
+      report += one.report;
+      if (one.report.left_out > 0 || shard == nullptr) continue;
+      previous = own_key(std::move(one.sample.key), previous);
+      shard->add(previous + "." + extension_of(one.sample.image), one.sample.image);
+      for (const Member& member : one.sample.others)
+        shard->add(previous + "." + member.extension, member.bytes);
+    }
+    line.update(std::min(at + stretch, last));
+  }
+  return report;
+}
+
+std::string to_text(const Report& report, const Options& options, double seconds) {
+  std::string text = fmt::format(
+      "{} samples, {} of them re-marked, {:.1f} MB to {:.1f} MB ({:+.2f}%), {:.1f} s\n",
+      report.samples, report.remarked, static_cast<double>(report.bytes_in) / 1e6,
+      static_cast<double>(report.bytes_out) / 1e6,
+      report.bytes_in == 0
+          ? 0
+          : (static_cast<double>(report.bytes_out) / static_cast<double>(report.bytes_in) - 1) *
+                100,
+      seconds);
+  for (const auto& [why, count] : report.kept)
+    text += fmt::format("{} packed as they were: {}\n", count, why);
+  if (report.left_out > 0) text += fmt::format("{} left out\n", report.left_out);
+  constexpr std::size_t kShown = 10;
+  for (std::size_t k = 0; k < std::min(report.listed.size(), kShown); ++k)
+    text += "  " + report.listed[k] + "\n";
+  if (report.listed.size() > kShown) text += "  and more (--json lists 100)\n";
+  if (options.dry_run) text += "nothing was written (--dry-run)\n";
+  return text;
+}
+
+int run(const Options& options) {
+  const std::int64_t begin = ps::now_ns();
+  const Input input(options);
+  if (!options.dry_run) fs::create_directories(options.output);
+  Progress progress(options, input);
+  const std::uint64_t total = input.size();
+  const std::uint64_t shards = (total + options.shard_samples - 1) / options.shard_samples;
+  Workers workers(options, input);
+  {
+    ProgressLine line(options, total,
+                      std::min(total, progress.shards().size() * options.shard_samples));
+    for (std::uint64_t number = progress.shards().size(); number < shards; ++number) {
+      const std::uint64_t first = number * options.shard_samples;
+      const std::uint64_t last = std::min(first + options.shard_samples, total);
+      if (options.dry_run) {
+        progress.add(write_shard(options, workers, first, last, nullptr, line), false);
+        continue;
+      }
+      ps::TarWriter shard(options.output / fmt::format("{}-{:06}.tar", options.name, number));
+      const Report report = write_shard(options, workers, first, last, &shard, line);
+      shard.finish();  // all of it appears under its name, or nothing
+      progress.add(report, true);
+    }
+  }
+  Report report;
+  for (const Report& shard : progress.shards()) report += shard;
+  if (!options.dry_run && report.samples > 0) {
+    // Read once by its readers: this makes the index, too.
+    const auto source = ps::source::webdataset(options.output.string());
+    if (source->size() != report.samples)
+      throw ps::Error(
+          fmt::format("{} samples were written, and {} are found in '{}': please report "
+                      "this",
+                      report.samples, source->size(), options.output.string()));
+  }
+  const bool json_to_stdout = options.json == "-";
+  fmt::print(json_to_stdout ? stderr : stdout, "{}",
+             to_text(report, options, static_cast<double>(ps::now_ns() - begin) * 1e-9));
+  const std::string text = json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  if (json_to_stdout)
+    fmt::print("{}", text);
+  else if (!options.json.empty())
+    programs::write_atomically(options.json, text);
+  return 0;
+}
+
+}  // namespace
+}  // namespace prepare
+
+int main(int argc, char** argv) {
+  prepare::Options options;
+  if (const auto status = prepare::parse(argc, argv, options)) return *status;
+  try {
+    return prepare::run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "penstock-prepare: {}\n", error.what());
+    return prepare::kDataError;
+  }
+}

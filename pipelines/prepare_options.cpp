@@ -1,0 +1,72 @@
+#include "prepare_options.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+namespace prepare {
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Packs JPEGs into tar shards that decode faster, without changing a pixel: restart markers "
+      "that\n"
+      "divide each row of MCUs, Huffman tables made for each image, progressive files as baseline. "
+      "Every\n"
+      "image is compared with the original before it is written. Other images are packed as they "
+      "are.\n"
+      "\n"
+      "  penstock-prepare photos prepared\n"
+      "  penstock-prepare 'imagenet/train-{000000..001023}.tar' prepared --name train\n"
+      "\n"
+      "The shards have the WebDataset layout; any tar and any JPEG reader reads them. A run that "
+      "was\n"
+      "killed goes on where it was when it is called again.\n"
+      "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
+      "flags.",
+      "penstock-prepare");
+  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
+  app.get_formatter()->column_width(34);
+  app.add_option("INPUT", options.input,
+                 "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
+                 "files: a\nfolder of them, or a pattern such as 'train-{000..099}.tar'")
+      ->required();
+  app.add_option("OUTPUT", options.output, "Folder for the shards; made if it is not there")
+      ->required();
+  app.add_option("--name", options.name, "Shards are called NAME-000000.tar and so on")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--shard-samples", options.shard_samples, "Samples in a shard")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--interval", options.interval,
+                 "MCUs between two restart markers, about: a divisor of the row is taken")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--also", options.also, "Of tar shards: other members to take along")
+      ->type_name("EXT,...")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_flag("--skip-bad", options.skip_bad,
+               "Leave out records that cannot be read, instead of stopping");
+  app.add_option("--threads", options.threads, "0: one per core")
+      ->type_name("T")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--dry-run", options.dry_run, "Do everything but write");
+  app.add_option("--json", options.json, "Write the report as JSON; - for standard output")
+      ->type_name("FILE|-");
+  app.add_flag("--quiet", options.quiet, "No progress line");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  if (options.threads == 0)
+    options.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  return std::nullopt;
+}
+
+}  // namespace prepare

@@ -1,0 +1,33 @@
+// penstock-prepare's flags.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <penstock/penstock.hpp>
+
+namespace prepare {
+
+struct Options {
+  std::string input;
+  std::filesystem::path output;
+  std::string name = "data";
+  std::uint64_t shard_samples = 1000;
+  int interval = 8;
+  std::vector<std::string> also = {"json", "txt"};
+  bool skip_bad = false;
+  int threads = 0;
+  bool dry_run = false;
+  std::string json;
+  bool quiet = false;
+};
+
+inline constexpr int kUsageError = 2;
+
+/// Fills `options`, or says how to exit.
+[[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
+
+}  // namespace prepare

@@ -1,0 +1,139 @@
+// Runs penstock-prepare as its users do.
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/pipelines/run_program.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace testing_support;  // NOLINT(google-build-using-namespace)
+
+class Prepare : public Throughput {
+ protected:
+  void SetUp() override {
+    Throughput::SetUp();
+    throughput_ = program;
+    program = (fs::path(program).parent_path() / "penstock-prepare").string();
+  }
+  void TearDown() override {
+    program = throughput_;
+    Throughput::TearDown();
+  }
+
+  // Every file of a folder but the report, by name.
+  static std::map<std::string, std::string> contents(const fs::path& folder) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".tar")
+        all[entry.path().filename().string()] = read_file(entry.path());
+    return all;
+  }
+  // Digests of the decoded crops in order.
+  static Digest digest(const Dataset& images) {
+    Loader loader = images.map(decode_jpeg({.crop = resize_to(48, 48)}))
+                        .seed(7)
+                        .batch(8)
+                        .loader({.digest = true});
+    while (loader.next()) {
+    }
+    return loader.digest();
+  }
+
+  std::string throughput_;
+  fs::path out_ = folder_ / "out-shards";
+};
+
+TEST_F(Prepare, KeepsEveryPixelLabelAndTheOrder) {
+  const Outcome outcome =
+      run({photos().string(), out_.string(), "--shard-samples", "25", "--json", "-"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json report = outcome.report();
+  EXPECT_EQ(report["samples"], kImages);
+  EXPECT_GT(report["remarked"], kImages * 9 / 10);
+  EXPECT_LE(report["bytes_out"].get<double>(), 1.01 * report["bytes_in"].get<double>());
+  EXPECT_EQ(contents(out_).size(), 3U);
+  EXPECT_EQ(digest(webdataset(out_.string())), digest(image_folder(photos())));
+}
+
+TEST_F(Prepare, GoesOnAfterKill9AndGivesTheSameBytes) {
+  const std::vector<std::string> flags{photos().string(), out_.string(), "--shard-samples", "7"};
+  ASSERT_EQ(run(flags).status, 0);
+  const auto whole = contents(out_);
+  ASSERT_EQ(whole.size(), 9U);
+  std::mt19937 random(1);
+  int unfinished = 0;
+  for (int round = 0; round < 20; ++round) {
+    fs::remove_all(out_);
+    for (int k = 0; k < 3; ++k) {
+      const pid_t child = start(flags);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+      kill(child, SIGKILL);
+      (void)finish(child);
+      unfinished += !fs::exists(out_) || contents(out_).size() < whole.size() ? 1 : 0;
+    }
+    const Outcome last = run(flags);
+    ASSERT_EQ(last.status, 0) << last.err;
+    ASSERT_EQ(contents(out_), whole) << "round " << round;
+    for (const auto& entry : fs::directory_iterator(out_))
+      ASSERT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+  }
+  EXPECT_GT(unfinished, 0);
+}
+
+TEST_F(Prepare, PacksItsOwnShardsAgainUnchanged) {
+  ASSERT_EQ(run({photos().string(), out_.string()}).status, 0);
+  const fs::path again = folder_ / "again";
+  ASSERT_EQ(run({out_.string(), again.string()}).status, 0);
+  EXPECT_EQ(contents(again), contents(out_));
+}
+
+TEST_F(Prepare, FeedsThroughputFromItsShards) {
+  ASSERT_EQ(run({photos().string(), out_.string()}).status, 0);
+  program = throughput_;
+  const json shards = report({"--data", out_.string(), "--epochs", "2"});
+  EXPECT_EQ(shards["digest"], report({"--epochs", "2"})["digest"]);
+  EXPECT_EQ(report({"--data", (out_ / "data-{000000..000000}.tar").string()})["samples"], kImages);
+}
+
+TEST_F(Prepare, PacksBadFilesAsTheyAreAndSaysSo) {
+  const fs::path data = make_folder(6);
+  write_file(data / "bad.jpg", "This is no photograph.\n");
+  const Outcome outcome = run({data.string(), out_.string(), "--json", "-"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.report()["kept"]["bad"], 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("bad.jpg"), HasSubstr("packed as it is")));
+  EXPECT_EQ(webdataset(out_.string()).size(), 7U);
+}
+
+TEST_F(Prepare, RefusesToWriteAmongOtherFilesOrOtherwiseMadeShards) {
+  const auto refuses = [&](const std::vector<std::string>& flags, int status, const char* words) {
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, status) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+  };
+  const fs::path data = make_folder(4);
+  refuses({data.string(), data.string()}, 1, "is not empty");
+  ASSERT_EQ(run({data.string(), out_.string()}).status, 0);
+  refuses({data.string(), out_.string(), "--interval", "16"}, 1, "another interval");
+  refuses({(folder_ / "nowhere").string(), (folder_ / "x").string()}, 1, "nowhere");
+  refuses({data.string()}, 2, "OUTPUT");
+  EXPECT_FALSE(fs::exists(folder_ / "x"));
+}
+
+TEST_F(Prepare, ADryRunWritesNothing) {
+  const Outcome outcome = run({photos().string(), out_.string(), "--dry-run", "--json", "-"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.report()["samples"], kImages);
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+}  // namespace
+}  // namespace penstock
