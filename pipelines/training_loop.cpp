@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -86,13 +88,11 @@ void for_each_row(const ps::DeviceBatch& part, Use&& use) {
     use(normalised({images + row * kBytes, kBytes}), static_cast<std::size_t>(labels[row]));
 }
 
-ps::Dataset batches(const ps::Dataset& dataset, const ps::Crop& crop, float flip,
-                    const std::vector<ps::Device>& devices) {
+ps::Dataset batches(const ps::Dataset& dataset, const ps::Crop& crop, float flip) {
   return dataset.seed(1)
       .shuffle()
       .map(ps::decode_jpeg({.crop = crop, .flip = flip}))
-      .batch(32, {.uneven = true})
-      .prefetch_to_devices(devices);
+      .batch(32, {.uneven = true});
 }
 
 void run(const Options& options) {
@@ -106,21 +106,24 @@ void run(const Options& options) {
   const ps::Dataset validation =
       options.data.empty() ? generated(options.synthetic / 4, 2) : training;
   if (!options.data.empty()) classes = training.source().class_names().size();
+  if (classes == 0)
+    throw std::invalid_argument("--data must be a folder with a sub-folder for each class");
 
   const auto devices = ps::parse_devices(options.devices);
   Model model(classes);
   // was: auto loader = torch::data::make_data_loader<torch::data::samplers::RandomSampler>(
   //          dataset.map(torch::data::transforms::Stack<>()),
   //          torch::data::DataLoaderOptions(32).workers(8));
-  ps::Loader loader =
-      batches(training, ps::random_resized_crop(kSide, {.scale = {0.5, 1}}), 0.5F, devices)
-          .repeat(options.epochs)
-          .loader();
-  for (ps::Epoch epoch :
-       loader.epochs()) {  // was: for (size_t epoch = 1; epoch <= epochs; ++epoch)
+  ps::Loader loader = batches(training, ps::random_resized_crop(kSide, {.scale = {0.5, 1}}), 0.5F)
+                          .repeat(options.epochs)
+                          .prefetch_to_devices(devices)
+                          .loader();
+  // was: for (size_t epoch = 1; epoch <= epochs; ++epoch)
+  for (const ps::Epoch epoch : loader.epochs()) {
     double loss = 0;
     std::size_t samples = 0;
-    for (const ps::Step& step : epoch) {  // was: for (auto& batch : *loader)
+    // was: for (auto& batch : *loader)
+    for (const ps::Step& step : epoch) {
       for (const ps::DeviceBatch& part : step)
         for_each_row(part, [&](const std::vector<float>& input, std::size_t label) {
           const std::vector<float> share = model.forward(input);
@@ -135,8 +138,9 @@ void run(const Options& options) {
 
   std::size_t right = 0;
   std::size_t total = 0;
-  ps::Loader all =
-      batches(validation, ps::center_crop(kSide, {.resize = kSide}), 0, devices).loader();
+  ps::Loader all = batches(validation, ps::center_crop(kSide, {.resize = kSide}), 0)
+                       .prefetch_to_devices(devices)
+                       .loader();
   for (const ps::Step& step : all)
     for (const ps::DeviceBatch& part : step)
       for_each_row(part, [&](const std::vector<float>& input, std::size_t label) {

@@ -107,7 +107,7 @@ void bind_batching(nb::class_<Dataset>& dataset) {
           "transform"_a, "One more transform of every sample; before or after shuffle is the same.")
       .def(
           "map",
-          [](const Dataset& self, nb::callable function, nb::handle inputs, nb::handle outputs,
+          [](const Dataset& self, nb::callable function, nb::handle outputs, nb::handle inputs,
              nb::handle name) {
             const nb::object transform =
                 nb::module_::import_("penstock._map")

@@ -30,7 +30,11 @@ void translate(const std::exception_ptr& pointer, void*) {
     std::rethrow_exception(pointer);
   } catch (const PythonException& error) {
     // What the user's own function raised, as it was.
-    PyErr_SetObject(error.value().type().ptr(), error.value().ptr());
+    const nb::object value = error.value();
+    if (value.is_valid())
+      PyErr_SetObject(value.type().ptr(), value.ptr());
+    else
+      raise("Error", error, {}, nothing);
   } catch (const DataError& error) {
     raise("DataError", error, python_cause(error.fault().cause),
           [&](nb::object& exception) { exception.attr("fault") = nb::cast(error.fault()); });

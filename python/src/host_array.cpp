@@ -35,6 +35,7 @@ nb::module_ numpy() {
   try {
     return nb::module_::import_("numpy");
   } catch (nb::python_error& error) {
+    if (closing()) throw Error("no array can be made while the interpreter ends");
     nb::raise_from(error, PyExc_ImportError,
                    "arrays that go into penstock are numpy's: pip install numpy");
   }
@@ -81,10 +82,7 @@ void HostArray::take(nb::object array, const std::string& what) {
   view_ = ConstTensorView(Buffer(raw, PyBUF_C_CONTIGUOUS).data(), dtype, shape);
 }
 
-std::shared_ptr<const void> HostArray::owner() const {
-  const ObjectRef kept = keep(array_);
-  return {kept, kept.get()};
-}
+std::shared_ptr<const void> HostArray::owner() const { return keep_memory(array_); }
 
 nb::object copy_to_numpy(const ConstTensorView& view) {
   nb::object array = numpy().attr("empty")(to_tuple(view.shape()), numpy_dtype(view.dtype()));

@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 // Guarded by the GIL, or by its mutex where there is none.
 struct Registry {
   std::mutex mutex;
-  std::vector<std::weak_ptr<RunningLoader>> loaders;
+  std::vector<std::pair<int, std::weak_ptr<RunningLoader>>> loaders;  // by fork_generation()
 };
 // Never destroyed: the last loaders may go with the interpreter's last objects.
 Registry& registry() {
@@ -88,8 +88,8 @@ LoaderHandle::LoaderHandle(Loader loader)
   if (closing()) throw Error("a loader cannot be made while the interpreter ends");
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  std::erase_if(all.loaders, [](const auto& other) { return other.expired(); });
-  all.loaders.push_back(loader_);
+  std::erase_if(all.loaders, [](const auto& other) { return other.second.expired(); });
+  all.loaders.emplace_back(generation_, loader_);
 }
 
 LoaderHandle::~LoaderHandle() {
@@ -118,8 +118,9 @@ void stop_all_loaders() {
   {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    for (const auto& loader : all.loaders)
-      if (auto alive = loader.lock()) running.push_back(std::move(alive));
+    for (const auto& [generation, loader] : all.loaders)
+      if (generation == fork_generation())
+        if (auto alive = loader.lock()) running.push_back(std::move(alive));
     all.loaders.clear();
   }
   without_gil([&] {
@@ -127,6 +128,7 @@ void stop_all_loaders() {
     running.clear();
     return 0;
   });
+  release_kept();
 }
 
 }  // namespace penstock::python

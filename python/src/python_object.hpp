@@ -23,11 +23,32 @@ void begin_closing() noexcept;
 /// daemon thread that comes back from a wait while the interpreter ends. As Python 3.14 does.
 void stand_still_if_closing() noexcept;
 
-/// A reference to a Python object that may be copied and dropped on any thread, with or without the
-/// GIL. Dropped when the interpreter has gone, or is going, it leaks.
-using ObjectRef = std::shared_ptr<PyObject>;
-[[nodiscard]] ObjectRef keep(nb::object object);
-[[nodiscard]] inline nb::handle handle_of(const ObjectRef& object) { return object.get(); }
+/// A Python object in the hands of C++: a function, an exception. Python's collector does not see
+/// who holds it, so release_kept() takes it away before the interpreter ends, or whatever refers to
+/// a loader of its own would never go.
+class Kept {
+ public:
+  /// Needs the GIL.
+  explicit Kept(nb::object object);
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  /// On any thread, with or without the GIL.
+  ~Kept();
+
+ private:
+  friend nb::object object_of(const std::shared_ptr<const Kept>& kept);
+  friend void release_kept();
+
+  PyObject* object_;
+};
+using ObjectRef = std::shared_ptr<const Kept>;
+/// The object; none when there is no reference or it was taken away. Needs the GIL.
+[[nodiscard]] nb::object object_of(const ObjectRef& kept);
+/// Needs the GIL, and that no loader runs.
+void release_kept();
+/// Keeps an object with memory that C++ reads; release_kept() leaves it. Needs the GIL; the pointer
+/// may be dropped on any thread.
+[[nodiscard]] std::shared_ptr<const void> keep_memory(nb::object object);
 
 /// What a user's Python function raised, on its way through the library as a C++ exception.
 class PythonException : public Error {
@@ -36,7 +57,8 @@ class PythonException : public Error {
   explicit PythonException(nb::python_error& error);
   /// Takes an exception object over, as the reason for the end of a queue. Needs the GIL.
   explicit PythonException(nb::object raised);
-  [[nodiscard]] nb::handle value() const { return handle_of(value_); }
+  /// None when it was taken away. Needs the GIL.
+  [[nodiscard]] nb::object value() const { return object_of(value_); }
 
  private:
   ObjectRef value_;

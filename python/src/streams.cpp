@@ -123,13 +123,16 @@ their QueueClosed. The first close counts.)")
 
 Dataset generate(const Fields& given, nb::handle records, std::string name) {
   std::vector<FieldSpec> fields = given.value();
-  const ObjectRef iterator = keep(nb::steal(PyObject_GetIter(records.ptr())));
-  if (!iterator) throw nb::python_error();
+  nb::object iterable = nb::steal(PyObject_GetIter(records.ptr()));
+  if (!iterable.is_valid()) throw nb::python_error();
+  const auto iterator = std::make_shared<Kept>(std::move(iterable));
   (void)numpy();
   auto next = [fields, iterator](RecordWriter& writer) {
     const nb::gil_scoped_acquire gil;
     try {
-      const nb::object record = nb::steal(PyIter_Next(iterator.get()));
+      const nb::object records = object_of(iterator);
+      if (!records.is_valid()) return false;
+      const nb::object record = nb::steal(PyIter_Next(records.ptr()));
       if (!record.is_valid()) {
         if (PyErr_Occurred() != nullptr) throw nb::python_error();
         return false;

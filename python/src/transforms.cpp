@@ -72,8 +72,9 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields,
 class PythonFunction {
  public:
   PythonFunction(nb::object function, nb::object make_generator, std::vector<FieldSpec> outputs)
-      : function_(keep(std::move(function))), outputs_(std::move(outputs)) {
-    if (!make_generator.is_none()) make_generator_ = keep(std::move(make_generator));
+      : function_(std::make_shared<Kept>(std::move(function))), outputs_(std::move(outputs)) {
+    if (!make_generator.is_none())
+      make_generator_ = std::make_shared<Kept>(std::move(make_generator));
   }
 
   void operator()(std::span<const ConstTensorView> in, std::span<const TensorView> out,
@@ -87,9 +88,9 @@ class PythonFunction {
         const std::uint64_t low =
             random.u64();  // one after the other: the order is part of the key
         const std::uint64_t high = random.u64();
-        named["rng"] = handle_of(make_generator_)(low, high);
+        named["rng"] = taken(make_generator_)(low, high);
       }
-      const nb::object result = handle_of(function_)(*arguments, **named);
+      const nb::object result = taken(function_)(*arguments, **named);
       write_all(result, outputs_, out);
     } catch (nb::python_error& error) {
       throw PythonException(error);
@@ -97,6 +98,12 @@ class PythonFunction {
   }
 
  private:
+  static nb::object taken(const ObjectRef& kept) {
+    nb::object object = object_of(kept);
+    if (!object.is_valid()) throw Error("no function can be called while the interpreter ends");
+    return object;
+  }
+
   ObjectRef function_;
   ObjectRef make_generator_;
   std::vector<FieldSpec> outputs_;

@@ -65,7 +65,7 @@ def test_rewind_begins_anew_with_the_very_bytes():
     first, digest = [bytes_of(step) for step in loader], loader.digest
     assert loader.has_ended()
     loader.rewind()
-    assert not loader.has_ended() and loader.digest == "0" * 32 and loader.stats().samples == 0
+    assert not loader.has_ended() and loader.digest == "0" * 32 and loader.state_dict()["samples"] == 0
     next(loader)
     loader.rewind()
     assert [bytes_of(step) for step in loader] == first and loader.digest == digest
