@@ -377,9 +377,13 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
 
 // ---- the consumer ----
 
-std::shared_ptr<InFlight> Engine::wait() {
+std::optional<std::shared_ptr<InFlight>> Engine::wait(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  consumer_.wait(lock, [&] { return queue_.empty() ? ended_ : queue_.front()->done; });
+  const auto ready = [&] { return queue_.empty() ? ended_ : queue_.front()->done; };
+  if (deadline == kNever)
+    consumer_.wait(lock, ready);
+  else if (!consumer_.wait_until(lock, deadline, ready))
+    return std::nullopt;
   return queue_.empty() ? nullptr : queue_.front();
 }
 

@@ -23,6 +23,8 @@ Loader::~Loader() {
 }
 
 std::optional<Step> Loader::next() { return run_->next(); }
+bool Loader::wait_for(std::chrono::nanoseconds timeout) { return run_->wait_for(timeout); }
+bool Loader::has_ended() const { return run_->has_ended(); }
 DeviceLoader Loader::device(std::size_t part) {
   if (part >= devices().size())
     throw std::out_of_range(fmt::format("device({}): this loader has {} devices, counted from 0",
@@ -33,6 +35,9 @@ void Loader::start() { run_->start(); }
 void Loader::stop() { run_->stop(); }
 
 std::optional<DeviceBatch> DeviceLoader::next() { return run_->next_part(part_); }
+bool DeviceLoader::wait_for(std::chrono::nanoseconds timeout) {
+  return run_->wait_for_part(part_, timeout);
+}
 const Device& DeviceLoader::device() const noexcept { return run_->plan().devices[part_]; }
 DeviceLoader::Iterator DeviceLoader::begin() { return Iterator(*this); }
 
