@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -30,6 +31,9 @@
 
 namespace penstock::loader {
 
+using Deadline = std::chrono::steady_clock::time_point;
+inline constexpr Deadline kNever = Deadline::max();
+
 /// Threads  wait(), wait_for_numbers() and pop() on one thread at a time; start(), interrupt() and
 ///          restart() on one, while another may wait; the rest from any.
 class Engine {
@@ -50,8 +54,8 @@ class Engine {
   /// differs from the first one in nothing but the seed and what follows from it.
   void restart(EngineConfig config, std::uint64_t first);
   /// Waits for the oldest batch to be published; null at the end of the data. Leaves it in its
-  /// place.
-  [[nodiscard]] std::shared_ptr<InFlight> wait();
+  /// place. None when it is not there by the deadline.
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Deadline deadline = kNever);
   /// Waits until the oldest batch's numbers are drawn; null at the end of the data.
   [[nodiscard]] std::shared_ptr<InFlight> wait_for_numbers();
   /// Takes the oldest batch out.

@@ -23,6 +23,8 @@ Loader::~Loader() {
 }
 
 std::optional<Step> Loader::next() { return run_->next(); }
+bool Loader::wait_for(std::chrono::nanoseconds timeout) { return run_->wait_for(timeout); }
+bool Loader::has_ended() const { return run_->has_ended(); }
 DeviceLoader Loader::device(std::size_t part) {
   if (part >= devices().size())
     throw std::out_of_range(fmt::format("device({}): this loader has {} devices, counted from 0",
@@ -33,6 +35,9 @@ void Loader::start() { run_->start(); }
 void Loader::stop() { run_->stop(); }
 
 std::optional<DeviceBatch> DeviceLoader::next() { return run_->next_part(part_); }
+bool DeviceLoader::wait_for(std::chrono::nanoseconds timeout) {
+  return run_->wait_for_part(part_, timeout);
+}
 const Device& DeviceLoader::device() const noexcept { return run_->plan().devices[part_]; }
 DeviceLoader::Iterator DeviceLoader::begin() { return Iterator(*this); }
 
@@ -71,7 +76,7 @@ Step Loader::batch_at(std::uint64_t step) const { return run_->batch_at(step); }
 std::optional<std::uint64_t> Loader::size() const { return run_->steps(); }
 std::uint64_t Loader::seed() const noexcept { return run_->seed(); }
 std::span<const Device> Loader::devices() const noexcept { return run_->plan().devices; }
-std::span<const FieldSpec> Loader::fields() const noexcept { return run_->layout().fields(); }
+std::span<const FieldSpec> Loader::fields() const noexcept { return run_->form().fields(); }
 Stats Loader::stats() const { return run_->stats(); }
 std::vector<std::uint64_t> Loader::samples_per_device() const { return run_->samples_per_device(); }
 std::vector<Fault> Loader::faults() const { return run_->faults(); }

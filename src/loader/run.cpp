@@ -25,6 +25,12 @@ std::uint64_t draw_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
+// A timeout too long to be added to the time means for ever.
+Deadline deadline_in(std::chrono::nanoseconds timeout) {
+  const Deadline now = Deadline::clock::now();
+  return timeout < kNever - now ? now + timeout : kNever;
+}
+
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
   return DataError(
       fault, tolerated.policy == OnFault::raise
@@ -76,7 +82,7 @@ std::optional<Step> Run::next() {
   Lock lock(mutex_);
   if (stopped_) return std::nullopt;
   refuse_consumers_apart();
-  if (!fetch(lock, consumers_.front().step, consumers_)) return std::nullopt;
+  if (fetch(lock, consumers_.front().step, consumers_) != Fetched::step) return std::nullopt;
   InFlight& batch = *pending_.front();
   held_steps_->fetch_add(1);
   // The caller's references are counted apart from those that a worker may not have dropped yet.
@@ -93,7 +99,7 @@ std::optional<Step> Run::next() {
 std::optional<DeviceBatch> Run::next_part(std::size_t part) {
   Lock lock(mutex_);
   Consumer& consumer = consumers_[part];
-  if (!fetch(lock, consumer.step, {&consumer, 1})) return std::nullopt;
+  if (fetch(lock, consumer.step, {&consumer, 1}) != Fetched::step) return std::nullopt;
   InFlight& batch = *pending_[consumer.step - books_.step];
   consumer.held->fetch_add(1);
   const std::shared_ptr<const StepInfo> info(
@@ -104,34 +110,56 @@ std::optional<DeviceBatch> Run::next_part(std::size_t part) {
   return taken;
 }
 
+bool Run::wait_for(std::chrono::nanoseconds timeout) {
+  Lock lock(mutex_);
+  if (stopped_) return true;
+  refuse_consumers_apart();
+  return fetch(lock, consumers_.front().step, consumers_, deadline_in(timeout)) != Fetched::late;
+}
+
+bool Run::wait_for_part(std::size_t part, std::chrono::nanoseconds timeout) {
+  Lock lock(mutex_);
+  Consumer& consumer = consumers_[part];
+  return fetch(lock, consumer.step, {&consumer, 1}, deadline_in(timeout)) != Fetched::late;
+}
+
 std::optional<std::uint32_t> Run::next_epoch() {
   Lock lock(mutex_);
   if (stopped_) return std::nullopt;
   refuse_consumers_apart();
+  if (!pending_.empty()) return pending_.front()->info->epoch;  // wait_for() has it already
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;
-  const auto batch = wait(lock, Until::numbers, consumers_);
+  const auto batch = *wait(lock, Until::numbers, consumers_);
   if (!batch) ended_ = true;
   return batch ? std::optional(batch->info->epoch) : std::nullopt;
 }
 
-bool Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting) {
+Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
+                        Deadline deadline) {
   while (!stopped_) {
     if (step < fetched_) {
       for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
-      return true;
+      return Fetched::step;
     }
     if (error_) std::rethrow_exception(error_);
-    if (ended_) return false;
+    if (ended_) return Fetched::end;
     for (const Consumer& consumer : waiting) refuse_to_fill_the_ring(consumer);
     if (fetching_) {  // another consumer is at it, for all
       for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
-      arrived_.wait(lock);
+      if (deadline == kNever) {
+        arrived_.wait(lock);
+      } else if (arrived_.wait_until(lock, deadline) == std::cv_status::timeout && fetching_) {
+        leave_meters(waiting, false);
+        return Fetched::late;
+      }
       continue;
     }
     const std::uint64_t generation = generation_;
-    const auto batch = wait(lock, Until::published, waiting);
+    const auto waited = wait(lock, Until::published, waiting, deadline);
     if (generation != generation_ || stopped_) continue;
+    if (!waited) return Fetched::late;
+    const std::shared_ptr<InFlight>& batch = *waited;
     if (!batch) {
       ended_ = true;
       continue;
@@ -148,25 +176,33 @@ bool Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting) {
     pending_.push_back(batch);
     ++fetched_;
   }
-  return false;
+  return Fetched::end;
 }
 
 // Waits for the engine without the lock, and charges the time to whom it belongs.
-std::shared_ptr<InFlight> Run::wait(Lock& lock, Until until, std::span<Consumer> waiting) {
+std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
+                                                   std::span<Consumer> waiting, Deadline deadline) {
   start_locked();
   for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
   fetching_ = true;
   lock.unlock();
-  auto batch = until == Until::numbers ? engine_->wait_for_numbers() : engine_->wait();
+  std::optional<std::shared_ptr<InFlight>> batch;
+  if (until == Until::numbers)
+    batch = engine_->wait_for_numbers();
+  else
+    batch = engine_->wait(deadline);
   lock.lock();
   fetching_ = false;
-  const std::int64_t now = now_ns();
-  for (Consumer& consumer : consumers_)
-    if (StallMeter& meter = consumer.meter; meter.inside())
-      meter.leave(now, engine_->charge_wait(meter.last(), now, fetched_),
-                  batch != nullptr && until == Until::published);
+  leave_meters(consumers_, batch && *batch && until == Until::published);
   arrived_.notify_all();
   return batch;
+}
+
+void Run::leave_meters(std::span<Consumer> consumers, bool delivered) {
+  const std::int64_t now = now_ns();
+  for (Consumer& consumer : consumers)
+    if (StallMeter& meter = consumer.meter; meter.inside())
+      meter.leave(now, engine_->charge_wait(meter.last(), now, fetched_), delivered);
 }
 
 DeviceBatch Run::take(InFlight& batch, std::size_t part,
@@ -317,7 +353,7 @@ Step Run::batch_at(std::uint64_t step) const {
   }();
   Engine engine(config, step, step + 1);
   engine.start();
-  const auto batch = engine.wait();
+  const auto batch = *engine.wait();
   if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
   if (batch->error) std::rethrow_exception(batch->error);
   if (batch->fatal) throw untolerated(*batch->fatal, options_.faults);

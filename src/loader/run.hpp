@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -31,6 +32,8 @@ class Run {
 
   std::optional<Step> next();
   std::optional<DeviceBatch> next_part(std::size_t part);
+  bool wait_for(std::chrono::nanoseconds timeout);
+  bool wait_for_part(std::size_t part, std::chrono::nanoseconds timeout);
   void start();
   void stop();
   std::optional<std::uint32_t> next_epoch();
@@ -44,7 +47,7 @@ class Run {
   [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
   [[nodiscard]] std::optional<std::uint64_t> steps() const;
   [[nodiscard]] const Plan& plan() const noexcept { return *config_->plan; }
-  [[nodiscard]] const BatchLayout& layout() const noexcept { return *config_->layout; }
+  [[nodiscard]] const BatchForm& form() const noexcept { return *config_->form; }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;
   [[nodiscard]] Digest digest() const;
@@ -53,6 +56,7 @@ class Run {
   using Held = std::shared_ptr<std::atomic<std::size_t>>;
   using Lock = std::unique_lock<std::mutex>;
   enum class Until { numbers, published };
+  enum class Fetched { step, end, late };
 
   /// What was delivered; what a state saves.
   struct Books {
@@ -76,10 +80,15 @@ class Run {
 
   void start_locked();
   void go_on_from(std::uint64_t step, EngineConfig config);
-  /// Makes sure that `step` lies in pending_; false at the end of the data.
-  [[nodiscard]] bool fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting);
-  [[nodiscard]] std::shared_ptr<InFlight> wait(Lock& lock, Until until,
-                                               std::span<Consumer> waiting);
+  /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
+  [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
+                              Deadline deadline = kNever);
+  /// The batch, null at the end of the data; none when it is too late.
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Lock& lock, Until until,
+                                                              std::span<Consumer> waiting,
+                                                              Deadline deadline = kNever);
+  /// Charges the consumers of these that wait for the time since they began to.
+  void leave_meters(std::span<Consumer> consumers, bool delivered);
   void refuse_to_fill_the_ring(const Consumer& consumer) const;
   void refuse_consumers_apart() const;
   void refuse_untolerated_faults(const InFlight& batch) const;

@@ -1,6 +1,7 @@
 // loader/device_loader: one device's side of a Loader, for a consumer thread of its own.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <memory>
@@ -26,6 +27,8 @@ class DeviceLoader {
   ///
   /// Errors  as Loader::next()
   [[nodiscard]] std::optional<DeviceBatch> next();
+  /// As Loader::wait_for().
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
   [[nodiscard]] const Device& device() const noexcept;
   [[nodiscard]] std::size_t part() const noexcept { return part_; }
 

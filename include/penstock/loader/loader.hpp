@@ -1,6 +1,7 @@
 // loader/loader: the running input pipeline.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -49,6 +50,8 @@ class Loader {
   ///                     (batches that go to other threads must be let go of before the next call)
   ///         std::logic_error  DeviceLoaders have taken their parts of steps that others have not
   [[nodiscard]] std::optional<Step> next();
+  /// Waits, at most so long, until next() can return at once; says whether it can. Throws as it.
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
   /// The batches of one device alone, for a consumer thread of its own; `part` counts devices().
   ///
   /// Errors  std::out_of_range  there is no such device
@@ -60,6 +63,8 @@ class Loader {
   /// threads are joined. restore() begins anew.
   void stop();
 
+  /// Whether next() has returned none, or stop() was called.
+  [[nodiscard]] bool has_ended() const;
   /// Loops over what is left. A second loop over a loader that has ended is an error, not silence.
   ///
   /// Errors  std::logic_error  the loader has ended; as for next() besides

@@ -1,0 +1,130 @@
+"""Penstock feeds training data to GPUs.
+
+It reads, shuffles, decodes and batches on the CPU, straight into pinned memory, and copies every
+global batch to all devices while they compute:
+
+    import penstock as ps
+
+    train = (ps.image_folder("train").seed(7).shuffle()
+             .map(ps.decode_jpeg(crop=ps.random_resized_crop(224), flip=0.5))
+             .batch(256).prefetch_to_devices("auto"))
+    for step in train.loader():
+        x = torch.from_dlpack(step["image"])  # zero copy, ordered on the current stream
+
+Start with Dataset and the functions that return one, then Loader. penstock.torch and penstock.jax
+are for these frameworks; they are imported when you import them.
+"""
+
+import atexit as _atexit
+
+from penstock._errors import CudaError, DataError, Error, QueueClosed
+from penstock._map import map_function
+from penstock._penstock import (
+    ArrayField,
+    Crop,
+    Dataset,
+    Device,
+    DeviceBatch,
+    DeviceLoader,
+    Epoch,
+    Epochs,
+    ExampleField,
+    Fault,
+    FieldSpec,
+    InputContext,
+    Loader,
+    Queue,
+    QueueStats,
+    RecordInfo,
+    SampleId,
+    Source,
+    StageTime,
+    Stats,
+    Step,
+    Tensor,
+    ThreadBudget,
+    Transform,
+    WebDatasetField,
+    __version__,
+    _stop_all,
+    all_gpus_or_host,
+    arrays,
+    center_crop,
+    concatenate,
+    decode_jpeg,
+    generator,
+    gpu_count,
+    host_devices,
+    image_folder,
+    images,
+    memory,
+    mix,
+    parse_devices,
+    random_resized_crop,
+    resize_to,
+    synthetic_images,
+    tfrecord,
+    webdataset,
+    zip,
+)
+
+__all__ = [
+    # The plan, and the iterator that runs it.
+    "Dataset",
+    "Loader",
+    "Epochs",
+    "Epoch",
+    "DeviceLoader",
+    "Step",
+    "DeviceBatch",
+    "Tensor",
+    "Stats",
+    "StageTime",
+    "ThreadBudget",
+    "InputContext",
+    # Where data comes from.
+    "images",
+    "image_folder",
+    "webdataset",
+    "WebDatasetField",
+    "tfrecord",
+    "ExampleField",
+    "arrays",
+    "ArrayField",
+    "memory",
+    "synthetic_images",
+    "Source",
+    "Queue",
+    "QueueStats",
+    "generator",
+    "mix",
+    "concatenate",
+    "zip",
+    # What a sample goes through.
+    "decode_jpeg",
+    "random_resized_crop",
+    "center_crop",
+    "resize_to",
+    "Crop",
+    "map_function",
+    "Transform",
+    # Where it goes.
+    "Device",
+    "host_devices",
+    "parse_devices",
+    "gpu_count",
+    "all_gpus_or_host",
+    # The words that all of them use.
+    "FieldSpec",
+    "RecordInfo",
+    "SampleId",
+    "Fault",
+    "Error",
+    "DataError",
+    "CudaError",
+    "QueueClosed",
+    "__version__",
+]
+
+# Threads that need the interpreter must be gone before it is.
+_atexit.register(_stop_all)

@@ -1,0 +1,33 @@
+"""The exceptions that penstock raises beside ValueError, for misuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock._penstock import Fault
+
+
+class Error(RuntimeError):
+    """Something outside the program went wrong: a file, a device, a limit."""
+
+
+class DataError(Error):
+    """A fault that the policy does not tolerate; raised at the step that the sample belongs to.
+
+    What your map function raised, if that was it, is its __cause__.
+    """
+
+    fault: Fault
+    """Which sample, which file, where in it, and why."""
+
+
+class CudaError(Error):
+    """A CUDA call failed, or CUDA cannot be used here at all."""
+
+    code: int
+    """The cudaError_t."""
+
+
+class QueueClosed(Error):
+    """The queue takes no more records; its __cause__ is what it was closed with."""

@@ -1,0 +1,1097 @@
+# Made by scripts/python-reference with nanobind 3.1. Kept, so that a change shows.
+"""
+Penstock feeds training data to GPUs. Import penstock, not this module.
+"""
+
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence
+)
+import os
+import pathlib
+from typing import Any, Literal, overload
+
+
+class FieldSpec:
+    """
+    One named field of a sample.
+
+    Shapes  `shape` is of one sample, without the batch axis; None is an extent that differs
+            from sample to sample.
+    """
+
+    def __init__(self, name: str, dtype: str, shape: Sequence[int | None] = ()) -> None:
+        """
+        `dtype` is "u8", "f32" and so on, or numpy's name for it.
+
+        Errors  ValueError  no such dtype, or not a shape
+        """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str:
+        """"u8", "f32" and so on."""
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Of one sample."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __str__(self) -> str:
+        """"image u8 [224,224,3]"."""
+
+    def __repr__(self) -> str: ...
+
+class SampleId:
+    """Which sample this is: (source, epoch, number)."""
+
+    @property
+    def number(self) -> int:
+        """0 to N-1 in its source."""
+
+    @property
+    def epoch(self) -> int:
+        """Passes over the source before this one."""
+
+    @property
+    def source(self) -> int:
+        """Which source of the plan."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Fault:
+    """
+    What is known about a sample that could not be had: which, where, and why.
+    """
+
+    @property
+    def reason(self) -> str:
+        """"premature end of JPEG file", ..."""
+
+    @property
+    def file(self) -> str:
+        """Path, or shard and member; empty where there is no file."""
+
+    @property
+    def offset(self) -> int:
+        """Byte offset in that file; 0 where it says nothing."""
+
+    @property
+    def sample(self) -> SampleId: ...
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def row(self) -> int:
+        """Row of the global batch."""
+
+    @property
+    def cause(self) -> BaseException | None:
+        """What your function raised, if that was it."""
+
+    def __str__(self) -> str:
+        """
+        "sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".
+        """
+
+    def __repr__(self) -> str: ...
+
+class Device:
+    """
+    The name of a place that batches go to: host:i or cuda:i.
+
+    Host devices are real devices: a program for four GPUs runs on host:0 to host:3.
+    """
+
+    def __init__(self, name: str) -> None:
+        """
+        "host:0", "cuda:1"; "cuda" alone is cuda:0.
+
+        Errors  ValueError  anything else
+        """
+
+    @property
+    def kind(self) -> Literal['host', 'cuda']: ...
+
+    @property
+    def index(self) -> int: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str: ...
+
+def host_devices(count: int) -> list[Device]:
+    """host:0 to host:count-1."""
+
+def parse_devices(spec: "std::basic_string_view<char, std::char_traits<char> >") -> list[Device]:
+    """
+    "auto" (every GPU, or host:0), "host:4" (four host devices), "cuda:0,1".
+
+    Errors  ValueError  not such a text
+    """
+
+def gpu_count() -> int:
+    """
+    GPUs that can be used here; 0 without a driver or in a build without CUDA.
+    """
+
+def all_gpus_or_host() -> list[Device]:
+    """Every GPU there is, or host:0."""
+
+class InputContext:
+    """
+    Who this process is among those that read the same dataset; as tf.distribute.InputContext.
+    """
+
+    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 0) -> None:
+        """
+        num_replicas_in_sync is over all processes; 0 means num_input_pipelines times this
+        process's devices.
+        """
+
+    @property
+    def num_input_pipelines(self) -> int: ...
+
+    @property
+    def input_pipeline_id(self) -> int: ...
+
+    @property
+    def num_replicas_in_sync(self) -> int: ...
+
+    @staticmethod
+    def from_environment() -> InputContext:
+        """
+        As torchrun, mpirun or srun started this process; one pipeline where none of them did.
+
+        Errors  Error  the launchers' variables contradict each other
+        """
+
+    def per_replica_batch_size(self, global_batch: int) -> int:
+        """
+        The rows that each replica gets of a global batch.
+
+        Errors  ValueError  global_batch is not divisible by num_replicas_in_sync
+        """
+
+    def __repr__(self) -> str: ...
+
+class ThreadBudget:
+    """
+    Cores that several loaders share.
+
+    Give the same one to several loaders of a process and no more than `threads` of their
+    threads work at a time: a training and a validation loader both get all cores while the
+    other has nothing to do, and never more.
+    """
+
+    def __init__(self, threads: int) -> None:
+        """Errors  ValueError  threads < 1"""
+
+    @property
+    def threads(self) -> int: ...
+
+class Crop:
+    """How to choose a region of an image, and the size it is resized to."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of what it makes, in pixels."""
+
+    def __repr__(self) -> str: ...
+
+def random_resized_crop(size: int | tuple[int, int], *, scale: tuple[float, float] = (0.08, 1.0), ratio: tuple[float, float] = (3 / 4, 4 / 3)) -> Crop:
+    """
+    A random part of the image, resized: the crop of training.
+
+    Units   `size` in pixels, one number for a square or (height, width); `scale` is the share
+            of the image's area, `ratio` is width over height.
+    Errors  ValueError  a size below 1, or a range that is empty or not positive
+    Source  torchvision's RandomResizedCrop.
+    """
+
+def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
+    """
+    The middle of the image after resizing its shorter side to `resize`: the crop of
+    validation. Done as one region and one resize; nothing outside the crop is decoded.
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1, or one larger than `resize`
+    Source  torchvision's Resize followed by CenterCrop.
+    """
+
+def resize_to(height: int, width: int) -> Crop:
+    """
+    The whole image, stretched.
+
+    Errors  ValueError  a size below 1
+    """
+
+class Transform:
+    """One record becomes one sample. For Dataset.map."""
+
+    def __repr__(self) -> str: ...
+
+def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '') -> Transform:
+    """
+    Decodes the part of an image that a crop needs, and resizes it into the sample's place.
+
+    `flip` is the probability of mirroring left to right. A header that claims more than
+    `max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
+    says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
+    flipped; width and height of the upright image; orientation.
+
+    JPEG, PNG and WebP, recognised by their signatures.
+
+    Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
+    Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive
+    """
+
+class Tensor:
+    """
+    One field of all rows of a batch, in device memory.
+
+    For frameworks: torch.from_dlpack(t), jax.dlpack.from_dlpack(t), numpy.asarray(t),
+    cupy.from_dlpack(t). Nothing is copied, and the batch's slot stays leased while anything
+    made from it lives. The memory may be written to.
+
+    Shapes  [rows, ...]
+    Stream  __dlpack__(stream=s) makes s wait until the batch has arrived; the host does not wait.
+            The memory is not reused before what s was given until the last tensor of the batch is
+            dropped has finished. For other streams call DeviceBatch.wait_on.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> str:
+        """"u8", "f32" and so on."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def address(self) -> int:
+        """Of the first element, in host or device memory."""
+
+    def numpy(self) -> Any:
+        """
+        numpy.asarray(self): a view of the memory, of a host device.
+
+        Errors  TypeError  the tensor is on a GPU
+        """
+
+    def __len__(self) -> int: ...
+
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """
+        A DLPack capsule, versioned where max_version allows.
+
+        Stream  on cuda:i, `stream` is made to wait until the batch has arrived; None is the legacy
+                default stream, -1 asks for no ordering.
+        Errors  BufferError  another device, or a copy on a GPU, was asked for
+        """
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3; ordered on the legacy default stream."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+
+    def __repr__(self) -> str: ...
+
+class DeviceBatch:
+    """
+    One replica's rows of a global batch, on its device.
+
+    A mapping of field names to Tensors: dict(batch), batch["image"].
+
+    Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.
+    """
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def replica(self) -> int:
+        """The replica's number over all processes."""
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """Rows, padding included; may be 0 at the end of the data."""
+
+    @property
+    def samples(self) -> list[SampleId]:
+        """
+        Who the rows are, in order; shorter than size when the batch was padded.
+        """
+
+    @property
+    def fields(self) -> list[FieldSpec]: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Payload over all fields; padding between them is left out."""
+
+    def __getitem__(self, field: str) -> Tensor:
+        """
+        One field of all rows.
+
+        Shapes  [size, ...]
+        Errors  KeyError  there is no such field; names those there are
+        """
+
+    def __contains__(self, arg: str, /) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def keys(self) -> list[str]: ...
+
+    def values(self) -> list[Tensor]: ...
+
+    def items(self) -> list[tuple[str, Tensor]]: ...
+
+    def wait_on(self, stream: int) -> None:
+        """
+        Makes a CUDA stream wait until this part has arrived; the host does not wait.
+        The memory is not reused before everything given to that stream until this batch is dropped
+        has finished. Not needed for the stream that DLPack was given.
+
+        Stream  its address, torch.cuda.current_stream().cuda_stream, which must outlive this batch.
+                Does nothing on a host device.
+        Errors  CudaError
+        """
+
+    def synchronize(self) -> None:
+        """Lets the host wait until this part has arrived."""
+
+    def __repr__(self) -> str: ...
+
+class Step:
+    """
+    One step of training: a DeviceBatch for every device of this process.
+
+    step[0]["image"], or step["image"] where there is one device; for batch in step.
+    """
+
+    @property
+    def number(self) -> int:
+        """Counted from 0 at the very start, also after a resume."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the global batch's first sample."""
+
+    @property
+    def global_samples(self) -> int:
+        """Samples in the global batch, over all processes."""
+
+    @property
+    def samples(self) -> list[SampleId]:
+        """This process's samples, in row order over its parts."""
+
+    @property
+    def faults(self) -> list[Fault]:
+        """
+        What was wrong in this process's rows and what the fault policy tolerated.
+        """
+
+    @property
+    def digest(self) -> str:
+        """
+        Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).
+        """
+
+    def __len__(self) -> int: ...
+
+    @overload
+    def __getitem__(self, part: int) -> DeviceBatch: ...
+
+    @overload
+    def __getitem__(self, field: str) -> Tensor: ...
+
+    def __iter__(self) -> Iterator[DeviceBatch]: ...
+
+    def __repr__(self) -> str: ...
+
+class StageTime:
+    """Seconds of wall time; busy_s adds up over threads."""
+
+    @property
+    def wait_s(self) -> float:
+        """How long the consumer waited for this stage."""
+
+    @property
+    def busy_s(self) -> float:
+        """How long threads worked in it."""
+
+class Stats:
+    """
+    Where the time went: a snapshot of a loader.
+
+    consume_s and the stages' wait_s add up to seconds.
+    """
+
+    @property
+    def samples(self) -> int:
+        """Delivered to this process's replicas."""
+
+    @property
+    def steps(self) -> int:
+        """Delivered in this run."""
+
+    @property
+    def bytes_read(self) -> int:
+        """From storage, for the samples delivered."""
+
+    @property
+    def seconds(self) -> float:
+        """Since the first step was asked for, or start()."""
+
+    @property
+    def consume_s(self) -> float:
+        """Spent by the caller between steps."""
+
+    @property
+    def first_batch_s(self) -> float: ...
+
+    @property
+    def stages(self) -> dict[str, StageTime]:
+        """
+        order, slot, read, decode, copy: what the consumer waited for, and for how long.
+        """
+
+    @property
+    def stall_fraction(self) -> float:
+        """Share of the time since the first batch that the consumer waited."""
+
+    @property
+    def faults(self) -> int: ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Held now, as counted against the budget."""
+
+    @property
+    def memory_peak_bytes(self) -> int: ...
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def held_slots(self) -> int:
+        """By batches and tensors that you still hold."""
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def waiting_for(self) -> int | None:
+        """
+        The device whose consumer keeps the others waiting; None when nobody waits so.
+        """
+
+    @property
+    def bottleneck(self) -> str:
+        """
+        The stage waited for longest, or "consumer" for less than 2% of the time.
+        """
+
+class DeviceLoader:
+    """
+    One device's side of a loader, for a consumer thread of its own: an iterator over that
+    device's part of every step, in order.
+
+    A consumer that falls behind keeps the slots of what it has not taken, so the others can be
+    ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for says for
+    whom. All devices see the end, or an error, in the same step.
+
+    Threads  one thread per DeviceLoader.
+    """
+
+    def __iter__(self) -> DeviceLoader: ...
+
+    def __next__(self) -> DeviceBatch: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def part(self) -> int: ...
+
+class Epoch:
+    """The steps of one epoch that are left: an iterator."""
+
+    @property
+    def number(self) -> int: ...
+
+    def __iter__(self) -> Epoch: ...
+
+    def __next__(self) -> Step: ...
+
+class Epochs:
+    """The epochs that are left: an iterator."""
+
+    def __iter__(self) -> Epochs: ...
+
+    def __next__(self) -> Epoch: ...
+
+class Loader:
+    """
+    The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
+
+    Waiting gives up the GIL and ends with Ctrl-C. Dropping a loader at any moment joins its
+    threads; batches that are still held stay valid. A loader does not live through a fork.
+
+    Threads  any; threads that share one take turns, and each gets other steps.
+    """
+
+    def __iter__(self) -> Loader:
+        """
+        Loops over what is left.
+
+        Errors  RuntimeError  the loader has ended: a second loop is an error, not silence
+        """
+
+    def __next__(self) -> Step:
+        """
+        The next step.
+
+        Errors  DataError  a fault that the policy does not tolerate, at the step it belongs to; then again
+                CudaError  a copy could not be queued; then again
+                Error      every slot is in a batch that you still hold: it would never end
+        """
+
+    def __len__(self) -> int:
+        """
+        Steps from the very start to the end of the plan.
+
+        Errors  TypeError  the plan is endless
+        """
+
+    @property
+    def size(self) -> int | None:
+        """Steps from the very start to the end of the plan; None when endless."""
+
+    def epochs(self) -> Epochs:
+        """
+        for epoch in loader.epochs(): for step in epoch: ...
+
+        A step belongs to the epoch of its first sample. Going on to the next epoch skips what is
+        left of the current one.
+        """
+
+    def next_epoch(self) -> int | None:
+        """
+        The epoch of the step that comes next; None at the end. Waits until it is known.
+        """
+
+    def device(self, part: int) -> DeviceLoader:
+        """
+        The batches of one device alone, for a thread of its own; `part` counts devices.
+
+        Errors  IndexError  there is no such device
+        """
+
+    def start(self) -> None:
+        """Starts reading ahead now instead of with the first step."""
+
+    def stop(self) -> None:
+        """
+        Ends the data here for every consumer, and joins the threads. load_state_dict begins anew.
+        """
+
+    def __enter__(self) -> Loader: ...
+
+    def __exit__(self, type: object, value: object, traceback: object, /) -> None:
+        """stop()."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """
+        What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
+        JSON, the same that C++ saves and reads. The state of any process restores any world.
+        """
+
+    def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
+        """
+        Goes on from a state_dict, or from its JSON: the next step is the one that would have
+        followed. Threads, depth, devices and processes may differ from those that saved it.
+
+        Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
+        """
+
+    def set_weights(self, step: int, weights: Sequence[float]) -> None:
+        """
+        From `step` on, the datasets of a mix come in these shares. Every process must be told
+        the same.
+
+        Errors  RuntimeError  the plan is no mix followed by batch alone
+                ValueError    a step that was delivered already; weights that do not fit
+        """
+
+    def batch_at(self, step: int) -> Step:
+        """
+        Any past or future step of the plan, computed now; the position does not move.
+
+        Errors  IndexError  the plan has no such step
+        """
+
+    @property
+    def seed(self) -> int:
+        """The seed in use: the plan's, or the one that was drawn."""
+
+    @property
+    def devices(self) -> list[Device]: ...
+
+    @property
+    def fields(self) -> list[FieldSpec]: ...
+
+    def stats(self) -> Stats: ...
+
+    def samples_per_device(self) -> list[int]:
+        """Samples delivered to each of the devices, in their order."""
+
+    def faults(self) -> list[Fault]:
+        """The first 100 tolerated faults, in the order of delivery."""
+
+    @property
+    def digest(self) -> str:
+        """
+        Sum over everything delivered since the very start, 32 hexadecimal digits; zero unless loader(digest=True).
+        """
+
+class Dataset:
+    """
+    What to read, in which order, how to transform and batch it, and where it goes.
+
+    Immutable: every call returns a new plan. A plan that cannot work fails in the call that
+    makes it so, with the remedy in the message. Nothing is read before a Loader runs.
+    """
+
+    def __init__(self, source: Source) -> None:
+        """All samples of a source, in its order: Dataset(queue)."""
+
+    def filter(self, keep: Callable[[RecordInfo], object]) -> Dataset:
+        """
+        Only the records of which `keep` is true; nothing is decoded for it. They keep their
+        numbers. Before every operation on positions. `keep` is called here, once for each record.
+
+        Errors  ValueError  an operation on positions stands before it
+        """
+
+    def seed(self, seed: int) -> Dataset:
+        """The seed of everything random in this plan that has none of its own."""
+
+    def shuffle(self, *, seed: int | None = None, buffer: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+        """
+        Before batch: a new order of the samples; after batch: of the batches.
+
+        Without `buffer` a uniform permutation of the whole epoch, in O(1) memory; else tf.data's
+        window of that many. Without `seed` the plan's is used; without that, one is drawn.
+
+        Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan
+        """
+
+    def repeat(self, times: int | None = None) -> Dataset:
+        """
+        `times` passes, or endless. After batch, every pass has its own remainder.
+        """
+
+    def take(self, count: int) -> Dataset:
+        """The first `count`, as tf.data."""
+
+    def skip(self, count: int) -> Dataset:
+        """All but the first `count`, as tf.data."""
+
+    def shard(self, shards: int, index: int) -> Dataset:
+        """
+        The positions p with p % shards == index.
+
+        Errors  ValueError  shards <= 0, or index outside [0, shards)
+        """
+
+    def select(self, positions: Sequence[int]) -> Dataset:
+        """
+        The positions in this list, in its order; as PyTorch's Subset.
+
+        Errors  ValueError  one of them does not exist
+        """
+
+    def sample(self, weights: Sequence[float], *, count: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+        """
+        Draws with replacement, position p with a probability of weights[p] over the sum of all;
+        as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples.
+
+        Errors  ValueError  not one weight for each position, or none above 0
+        """
+
+    @overload
+    def map(self, transform: Transform) -> Dataset:
+        """
+        One more transform of every sample; before or after shuffle is the same.
+        """
+
+    @overload
+    def map(self, function: Callable[..., Any], *, outputs: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], inputs: Sequence[str] | None = None, name: str | None = None) -> Dataset:
+        """A Python function as a transform; see map_function."""
+
+    def batch(self, global_batch: int, *, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
+        """
+        Global batches of `global_batch` samples, over all devices and processes.
+
+        A short last batch is kept, dropped or padded; padding is zero, and the field "valid" tells.
+        `uneven` allows a batch that does not divide over the replicas.
+
+        Errors  ValueError  global_batch = 0
+        """
+
+    def prefetch_to_devices(self, devices: str | Device | Sequence[str | Device], *, depth: int = 2, split: Literal['scatter', 'round_robin', 'shard_early'] = 'scatter') -> Dataset:
+        """
+        The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
+        host devices; or a list such as ["cuda:0", "cuda:1"].
+
+        `depth`: global batches that are ready ahead; the ring has depth + 1 slots. `split`:
+        "scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
+        k mod R, "shard_early" each replica an order of its own.
+
+        Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
+        """
+
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, threads: int = 0, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
+        """
+        The running iterator. Reading starts with its first step, or with start().
+
+        `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
+        another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
+        More than `max_faults`, or a larger share than `max_fault_rate`, raise all the same.
+        `context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
+        all processes share "one" order, or have orders of their own, over what. `digest`: sums a
+        digest of everything delivered.
+
+        Speed only: `threads` that decode, by default one per core; a `thread_budget` shared with
+        other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
+
+        Errors  ValueError  no batch in the plan; options that do not fit it or each other
+                CudaError   a device that cannot be used
+                Error       the byte budget is too small for two slots
+        """
+
+    @property
+    def size(self) -> int | None:
+        """Samples, or after batch global batches; None when endless."""
+
+    def __len__(self) -> int:
+        """
+        The same.
+
+        Errors  TypeError  the plan is endless
+        """
+
+    def __bool__(self) -> bool: ...
+
+    @property
+    def fields(self) -> list[FieldSpec]:
+        """The fields of a sample, after the transforms so far."""
+
+    @property
+    def class_names(self) -> list[str]:
+        """Where labels have names: label i is class_names[i]."""
+
+    def describe(self) -> str:
+        """
+        One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".
+        """
+
+    def __repr__(self) -> str: ...
+
+class Source:
+    """Where a record's bytes come from. For Dataset()."""
+
+class WebDatasetField:
+    """One field of a WebDataset's records, made of one member of each."""
+
+    def __init__(self, name: str, extensions: Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, otherwise: int = 0) -> None:
+        """
+        `extensions`: what stands behind the first dot of the member's name, "jpg" or
+        "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
+        "integer", the member's text as i64 []. A sample without a `required` one is a fault;
+        otherwise the field is empty, or `otherwise`.
+        """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def extensions(self) -> list[str]: ...
+
+    @property
+    def type(self) -> Literal['bytes', 'integer']: ...
+
+    @property
+    def required(self) -> bool: ...
+
+    @property
+    def otherwise(self) -> int: ...
+
+class ExampleField:
+    """
+    One field of a TFRecord's records, made of one feature of each Example.
+    """
+
+    def __init__(self, name: str, features: Sequence[str], *, dtype: str = 'u8', shape: Sequence[int | None] = (), required: bool = True, otherwise: float = 0.0) -> None:
+        """
+        Of several `features` the first that an Example has is taken. `dtype` u8 is the one
+        value of a bytes_list, i64 an int64_list, f32 a float_list. `shape`: exactly so many values;
+        of u8 () is as many bytes as there are.
+        """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def features(self) -> list[str]: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def required(self) -> bool: ...
+
+    @property
+    def otherwise(self) -> float: ...
+
+class ArrayField:
+    """One array file whose rows are one field of the records."""
+
+    def __init__(self, path: str | os.PathLike, *, dtype: str | None = None, shape: Sequence[int | None] = (), offset: int = 0) -> None:
+        """
+        For a raw file, one that is not .npy: `dtype`, the `shape` of a row, and the `offset` of
+        the first row in bytes. For a .npy file they may be left out; if given, they are checked.
+        """
+
+    @property
+    def path(self) -> pathlib.Path: ...
+
+    @property
+    def dtype(self) -> str | None: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def offset(self) -> int: ...
+
+class RecordInfo:
+    """What is known of a record without decoding it."""
+
+    @property
+    def key(self) -> str:
+        """Its name in the data set; its location where it has none."""
+
+    @property
+    def label(self) -> int | None: ...
+
+    @property
+    def bytes(self) -> int | None:
+        """That the record takes where it is stored."""
+
+def image_folder(folder: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
+    """
+    Images in a folder, class per sub-folder as in torchvision's ImageFolder, or flat.
+
+    `labels` is for a flat folder: a text file with one "name label" per line. `extensions`:
+    endings of image files; by default .jpg, .jpeg, .png and .webp.
+
+    Shapes  image u8 [?] (the file's bytes), label i64 [].
+    Errors  Error       no such folder, or no images in it; says what was looked for
+            ValueError  labels for a folder that has classes
+    """
+
+def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] | None = None, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike | None = None, index_threads: int = 0) -> Dataset:
+    """
+    Samples of tar shards in the WebDataset layout, read at random through an index.
+
+    `shards`: a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of
+    these. The index is made once and kept "beside" the shards, in the "cache" folder
+    `index_cache`, or only in "memory".
+
+    Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+    Errors  Error       a shard is missing, cannot be read when it needs to be indexed, or is
+                        compressed
+            ValueError  no shard, no field, a name used twice
+    """
+
+def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[ExampleField] | None = None, verify: bool = True, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike | None = None, index_threads: int = 0) -> Dataset:
+    """
+    tf.train.Examples of TFRecord files, read at random through an index; see webdataset.
+
+    `verify`: whether a record's checksum is compared when it is read.
+
+    Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+    Errors  as webdataset
+    """
+
+def arrays(fields: Mapping[str, str | os.PathLike[str] | ArrayField]) -> Dataset:
+    """
+    Memory-mapped .npy or raw files, one row a sample: {"x": "x.npy", "y": "y.npy"}.
+
+    Shapes  as in the files, without the first axis.
+    Errors  Error       a file cannot be opened, is cut short, has another type or shape than
+                        given, or another number of rows than the first
+    """
+
+def memory(columns: Mapping[str, Any]) -> Dataset:
+    """
+    Arrays in memory, one row a sample: {"x": x, "label": y}. numpy arrays, or what it
+    makes arrays of. Nothing is copied where the memory is dense; do not change it meanwhile.
+
+    Shapes  as the arrays, without the first axis; bool comes as u8.
+    Errors  ValueError  arrays of different lengths, a dtype that penstock has not
+    """
+
+def synthetic_images(count: int = 1000, *, seed: int = 0, classes: int = 10, cache: str | os.PathLike[str] | None = None, threads: int = 0, progress: Callable[[int, int], object] | None = None) -> Dataset:
+    """
+    Generated photographs with learnable classes, written to a cache folder once.
+
+    `progress(done, total)` is called now and then while images are being written.
+
+    Shapes  image u8 [?], label i64 [].
+    Units   about 110 KB of disk and 10 ms of one core per image, once.
+    Errors  Error  the cache cannot be written, or has no room
+    """
+
+class QueueStats:
+    """A queue in numbers."""
+
+    @property
+    def pushed(self) -> int: ...
+
+    @property
+    def read(self) -> int:
+        """Or discarded."""
+
+    @property
+    def waiting(self) -> int:
+        """Pushed and not read."""
+
+    @property
+    def waiting_bytes(self) -> int: ...
+
+    @property
+    def blocked_producers(self) -> int:
+        """Now."""
+
+    @property
+    def blocked_s(self) -> float:
+        """By all producers together, so far."""
+
+class Queue(Source):
+    """
+    A bounded queue that any number of threads push records into while
+    one loader reads: Dataset(queue).shuffle(buffer=500).batch(32).
+
+    What was pushed before close() is delivered; nothing is lost or doubled.
+
+    Threads  any of it from any thread.
+    """
+
+    def __init__(self, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, capacity: int = 1024, max_bytes: int = 268435456, name: str = 'queue') -> None:
+        """
+        Fields such as {"observation": ("f32", (None, 4)), "reward": ("f32", ())}; None is an
+        extent that differs from record to record. `capacity` in records: a loader needs its shuffle
+        buffer plus some batches.
+
+        Errors  ValueError  no fields, a name twice, a capacity or max_bytes of 0
+        """
+
+    def push(self, record: Mapping[str, Any] | Sequence[Any], timeout: float | None = None) -> bool:
+        """
+        Adds a record, {"observation": ..., "reward": ...} or its fields in order; waits while
+        the queue is full, at most `timeout` seconds. False, and nothing pushed, if it stays full.
+
+        Owns    a push copies the record.
+        Errors  ValueError   a field has another type or shape than it should
+                QueueClosed  the queue takes no more
+        """
+
+    def close(self, cause: BaseException | None = None) -> None:
+        """
+        No more records. The consumer gets `cause` after the last one, the producers in
+        their QueueClosed. The first close counts.
+        """
+
+    def stats(self) -> QueueStats: ...
+
+def generator(fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], records: Iterable[Mapping[str, Any] | Sequence[Any]], *, name: str = 'generator') -> Dataset:
+    """
+    Records that a Python iterator makes, one after another, when a batch needs them.
+
+    What it raises ends the stream: the consumer gets it after the last record. A stream comes
+    once: no repeat, no whole shuffle, no resume.
+
+    Threads  the iterator is used by one thread at a time, with the GIL.
+    Errors   ValueError  no fields, a name missing or used twice
+    """
+
+def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, seed: int | None = None, until: Literal['first', 'all'] = 'first') -> Dataset:
+    """
+    Several datasets blended in fixed shares, each in its own order; until the "first" has ended,
+    or "all". A sample's identity says which it came from. Where all that follows is batch,
+    Loader.set_weights may change the shares.
+
+    Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
+                        that do not fit
+    """
+
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
+    """
+    One dataset behind the other.
+
+    Errors  ValueError  as for mix; an endless one before the last
+    """
+
+def zip(datasets: Sequence[Dataset]) -> Dataset:
+    """
+    Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
+    repeat what it returns, so that pairs stay pairs.
+
+    Errors  ValueError  none, one with more than maps in it, or a field name used twice
+    """
+
+def _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...
+def _stop_all() -> None: ...
+def _run_through(loader: Loader) -> int: ...

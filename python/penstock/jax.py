@@ -1,0 +1,108 @@
+"""For JAX: an iterator of dicts of arrays, sharded over the local devices.
+
+    import penstock as ps, penstock.jax
+
+    train = ps.jax.DataLoader(plan.batch(256, remainder="drop"))
+    for batch in train:
+        params, loss = update(params, batch["image"], batch["label"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import numpy
+
+from penstock._passes import LoaderOptions, PassLoader
+from penstock._penstock import Dataset, InputContext, Step
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Arrays", "DataLoader", "as_arrays", "current_context", "names_of", "sharding_over"]
+
+Arrays = dict[str, jax.Array]
+
+
+def current_context() -> InputContext:
+    """This process among jax.distributed's, or as the launcher says where JAX knows one process."""
+    if jax.process_count() > 1:
+        return InputContext(jax.process_count(), jax.process_index())
+    return InputContext.from_environment()
+
+
+def names_of(devices: Sequence[jax.Device]) -> list[str]:
+    """penstock's names of JAX's local devices: the GPUs, or as many host devices as there are
+    others."""
+    if all(device.platform in ("gpu", "cuda") for device in devices):
+        return [f"cuda:{device.local_hardware_id}" for device in devices]
+    return [f"host:{index}" for index in range(len(devices))]
+
+
+def sharding_over(devices: Sequence[jax.Device]) -> jax.sharding.Sharding:
+    """Rows spread over these devices, and those of the other processes, in their order."""
+    everyone = devices if jax.process_count() == 1 else jax.devices()
+    mesh = jax.sharding.Mesh(numpy.array(everyone), ("batch",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
+
+
+def as_arrays(
+    step: Step, devices: Sequence[jax.Device], sharding: jax.sharding.Sharding | None = None
+) -> Arrays:
+    """The fields of a step as global arrays, a row block for each device, without copying where
+    the memory is the device's own (a GPU, or the first CPU device).
+
+    Shapes  [rows over all processes, ...]
+    Errors  ValueError  devices with different numbers of rows, as at the end of the data: choose
+                        remainder="drop" or "pad"
+    """
+    rows = {part.size for part in step}
+    if len(rows) != 1:
+        raise ValueError(
+            f"step {step.number} has parts of {sorted(rows)} rows, and a sharded array needs equal "
+            "ones: batch(..., remainder='drop') or 'pad'"
+        )
+    sharding = sharding or sharding_over(devices)
+    total = step[0].size * sharding.num_devices
+    arrays: Arrays = {}
+    for field in step[0].fields:
+        parts = []
+        for part, device in zip(step, devices):
+            array = jax.dlpack.from_dlpack(part[field.name])
+            parts.append(array if array.devices() == {device} else jax.device_put(array, device))
+        shape = (total, *parts[0].shape[1:])
+        arrays[field.name] = jax.make_array_from_single_device_arrays(shape, sharding, parts)
+    return arrays
+
+
+class DataLoader(PassLoader[Arrays]):
+    """Each `for` loop is one pass over `dataset`, a plan that ends in batch, as dicts of arrays.
+
+    `dataset`  its batch is the global batch; choose remainder="drop" or "pad". No
+               prefetch_to_devices.
+    `devices`  JAX's; by default jax.local_devices().
+    `context`  by default current_context().
+    The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
+
+    Stops and goes on as penstock.torch.DataLoader does.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        *,
+        devices: Sequence[jax.Device] | None = None,
+        depth: int = 2,
+        split: Literal["scatter", "round_robin", "shard_early"] = "scatter",
+        context: InputContext | None = None,
+        **options: Unpack[LoaderOptions],
+    ) -> None:
+        self._devices = list(jax.local_devices() if devices is None else devices)
+        self._sharding = sharding_over(self._devices)
+        context = context or current_context()
+        super().__init__(dataset, names_of(self._devices), depth, split, context, options)
+
+    def _convert(self, step: Step) -> Arrays:
+        return as_arrays(step, self._devices, self._sharding)

@@ -1,0 +1,50 @@
+// What the files of the module share: who binds what, and the C++ values that Python objects hold.
+//
+// Every call that may wait, or that takes a lock which a waiting thread may hold, is made without
+// the GIL: a worker that runs a Python function needs it to get on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/penstock.hpp>
+
+namespace penstock::python {
+
+namespace nb = nanobind;
+
+// In the order in which they need each other's types.
+void bind_core(nb::module_& module);
+void bind_transforms(nb::module_& module);
+void bind_tensors(nb::module_& module);
+void bind_loader(nb::module_& module);
+void declare_dataset(nb::module_& module);
+void bind_sources(nb::module_& module);
+void bind_streams(nb::module_& module);
+void bind_dataset(nb::module_& module);
+void translate_exceptions();
+
+/// A transform, or a crop's owner: values, so that no C++ thread ever drops a Python object for
+/// them.
+struct PyTransform {
+  TransformPtr transform;
+};
+
+struct PySource {
+  SourcePtr source;
+};
+
+struct PyThreadBudget {
+  std::shared_ptr<ThreadBudget> budget;
+};
+
+/// Calls without the GIL; the result is made before it is taken again.
+template <class Call>
+auto without_gil(Call&& call) {
+  const nb::gil_scoped_release released;
+  return call();
+}
+
+}  // namespace penstock::python

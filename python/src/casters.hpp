@@ -1,0 +1,149 @@
+// Values that look different in Python: "u8", (224, 224, 3), "keep", "cuda:0".
+#pragma once
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <penstock/penstock.hpp>
+
+namespace penstock::python {
+
+namespace nb = nanobind;
+
+/// The dtype of a name: "u8" or numpy's "uint8".
+///
+/// Errors  std::invalid_argument  no such name; says which there are
+[[nodiscard]] DType parse_dtype(std::string_view name);
+[[nodiscard]] std::string_view numpy_name_of(DType dtype);
+/// A shape of a sequence of extents, None or -1 for one that differs from record to record.
+[[nodiscard]] Shape parse_shape(nb::handle extents);
+[[nodiscard]] nb::tuple to_tuple(const Shape& shape);
+
+/// The names of an enum in Python, in the order of its values.
+template <class E>
+struct Names;
+
+/// One of an enum's names, as it was passed; value() says what is wrong with it.
+template <class E>
+struct Choice {
+  std::string text;
+
+  [[nodiscard]] E value(const char* argument) const {
+    std::string all;
+    for (std::size_t i = 0; i < Names<E>::all.size(); ++i) {
+      if (text == Names<E>::all[i]) return static_cast<E>(i);
+      all += (i == 0 ? "'" : ", '") + std::string(Names<E>::all[i]) + "'";
+    }
+    throw std::invalid_argument(std::string(argument) + " must be one of " + all + ", found '" +
+                                text + "'");
+  }
+};
+
+template <class E>
+[[nodiscard]] std::string_view name_in(E value) {
+  return Names<E>::all[static_cast<std::size_t>(value)];
+}
+
+// The literal is what type checkers see; the list is what is accepted.
+#define PENSTOCK_NAMES(E, literal, ...)                                       \
+  template <>                                                                 \
+  struct Names<E> {                                                           \
+    static constexpr auto type = nb::detail::const_name(literal);             \
+    static constexpr auto all = std::to_array<std::string_view>(__VA_ARGS__); \
+  }
+PENSTOCK_NAMES(Remainder, "typing.Literal['keep', 'drop', 'pad']", {"keep", "drop", "pad"});
+PENSTOCK_NAMES(Split, "typing.Literal['scatter', 'round_robin', 'shard_early']",
+               {"scatter", "round_robin", "shard_early"});
+PENSTOCK_NAMES(OnFault, "typing.Literal['raise', 'replace', 'mask']", {"raise", "replace", "mask"});
+PENSTOCK_NAMES(InputMode, "typing.Literal['one', 'per_worker', 'per_replica']",
+               {"one", "per_worker", "per_replica"});
+PENSTOCK_NAMES(ShardPolicy, "typing.Literal['data', 'file', 'off']", {"data", "file", "off"});
+PENSTOCK_NAMES(MixUntil, "typing.Literal['first', 'all']", {"first", "all"});
+PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
+               {"beside", "cache", "memory"});
+PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
+#undef PENSTOCK_NAMES
+
+/// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
+struct DeviceList {
+  nb::object given;
+  /// Errors  std::invalid_argument  not devices
+  [[nodiscard]] std::vector<Device> value() const;
+};
+
+/// A sequence of extents, as it was passed.
+struct Extents {
+  nb::object given;
+};
+
+/// Paths of shards: one, or a sequence of them.
+struct Shards {
+  nb::object given;
+  [[nodiscard]] ShardPaths value() const;
+};
+
+/// Field specs: a sequence of FieldSpec, or a mapping of names to (dtype, shape).
+struct Fields {
+  nb::object given;
+  /// Errors  std::invalid_argument  something else
+  [[nodiscard]] std::vector<FieldSpec> value() const;
+};
+
+}  // namespace penstock::python
+
+namespace nanobind::detail {
+
+template <class E>
+struct type_caster<penstock::python::Choice<E>> {
+  NB_TYPE_CASTER(penstock::python::Choice<E>, penstock::python::Names<E>::type)
+
+  template <class Flags>
+  bool from_python(handle source, Flags, cleanup_list*) noexcept {
+    if (!PyUnicode_Check(source.ptr())) return false;
+    const char* text = PyUnicode_AsUTF8AndSize(source.ptr(), nullptr);
+    if (text == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    value.text = text;
+    return true;
+  }
+  static handle from_cpp(const penstock::python::Choice<E>& choice, rv_policy,
+                         cleanup_list*) noexcept {
+    return PyUnicode_FromStringAndSize(choice.text.data(),
+                                       static_cast<Py_ssize_t>(choice.text.size()));
+  }
+};
+
+// Kept as they are until the call, which knows what to say about a wrong one.
+#define PENSTOCK_AS_GIVEN(T, type)                                                                \
+  template <>                                                                                     \
+  struct type_caster<penstock::python::T> {                                                       \
+    NB_TYPE_CASTER(penstock::python::T, const_name(type))                                         \
+    template <class Flags>                                                                        \
+    bool from_python(handle source, Flags, cleanup_list*) noexcept {                              \
+      value.given = borrow(source);                                                               \
+      return true;                                                                                \
+    }                                                                                             \
+    static handle from_cpp(const penstock::python::T& value, rv_policy, cleanup_list*) noexcept { \
+      return borrow(value.given).release();                                                       \
+    }                                                                                             \
+  }
+PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
+PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
+PENSTOCK_AS_GIVEN(Shards,
+                  "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");
+PENSTOCK_AS_GIVEN(Fields,
+                  "collections.abc.Sequence[FieldSpec] | "
+                  "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | None]]]");
+#undef PENSTOCK_AS_GIVEN
+
+}  // namespace nanobind::detail

@@ -1,0 +1,180 @@
+// The words that everyone uses: fields, sample numbers, faults, devices.
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "casters.hpp"
+#include "python_object.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+
+void bind_fields(nb::module_& module) {
+  nb::class_<FieldSpec>(module, "FieldSpec", R"(One named field of a sample.
+
+Shapes  `shape` is of one sample, without the batch axis; None is an extent that differs
+        from sample to sample.)")
+      .def(
+          "__init__",
+          [](FieldSpec* self, std::string name, const std::string& dtype, const Extents& shape) {
+            new (self) FieldSpec{std::move(name), parse_dtype(dtype), parse_shape(shape.given)};
+          },
+          "name"_a, "dtype"_a, nb::arg("shape").sig("()") = nb::tuple(),
+          R"(`dtype` is "u8", "f32" and so on, or numpy's name for it.
+
+Errors  ValueError  no such dtype, or not a shape)")
+      .def_ro("name", &FieldSpec::name)
+      .def_prop_ro(
+          "dtype", [](const FieldSpec& self) { return std::string(name_of(self.dtype)); },
+          R"("u8", "f32" and so on.)")
+      .def_prop_ro(
+          "shape", [](const FieldSpec& self) { return to_tuple(self.shape); },
+          nb::sig("def shape(self) -> tuple[int | None, ...]"), "Of one sample.")
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__",
+           [](const FieldSpec& self) { return nb::hash(nb::str(self.to_string().c_str())); })
+      .def("__str__", &FieldSpec::to_string, R"("image u8 [224,224,3]".)")
+      .def("__repr__", [](const FieldSpec& self) {
+        return nb::str("FieldSpec({!r}, {!r}, {!r})")
+            .format(self.name, std::string(name_of(self.dtype)), to_tuple(self.shape));
+      });
+}
+
+void bind_identities(nb::module_& module) {
+  nb::class_<SampleId>(module, "SampleId", "Which sample this is: (source, epoch, number).")
+      .def_ro("number", &SampleId::number, "0 to N-1 in its source.")
+      .def_ro("epoch", &SampleId::epoch, "Passes over the source before this one.")
+      .def_ro("source", &SampleId::source, "Which source of the plan.")
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__",
+           [](const SampleId& self) {
+             return nb::hash(nb::make_tuple(self.number, self.epoch, self.source));
+           })
+      .def("__repr__", [](const SampleId& self) {
+        return nb::str("SampleId(number={}, epoch={}, source={})")
+            .format(self.number, self.epoch, self.source);
+      });
+
+  nb::class_<Fault>(module, "Fault",
+                    "What is known about a sample that could not be had: which, where, and why.")
+      .def_ro("reason", &Fault::reason, R"("premature end of JPEG file", ...)")
+      .def_ro("file", &Fault::file, "Path, or shard and member; empty where there is no file.")
+      .def_ro("offset", &Fault::offset, "Byte offset in that file; 0 where it says nothing.")
+      .def_ro("sample", &Fault::sample)
+      .def_ro("step", &Fault::step)
+      .def_ro("row", &Fault::row, "Row of the global batch.")
+      .def_prop_ro(
+          "cause",
+          [](const Fault& self) -> nb::object {
+            nb::object cause = python_cause(self.cause);
+            return cause.is_valid() ? cause : nb::none();
+          },
+          nb::sig("def cause(self) -> BaseException | None"),
+          "What your function raised, if that was it.")
+      .def("__str__", &Fault::to_string,
+           R"("sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".)")
+      .def("__repr__",
+           [](const Fault& self) { return nb::str("Fault({!r})").format(self.to_string()); });
+}
+
+void bind_devices(nb::module_& module) {
+  nb::class_<Device>(module, "Device", R"(The name of a place that batches go to: host:i or cuda:i.
+
+Host devices are real devices: a program for four GPUs runs on host:0 to host:3.)")
+      .def(
+          "__init__",
+          [](Device* self, const std::string& name) { new (self) Device(Device::parse(name)); },
+          "name"_a, R"("host:0", "cuda:1"; "cuda" alone is cuda:0.
+
+Errors  ValueError  anything else)")
+      .def_prop_ro(
+          "kind",
+          [](const Device& self) {
+            return std::string(self.kind == Device::Kind::host ? "host" : "cuda");
+          },
+          nb::sig("def kind(self) -> typing.Literal['host', 'cuda']"))
+      .def_ro("index", &Device::index)
+      .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__",
+           [](const Device& self) { return nb::hash(nb::str(self.to_string().c_str())); })
+      .def("__str__", &Device::to_string)
+      .def("__repr__",
+           [](const Device& self) { return nb::str("Device({!r})").format(self.to_string()); });
+
+  module.def("host_devices", &host_devices, "count"_a, "host:0 to host:count-1.");
+  module.def("parse_devices", &parse_devices, "spec"_a,
+             R"("auto" (every GPU, or host:0), "host:4" (four host devices), "cuda:0,1".
+
+Errors  ValueError  not such a text)");
+  module.def("gpu_count", &gpu_count,
+             "GPUs that can be used here; 0 without a driver or in a build without CUDA.");
+  module.def(
+      "all_gpus_or_host", [] { return all_gpus_or_host(); },
+      R"(Every GPU there is, or host:0. Where torchrun, mpirun or srun started several processes on
+this machine, this one's share of the GPUs.
+
+Errors  Error  the launchers' variables contradict each other)");
+}
+
+void bind_process(nb::module_& module) {
+  nb::class_<InputContext>(
+      module, "InputContext",
+      "Who this process is among those that read the same dataset; as tf.distribute.InputContext.")
+      .def(
+          "__init__",
+          [](InputContext* self, std::uint32_t pipelines, std::uint32_t id,
+             std::uint32_t replicas) {
+            new (self) InputContext{pipelines, id, replicas};
+          },
+          "num_input_pipelines"_a = 1, "input_pipeline_id"_a = 0, "num_replicas_in_sync"_a = 0,
+          R"(num_replicas_in_sync is over all processes; 0 means num_input_pipelines times this
+process's devices.)")
+      .def_ro("num_input_pipelines", &InputContext::num_input_pipelines)
+      .def_ro("input_pipeline_id", &InputContext::input_pipeline_id)
+      .def_ro("num_replicas_in_sync", &InputContext::num_replicas_in_sync)
+      .def_static(
+          "from_environment", [] { return InputContext::from(); },
+          R"(As torchrun, mpirun or srun started this process; one pipeline where none of them did.
+
+Errors  Error  the launchers' variables contradict each other)")
+      .def("per_replica_batch_size", &InputContext::per_replica_batch_size, "global_batch"_a,
+           R"(The rows that each replica gets of a global batch.
+
+Errors  ValueError  global_batch is not divisible by num_replicas_in_sync)")
+      .def("__repr__", [](const InputContext& self) {
+        return nb::str(
+                   "InputContext(num_input_pipelines={}, input_pipeline_id={}, "
+                   "num_replicas_in_sync={})")
+            .format(self.num_input_pipelines, self.input_pipeline_id, self.num_replicas_in_sync);
+      });
+
+  nb::class_<PyThreadBudget>(module, "ThreadBudget",
+                             R"(Cores that several loaders share.
+
+Give the same one to several loaders of a process and no more than `threads` of their
+threads work at a time: a training and a validation loader both get all cores while the
+other has nothing to do, and never more.)")
+      .def(
+          "__init__",
+          [](PyThreadBudget* self, int threads) {
+            new (self) PyThreadBudget{std::make_shared<ThreadBudget>(threads)};
+          },
+          "threads"_a, "Errors  ValueError  threads < 1")
+      .def_prop_ro("threads", [](const PyThreadBudget& self) { return self.budget->threads(); });
+}
+
+}  // namespace
+
+void bind_core(nb::module_& module) {
+  bind_fields(module);
+  bind_identities(module);
+  bind_devices(module);
+  bind_process(module);
+}
+
+}  // namespace penstock::python

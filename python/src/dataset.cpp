@@ -1,0 +1,252 @@
+// The plan of an input pipeline.
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "casters.hpp"
+#include "loader_handle.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+using Seed = std::optional<std::uint64_t>;
+
+Dataset filtered(const Dataset& self, nb::callable keep) {
+  return self.filter([&](const RecordInfo& info) {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    return nb::cast<bool>(nb::bool_(keep(info)));
+  });
+}
+
+LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
+                 std::optional<std::uint64_t> max_faults, std::optional<double> max_fault_rate,
+                 const std::optional<InputContext>& context, const Choice<InputMode>& mode,
+                 const Choice<ShardPolicy>& shards, bool digest, int threads,
+                 const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes) {
+  const LoaderOptions options{
+      .faults = {.policy = on_fault.value("on_fault"),
+                 .max_count = max_faults,
+                 .max_rate = max_fault_rate},
+      .context = context,
+      .mode = mode.value("mode"),
+      .shards = shards.value("shards"),
+      .digest = digest,
+      .threads = threads,
+      .thread_budget = thread_budget ? thread_budget->budget : nullptr,
+      .budget_bytes = budget_bytes,
+  };
+  return LoaderHandle(without_gil([&] { return self.loader(options); }));
+}
+
+void bind_order(nb::class_<Dataset>& dataset) {
+  dataset
+      .def("filter", &filtered, "keep"_a,
+           nb::sig("def filter(self, keep: collections.abc.Callable[[RecordInfo], object]) -> "
+                   "Dataset"),
+           R"(Only the records of which `keep` is true; nothing is decoded for it. They keep their
+numbers. Before every operation on positions. `keep` is called here, once for each record.
+
+Errors  ValueError  an operation on positions stands before it, or nothing is kept)")
+      .def("seed", &Dataset::seed, "seed"_a,
+           "The seed of everything random in this plan that has none of its own.")
+      .def(
+          "shuffle",
+          [](const Dataset& self, Seed seed, std::optional<std::uint64_t> buffer, bool reshuffle) {
+            return self.shuffle(
+                {.seed = seed, .buffer = buffer, .reshuffle_each_epoch = reshuffle});
+          },
+          nb::kw_only(), "seed"_a.none() = nb::none(), "buffer"_a.none() = nb::none(),
+          "reshuffle_each_epoch"_a = true,
+          R"(Before batch: a new order of the samples; after batch: of the batches.
+
+Without `buffer` a uniform permutation of the whole epoch, in O(1) memory; else tf.data's
+window of that many. Without `seed` the plan's is used; without that, one is drawn.
+
+Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan)")
+      .def("repeat", &Dataset::repeat, "times"_a.none() = nb::none(),
+           "`times` passes, or endless. After batch, every pass has its own remainder.")
+      .def("take", &Dataset::take, "count"_a, "The first `count`, as tf.data.")
+      .def("skip", &Dataset::skip, "count"_a, "All but the first `count`, as tf.data.")
+      .def("shard", &Dataset::shard, "shards"_a, "index"_a,
+           R"(The positions p with p % shards == index.
+
+Errors  ValueError  shards <= 0, or index outside [0, shards))")
+      .def("select", &Dataset::select, "positions"_a,
+           R"(The positions in this list, in its order; as PyTorch's Subset.
+
+Errors  ValueError  one of them does not exist)")
+      .def(
+          "sample",
+          [](const Dataset& self, std::vector<double> weights, std::optional<std::uint64_t> count,
+             Seed seed, bool reshuffle) {
+            return self.sample(std::move(weights),
+                               {.count = count, .seed = seed, .reshuffle_each_epoch = reshuffle});
+          },
+          "weights"_a, nb::kw_only(), "count"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
+          "reshuffle_each_epoch"_a = true,
+          R"(Draws with replacement, position p with a probability of weights[p] over the sum of all;
+as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples.
+
+Errors  ValueError  not one weight for each position, or none above 0)");
+}
+
+void bind_batching(nb::class_<Dataset>& dataset) {
+  dataset
+      .def(
+          "map",
+          [](const Dataset& self, const PyTransform& transform) {
+            return self.map(transform.transform);
+          },
+          "transform"_a, "One more transform of every sample; before or after shuffle is the same.")
+      .def(
+          "map",
+          [](const Dataset& self, nb::callable function, nb::handle outputs, nb::handle inputs,
+             nb::handle name) {
+            const nb::object transform =
+                nb::module_::import_("penstock._map")
+                    .attr("map_function")(function, "inputs"_a = inputs, "outputs"_a = outputs,
+                                          "name"_a = name);
+            return self.map(nb::cast<const PyTransform&>(transform).transform);
+          },
+          "function"_a, nb::kw_only(), "outputs"_a, "inputs"_a.none() = nb::none(),
+          "name"_a.none() = nb::none(),
+          nb::sig("def map(self, function: collections.abc.Callable[..., typing.Any], *, outputs: "
+                  "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
+                  "collections.abc.Sequence[int | None]]], inputs: collections.abc.Sequence[str] | "
+                  "None = None, name: str | None = None) -> Dataset"),
+          "A Python function as a transform; see map_function.")
+      .def(
+          "batch",
+          [](const Dataset& self, std::uint64_t global_batch, const Choice<Remainder>& remainder,
+             bool uneven) {
+            return self.batch(global_batch,
+                              {.remainder = remainder.value("remainder"), .uneven = uneven});
+          },
+          "global_batch"_a, nb::kw_only(), "remainder"_a = Choice<Remainder>{"keep"},
+          "uneven"_a = false,
+          R"(Global batches of `global_batch` samples, over all devices and processes.
+
+A short last batch is kept, dropped or padded; padding is zero, and the field "valid" tells.
+`uneven` allows a batch that does not divide over the replicas.
+
+Errors  ValueError  global_batch = 0)")
+      .def(
+          "prefetch_to_devices",
+          [](const Dataset& self, const DeviceList& devices, int depth,
+             const Choice<Split>& split) {
+            return self.prefetch_to_devices(devices.value(),
+                                            {.depth = depth, .split = split.value("split")});
+          },
+          "devices"_a, nb::kw_only(), "depth"_a = 2, "split"_a = Choice<Split>{"scatter"},
+          R"(The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
+host devices; or a list such as ["cuda:0", "cuda:1"].
+
+`depth`: global batches that are ready ahead; the ring has depth + 1 slots. `split`:
+"scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
+k mod R, "shard_early" each replica an order of its own.
+
+Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan)")
+      .def("loader", &run, nb::kw_only(), "on_fault"_a = Choice<OnFault>{"raise"},
+           "max_faults"_a.none() = nb::none(), "max_fault_rate"_a.none() = nb::none(),
+           "context"_a.none() = nb::none(), "mode"_a = Choice<InputMode>{"one"},
+           "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false, "threads"_a = 0,
+           "thread_budget"_a.none() = nb::none(), "budget_bytes"_a = 0,
+           R"(The running iterator. Reading starts with its first step, or with start().
+
+`on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
+another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
+More than `max_faults`, or a larger share than `max_fault_rate`, raise all the same.
+`context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
+all processes share "one" order, or have orders of their own, over what. `digest`: sums a
+digest of everything delivered.
+
+Speed only: `threads` that decode, by default one per core; a `thread_budget` shared with
+other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
+
+Errors  ValueError  no batch in the plan; options that do not fit it or each other
+        CudaError   a device that cannot be used
+        Error       the byte budget is too small for two slots)");
+}
+
+void bind_joins(nb::module_& module) {
+  module.def(
+      "mix",
+      [](const std::vector<Dataset>& datasets, std::optional<std::vector<double>> weights,
+         Seed seed, const Choice<MixUntil>& until) {
+        return mix(datasets, {.weights = weights ? std::move(*weights) : std::vector<double>(),
+                              .seed = seed,
+                              .until = until.value("until")});
+      },
+      "datasets"_a, nb::kw_only(), "weights"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
+      "until"_a = Choice<MixUntil>{"first"},
+      R"(Several datasets blended in fixed shares, each in its own order; until the "first" has ended,
+or "all". A sample's identity says which it came from. Where all that follows is batch,
+Loader.set_weights may change the shares.
+
+Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
+                    that do not fit)");
+  module.def("concatenate", &concatenate, "datasets"_a, R"(One dataset behind the other.
+
+Errors  ValueError  as for mix; an endless one before the last)");
+  module.def(
+      "zip", &zip, "datasets"_a,
+      R"(Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
+repeat what it returns, so that pairs stay pairs.
+
+Errors  ValueError  none, one with more than maps in it, or a field name used twice)");
+}
+
+}  // namespace
+
+// Before the factories, which return one.
+void declare_dataset(nb::module_& module) {
+  nb::class_<Dataset> dataset(
+      module, "Dataset",
+      R"(What to read, in which order, how to transform and batch it, and where it goes.
+
+Immutable: every call returns a new plan. A plan that cannot work fails in the call that
+makes it so, with the remedy in the message. Nothing is read before a Loader runs.)");
+  dataset.def(
+      "__init__", [](Dataset* self, const PySource& source) { new (self) Dataset(source.source); },
+      "source"_a, "All samples of a source, in its order: Dataset(queue).");
+  bind_order(dataset);
+  bind_batching(dataset);
+  dataset
+      .def_prop_ro("size", &Dataset::size,
+                   "Samples, or after batch global batches; None when endless.")
+      .def(
+          "__len__",
+          [](const Dataset& self) {
+            const auto size = self.size();
+            if (!size) throw nb::type_error("this dataset is endless: it has no len()");
+            return *size;
+          },
+          R"(The same.
+
+Errors  TypeError  the plan is endless)")
+      .def("__bool__", [](const Dataset&) { return true; })
+      .def_prop_ro("fields", &Dataset::fields,
+                   "The fields of a sample, after the transforms so far.")
+      .def_prop_ro(
+          "class_names",
+          [](const Dataset& self) {
+            const auto names = self.source().class_names();
+            return std::vector<std::string>(names.begin(), names.end());
+          },
+          "Where labels have names: label i is class_names[i].")
+      .def(
+          "describe", &Dataset::describe,
+          R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
+      .def("__repr__", &Dataset::describe);
+}
+
+void bind_dataset(nb::module_& module) { bind_joins(module); }
+
+}  // namespace penstock::python

@@ -1,0 +1,55 @@
+// C++ exceptions as Python's. The classes are Python's own, in penstock/_errors.py: they have
+// attributes, and type checkers know them.
+#include <exception>
+#include <utility>
+
+#include "bindings.hpp"
+#include "python_object.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+nb::object error_class(const char* name) {
+  return nb::module_::import_("penstock._errors").attr(name);
+}
+
+// `set` gives the new exception its attributes; `cause` may be null.
+template <class Set>
+void raise(const char* name, const std::exception& error, nb::object cause, Set&& set) {
+  const nb::object type = error_class(name);
+  nb::object exception = type(error.what());
+  set(exception);
+  if (cause.is_valid()) exception.attr("__cause__") = cause;
+  PyErr_SetObject(type.ptr(), exception.ptr());
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  const auto nothing = [](nb::object&) {};
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const PythonException& error) {
+    // What the user's own function raised, as it was.
+    const nb::object value = error.value();
+    if (value.is_valid())
+      PyErr_SetObject(value.type().ptr(), value.ptr());
+    else
+      raise("Error", error, {}, nothing);
+  } catch (const DataError& error) {
+    raise("DataError", error, python_cause(error.fault().cause),
+          [&](nb::object& exception) { exception.attr("fault") = nb::cast(error.fault()); });
+  } catch (const CudaError& error) {
+    raise("CudaError", error, {},
+          [&](nb::object& exception) { exception.attr("code") = error.code(); });
+  } catch (const QueueClosed& error) {
+    raise("QueueClosed", error, python_cause(error.cause()), nothing);
+  } catch (const Error& error) {
+    raise("Error", error, {}, nothing);
+  }
+}
+
+}  // namespace
+
+void translate_exceptions() { nb::register_exception_translator(translate); }
+
+}  // namespace penstock::python

@@ -1,0 +1,544 @@
+// What runs: loaders, their steps and batches, where the time went.
+#include <optional>
+#include <utility>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "casters.hpp"
+#include "loader_handle.hpp"
+#include "tensor.hpp"
+#include "waiting.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+
+// ---- batches ----
+
+struct PyBatch {
+  Lease lease;
+  const DeviceBatch& operator*() const { return **lease; }
+  const DeviceBatch* operator->() const { return &**lease; }
+};
+
+PyBatch leased(const DeviceBatch& batch) {
+  return {std::make_shared<const ForkSafe<DeviceBatch>>(batch)};
+}
+
+class PyStep {
+ public:
+  explicit PyStep(Step step) : step_(std::move(step)) {
+    for (const DeviceBatch& part : *step_) parts_.push_back(leased(part));
+  }
+  const Step& operator*() const { return *step_; }
+  const Step* operator->() const { return &*step_; }
+  [[nodiscard]] const std::vector<PyBatch>& parts() const noexcept { return parts_; }
+  [[nodiscard]] const PyBatch& part(std::int64_t index) const {
+    const auto size = static_cast<std::int64_t>(parts_.size());
+    if (index < -size || index >= size)
+      throw std::out_of_range("this step has " + std::to_string(size) +
+                              " parts, one for each device, found index " + std::to_string(index));
+    return parts_[static_cast<std::size_t>(index < 0 ? index + size : index)];
+  }
+  [[nodiscard]] const PyBatch& only_part() const {
+    if (parts_.size() != 1)
+      throw std::invalid_argument("step['...'] is for one device, and this step has " +
+                                  std::to_string(parts_.size()) +
+                                  ": choose a part, step[0]['...']");
+    return parts_.front();
+  }
+
+ private:
+  ForkSafe<Step> step_;
+  std::vector<PyBatch> parts_;
+};
+
+PyTensor field_of(const PyBatch& self, const std::string& name) {
+  for (const FieldSpec& spec : self->fields())
+    if (spec.name == name) return {self.lease, (*self)[name]};
+  try {
+    (void)(*self)[name];  // says which fields there are
+  } catch (const std::invalid_argument& error) {
+    throw nb::key_error(error.what());
+  }
+  throw nb::key_error(name.c_str());
+}
+
+std::vector<std::string> names_of(const PyBatch& self) {
+  std::vector<std::string> names;
+  for (const FieldSpec& spec : self->fields()) names.push_back(spec.name);
+  return names;
+}
+
+template <class T>
+std::vector<T> listed(std::span<const T> values) {
+  return {values.begin(), values.end()};
+}
+
+void bind_batches(nb::module_& module) {
+  nb::class_<PyBatch>(module, "DeviceBatch", R"(One replica's rows of a global batch, on its device.
+
+A mapping of field names to Tensors: dict(batch), batch["image"].
+
+Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.)")
+      .def_prop_ro("device", [](const PyBatch& self) { return self->device(); })
+      .def_prop_ro(
+          "replica", [](const PyBatch& self) { return self->replica(); },
+          "The replica's number over all processes.")
+      .def_prop_ro("step", [](const PyBatch& self) { return self->step(); })
+      .def_prop_ro(
+          "size", [](const PyBatch& self) { return self->size(); },
+          "Rows, padding included; may be 0 at the end of the data.")
+      .def_prop_ro(
+          "samples", [](const PyBatch& self) { return listed(self->samples()); },
+          "Who the rows are, in order; shorter than size when the batch was padded.")
+      .def_prop_ro("fields", [](const PyBatch& self) { return listed(self->fields()); })
+      .def_prop_ro(
+          "nbytes", [](const PyBatch& self) { return self->bytes(); },
+          "Payload over all fields; padding between them is left out.")
+      .def("__getitem__", &field_of, "field"_a, R"(One field of all rows.
+
+Shapes  [size, ...]
+Errors  KeyError  there is no such field; names those there are)")
+      .def("__contains__",
+           [](const PyBatch& self, const std::string& name) {
+             const auto names = names_of(self);
+             return std::ranges::find(names, name) != names.end();
+           })
+      .def(
+          "__iter__", [](const PyBatch& self) { return nb::iter(nb::cast(names_of(self))); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def("keys", &names_of)
+      .def("values",
+           [](const PyBatch& self) {
+             std::vector<PyTensor> tensors;
+             for (const std::string& name : names_of(self))
+               tensors.emplace_back(self.lease, (*self)[name]);
+             return tensors;
+           })
+      .def(
+          "items",
+          [](const PyBatch& self) {
+            nb::list items;
+            for (const std::string& name : names_of(self))
+              items.append(nb::make_tuple(name, PyTensor(self.lease, (*self)[name])));
+            return items;
+          },
+          nb::sig("def items(self) -> list[tuple[str, Tensor]]"))
+      .def(
+          "wait_on",
+          [](const PyBatch& self, std::uintptr_t stream) {
+            self->wait_on(reinterpret_cast<StreamHandle>(stream));
+          },
+          "stream"_a,
+          R"(Makes a CUDA stream wait until this part has arrived; the host does not wait.
+The memory is not reused before everything given to that stream until this batch is dropped
+has finished. Not needed for the stream that DLPack was given.
+
+Stream  its address, torch.cuda.current_stream().cuda_stream, which must outlive this batch.
+        Does nothing on a host device.
+Errors  CudaError)")
+      .def(
+          "synchronize",
+          [](const PyBatch& self) {
+            without_gil([&] {
+              self->synchronize();
+              return 0;
+            });
+          },
+          "Lets the host wait until this part has arrived.")
+      .def("__repr__", [](const PyBatch& self) {
+        std::string text = "<penstock.DeviceBatch step " + std::to_string(self->step()) + ", " +
+                           std::to_string(self->size()) + " rows on " + self->device().to_string();
+        for (const FieldSpec& spec : self->fields()) text += ", " + spec.to_string();
+        return text + ">";
+      });
+
+  nb::class_<PyStep>(module, "Step",
+                     R"(One step of training: a DeviceBatch for every device of this process.
+
+step[0]["image"], or step["image"] where there is one device; for batch in step.)")
+      .def_prop_ro(
+          "number", [](const PyStep& self) { return self->number(); },
+          "Counted from 0 at the very start, also after a resume.")
+      .def_prop_ro(
+          "epoch", [](const PyStep& self) { return self->epoch(); },
+          "The epoch of the global batch's first sample.")
+      .def_prop_ro(
+          "global_samples", [](const PyStep& self) { return self->global_samples(); },
+          "Samples in the global batch, over all processes.")
+      .def_prop_ro(
+          "samples", [](const PyStep& self) { return listed(self->samples()); },
+          "This process's samples, in row order over its parts.")
+      .def_prop_ro(
+          "faults", [](const PyStep& self) { return listed(self->faults()); },
+          "What was wrong in this process's rows and what the fault policy tolerated.")
+      .def_prop_ro(
+          "digest", [](const PyStep& self) { return self->digest().to_string(); },
+          "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
+      .def("__len__", [](const PyStep& self) { return self.parts().size(); })
+      .def("__getitem__", &PyStep::part, "part"_a)
+      .def(
+          "__getitem__",
+          [](const PyStep& self, const std::string& field) {
+            return field_of(self.only_part(), field);
+          },
+          "field"_a)
+      .def(
+          "__iter__", [](const PyStep& self) { return nb::iter(nb::cast(self.parts())); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[DeviceBatch]"))
+      .def("__repr__", [](const PyStep& self) {
+        return "<penstock.Step " + std::to_string(self->number()) + ", epoch " +
+               std::to_string(self->epoch()) + ", " + std::to_string(self.parts().size()) +
+               " device(s)>";
+      });
+}
+
+// ---- reports ----
+
+void bind_stats(nb::module_& module) {
+  nb::class_<StageTime>(module, "StageTime", "Seconds of wall time; busy_s adds up over threads.")
+      .def_ro("wait_s", &StageTime::wait_s, "How long the consumer waited for this stage.")
+      .def_ro("busy_s", &StageTime::busy_s, "How long threads worked in it.");
+  nb::class_<Stats>(module, "Stats", R"(Where the time went: a snapshot of a loader.
+
+consume_s and the stages' wait_s add up to seconds.)")
+      .def_ro("samples", &Stats::samples, "Delivered to this process's replicas.")
+      .def_ro("steps", &Stats::steps, "Delivered in this run.")
+      .def_ro("bytes_read", &Stats::bytes_read, "From storage, for the samples delivered.")
+      .def_ro("seconds", &Stats::seconds, "Since the first step was asked for, or start().")
+      .def_ro("consume_s", &Stats::consume_s, "Spent by the caller between steps.")
+      .def_ro("first_batch_s", &Stats::first_batch_s)
+      .def_prop_ro(
+          "stages",
+          [](const Stats& self) {
+            nb::dict stages;  // in this order
+            for (std::size_t i = 0; i < kStages; ++i) {
+              const std::string name(name_of(static_cast<Stage>(i)));
+              stages[name.c_str()] = self.stages[i];
+            }
+            return stages;
+          },
+          nb::sig("def stages(self) -> dict[str, StageTime]"),
+          "order, slot, read, decode, copy: what the consumer waited for, and for how long.")
+      .def_ro("stall_fraction", &Stats::stall_fraction,
+              "Share of the time since the first batch that the consumer waited.")
+      .def_ro("faults", &Stats::faults)
+      .def_ro("memory_bytes", &Stats::memory_bytes, "Held now, as counted against the budget.")
+      .def_ro("memory_peak_bytes", &Stats::memory_peak_bytes)
+      .def_ro("slots", &Stats::slots)
+      .def_ro("held_slots", &Stats::held_slots, "By batches and tensors that you still hold.")
+      .def_ro("threads", &Stats::threads)
+      .def_ro("waiting_for", &Stats::waiting_for,
+              "The device whose consumer keeps the others waiting; None when nobody waits so.")
+      .def_prop_ro(
+          "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
+          R"(The stage waited for longest, or "consumer" for less than 2% of the time.)");
+}
+
+// ---- loaders ----
+
+nb::object to_dict(const LoaderState& state) {
+  return nb::module_::import_("json").attr("loads")(state.to_json());
+}
+LoaderState to_state(nb::handle given) {
+  if (nb::isinstance<nb::str>(given)) return LoaderState::from_json(nb::cast<std::string>(given));
+  return LoaderState::from_json(
+      nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given)));
+}
+
+[[noreturn]] void end_iteration() { throw nb::stop_iteration(); }
+
+PyStep next_step(const LoaderHandle& self) {
+  std::optional<Step> step = self->next();
+  if (!step) end_iteration();
+  return PyStep(*std::move(step));
+}
+
+void refuse_second_loop(const LoaderHandle& self) {
+  if (without_gil([&] { return self->loader().has_ended(); }))
+    throw std::logic_error(
+        "this loader has delivered all its steps: rewind() it or make a new one for another run, "
+        "or "
+        "put repeat() into the plan and loop over loader.epochs()");
+}
+
+struct PyEpoch {
+  LoaderHandle loader;
+  std::uint32_t number;
+};
+
+struct PyEpochs {
+  LoaderHandle loader;
+  std::optional<std::uint32_t> current;
+};
+
+PyEpoch next_epoch(PyEpochs& self) {
+  std::optional<std::uint32_t> upcoming = self.loader->next_epoch();
+  while (upcoming && upcoming == self.current) {
+    (void)self.loader->next();
+    upcoming = self.loader->next_epoch();
+  }
+  self.current = upcoming;
+  if (!upcoming) end_iteration();
+  return {self.loader, *upcoming};
+}
+
+class PyDeviceLoader {
+ public:
+  PyDeviceLoader(LoaderHandle loader, std::size_t part)
+      : loader_(std::move(loader)), device_(loader_->loader().device(part)) {}
+
+  PyBatch next() {
+    (void)loader_.get();
+    std::optional<DeviceBatch> batch;
+    wait_in_slices([&](std::chrono::nanoseconds slice) {
+      if (!device_.wait_for(slice)) return false;
+      batch = device_.next();
+      return true;
+    });
+    if (!batch) end_iteration();
+    return leased(*batch);
+  }
+  bool wait_for(std::optional<double> timeout_s) {
+    (void)loader_.get();
+    return wait_in_slices(timeout_s,
+                          [&](std::chrono::nanoseconds slice) { return device_.wait_for(slice); });
+  }
+  [[nodiscard]] const Device& device() const { return device_.device(); }
+  [[nodiscard]] std::size_t part() const { return device_.part(); }
+
+ private:
+  LoaderHandle loader_;
+  DeviceLoader device_;
+};
+
+nb::object itself(nb::object self) { return self; }
+
+void bind_iterators(nb::module_& module) {
+  nb::class_<PyDeviceLoader>(
+      module, "DeviceLoader",
+      R"(One device's side of a loader, for a consumer thread of its own: an iterator over that
+device's part of every step, in order.
+
+A consumer that falls behind keeps the slots of what it has not taken, so the others can be
+ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for says for
+whom. All devices see the end, or an error, in the same step.
+
+Threads  one thread per DeviceLoader.)")
+      .def("__iter__", &itself, nb::sig("def __iter__(self) -> DeviceLoader"))
+      .def("__next__", &PyDeviceLoader::next)
+      .def("wait_for", &PyDeviceLoader::wait_for, "timeout"_a.none() = nb::none(),
+           "As Loader.wait_for.")
+      .def_prop_ro("device", &PyDeviceLoader::device)
+      .def_prop_ro("part", &PyDeviceLoader::part);
+
+  nb::class_<PyEpoch>(module, "Epoch", "The steps of one epoch that are left: an iterator.")
+      .def_ro("number", &PyEpoch::number)
+      .def("__iter__", &itself, nb::sig("def __iter__(self) -> Epoch"))
+      .def("__next__", [](const PyEpoch& self) {
+        if (self.loader->next_epoch() != self.number) end_iteration();
+        return next_step(self.loader);
+      });
+  nb::class_<PyEpochs>(module, "Epochs", "The epochs that are left: an iterator.")
+      .def("__iter__", &itself, nb::sig("def __iter__(self) -> Epochs"))
+      .def("__next__", &next_epoch);
+}
+
+template <class Call>
+auto reading(Call call) {
+  return [call](const LoaderHandle& self) {
+    const Loader& loader = self->loader();
+    return without_gil([&] { return call(loader); });
+  };
+}
+
+void bind_running(nb::module_& module) {
+  nb::class_<LoaderHandle>(
+      module, "Loader",
+      R"(The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
+
+Waiting gives up the GIL and ends with Ctrl-C. Dropping a loader at any moment joins its
+threads; batches that are still held stay valid. A loader does not live through a fork.
+
+Threads  any; threads that share one take turns, and each gets other steps.)")
+      .def(
+          "__iter__",
+          [](nb::object self) {
+            refuse_second_loop(nb::cast<const LoaderHandle&>(self));
+            return self;
+          },
+          nb::sig("def __iter__(self) -> Loader"), R"(Loops over what is left.
+
+Errors  RuntimeError  the loader has ended: a second loop is an error, not silence)")
+      .def("__next__", &next_step, R"(The next step.
+
+Errors  DataError  a fault that the policy does not tolerate, at the step it belongs to; then again
+        CudaError  a copy could not be queued; then again
+        Error      every slot is in a batch that you still hold: it would never end)")
+      .def(
+          "__len__",
+          [](const LoaderHandle& self) {
+            const auto steps = without_gil([&] { return self->loader().size(); });
+            if (!steps) throw nb::type_error("this loader is endless: it has no len()");
+            return *steps;
+          },
+          R"(Steps from the very start to the end of the plan.
+
+Errors  TypeError  the plan is endless)")
+      .def_prop_ro("size", reading([](const Loader& loader) { return loader.size(); }),
+                   "Steps from the very start to the end of the plan; None when endless.")
+      .def(
+          "epochs",
+          [](const LoaderHandle& self) {
+            refuse_second_loop(self);
+            return PyEpochs{self, std::nullopt};
+          },
+          R"(for epoch in loader.epochs(): for step in epoch: ...
+
+A step belongs to the epoch of its first sample. Going on to the next epoch skips what is
+left of the current one.)")
+      .def(
+          "next_epoch", [](const LoaderHandle& self) { return self->next_epoch(); },
+          "The epoch of the step that comes next; None at the end. Waits until it is known.")
+      .def(
+          "wait_for",
+          [](const LoaderHandle& self, std::optional<double> timeout) {
+            return self->wait_for(timeout);
+          },
+          "timeout"_a.none() = nb::none(),
+          R"(Waits, at most so long, until the next step can be had at once; says whether it can. At the
+end of the data it can: that next() ends is known then.
+
+Units   `timeout` in seconds; None is for ever.
+Errors  as __next__)")
+      .def("has_ended", reading([](const Loader& loader) { return loader.has_ended(); }),
+           "Whether the last step was delivered and the end was seen, or stop() was called.")
+      .def(
+          "device",
+          [](const LoaderHandle& self, std::size_t part) {
+            (void)self.get();
+            return PyDeviceLoader(self, part);
+          },
+          "part"_a,
+          R"(The batches of one device alone, for a thread of its own; `part` counts devices.
+
+Errors  IndexError  there is no such device)")
+      .def(
+          "start",
+          [](const LoaderHandle& self) {
+            without_gil([&] {
+              self->loader().start();
+              return 0;
+            });
+          },
+          "Starts reading ahead now instead of with the first step.")
+      .def(
+          "stop",
+          [](const LoaderHandle& self) {
+            without_gil([&] {
+              self->stop();
+              return 0;
+            });
+          },
+          "Ends the data here for every consumer, and joins the threads. load_state_dict begins "
+          "anew.")
+      .def("__enter__", &itself, nb::sig("def __enter__(self) -> Loader"))
+      .def(
+          "__exit__",
+          [](const LoaderHandle& self, nb::handle, nb::handle, nb::handle) {
+            without_gil([&] {
+              self->stop();
+              return 0;
+            });
+          },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none(),
+          nb::sig("def __exit__(self, type: object, value: object, traceback: object, /) -> None"),
+          "stop().")
+      .def(
+          "state_dict",
+          [](const LoaderHandle& self) {
+            return to_dict(without_gil([&] { return self->loader().state(); }));
+          },
+          nb::sig("def state_dict(self) -> dict[str, typing.Any]"),
+          R"(What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
+JSON, the same that C++ saves and reads. The state of any process restores any world.)")
+      .def(
+          "load_state_dict",
+          [](const LoaderHandle& self, nb::handle state) { self->restore(to_state(state)); },
+          "state"_a,
+          nb::sig(
+              "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
+              "-> None"),
+          R"(Goes on from a state_dict, or from its JSON: the next step is the one that would have
+followed. Threads, depth, devices and processes may differ from those that saved it.
+
+Errors  Error  another dataset or plan; says what differs. The loader stays where it was.)")
+      .def(
+          "rewind", [](const LoaderHandle& self) { self->rewind(); },
+          R"(Begins anew with step 0, on the same threads and memory: for a validation set that is run
+through again and again. The books (samples, faults, digest) begin anew, too.
+
+Errors  Error  the plan reads a stream)")
+      .def(
+          "set_weights",
+          [](const LoaderHandle& self, std::uint64_t step, std::vector<double> weights) {
+            self->set_weights(step, std::move(weights));
+          },
+          "step"_a, "weights"_a,
+          R"(From `step` on, the datasets of a mix come in these shares. Every process must be told
+the same.
+
+Errors  RuntimeError  the plan is no mix followed by batch alone
+        ValueError    a step that was delivered already; weights that do not fit)")
+      .def(
+          "batch_at",
+          [](const LoaderHandle& self, std::uint64_t step) {
+            return PyStep(without_gil([&] { return self->loader().batch_at(step); }));
+          },
+          "step"_a,
+          R"(Any past or future step of the plan, computed now; the position does not move.
+
+Errors  IndexError  the plan has no such step)")
+      .def_prop_ro("seed", reading([](const Loader& loader) { return loader.seed(); }),
+                   "The seed in use: the plan's, or the one that was drawn.")
+      .def_prop_ro("devices",
+                   reading([](const Loader& loader) { return listed(loader.devices()); }))
+      .def_prop_ro("fields", reading([](const Loader& loader) { return listed(loader.fields()); }))
+      .def("stats", reading([](const Loader& loader) { return loader.stats(); }))
+      .def("samples_per_device",
+           reading([](const Loader& loader) { return loader.samples_per_device(); }),
+           "Samples delivered to each of the devices, in their order.")
+      .def("faults", reading([](const Loader& loader) { return loader.faults(); }),
+           "The first 100 tolerated faults, in the order of delivery.")
+      .def_prop_ro(
+          "digest", reading([](const Loader& loader) { return loader.digest().to_string(); }),
+          "Sum over everything delivered since the very start, 32 hexadecimal digits; zero "
+          "unless loader(digest=True).");
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& module) {
+  bind_batches(module);
+  bind_stats(module);
+  bind_iterators(module);
+  bind_running(module);
+  module.def("_stop_all", &stop_all_loaders);
+  // The loop of a C++ program, for measuring what Python's costs.
+  module.def("_run_through", [](const LoaderHandle& self) {
+    Loader& loader = self->loader();
+    return without_gil([&] {
+      std::uint64_t steps = 0;
+      while (loader.next()) ++steps;
+      return steps;
+    });
+  });
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,134 @@
+#include "loader_handle.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <penstock/core/error.hpp>
+
+#include "bindings.hpp"
+#include "waiting.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Guarded by the GIL, or by its mutex where there is none.
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::pair<int, std::weak_ptr<RunningLoader>>> loaders;  // by fork_generation()
+};
+// Never destroyed: the last loaders may go with the interpreter's last objects.
+Registry& registry() {
+  static auto* const all = new Registry;
+  return *all;
+}
+
+using Turn = std::unique_lock<std::timed_mutex>;
+
+Turn take_turn(std::timed_mutex& mutex) {
+  Turn turn(mutex, std::try_to_lock);
+  if (!turn) wait_in_slices([&](nanoseconds slice) { return turn.try_lock_for(slice); });
+  return turn;
+}
+
+}  // namespace
+
+std::optional<Step> RunningLoader::next() {
+  const Turn turn = take_turn(turn_);
+  std::optional<Step> step;
+  wait_in_slices([&](nanoseconds slice) {
+    if (!loader_.wait_for(slice)) return false;
+    step = loader_.next();
+    return true;
+  });
+  return step;
+}
+
+std::optional<std::uint32_t> RunningLoader::next_epoch() {
+  const Turn turn = take_turn(turn_);
+  std::optional<std::uint32_t> epoch;
+  wait_in_slices([&](nanoseconds slice) {
+    if (!loader_.wait_for(slice)) return false;
+    epoch = loader_.next_epoch();
+    return true;
+  });
+  return epoch;
+}
+
+bool RunningLoader::wait_for(std::optional<double> timeout_s) {
+  return wait_in_slices(timeout_s, [&](nanoseconds slice) {
+    const auto end = std::chrono::steady_clock::now() + slice;
+    const Turn turn(turn_, slice);
+    return turn && loader_.wait_for(end - std::chrono::steady_clock::now());
+  });
+}
+
+void RunningLoader::restore(const LoaderState& state) {
+  const Turn turn = take_turn(turn_);
+  without_gil([&] { loader_.restore(state); });
+}
+
+void RunningLoader::rewind() {
+  const Turn turn = take_turn(turn_);
+  without_gil([&] { loader_.rewind(); });
+}
+
+void RunningLoader::set_weights(std::uint64_t step, std::vector<double> weights) {
+  const Turn turn = take_turn(turn_);
+  without_gil([&] { loader_.set_weights(step, std::move(weights)); });
+}
+
+void RunningLoader::stop() noexcept { loader_.stop(); }
+
+LoaderHandle::LoaderHandle(Loader loader)
+    : loader_(std::make_shared<RunningLoader>(std::move(loader))) {
+  if (closing()) throw Error("a loader cannot be made while the interpreter ends");
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.loaders, [](const auto& other) { return other.second.expired(); });
+  all.loaders.emplace_back(generation_, loader_);
+}
+
+LoaderHandle::~LoaderHandle() {
+  if (!loader_) return;
+  if (generation_ != fork_generation()) {
+    (void)new std::shared_ptr<RunningLoader>(std::move(loader_));
+    return;
+  }
+  if (loader_.use_count() > 1) return;
+  const nb::gil_scoped_release released;
+  loader_.reset();
+}
+
+RunningLoader& LoaderHandle::get() const {
+  if (generation_ != fork_generation())
+    throw Error(
+        "this loader was made before a fork, which copies no threads, so it cannot run in the "
+        "child: make the loader in the child, or start processes by spawn "
+        "(multiprocessing.get_context('spawn'))");
+  return *loader_;
+}
+
+void stop_all_loaders() {
+  begin_closing();
+  std::vector<std::shared_ptr<RunningLoader>> running;
+  {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    for (const auto& [generation, loader] : all.loaders)
+      if (generation == fork_generation())
+        if (auto alive = loader.lock()) running.push_back(std::move(alive));
+    all.loaders.clear();
+  }
+  without_gil([&] {
+    for (const auto& loader : running) loader->stop();
+    running.clear();
+    return 0;
+  });
+  release_kept();
+}
+
+}  // namespace penstock::python

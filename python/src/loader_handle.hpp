@@ -1,0 +1,67 @@
+// A running Loader as Python objects hold it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/loader/loader.hpp>
+
+#include "python_object.hpp"
+
+namespace penstock::python {
+
+/// Several threads may share one: they take turns, and each gets other steps.
+class RunningLoader {
+ public:
+  explicit RunningLoader(Loader loader) : loader_(std::move(loader)) {}
+
+  /// All of these need the GIL, give it up while they wait, and end with Ctrl-C.
+  [[nodiscard]] std::optional<Step> next();
+  [[nodiscard]] std::optional<std::uint32_t> next_epoch();
+  /// Whether next() can return at once; waits for it, at most so many seconds if there is a limit.
+  [[nodiscard]] bool wait_for(std::optional<double> timeout_s);
+  void restore(const LoaderState& state);
+  void rewind();
+  void set_weights(std::uint64_t step, std::vector<double> weights);
+
+  /// Ends the data for all who wait. Any thread.
+  void stop() noexcept;
+
+  /// For what may be called meanwhile, without the GIL.
+  [[nodiscard]] Loader& loader() noexcept { return loader_; }
+  [[nodiscard]] const Loader& loader() const noexcept { return loader_; }
+
+ private:
+  Loader loader_;
+  std::timed_mutex turn_;
+};
+
+/// What a Python object owns of a RunningLoader. Dropped without the GIL: the last one joins
+/// threads that may need it. In the child of a fork every use is refused, and nothing is dropped.
+class LoaderHandle {
+ public:
+  explicit LoaderHandle(Loader loader);
+  LoaderHandle(const LoaderHandle&) = default;
+  LoaderHandle(LoaderHandle&&) noexcept = default;
+  LoaderHandle& operator=(const LoaderHandle&) = delete;
+  LoaderHandle& operator=(LoaderHandle&&) = delete;
+  ~LoaderHandle();
+
+  /// Errors  Error  this process was forked from the one that made the loader
+  [[nodiscard]] RunningLoader& get() const;
+  RunningLoader* operator->() const { return &get(); }
+
+ private:
+  std::shared_ptr<RunningLoader> loader_;
+  int generation_ = fork_generation();
+};
+
+/// Stops every loader there is and refuses new threads: before the interpreter ends.
+void stop_all_loaders();
+
+}  // namespace penstock::python

@@ -1,0 +1,114 @@
+#include "python_object.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include <pthread.h>
+#include <unistd.h>
+
+namespace penstock::python {
+
+namespace {
+
+std::atomic<bool> is_closing = false;
+std::thread::id closing_thread;
+std::atomic<int> forks = 0;
+
+struct AllKept {
+  std::mutex mutex;  // never held while waiting for the GIL
+  std::unordered_set<Kept*> objects;
+};
+// Never destroyed: the last ones may go with the process.
+AllKept& all_kept() {
+  static auto* const all = new AllKept;
+  return *all;
+}
+
+void drop(PyObject* object) {
+  if (object == nullptr || !may_take_gil()) return;
+  const nb::gil_scoped_acquire gil;
+  Py_DECREF(object);
+}
+
+std::string text_of(nb::handle exception) {
+  // As the last line of a traceback.
+  std::string text = nb::cast<std::string>(exception.type().attr("__name__"));
+  try {
+    const std::string message = nb::cast<std::string>(nb::str(exception));
+    if (!message.empty()) text += ": " + message;
+  } catch (nb::python_error&) {
+    text += " (whose text cannot be had)";
+  }
+  return text;
+}
+
+}  // namespace
+
+void begin_closing() noexcept {
+  closing_thread = std::this_thread::get_id();
+  is_closing = true;
+}
+bool closing() noexcept { return is_closing; }
+bool may_take_gil() noexcept {
+  if (!is_closing) return true;
+  return Py_IsInitialized() != 0 && std::this_thread::get_id() == closing_thread;
+}
+void stand_still_if_closing() noexcept {
+  while (!may_take_gil()) ::pause();
+}
+
+Kept::Kept(nb::object object) : object_(object.release().ptr()) {
+  const std::lock_guard lock(all_kept().mutex);
+  all_kept().objects.insert(this);
+}
+Kept::~Kept() {
+  PyObject* object = nullptr;
+  {
+    const std::lock_guard lock(all_kept().mutex);
+    all_kept().objects.erase(this);
+    object = object_;
+  }
+  drop(object);
+}
+nb::object object_of(const ObjectRef& kept) {
+  return kept ? nb::borrow(kept->object_) : nb::object();
+}
+void release_kept() {
+  std::vector<nb::object> released;  // after the lock: what goes may own others
+  const std::lock_guard lock(all_kept().mutex);
+  for (Kept* kept : all_kept().objects)
+    released.push_back(nb::steal(std::exchange(kept->object_, nullptr)));
+}
+std::shared_ptr<const void> keep_memory(nb::object object) {
+  return {object.release().ptr(), drop};
+}
+
+PythonException::PythonException(nb::python_error& error)
+    : PythonException(nb::borrow(error.value())) {}
+PythonException::PythonException(nb::object raised)
+    : Error(text_of(raised)), value_(std::make_shared<Kept>(std::move(raised))) {}
+
+nb::object python_cause(const std::exception_ptr& cause) {
+  if (!cause) return {};
+  try {
+    std::rethrow_exception(cause);
+  } catch (const PythonException& exception) {
+    return exception.value();
+  } catch (...) {
+    return {};
+  }
+}
+
+int fork_generation() noexcept { return forks; }
+void watch_forks() {
+  pthread_atfork([] { all_kept().mutex.lock(); }, [] { all_kept().mutex.unlock(); },
+                 [] {
+                   all_kept().mutex.unlock();
+                   ++forks;
+                 });
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,98 @@
+// Python objects in the hands of C++ threads, and the end of the interpreter and of a fork's child.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::python {
+
+namespace nb = nanobind;
+
+/// Set before the interpreter ends: from then on only its main thread may take the GIL.
+void begin_closing() noexcept;
+[[nodiscard]] bool closing() noexcept;
+/// Whether this thread may take the GIL.
+[[nodiscard]] bool may_take_gil() noexcept;
+/// Stands still for ever where taking the GIL would end the thread in the middle of C++ frames: a
+/// daemon thread that comes back from a wait while the interpreter ends. As Python 3.14 does.
+void stand_still_if_closing() noexcept;
+
+/// A Python object in the hands of C++: a function, an exception. Python's collector does not see
+/// who holds it, so release_kept() takes it away before the interpreter ends, or whatever refers to
+/// a loader of its own would never go.
+class Kept {
+ public:
+  /// Needs the GIL.
+  explicit Kept(nb::object object);
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  /// On any thread, with or without the GIL.
+  ~Kept();
+
+ private:
+  friend nb::object object_of(const std::shared_ptr<const Kept>& kept);
+  friend void release_kept();
+
+  PyObject* object_;
+};
+using ObjectRef = std::shared_ptr<const Kept>;
+/// The object; none when there is no reference or it was taken away. Needs the GIL.
+[[nodiscard]] nb::object object_of(const ObjectRef& kept);
+/// Needs the GIL, and that no loader runs.
+void release_kept();
+/// Keeps an object with memory that C++ reads; release_kept() leaves it. Needs the GIL; the pointer
+/// may be dropped on any thread.
+[[nodiscard]] std::shared_ptr<const void> keep_memory(nb::object object);
+
+/// What a user's Python function raised, on its way through the library as a C++ exception.
+class PythonException : public Error {
+ public:
+  /// Takes over a pending error. Needs the GIL.
+  explicit PythonException(nb::python_error& error);
+  /// Takes an exception object over, as the reason for the end of a queue. Needs the GIL.
+  explicit PythonException(nb::object raised);
+  /// None when it was taken away. Needs the GIL.
+  [[nodiscard]] nb::object value() const { return object_of(value_); }
+
+ private:
+  ObjectRef value_;
+};
+
+/// The Python exception inside, or null.
+[[nodiscard]] nb::object python_cause(const std::exception_ptr& cause);
+
+/// How often this process has been forked into being since the module was loaded.
+[[nodiscard]] int fork_generation() noexcept;
+void watch_forks();
+
+/// Owns a C++ value with threads or locks behind it. After a fork nobody knows what state these are
+/// in, and the threads are not there: the child's copy is left alone.
+template <class T>
+class ForkSafe {
+ public:
+  explicit ForkSafe(T value) : value_(new T(std::move(value))) {}
+  ForkSafe(const ForkSafe& other) : value_(new T(*other.value_)), generation_(other.generation_) {}
+  ForkSafe(ForkSafe&& other) noexcept
+      : value_(std::exchange(other.value_, nullptr)), generation_(other.generation_) {}
+  ForkSafe& operator=(const ForkSafe&) = delete;
+  ForkSafe& operator=(ForkSafe&&) = delete;
+  ~ForkSafe() {
+    if (!forked()) delete value_;
+  }
+
+  [[nodiscard]] bool forked() const noexcept { return generation_ != fork_generation(); }
+  T& operator*() const noexcept { return *value_; }
+  T* operator->() const noexcept { return value_; }
+
+ private:
+  T* value_;
+  int generation_ = fork_generation();
+};
+
+}  // namespace penstock::python

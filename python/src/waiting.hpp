@@ -1,0 +1,57 @@
+// Waiting as Python code expects it: without the GIL, and Ctrl-C ends it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <nanobind/nanobind.h>
+
+#include "python_object.hpp"
+
+namespace penstock::python {
+
+/// How long Ctrl-C may go unnoticed, and how often a waiting thread wakes up.
+inline constexpr std::chrono::milliseconds kSlice{50};
+
+/// Calls wait(how long at most), without the GIL, until it is true or `timeout_s` have passed; says
+/// which. Signal handlers run in between.
+///
+/// Errors  what a signal handler raises, KeyboardInterrupt; what `wait` throws
+template <class Wait>
+bool wait_in_slices(std::optional<double> timeout_s, Wait&& wait) {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::nanoseconds;
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    nanoseconds slice = kSlice;
+    if (timeout_s) {
+      const auto left = std::chrono::duration<double>(*timeout_s) - (Clock::now() - begin);
+      if (left < kSlice)
+        slice = std::max(std::chrono::duration_cast<nanoseconds>(left), nanoseconds(0));
+    }
+    bool done = false;
+    {
+      const nb::gil_scoped_release released;
+      try {
+        done = wait(slice);
+      } catch (...) {
+        stand_still_if_closing();
+        throw;
+      }
+      stand_still_if_closing();
+    }
+    if (done) return true;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (timeout_s && slice < kSlice) return false;
+  }
+}
+
+/// The same without a limit.
+template <class Wait>
+void wait_in_slices(Wait&& wait) {
+  (void)wait_in_slices(std::nullopt, std::forward<Wait>(wait));
+}
+
+}  // namespace penstock::python

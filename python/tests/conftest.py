@@ -1,0 +1,72 @@
+"""What the tests share. A test that hangs shows where, and ends."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+os.environ.setdefault("PENSTOCK_LEAK_WARNINGS", "1")
+
+import penstock as ps
+
+TIMEOUT_S = 300
+
+
+@pytest.fixture(autouse=True)
+def _watchdog() -> Iterator[None]:
+    faulthandler.dump_traceback_later(TIMEOUT_S, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+def numbers(count: int) -> ps.Dataset:
+    """Sample i is the field "number" i64 [2]: i and i squared."""
+    values = np.arange(count, dtype=np.int64)
+    return ps.memory({"number": np.stack([values, values * values], axis=1)})
+
+
+def order_of(steps) -> list[int]:
+    """The sample numbers of steps, in order."""
+    return [sample.number for step in steps for sample in step.samples]
+
+
+def delivered(dataset: ps.Dataset) -> list[int]:
+    """The sample numbers of a dataset without batch, in order, as its loader delivers them."""
+    return order_of(dataset.batch(7).loader(threads=2))
+
+
+def bytes_of(step: ps.Step) -> list[dict[str, bytes]]:
+    """Everything in a step, copied."""
+    return [{name: np.asarray(tensor).tobytes() for name, tensor in part.items()} for part in step]
+
+
+def run_python(code: str, *arguments: str, check: bool = True, **options) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a process of its own, as a user would; nothing may be leaked."""
+    result = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S - 10,
+        env={**os.environ, "PENSTOCK_LEAK_WARNINGS": "1"},
+        **options,
+    )
+    if check:
+        assert result.returncode == 0, result.stderr
+        assert "leak" not in result.stderr, result.stderr
+    return result
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A class-per-sub-folder set of 40 generated photographs."""
+    cache = Path(os.environ.get("PENSTOCK_TEST_CACHE") or tmp_path_factory.mktemp("cache"))
+    ps.synthetic_images(40, classes=4, cache=cache)
+    (folder,) = [path for path in cache.rglob("*") if path.is_dir() and any(path.glob("*/*.jpg"))]
+    return folder

@@ -1,0 +1,83 @@
+"""python -m penstock throughput."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import TIMEOUT_S
+
+import penstock as ps
+from penstock.__main__ import main
+
+
+def test_it_reports_as_text_and_as_json(images, tmp_path, capsys):
+    flags = ["--crop", "32", "--batch", "8", "--devices", "host:2", "--seed", "1", "--threads", "2"]
+    assert main(["throughput", str(images), *flags, "--epochs", "2", "--json", str(tmp_path / "report")]) == 0
+    text = capsys.readouterr().out
+    for word in ("throughput", "80 images in 10 steps", "epoch 1: 40 images", "bottleneck", "host:0 40, host:1 40"):
+        assert word in text
+    report = json.loads((tmp_path / "report").read_text())
+    assert report["samples"] == 80 and report["threads"] == 2 and report["seed"] == 1
+    assert sum(stage["wait_s"] for stage in report["stages"].values()) + report["consume_s"] == pytest.approx(
+        report["seconds"], rel=0.02
+    )
+    assert main(["throughput", str(images), *flags, "--steps", "2", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 2
+
+
+def test_wrong_flags_are_2_and_bad_data_is_1(tmp_path, capsys):
+    assert main(["throughput", str(tmp_path / "nowhere")]) == 1
+    assert "nowhere" in capsys.readouterr().err
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    assert main(["throughput", str(tmp_path)]) == 1
+    assert "bad.jpg" in capsys.readouterr().err
+    assert main(["throughput", str(tmp_path), "--shuffle", "some"]) == 2
+    assert main(["throughput", str(tmp_path), "--devices", "gpu"]) == 2
+    with pytest.raises(SystemExit) as exit:
+        main(["throughput", str(tmp_path), "--on-fault", "ignore"])
+    assert exit.value.code == 2
+
+
+def test_a_fault_can_be_masked_and_is_listed(tmp_path, images, capsys):
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    (tmp_path / "good.jpg").write_bytes(next(images.rglob("*.jpg")).read_bytes())
+    assert main(["throughput", str(tmp_path), "--on-fault", "mask", "--crop", "16"]) == 0
+    assert "bad samples   1" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
+def test_it_draws_a_picture(images, tmp_path):
+    path = tmp_path / "picture.png"
+    assert main(["throughput", str(images), "--crop", "32", "--batch", "4", "--epochs", "4", "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="matplotlib is installed")
+def test_without_matplotlib_a_picture_is_refused_at_once(images, tmp_path, capsys):
+    assert main(["throughput", str(images), "--plot", str(tmp_path / "picture.png")]) == 2
+    assert "pip install matplotlib" in capsys.readouterr().err
+
+
+def test_ctrl_c_still_reports(images):
+    command = [sys.executable, "-m", "penstock", "throughput", str(images), "--crop", "16", "--epochs", "1000000"]
+    process = subprocess.Popen(
+        [*command, "--consume-ms", "5"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S - 10)
+    assert process.returncode in (130, -signal.SIGINT), err
+    if process.returncode == 130:
+        assert out.startswith("throughput")
+
+
+def test_the_version_is_the_librarys(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == ps.__version__

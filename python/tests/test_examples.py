@@ -1,0 +1,89 @@
+"""Every example runs, where its framework is at hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import TIMEOUT_S
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> str:
+    return str(tmp_path_factory.mktemp("examples"))
+
+
+def run(name: str, *flags: str, **environment: str) -> str:
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / name, *flags],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S - 10,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def needs(module: str):
+    return pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"{module} is not installed")
+
+
+def test_numpy_learns_the_classes(cache):
+    out = run("numpy_training.py", "--synthetic", "200", "--cache", cache)
+    share = re.search(r"(\d+)%; by chance 25%", out)
+    assert share and int(share[1]) >= 60, out
+
+
+@needs("torch")
+def test_torch_trains_and_goes_on_from_a_checkpoint(cache, tmp_path):
+    flags = ["--synthetic", "64", "--cache", cache, "--checkpoint", str(tmp_path / "c.pt")]
+    first = run("torch_training.py", *flags, "--epochs", "1")
+    assert "epoch 0: loss" in first and "2 of 2 steps" in first
+    second = run("torch_training.py", *flags, "--epochs", "2")
+    assert "epoch 0" not in second and "epoch 1: loss" in second and "2 of 2 steps" in second
+
+
+@needs("jax")
+def test_jax_learns_on_four_devices(cache):
+    out = run(
+        "jax_training.py", "--synthetic", "200", "--cache", cache, "--epochs", "3",
+        XLA_FLAGS="--xla_force_host_platform_device_count=4", JAX_PLATFORMS="cpu",
+    )  # fmt: skip
+    losses = [float(text) for text in re.findall(r"loss (\S+) on 4 device", out)]
+    assert len(losses) == 3 and losses[-1] < losses[0], out
+
+
+def test_a_killed_run_goes_on_with_the_very_bytes(cache, tmp_path):
+    flags = ["--synthetic", "60", "--cache", cache]
+    whole = run("resume.py", str(tmp_path / "whole.json"), *flags).splitlines()
+    assert len(whole) == 12
+    seen: dict[str, str] = {}
+    for _ in range(40):
+        process = subprocess.Popen(
+            [sys.executable, EXAMPLES / "resume.py", tmp_path / "killed.json", *flags],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        done = False
+        for count, line in enumerate(process.stdout, 1):
+            done = "done" in line
+            if not done:
+                step, checksum = line.rstrip().split(": ")
+                assert seen.setdefault(step, checksum) == checksum  # a step may come again, the same
+            if count == 3:
+                process.kill()
+                break
+        process.stdout.close()
+        process.wait()
+        if done:
+            break
+    assert [f"{step}: {checksum}" for step, checksum in seen.items()] == whole

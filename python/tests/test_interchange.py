@@ -1,0 +1,89 @@
+"""One state for both languages: what penstock-throughput saves goes on in Python, and the other way round."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import TIMEOUT_S
+
+import penstock as ps
+from penstock import __main__ as command
+
+PROGRAM = os.environ.get("PENSTOCK_THROUGHPUT", "")
+
+pytestmark = pytest.mark.skipif(
+    not Path(PROGRAM).is_file(), reason="PENSTOCK_THROUGHPUT does not name penstock-throughput"
+)
+
+
+def cpp(folder: Path, *flags: str) -> dict:
+    arguments = [PROGRAM, "--data", str(folder), "--crop", "32", "--batch", "6", "--seed", "5", "--digest"]
+    result = subprocess.run(
+        [*arguments, "--devices", "host:2", "--json", "-", *flags],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S - 10,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def python(folder: Path, report: Path, *flags: str) -> dict:
+    arguments = ["throughput", str(folder), "--crop", "32", "--batch", "6", "--seed", "5", "--digest", "--quiet"]
+    assert command.main([*arguments, "--devices", "host:2", "--json", str(report), *flags]) == 0
+    return json.loads(report.read_text())
+
+
+def test_both_deliver_the_same(images, tmp_path):
+    one = cpp(images, "--epochs", "2")
+    other = python(images, tmp_path / "report", "--epochs", "2")
+    for key in ("digest", "samples", "steps", "seed", "devices"):
+        assert one[key] == other[key]
+
+
+@pytest.mark.parametrize("steps", ["1", "4", "7", "9"])
+def test_a_state_saved_by_either_goes_on_in_the_other(images, tmp_path, steps):
+    whole = cpp(images, "--epochs", "2")["digest"]
+    state = tmp_path / "state"
+    cpp(images, "--steps", steps, "--state-out", str(state))
+    there = python(images, tmp_path / "report", "--epochs", "2", "--state-in", str(state))
+    assert there["digest"] == whole
+    python(images, tmp_path / "report", "--steps", steps, "--state-out", str(state))
+    assert cpp(images, "--epochs", "2", "--state-in", str(state))["digest"] == whole
+
+
+def test_the_saved_texts_are_the_same(images, tmp_path):
+    cpp(images, "--steps", "3", "--state-out", str(tmp_path / "cpp"))
+    python(images, tmp_path / "report", "--steps", "3", "--state-out", str(tmp_path / "python"))
+    assert json.loads((tmp_path / "cpp").read_text()) == json.loads((tmp_path / "python").read_text())
+
+
+def test_python_is_as_fast_as_the_program(images, tmp_path, capsys):
+    """Images per second within 2%: the best of runs in turn, of so many as it takes, for the machine may be busy."""
+    best = {"C++": 0.0, "Python": 0.0}
+    flags = ["--crop", "224", "--batch", "20", "--epochs", "8", "--threads", "1", "--seed", "5", "--quiet"]
+    flags += ["--devices", "host:1"]
+    for done in range(1, 16):
+        run = subprocess.run([PROGRAM, "--data", images, "--json", "-", *flags], capture_output=True, check=True)
+        best["C++"] = max(best["C++"], json.loads(run.stdout)["samples_per_s"])
+        assert command.main(["throughput", str(images), "--json", str(tmp_path / "report"), *flags]) == 0
+        best["Python"] = max(best["Python"], json.loads((tmp_path / "report").read_text())["samples_per_s"])
+        if done >= 3 and best["Python"] >= 0.98 * best["C++"]:
+            break
+    capsys.readouterr()
+    with capsys.disabled():
+        print(f"\nbest of {done} runs in images/s: C++ {best['C++']:.0f}, Python {best['Python']:.0f}")
+    assert best["Python"] >= 0.98 * best["C++"]
+
+
+def test_a_plan_of_ones_own_takes_the_programs_state(images, tmp_path):
+    cpp(images, "--steps", "3", "--state-out", str(tmp_path / "state"))
+    decode = ps.decode_jpeg(crop=ps.random_resized_crop(32), flip=0.5)
+    plan = ps.image_folder(images).seed(5).shuffle().map(decode).batch(6).repeat()
+    loader = plan.loader()
+    loader.load_state_dict((tmp_path / "state").read_text())
+    assert next(loader).number == 3

@@ -1,0 +1,249 @@
+"""The ends of things: Ctrl-C, fork, and an interpreter that goes while a loader runs. In processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import TIMEOUT_S, run_python
+
+START = """
+import os, sys, signal, threading, time
+import numpy as np, penstock as ps
+values = np.arange(200_000).reshape(100_000, 2)
+def loader(threads=2, function=None):
+    dataset = ps.memory({"x": values})
+    if function:
+        dataset = dataset.map(function, outputs={"x": ("i64", (2,))})
+    return dataset.batch(10).repeat().prefetch_to_devices("host:1").loader(threads=threads)
+def same(x):
+    return x
+"""
+
+
+def interrupted(code: str) -> subprocess.CompletedProcess[str]:
+    """Runs code that prints "waiting" and then waits; sends Ctrl-C; it must end by KeyboardInterrupt, soon."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", START + code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PENSTOCK_LEAK_WARNINGS": "1"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    time.sleep(0.3)  # into the wait; too early is no failure, only a weaker test
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S - 10)
+    assert process.returncode == -signal.SIGINT, err
+    assert err.rstrip().endswith("KeyboardInterrupt") and "leak" not in err, err
+    assert time.monotonic() - began < 30
+    return subprocess.CompletedProcess("", process.returncode, out, err)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "next(it)",
+        "next(it.device(0))",
+        "it.next_epoch()",
+        "next(iter(it.epochs()))",
+        "for _ in it: pass",
+    ],
+)
+def test_ctrl_c_ends_a_wait_for_data_that_does_not_come(wait):
+    interrupted(
+        f"""
+queue = ps.Queue({{"x": ("f32", ())}})
+it = ps.Dataset(queue).batch(2).loader()
+print("waiting", flush=True)
+{wait}
+"""
+    )
+
+
+def test_ctrl_c_ends_a_push_into_a_full_queue():
+    interrupted(
+        """
+queue = ps.Queue({"x": ("f32", ())}, capacity=1)
+queue.push([1])
+print("waiting", flush=True)
+queue.push([2])
+"""
+    )
+
+
+def test_ctrl_c_ends_a_loop_of_python_functions():
+    interrupted("print('waiting', flush=True)\nfor step in loader(function=same): pass\n")
+
+
+def test_ctrl_c_ends_the_making_of_images(tmp_path):
+    interrupted(f"print('waiting', flush=True)\nps.synthetic_images(100_000, cache={str(tmp_path)!r})\n")
+
+
+def test_after_ctrl_c_a_loop_can_go_on():
+    run_python(
+        START
+        + """
+queue = ps.Queue({"x": ("f32", ())})
+it = ps.Dataset(queue).batch(1).loader()
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    next(it)
+except KeyboardInterrupt:
+    queue.push([3])
+    assert next(it)["x"].numpy().tolist() == [3]
+else:
+    raise SystemExit("no interrupt")
+queue.close()
+"""
+    )
+
+
+@pytest.mark.parametrize("function", ["None", "same"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",  # at once
+        "next(it)",
+        "step = next(it)",
+        "array = np.asarray(next(it)['x'])",
+        "tensor = next(it)['x'].__dlpack__()",
+        "for step in it: break",
+        "it.start()",
+        "del it",
+        "step = next(it); del it",
+        "for step in it:\n    del it, step\n    break",
+        "sys.exit(0)",
+        "next(it); globals()['forever'] = [it]; forever.append(forever)",
+        "threading.Thread(target=lambda: [None for step in it], daemon=True).start(); time.sleep(0.2)",
+    ],
+)
+def test_an_interpreter_may_end_while_a_loader_runs(end, function):
+    result = run_python(START + f"it = loader(function={function})\n{end}\n", check=False)
+    assert result.returncode == 0 and "terminate" not in result.stderr, result.stderr
+    if "daemon" not in end:  # its frames hold what they hold
+        assert result.stderr == ""
+
+
+def test_an_interpreter_may_end_by_an_exception_in_the_loop():
+    result = run_python(START + "for step in loader(function=same): 1 / 0\n", check=False)
+    assert result.returncode == 1 and result.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+    assert "leak" not in result.stderr
+
+
+def test_no_loader_begins_while_the_interpreter_ends():
+    result = run_python(
+        START
+        + """
+import atexit
+class Late:
+    def __del__(self):
+        try:
+            loader()
+        except ps.Error as error:
+            print(error)
+late = Late()
+it = loader()
+next(it)
+"""
+    )
+    assert result.stderr == ""
+
+
+def test_a_loader_does_not_live_through_a_fork_and_says_so():
+    run_python(
+        START
+        + """
+import multiprocessing
+it = loader()
+step = next(it)
+array = np.asarray(step["x"])
+
+def child():
+    for call in (lambda: next(it), it.stats, it.state_dict, it.stop, lambda: it.device(0), lambda: iter(it)):
+        try:
+            call()
+        except ps.Error as error:
+            assert "spawn" in str(error), error
+        else:
+            raise SystemExit("not refused")
+    assert array[3].tolist() == [6, 7]      # memory is there, as ever
+    own = loader(function=same)             # and a loader of its own works
+    assert next(own)["x"].numpy()[1].tolist() == [2, 3]
+
+for _ in range(5):
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0, process.exitcode
+assert next(it).number == 1
+"""
+    )
+
+
+def test_children_that_fork_and_exit_leave_the_parents_loader_alone():
+    run_python(
+        START
+        + """
+import warnings
+warnings.simplefilter("ignore")
+it = loader(function=same)
+for step, _ in zip(it, range(20)):
+    pid = os.fork()
+    if pid == 0:
+        del it, step
+        sys.exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    )
+
+
+def test_loaders_can_be_made_and_dropped_a_thousand_times():
+    run_python(
+        START
+        + """
+import resource
+def round():
+    it = loader(threads=3)
+    next(it)
+for _ in range(50):
+    round()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in range(1000):
+    round()
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert after - before < 20_000, (before, after)
+assert threading.active_count() == 1 and len(os.listdir("/proc/self/task")) < 8
+"""
+    )
+
+
+def test_a_raising_function_leaks_nothing():
+    run_python(
+        START
+        + """
+def bad(x):
+    raise ValueError("bad")
+it = loader(function=bad)
+for _ in range(3):
+    try:
+        next(it)
+    except ps.DataError as error:
+        kept = error
+"""
+    )
+
+
+def test_penstock_imports_nothing_that_is_not_asked_for():
+    run_python(
+        """
+import sys, penstock
+assert not {"numpy", "torch", "jax", "matplotlib"} & set(sys.modules)
+"""
+    )

@@ -1,0 +1,140 @@
+"""Where data comes from: each factory with its options, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import struct
+import tarfile
+
+import numpy as np
+import pytest
+from conftest import delivered, numbers
+
+import penstock as ps
+
+
+def test_an_image_folder_decodes(images):
+    dataset = ps.image_folder(images)
+    assert len(dataset) == 40 and dataset.class_names == sorted(dataset.class_names)
+    assert [str(field) for field in dataset.fields] == ["image u8 [?]", "label i64 []"]
+    decode = ps.decode_jpeg(crop=ps.random_resized_crop((32, 48), scale=(0.5, 1.0)), flip=0.5, geometry="where")
+    step = next(dataset.seed(1).map(decode).batch(40).loader())
+    assert step["image"].shape == (40, 32, 48, 3) and step["where"].shape == (40, 8)
+    assert np.bincount(step["label"].numpy()).tolist() == [10, 10, 10, 10]
+    assert step["image"].numpy().std() > 10
+    again = next(dataset.seed(1).map(decode).batch(40).loader(threads=1))
+    assert (again["image"].numpy() == step["image"].numpy()).all()
+    assert repr(ps.images(images)) == repr(dataset)
+    assert delivered(dataset.filter(lambda info: info.label == 1).map(decode)) == list(range(10, 20))
+
+
+def test_flat_folders_have_labels_of_their_own(tmp_path, images):
+    for index, path in enumerate(sorted(images.rglob("*.jpg"))[:3]):
+        (tmp_path / f"{index}.jpg").write_bytes(path.read_bytes())
+    (tmp_path / "labels.txt").write_text("0.jpg 5\n1.jpg 6\n2.jpg 7\n")
+    dataset = ps.image_folder(str(tmp_path), labels=tmp_path / "labels.txt")
+    step = next(dataset.map(ps.decode_jpeg(crop=ps.resize_to(8, 8))).batch(3).loader())
+    assert step["label"].numpy().tolist() == [5, 6, 7]
+
+
+def test_synthetic_images_say_how_far_they_are(tmp_path):
+    seen = []
+    ps.synthetic_images(3, cache=tmp_path, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (3, 3)
+
+    def fail(done, total):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        ps.synthetic_images(4, cache=tmp_path, progress=fail)
+
+
+def test_tar_shards(tmp_path, images):
+    for shard in range(2):
+        with tarfile.open(tmp_path / f"train-{shard}.tar", "w") as tar:
+            for index, path in enumerate(sorted(images.rglob("*.jpg"))[:4]):
+                for name, data in ((f"{index}.jpg", path.read_bytes()), (f"{index}.cls", b"%d" % index)):
+                    info = tarfile.TarInfo(name)
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+    for shards in (tmp_path, str(tmp_path / "train-{0..1}.tar"), sorted(tmp_path.glob("*.tar"))):
+        assert len(ps.webdataset(shards, index="memory")) == 8
+    fields = [ps.WebDatasetField("label", ["cls"], type="integer"), ps.WebDatasetField("x", ["x"], required=False)]
+    assert fields[0].type == "integer" and fields[0].extensions == ["cls"]
+    only = ps.webdataset(tmp_path, fields=fields[:1], index="cache", index_cache=tmp_path / "index")
+    assert next(only.batch(8).loader())["label"].numpy().tolist() == [0, 1, 2, 3] * 2
+    assert list((tmp_path / "index").rglob("*"))
+    assert len(ps.images(tmp_path)) == len(ps.images(str(tmp_path / "train-{0..1}.tar"))) == 8
+    with pytest.raises(ps.Error, match="missing"):
+        ps.webdataset(tmp_path / "missing.tar")
+    with pytest.raises(ValueError, match="index must be one of"):
+        ps.webdataset(tmp_path, index="nowhere")
+
+
+def _crc(data: bytes) -> int:
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
+        table.append(n)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def _message(*fields: tuple[int, bytes]) -> bytes:
+    return b"".join(bytes([number << 3 | 2, len(data)]) + data for number, data in fields)
+
+
+def _example(**features: bytes) -> bytes:
+    entries = [(1, _message((1, name.encode()), (2, value))) for name, value in features.items()]
+    return _message((1, _message(*entries)))
+
+
+def test_tfrecords(tmp_path):
+    with open(tmp_path / "a.tfrecord", "wb") as file:
+        for i in range(3):
+            floats = _message((2, _message((1, struct.pack("<2f", i, i / 2)))))
+            data = _example(x=floats, label=_message((3, _message((1, bytes([i]))))))
+            length = struct.pack("<Q", len(data))
+            file.write(length + struct.pack("<I", _crc(length)) + data + struct.pack("<I", _crc(data)))
+    fields = [
+        ps.ExampleField("x", ["x"], dtype="f32", shape=(2,)),
+        ps.ExampleField("y", ["label"], dtype="i64"),
+        ps.ExampleField("z", ["z"], dtype="i64", required=False, otherwise=-1),
+    ]
+    step = next(ps.tfrecord(tmp_path, fields=fields, index="memory").batch(3).loader())
+    assert step["x"].numpy().tolist() == [[0, 0], [1, 0.5], [2, 1]]
+    assert step["y"].numpy().tolist() == [0, 1, 2] and step["z"].numpy().tolist() == [-1] * 3
+    assert fields[0].dtype == "f32" and fields[0].shape == (2,)
+
+
+def test_array_files(tmp_path):
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.save(tmp_path / "x.npy", x)
+    (tmp_path / "y.raw").write_bytes(b"head" + np.arange(4, dtype=np.int16).tobytes())
+    raw = ps.ArrayField(tmp_path / "y.raw", dtype="i16", offset=4)
+    step = next(ps.arrays({"x": tmp_path / "x.npy", "y": raw}).batch(4).loader())
+    assert (step["x"].numpy() == x).all() and step["y"].numpy().tolist() == [0, 1, 2, 3]
+    assert raw.offset == 4 and raw.dtype == "i16" and raw.path == tmp_path / "y.raw"
+    with pytest.raises(ps.Error, match=r"gone\.npy"):
+        ps.arrays({"x": tmp_path / "gone.npy"})
+
+
+def test_a_missing_folder_is_an_error_that_says_so():
+    with pytest.raises(ps.Error, match="/nowhere"):
+        ps.image_folder("/nowhere")
+    with pytest.raises(TypeError):
+        ps.image_folder(3)
+
+
+def test_memory_has_a_fingerprint_of_its_bytes_or_says_that_it_has_not():
+    """A state of other values of the same shape: whatever the source promises, it loads or says why."""
+    values = np.arange(8)
+    state = ps.memory({"x": values}).batch(2).loader().state_dict()
+    ps.memory({"x": values.copy()}).batch(2).loader().load_state_dict(state)
+    with pytest.raises(ps.Error, match="another dataset"):
+        ps.memory({"x": values[:6]}).batch(2).loader().load_state_dict(state)
+    assert len(numbers(3)) == 3

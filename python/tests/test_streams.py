@@ -1,0 +1,154 @@
+"""Queues and generators: nothing is lost, and the end has a reason."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+FIELDS = {"x": ("f32", (2,)), "tag": ("i64", ())}
+
+
+def test_what_threads_push_a_loader_delivers():
+    queue = ps.Queue(FIELDS, capacity=40)
+    loader = ps.Dataset(queue).seed(1).shuffle(buffer=10).batch(8).loader()
+
+    def act(actor: int) -> None:
+        for i in range(50):
+            tag = 100 * actor + i
+            assert queue.push({"x": [tag, 1], "tag": tag} if i % 2 else (np.array([tag, 1], "f4"), np.int64(tag)))
+
+    actors = [threading.Thread(target=act, args=(actor,)) for actor in range(3)]
+    for actor in actors:
+        actor.start()
+
+    def close() -> None:
+        for actor in actors:
+            actor.join()
+        queue.close()
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    tags = []
+    for step in loader:
+        assert (step["x"].numpy()[:, 0] == step["tag"].numpy()).all()
+        tags += step["tag"].numpy().tolist()
+    closer.join()
+    assert sorted(tags) == [100 * actor + i for actor in range(3) for i in range(50)]
+    assert queue.stats().pushed == queue.stats().read == 150
+    with pytest.raises(ps.QueueClosed):
+        queue.push({"x": [0, 0], "tag": 0})
+
+
+def test_a_full_queue_says_so_in_time():
+    queue = ps.Queue(FIELDS, capacity=1)
+    record = {"x": [0, 0], "tag": 0}
+    assert queue.push(record, timeout=0)
+    assert not queue.push(record, timeout=0)
+    assert not queue.push(record, timeout=0.12)
+    assert queue.stats().waiting == 1
+
+
+def test_the_cause_of_an_end_reaches_both_sides():
+    queue = ps.Queue(FIELDS)
+    queue.push({"x": [1, 2], "tag": 3})
+    queue.close(ArithmeticError("diverged"))
+    loader = ps.Dataset(queue).batch(1).loader()
+    assert next(loader)["tag"].numpy().tolist() == [3]
+    for _ in range(2):
+        with pytest.raises(ArithmeticError, match="diverged"):
+            next(loader)
+    with pytest.raises(ps.QueueClosed, match="diverged") as error:
+        queue.push({"x": [1, 2], "tag": 3})
+    assert isinstance(error.value.__cause__, ArithmeticError)
+    with pytest.raises(TypeError, match="exception"):
+        ps.Queue(FIELDS).close("why")
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"x": [1, 2]}, "2 fields, found 1"),
+        ({"x": [1, 2], "y": 3}, "no field 'tag'"),
+        ({"x": [1, 2, 3], "tag": 3}, "x"),
+        ({"x": np.zeros(2), "tag": 3}, "f64|f32"),
+        ((1,), "2 fields, found 1"),
+    ],
+)
+def test_a_wrong_record_is_refused(record, message):
+    queue = ps.Queue(FIELDS)
+    with pytest.raises(ValueError, match=message):
+        queue.push(record)
+    assert queue.stats().pushed == 0
+
+
+def test_extents_may_differ_until_a_map_makes_them_equal():
+    queue = ps.Queue({"words": ("i64", (None,))})
+    for length in range(1, 5):
+        queue.push([np.arange(length)])
+    queue.close()
+
+    def pad(words):
+        return np.pad(words, (0, 4 - len(words)))
+
+    loader = ps.Dataset(queue).map(pad, outputs={"words": ("i64", (4,))}).batch(4).loader()
+    assert next(loader)["words"].numpy().tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 2, 0], [0, 1, 2, 3]]
+
+
+def test_a_generator_is_asked_for_what_a_batch_needs():
+    made = []
+
+    def make():
+        for i in range(1000):
+            made.append(i)
+            yield {"x": [i, i], "tag": i}
+
+    loader = ps.generator(FIELDS, make()).batch(5).prefetch_to_devices("host:1", depth=2).loader()
+    assert next(loader)["tag"].numpy().tolist() == [0, 1, 2, 3, 4]
+    assert len(made) <= 5 * 6
+    assert sum(step[0].size for step in loader) == 995
+    with pytest.raises(ps.Error, match="stream"):
+        loader.load_state_dict(loader.state_dict())
+
+
+def test_what_a_generator_raises_comes_after_its_last_record():
+    def make():
+        yield [[1, 1], 1]
+        raise OSError("cable pulled")
+
+    loader = ps.generator(FIELDS, make()).batch(1).loader()
+    assert next(loader)["tag"].numpy().tolist() == [1]
+    for _ in range(2):
+        with pytest.raises(OSError, match="cable pulled"):
+            next(loader)
+
+
+def test_a_generator_of_wrong_records_says_so():
+    loader = ps.generator(FIELDS, [{"x": [1, 2]}]).batch(1).loader()
+    with pytest.raises(ValueError, match="2 fields, found 1"):
+        next(loader)
+    with pytest.raises(TypeError, match="iter"):
+        ps.generator(FIELDS, 3)
+
+
+def test_a_loader_that_goes_tells_the_producers():
+    queue = ps.Queue(FIELDS, capacity=20)
+    loader = ps.Dataset(queue).batch(2).loader()
+    refused = threading.Event()
+
+    def act():
+        try:
+            while True:
+                queue.push({"x": [1, 2], "tag": 3})
+        except ps.QueueClosed:
+            refused.set()
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    next(loader)
+    del loader
+    thread.join(60)
+    assert refused.is_set()

@@ -1,0 +1,233 @@
+"""Tensors: nothing is copied, and a batch's memory is its own for as long as anything refers to it."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import random
+import threading
+
+import numpy as np
+import pytest
+from conftest import numbers, run_python
+
+import penstock as ps
+
+
+def one(batch: int = 4, depth: int = 2) -> ps.Tensor:
+    return next(numbers(64).batch(batch).prefetch_to_devices("host:1", depth=depth).loader())["number"]
+
+
+def test_a_tensor_says_what_it_is():
+    tensor = one()
+    assert (tensor.shape, tensor.dtype, tensor.ndim, tensor.nbytes, len(tensor)) == ((4, 2), "i64", 2, 64, 4)
+    assert str(tensor.device) == "host:0" and tensor.address % 256 == 0
+    assert repr(tensor) == "<penstock.Tensor i64 [4,2] on host:0>"
+
+
+def test_numpy_gets_the_memory_itself():
+    tensor = one()
+    for array in (np.asarray(tensor), tensor.numpy(), np.array(tensor, copy=False), np.from_dlpack(tensor)):
+        assert array.ctypes.data == tensor.address
+        assert array.dtype == np.int64 and array.tolist() == [[0, 0], [1, 1], [2, 4], [3, 9]]
+    assert np.array(tensor, copy=True).ctypes.data != tensor.address
+    assert np.asarray(tensor, dtype=np.float32).dtype == np.float32
+
+
+def test_what_is_written_is_seen_by_all():
+    tensor = one()
+    np.asarray(tensor)[0] = -1
+    assert tensor.numpy()[0].tolist() == [-1, -1]
+
+
+def test_the_array_interface_is_the_hosts():
+    tensor = one()
+    interface = tensor.__array_interface__
+    assert interface["shape"] == (4, 2) and interface["typestr"] == "<i8" and interface["version"] == 3
+    with pytest.raises(AttributeError, match="host"):
+        tensor.__cuda_array_interface__
+    assert not hasattr(tensor, "__cuda_array_interface__")
+
+
+DTYPES = ["u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_comes_through(dtype):
+    values = np.arange(6).astype(dtype).reshape(2, 3)
+    tensor = next(ps.memory({"x": values}).batch(2).loader())["x"]
+    for array in (np.asarray(tensor), np.from_dlpack(tensor)):
+        assert array.dtype == values.dtype and (array == values).all()
+
+
+def test_bool_comes_as_u8_and_other_endian_is_turned():
+    step = next(ps.memory({"b": np.array([True, False]), "e": np.array([1, 2], ">i4")}).batch(2).loader())
+    assert step["b"].numpy().tolist() == [1, 0]
+    assert step["e"].numpy().tolist() == [1, 2]
+
+
+def test_memory_that_is_not_dense_is_copied_and_dense_memory_is_kept_alive():
+    values = np.arange(20).reshape(4, 5)
+    dataset = ps.memory({"t": values.T, "r": values[::-1][:, :4].T[:5].copy().repeat(2, 0)[:5]})
+    del values
+    gc.collect()
+    assert next(dataset.batch(5).loader())["t"].numpy().tolist() == np.arange(20).reshape(4, 5).T.tolist()
+
+
+class Capsule:
+    """A DLPack capsule, read as C would."""
+
+    def __init__(self, capsule):
+        api = ctypes.pythonapi
+        api.PyCapsule_GetName.restype = ctypes.c_char_p
+        api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+        api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        self.name = api.PyCapsule_GetName(capsule)
+        self.pointer = api.PyCapsule_GetPointer(capsule, self.name)
+
+    def words(self, count: int) -> list[int]:
+        return list((ctypes.c_uint64 * count).from_address(self.pointer))
+
+
+def test_dlpack_is_versioned_for_those_who_know_versions():
+    tensor = one()
+    assert tensor.__dlpack_device__() == (1, 0)
+    old = Capsule(capsule := tensor.__dlpack__())
+    assert old.name == b"dltensor" and old.words(1) == [tensor.address]
+    new = Capsule(versioned := tensor.__dlpack__(max_version=(1, 3)))
+    assert new.name == b"dltensor_versioned"
+    assert new.words(5)[0] == 1 and new.words(5)[3] == 0 and new.words(5)[4] == tensor.address
+    assert Capsule(tensor.__dlpack__(max_version=(0, 8))).name == b"dltensor"
+    del capsule, versioned
+
+
+def test_dlpack_copies_when_asked_and_only_then():
+    tensor = one()
+    copied = Capsule(capsule := tensor.__dlpack__(copy=True, max_version=(1, 0)))
+    assert copied.words(5)[3] == 2 and copied.words(5)[4] != tensor.address
+    del capsule
+    assert np.from_dlpack(tensor, copy=True).ctypes.data != tensor.address
+    assert np.from_dlpack(tensor, copy=False).ctypes.data == tensor.address
+
+
+def test_dlpack_refuses_what_it_cannot_do():
+    tensor = one()
+    with pytest.raises(BufferError, match="host:0"):
+        tensor.__dlpack__(dl_device=(2, 0))
+    assert tensor.__dlpack__(dl_device=(1, 0), stream=-1) is not None
+    with pytest.raises(ValueError, match="stream"):
+        tensor.__dlpack__(stream=7)
+
+
+def test_bf16_has_no_array_interface_but_dlpack():
+    dataset = numbers(4).map(lambda number: number, outputs={"number": ("i64", (2,))}, name="same").batch(4)
+    del dataset
+    source = ps.memory({"x": np.arange(4, dtype=np.uint16)})
+    del source
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    values = np.arange(4).astype(ml_dtypes.bfloat16)
+    tensor = next(ps.memory({"x": values}).batch(4).loader())["x"]
+    assert tensor.dtype == "bf16" and not hasattr(tensor, "__array_interface__")
+    assert (np.asarray(tensor) == values).all()
+    with pytest.raises(ValueError, match="copy"):
+        np.array(tensor, copy=False)
+
+
+@pytest.mark.parametrize("export", [np.asarray, np.from_dlpack, lambda t: t, lambda t: t.__dlpack__()])
+def test_a_slot_is_leased_while_anything_made_from_it_lives(export):
+    loader = numbers(100).batch(2).prefetch_to_devices("host:1", depth=2).loader()
+    held = export(next(loader)["number"])
+    assert loader.stats().held_slots == 1
+    part = next(loader)[0]
+    assert loader.stats().held_slots == 2
+    del part
+    assert loader.stats().held_slots == 1
+    for _ in range(10):
+        next(loader)
+    if isinstance(held, np.ndarray):
+        assert held.tolist() == [[0, 0], [1, 1]]
+    del held
+    assert loader.stats().held_slots == 0
+
+
+def test_tensors_outlive_their_loader():
+    loader = numbers(8).batch(4).loader()
+    array = np.asarray(next(loader)["number"])
+    loader.stop()
+    del loader
+    gc.collect()
+    assert array[3].tolist() == [3, 9]
+
+
+def test_parts_without_rows_are_empty_arrays():
+    steps = list(numbers(5).batch(4).prefetch_to_devices("host:4", depth=3).loader())
+    last = [np.asarray(part["number"]) for part in steps[-1]]
+    assert [array.shape for array in last] == [(1, 2), (0, 2), (0, 2), (0, 2)]
+    assert np.from_dlpack(steps[-1][3]["number"]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_ten_thousand_batches_with_random_lifetimes(seed):
+    """No leak, no slot reused too soon: the bytes of everything held are checked before it is dropped."""
+    chance = random.Random(seed)
+    depth = 12
+    dataset = numbers(40_000).seed(seed).shuffle().batch(4).prefetch_to_devices("host:1", depth=depth)
+    loader = dataset.loader(threads=2)
+    held: list[tuple[list[int], np.ndarray]] = []
+
+    def check(entry):
+        wanted, array = entry
+        assert array[:, 0].tolist() == wanted and (array[:, 0] ** 2 == array[:, 1]).all()
+
+    steps = 0
+    for step in loader:
+        export = chance.choice([np.asarray, np.from_dlpack, lambda t: t.numpy()[::-1][::-1]])
+        held.append(([sample.number for sample in step.samples], export(step["number"])))
+        steps += 1
+        while len(held) > chance.randrange(depth):
+            check(held.pop(chance.randrange(len(held))))
+    del step
+    assert steps == 10_000
+    for entry in held:
+        check(entry)
+    held.clear()
+    del entry
+    assert loader.stats().held_slots == 0
+
+
+def test_tensors_may_be_dropped_by_any_thread():
+    loader = numbers(4000).batch(2).prefetch_to_devices("host:1", depth=6).loader()
+    queue: list = []
+    done = threading.Event()
+
+    def drop():
+        while not done.is_set() or queue:
+            if queue:
+                queue.pop()
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    for step in loader:
+        while len(queue) > 3:
+            pass
+        queue.append(np.from_dlpack(step["number"]))
+    done.set()
+    thread.join()
+    del step
+    assert loader.stats().held_slots == 0
+
+
+def test_nothing_is_leaked():
+    run_python(
+        """
+import numpy as np, penstock as ps
+values = np.arange(4000).reshape(2000, 2)
+for devices in ("host:1", "host:2"):
+    loader = ps.memory({"x": values}).batch(2).prefetch_to_devices(devices).loader()
+    for step in loader:
+        for part in step:
+            arrays = [np.asarray(part["x"]), np.from_dlpack(part["x"]), part["x"].__dlpack__()]
+    state = loader.state_dict()
+"""
+    )

@@ -1,0 +1,56 @@
+"""docs/python.md is true: its code runs, from the first line to the last, on a folder of photographs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+def blocks() -> list[str]:
+    found = re.findall(r"^```python\n(.*?)^```$", TUTORIAL.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(found) >= 7
+    return found
+
+
+def test_the_code_runs_in_its_order(images, tmp_path, monkeypatch, capsys):
+    (tmp_path / "photos").symlink_to(images)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for number, block in enumerate(blocks()):
+        if "import penstock.torch" in block:
+            if importlib.util.find_spec("torch") is None:
+                continue
+            import torch
+
+            names["model"] = lambda image: image.float().flatten(1)[:, :4]
+            names["criterion"] = torch.nn.functional.cross_entropy
+            crop = ps.decode_jpeg(crop=ps.random_resized_crop(32))
+            names["plan_that_ends_in_batch"] = ps.image_folder("photos").seed(1).shuffle().map(crop).batch(8)
+        exec(compile(block.replace("90", "2"), f"block {number} of {TUTORIAL}", "exec"), names)
+    out = capsys.readouterr().out
+    assert "40 ['" in out and "1 (40, 224, 224, 3)" in out
+
+
+def test_the_readmes_code_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    text = (TUTORIAL.parents[1] / "README.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "3 (8, 224, 224, 3)"
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TUTORIAL.read_text()))))
+def test_what_it_points_to_is_there(path):
+    assert (TUTORIAL.parent / path).exists()
+
+
+def test_what_it_says_of_penstock_exists():
+    for name in re.findall(r"\bps\.(\w+)", TUTORIAL.read_text()):
+        assert hasattr(ps, name), name
