@@ -5,7 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <penstock/penstock.hpp>
 
@@ -14,6 +20,31 @@ namespace penstock::bench {
 inline Dataset images() {
   if (const char* folder = std::getenv("PENSTOCK_BENCH_DATA")) return image_folder(folder);
   return synthetic_images({.count = 400});
+}
+
+/// The same, re-marked, in a folder that goes when the program ends; their numbers stay.
+inline Dataset prepared_images() {
+  struct Folder {
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("penstock-bench-" + std::to_string(::getpid()));
+    Folder() {
+      std::filesystem::create_directories(path);
+      const Dataset dataset = images();
+      Record record;
+      for (std::uint64_t i = 0; i < dataset.source().size(); ++i) {
+        (void)dataset.source().read(i, record);
+        const auto bytes = record[0].bytes();
+        auto remarked = remark_jpeg(bytes);
+        const auto& out =
+            remarked ? remarked->bytes : std::vector<std::byte>(bytes.begin(), bytes.end());
+        std::ofstream(path / fmt::format("{:08}.jpg", i), std::ios::binary)
+            .write(reinterpret_cast<const char*>(out.data()), std::ssize(out));
+      }
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+  };
+  static const Folder kFolder;
+  return image_folder(kFolder.path.string());
 }
 
 /// A region of an encoded image, whole pixels.

@@ -1,7 +1,10 @@
 // How near does a JPEG file come to a training crop at the speed of the decoder alone? The ceiling
 // row is libjpeg-turbo decoding the very same regions from memory, without resizing anything.
+#include <algorithm>
 #include <csetjmp>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -88,33 +91,59 @@ void BM_LibjpegWholeImage(benchmark::State& state) { bare(state, true); }
 BENCHMARK(BM_Ceiling_LibjpegRegion)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_LibjpegWholeImage)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// From the file to the batch, an epoch an iteration.
-void BM_Loader(benchmark::State& state) {
-  const Dataset dataset = images()
-                              .seed(kSeed)
-                              .map(decode_jpeg({.crop = random_resized_crop(224), .flip = 0.5F}))
-                              .batch(32);
+void thread_counts(benchmark::internal::Benchmark* rows) {
+  rows->ArgName("threads");
+  const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  for (int threads = 1; threads < cores; threads *= 2) rows->Arg(threads);
+  rows->Arg(cores);
+  rows->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+}
+
+// From the file to the batch, an epoch an iteration; with an index, every epoch but the first.
+void load(benchmark::State& state, const Dataset& files, JpegDecoder decoder, bool indexed) {
+  DecodeJpegOptions options;
+  options.crop = random_resized_crop(224);
+  options.flip = 0.5F;
+  options.decoder = decoder;
+  if (indexed) options.index = std::make_shared<MemoryJpegIndex>();
+  const Dataset dataset = files.seed(kSeed).map(decode_jpeg(options)).batch(32);
   const auto steps = *dataset.size();
   // The same epoch each time, so that the regions are those of the ceiling row.
   Loader loader = dataset.loader({.threads = static_cast<int>(state.range(0))});
   const LoaderState start = loader.state();
-  std::uint64_t images = 0;
-  for (auto _ : state) {
+  const auto epoch = [&] {
+    std::uint64_t images = 0;
     loader.restore(start);
     for (std::uint64_t step = 0; step < steps; ++step) images += loader.next()->samples().size();
-  }
+    return images;
+  };
+  if (indexed) epoch();
+  std::uint64_t images = 0;
+  for (auto _ : state) images += epoch();
   count(state, images);
 }
-BENCHMARK(BM_Loader)
-    ->ArgName("threads")
-    ->Apply([](benchmark::internal::Benchmark* rows) {
-      const int cores = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
-      for (int threads = 1; threads < cores; threads *= 2) rows->Arg(threads);
-      rows->Arg(cores);
-    })
-    ->UseRealTime()
-    ->MeasureProcessCPUTime()
-    ->Unit(benchmark::kMillisecond);
+
+void BM_Loader(benchmark::State& state) { load(state, images(), JpegDecoder::fast, false); }
+void BM_Loader_Index(benchmark::State& state) { load(state, images(), JpegDecoder::fast, true); }
+void BM_Loader_Reference(benchmark::State& state) {
+  load(state, images(), JpegDecoder::reference, false);
+}
+void BM_Loader_Libjpeg(benchmark::State& state) {
+  load(state, images(), JpegDecoder::libjpeg, false);
+}
+// Of the same images as penstock-prepare writes them.
+void BM_Loader_Prepared(benchmark::State& state) {
+  load(state, prepared_images(), JpegDecoder::fast, false);
+}
+void BM_Loader_PreparedIndex(benchmark::State& state) {
+  load(state, prepared_images(), JpegDecoder::fast, true);
+}
+BENCHMARK(BM_Loader)->Apply(thread_counts);
+BENCHMARK(BM_Loader_Index)->Apply(thread_counts);
+BENCHMARK(BM_Loader_Reference)->Apply(thread_counts);
+BENCHMARK(BM_Loader_Libjpeg)->Apply(thread_counts);
+BENCHMARK(BM_Loader_Prepared)->Apply(thread_counts);
+BENCHMARK(BM_Loader_PreparedIndex)->Apply(thread_counts);
 
 }  // namespace
 }  // namespace penstock::bench

@@ -1,13 +1,14 @@
 // What the benchmark programs have in common: they say what they ran on, and run every row several
 // times in mixed order, so that a slow minute of the machine hits all rows alike.
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+
+#include "machine.hpp"
 
 namespace {
 
@@ -16,13 +17,6 @@ constexpr bool kOptimised = true;
 #else
 constexpr bool kOptimised = false;
 #endif
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown CPU";
-}
 
 }  // namespace
 
@@ -48,8 +42,8 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 1;
   const char* const data = std::getenv("PENSTOCK_BENCH_DATA");
-  benchmark::AddCustomContext(
-      "machine", fmt::format("{}, {} cores", cpu_model(), std::thread::hardware_concurrency()));
+  benchmark::AddCustomContext("machine", fmt::format("{}, {} cores", penstock::bench::cpu_model(),
+                                                     std::thread::hardware_concurrency()));
   benchmark::AddCustomContext("commit", PENSTOCK_BENCH_COMMIT);
   benchmark::AddCustomContext("data", data ? data : "generated");
   benchmark::RunSpecifiedBenchmarks();

@@ -8,3 +8,11 @@ find_package(hwy CONFIG REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(xxHash REQUIRED)
+
+# Transports between processes, each optional.
+if(PENSTOCK_MPI)
+  find_package(MPI COMPONENTS C)
+endif()
+if(PENSTOCK_GLOO)
+  find_package(Gloo)
+endif()

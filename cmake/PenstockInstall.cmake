@@ -19,6 +19,15 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INS
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${PENSTOCK_CMAKE_DIR})
 
+# find_package(penstock COMPONENTS mpi gloo)
+foreach(transport mpi gloo)
+  if(TARGET penstock_${transport})
+    install(TARGETS penstock_${transport} EXPORT penstock-${transport}Targets
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(EXPORT penstock-${transport}Targets NAMESPACE penstock:: DESTINATION ${PENSTOCK_CMAKE_DIR})
+  endif()
+endforeach()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/penstockConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/penstockConfig.cmake
                               INSTALL_DESTINATION ${PENSTOCK_CMAKE_DIR})
@@ -28,6 +37,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/penstockConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake
               ${PROJECT_BINARY_DIR}/penstockConfigVersion.cmake
         DESTINATION ${PENSTOCK_CMAKE_DIR})
-if(NOT PENSTOCK_SHARED) # CMake has no find module of its own for it
-  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake DESTINATION ${PENSTOCK_CMAKE_DIR})
+if(NOT PENSTOCK_SHARED) # CMake has no find modules of its own for these
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake ${CMAKE_CURRENT_LIST_DIR}/FindGloo.cmake
+          DESTINATION ${PENSTOCK_CMAKE_DIR})
 endif()

@@ -17,6 +17,7 @@
 #include <penstock/penstock.hpp>
 
 #include "text_file.hpp"
+#include "throughput_decoding.hpp"
 #include "throughput_files.hpp"
 #include "throughput_options.hpp"
 #include "throughput_report.hpp"
@@ -157,7 +158,8 @@ void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digest
   }
 }
 
-Report make_report(const Options& options, const ps::Loader& loader, const EpochBook& book) {
+Report make_report(const Options& options, const ps::Loader& loader, const EpochBook& book,
+                   const Decoding& decoding) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return {.stats = loader.stats(),
@@ -165,6 +167,7 @@ Report make_report(const Options& options, const ps::Loader& loader, const Epoch
           .devices = {loader.devices().begin(), loader.devices().end()},
           .device_samples = loader.samples_per_device(),
           .faults = loader.faults(),
+          .jpeg = decoding.report(),
           .seed = loader.seed(),
           .world = options.launch.world,
           .rank = options.launch.rank,
@@ -176,17 +179,19 @@ Report make_report(const Options& options, const ps::Loader& loader, const Epoch
 int run(const Options& options) {
   std::optional<programs::Timeline> timeline;
   if (!options.timeline.empty()) timeline.emplace();
-  ps::LoaderOptions loading = loader_options(options);
+  const Decoding decoding(options);
+  ps::LoaderOptions loading = loader_options(options, Decoding::index_budget(options));
   if (timeline) loading.observer = &*timeline;
-  ps::Loader loader = make_dataset(options).loader(loading);
+  ps::Loader loader = make_dataset(options, decoding.transform(options)).loader(loading);
   if (!options.state_in.empty()) loader.restore(read_state(options.state_in, options.launch));
   Digests digests(options, loader.state().step);
   stop_on_signals();
 
   EpochBook book;
   deliver(options, loader, book, digests, timeline ? &*timeline : nullptr);
-  const Report report = make_report(options, loader, book);
+  const Report report = make_report(options, loader, book, decoding);
   digests.write();
+  decoding.save();
   if (timeline) {
     loader.stop();  // no thread writes any more
     timeline->write(own_file(options.timeline, options.launch));

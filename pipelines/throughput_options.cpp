@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdio>
 #include <stdexcept>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -92,11 +93,19 @@ void add_flags(CLI::App& app, Options& options) {
       ->type_name("I")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  machine->add_option("--decode", options.decode, "JPEG decoder")
+  machine
+      ->add_option(
+          "--decode", options.decode,
+          "What decodes JPEGs: Penstock's own decoder, repeating chroma (fast) or\nsmoothing "
+          "it as Pillow does (reference); or libjpeg-turbo, with the pixels of fast")
       ->check(CLI::IsMember({"fast", "reference", "libjpeg"}))
       ->type_name("fast|reference|libjpeg")
       ->capture_default_str();
-  machine->add_option("--index", options.index, "Index into JPEG files")
+  machine
+      ->add_option(
+          "--index", options.index,
+          "Learn where in each JPEG decoding can begin, in memory, or in memory and FILE;\nit "
+          "takes up to a quarter of --budget-mb")
       ->type_name("off|learn|FILE")
       ->capture_default_str();
 
@@ -129,8 +138,6 @@ void refuse_what_is_not_built(const Options& options) {
                                "not built yet in penstock " PENSTOCK_VERSION "; use " + instead);
   };
   if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
-  if (options.decode != "libjpeg") refuse("--decode " + options.decode, "--decode libjpeg");
-  if (options.index != "off") refuse("--index " + options.index, "--index off");
 }
 
 std::optional<std::uint64_t> to_window(const std::string& text) {
@@ -146,6 +153,9 @@ void check_flags(const Options& options) {
     throw CLI::ValidationError(
         "--shuffle",
         "must be full, off, or the size of a window (1 or more), found '" + options.shuffle + "'");
+  if (options.index != "off" && options.decode == "libjpeg")
+    throw CLI::ValidationError(
+        "--index", "needs --decode fast or reference: libjpeg-turbo has no use for an index");
   if (options.state_every != 0 && options.state_out.empty())
     throw CLI::ValidationError("--state-every", "needs --state-out FILE to write to");
   try {
@@ -199,7 +209,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   return std::nullopt;
 }
 
-ps::Dataset make_dataset(const Options& options) {
+ps::Dataset make_dataset(const Options& options, ps::TransformPtr decode) {
   auto dataset =
       options.data.empty()
           ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
@@ -217,7 +227,7 @@ ps::Dataset make_dataset(const Options& options) {
                                                       : ps::Split::scatter;
   // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
   // state fits every --epochs and --steps.
-  return dataset.map(ps::decode_jpeg({.crop = ps::random_resized_crop(options.crop), .flip = 0.5F}))
+  return dataset.map(std::move(decode))
       .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
       .prefetch_to_devices(options.devices == "auto" ? ps::all_gpus_or_host(options.launch)
@@ -225,7 +235,7 @@ ps::Dataset make_dataset(const Options& options) {
                            {.depth = options.depth, .split = split});
 }
 
-ps::LoaderOptions loader_options(const Options& options) {
+ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_bytes) {
   const auto policy = options.on_fault == "replace" ? ps::OnFault::replace
                       : options.on_fault == "mask"  ? ps::OnFault::mask
                                                     : ps::OnFault::raise;
@@ -233,7 +243,7 @@ ps::LoaderOptions loader_options(const Options& options) {
           .context = ps::InputContext::from(options.launch),
           .digest = options.digest,
           .threads = options.threads,
-          .budget_bytes = options.budget_mb << 20};
+          .budget_bytes = (options.budget_mb << 20) - index_bytes};
 }
 
 }  // namespace throughput

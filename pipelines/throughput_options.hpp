@@ -20,6 +20,8 @@ struct Options {
   std::string devices = "auto";
   std::string split = "scatter";
   int threads = 0;
+  std::string decode = "fast";
+  std::string index = "off";  // or learn, or a file
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
   std::string remainder = "keep";
@@ -40,10 +42,8 @@ struct Options {
 
   penstock::Launch launch;  // by torchrun, mpirun or srun; not a flag
 
-  // Flags of what is not built yet; parse() refuses all but the defaults.
+  // A flag of what is not built yet; parse() refuses all but the default.
   int io_threads = 0;
-  std::string decode = "libjpeg";
-  std::string index = "off";
 };
 
 /// Exit status for wrong flags.
@@ -52,10 +52,12 @@ inline constexpr int kUsageError = 2;
 /// Fills `options`, or says how to exit: 0 after --help and --version, kUsageError after a message.
 [[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
 
-/// The plan that the flags describe.
+/// The plan that the flags describe; `decode` makes its samples.
 ///
 /// Errors  std::invalid_argument  flags that do not fit each other; penstock::Error  bad data
-[[nodiscard]] penstock::Dataset make_dataset(const Options& options);
-[[nodiscard]] penstock::LoaderOptions loader_options(const Options& options);
+[[nodiscard]] penstock::Dataset make_dataset(const Options& options, penstock::TransformPtr decode);
+/// `index_bytes`: what is taken off the budget.
+[[nodiscard]] penstock::LoaderOptions loader_options(const Options& options,
+                                                     std::uint64_t index_bytes);
 
 }  // namespace throughput

@@ -34,6 +34,35 @@ std::string advice(const ps::Stats& stats) {
   return "drawing the order limits the speed: is the shuffle window very large?";
 }
 
+// What the loader decoded ahead and nobody took counts, too.
+std::string decoders(const JpegReport& jpeg) {
+  std::string text = fmt::format("Penstock {}", jpeg.counts.own);
+  if (jpeg.has_index) text += fmt::format(" ({} by an index)", jpeg.counts.indexed);
+  std::uint64_t others = 0;
+  std::string reasons;
+  for (std::size_t i = 0; i < ps::kJpegFallbacks; ++i) {
+    if (jpeg.counts.libjpeg[i] == 0) continue;
+    others += jpeg.counts.libjpeg[i];
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ",
+                           ps::to_string(static_cast<ps::JpegFallback>(i)), jpeg.counts.libjpeg[i]);
+  }
+  if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
+  return text;
+}
+
+nlohmann::json jpeg_json(const JpegReport& jpeg) {
+  using nlohmann::json;
+  json libjpeg = json::object();
+  for (std::size_t i = 0; i < ps::kJpegFallbacks; ++i)
+    libjpeg[std::string(ps::to_string(static_cast<ps::JpegFallback>(i)))] = jpeg.counts.libjpeg[i];
+  json object{
+      {"own", jpeg.counts.own}, {"indexed", jpeg.counts.indexed}, {"libjpeg", std::move(libjpeg)}};
+  object["index"] = jpeg.has_index
+                        ? json{{"images", jpeg.index_images}, {"bytes", jpeg.index_bytes}}
+                        : json(nullptr);
+  return object;
+}
+
 }  // namespace
 
 std::string to_text(const Report& report) {
@@ -66,6 +95,10 @@ std::string to_text(const Report& report) {
   line("memory", fmt::format("{:.0f} MiB by the loader ({} slots), {:.0f} MiB in all",
                              static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots,
                              report.peak_rss_mb));
+  line("JPEG decoders", decoders(report.jpeg));
+  if (report.jpeg.has_index)
+    line("JPEG index", fmt::format("{} images, {:.1f} MiB", report.jpeg.index_images,
+                                   static_cast<double>(report.jpeg.index_bytes) / kMiB));
   std::string devices;
   for (std::size_t device = 0; device < report.devices.size(); ++device)
     devices += fmt::format("{}{} {}", device == 0 ? "" : ", ", report.devices[device].to_string(),
@@ -129,6 +162,7 @@ std::string to_json(const Report& report) {
       {"seed", report.seed},
       {"world", report.world},
       {"devices", std::move(devices)},
+      {"jpeg", jpeg_json(report.jpeg)},
       {"faults", {{"count", stats.faults}, {"list", std::move(faults)}}},
       {"digest", report.has_digest ? json(report.digest.to_string()) : json(nullptr)},
       {"version", PENSTOCK_VERSION},

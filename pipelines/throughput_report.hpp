@@ -7,6 +7,8 @@
 
 #include <penstock/penstock.hpp>
 
+#include "throughput_decoding.hpp"
+
 namespace throughput {
 
 struct EpochReport {
@@ -21,6 +23,7 @@ struct Report {
   std::vector<penstock::Device> devices;
   std::vector<std::uint64_t> device_samples;
   std::vector<penstock::Fault> faults;
+  JpegReport jpeg;
   std::uint64_t seed = 0;
   std::uint32_t world = 1;
   std::uint32_t rank = 0;

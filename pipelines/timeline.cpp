@@ -59,6 +59,19 @@ void Timeline::end(ps::Stage stage, std::uint64_t step, std::uint64_t row) noexc
   keep(thread, {ps::name_of(stage).data(), begin, ps::now_ns(), step, row});
 }
 
+void Timeline::on_device(const ps::Device& device, ps::Stage stage, std::uint64_t step,
+                         std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::string name = device.to_string() + " " + std::string(ps::name_of(stage));
+  Thread*& line = devices_[name];
+  if (line == nullptr) {
+    threads_.push_back(std::make_unique<Thread>());
+    line = threads_.back().get();
+    line->name = name;
+  }
+  keep(*line, {ps::name_of(stage).data(), begin_ns, end_ns, step, 0});
+}
+
 void Timeline::add(const char* name, std::int64_t from, std::uint64_t step) noexcept {
   Thread& thread = own();
   if (thread.name.empty()) thread.name = "consumer";

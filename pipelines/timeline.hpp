@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,8 @@ class Timeline final : public penstock::StageObserver {
 
   void begin(penstock::Stage stage, std::uint64_t step, std::uint64_t row) noexcept override;
   void end(penstock::Stage stage, std::uint64_t step, std::uint64_t row) noexcept override;
+  void on_device(const penstock::Device& device, penstock::Stage stage, std::uint64_t step,
+                 std::int64_t begin_ns, std::int64_t end_ns) noexcept override;
   /// Something that the calling thread did from `from` to now; times as of penstock::now_ns().
   void add(const char* name, std::int64_t from, std::uint64_t step) noexcept;
 
@@ -49,6 +52,7 @@ class Timeline final : public penstock::StageObserver {
   std::int64_t start_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Thread>> threads_;
+  std::map<std::string, Thread*> devices_;  // lines of their own, behind the mutex
 };
 
 }  // namespace programs

@@ -20,6 +20,7 @@
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
+#include <penstock/loader/dlpack.hpp>
 #include <penstock/loader/thread_budget.hpp>
 
 // What a sample goes through.
@@ -46,6 +47,8 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_jpeg.hpp>
 #include <penstock/transform/function.hpp>
+#include <penstock/transform/jpeg_index.hpp>
+#include <penstock/transform/jpeg_stats.hpp>
 #include <penstock/transform/remark_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>
@@ -53,8 +56,21 @@
 #include <penstock/staging/host_memory.hpp>
 #include <penstock/staging/ring.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/device/finish.hpp>
 #include <penstock/device/stream.hpp>
 #include <penstock/device/transfer.hpp>
+
+// Beside it: replicas that stay in step.
+#include <penstock/sync/replicas.hpp>
+#include <penstock/sync/gradient_sync.hpp>
+#include <penstock/sync/buckets.hpp>
+#include <penstock/sync/communicator.hpp>
+#include <penstock/sync/mirrored.hpp>
+#include <penstock/sync/placement.hpp>
+#include <penstock/sync/rendezvous.hpp>
+#include <penstock/sync/mpi.hpp>
+#include <penstock/sync/gloo.hpp>
+#include <penstock/sync/nccl.hpp>
 
 // The words that all of them use.
 #include <penstock/core/digest.hpp>

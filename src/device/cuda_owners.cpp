@@ -30,9 +30,10 @@ CudaStream::~CudaStream() {
   if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
 }
 
-CudaEvent::CudaEvent(int device) : device_(device) {
+CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
   const CurrentDevice current(device);
-  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  check(cudaEventCreateWithFlags(&event_,
+                                 timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
 }
 
 CudaEvent::~CudaEvent() {

@@ -40,10 +40,11 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// An event without timing. Unrecorded events count as completed.
+/// An event. Unrecorded events count as completed.
 class CudaEvent {
  public:
-  explicit CudaEvent(int device);
+  enum class Timing : bool { off, on };
+  explicit CudaEvent(int device, Timing timing = Timing::off);
   ~CudaEvent();
   CudaEvent(CudaEvent&& other) noexcept
       : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}

@@ -5,8 +5,10 @@
 
 namespace penstock::detail {
 
-[[nodiscard]] std::unique_ptr<Transfer> open_cuda_transfer(int index, std::size_t slots,
-                                                           std::size_t slice_bytes);
+/// Errors  CudaError  cuda:index cannot be used; says why
+void require_device(int index);
+
+[[nodiscard]] std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan plan);
 
 /// A registration that unpins when it is destroyed.
 [[nodiscard]] std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes);

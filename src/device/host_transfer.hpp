@@ -1,10 +1,11 @@
-// device/host_transfer: a host device is where the slot already is, so nothing is copied.
+// device/host_transfer: a host device is where the slot already is, so nothing is copied; what is
+// finished goes to memory of its own.
 #pragma once
 
 #include <penstock/device/transfer.hpp>
 
 namespace penstock::detail {
 
-[[nodiscard]] std::unique_ptr<Transfer> open_host_transfer();
+[[nodiscard]] std::unique_ptr<Transfer> open_host_transfer(TransferPlan plan);
 
 }  // namespace penstock::detail

@@ -7,13 +7,13 @@ namespace penstock {
 
 int gpu_count() noexcept { return 0; }
 
-namespace detail {
-
 namespace {
 constexpr int kErrorNoDevice = 100;  // cudaErrorNoDevice
 }
 
-std::unique_ptr<Transfer> open_cuda_transfer(int index, std::size_t, std::size_t) {
+namespace detail {
+
+std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan) {
   throw CudaError(kErrorNoDevice,
                   "cuda:" + std::to_string(index) +
                       " cannot be used: penstock was built without CUDA; build it where "
@@ -23,4 +23,13 @@ std::unique_ptr<Transfer> open_cuda_transfer(int index, std::size_t, std::size_t
 std::shared_ptr<void> pin_host_memory(std::span<std::byte>) { return nullptr; }
 
 }  // namespace detail
+
+std::optional<int> numa_node(const Device&) { return std::nullopt; }
+
+void Finish::enqueue(const std::byte*, const FinishRow*, std::uint64_t, std::byte*,
+                     StreamHandle) const {
+  throw CudaError(kErrorNoDevice,
+                  "penstock was built without CUDA: run() finishes images on the host");
+}
+
 }  // namespace penstock

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <penstock/device/transfer.hpp>
 
 #include "src/device/cuda_transfer.hpp"
@@ -5,11 +7,10 @@
 
 namespace penstock {
 
-std::unique_ptr<Transfer> open_transfer(const Device& device, std::size_t slots,
-                                        std::size_t slice_bytes) {
+std::unique_ptr<Transfer> open_transfer(const Device& device, TransferPlan plan) {
   if (device.kind == Device::Kind::cuda)
-    return detail::open_cuda_transfer(device.index, slots, slice_bytes);
-  return detail::open_host_transfer();
+    return detail::open_cuda_transfer(device.index, std::move(plan));
+  return detail::open_host_transfer(std::move(plan));
 }
 
 void pin(HostMemory& memory) {

@@ -262,6 +262,25 @@ Dataset Dataset::batch(std::uint64_t global_batch, const BatchOptions& options) 
   return Dataset(std::move(plan));
 }
 
+Dataset Dataset::finish(const FinishOptions& options) const {
+  if (!plan_->batch)
+    throw std::invalid_argument(
+        "finish works on whole batches, on their device: put it behind .batch(g)");
+  for (const Finish& earlier : plan_->finishes)
+    if (earlier.options().field == options.field)
+      throw std::invalid_argument(
+          fmt::format("'{}' is finished already: one finish does all in one pass", options.field));
+  const std::vector<FieldSpec> samples = fields();
+  const auto input = std::ranges::find(samples, options.field, &FieldSpec::name);
+  if (input == samples.end())
+    throw std::invalid_argument(
+        fmt::format("finish: the samples have no field '{}'", options.field));
+  const Finish finish(options, *input);
+  auto plan = extend(*plan_, finish.describe());
+  plan->finishes.push_back(finish);
+  return Dataset(std::move(plan));
+}
+
 Dataset Dataset::prefetch_to_devices(std::vector<Device> devices,
                                      const PrefetchOptions& options) const {
   if (!plan_->batch)

@@ -38,6 +38,26 @@ class CoreLease {
   ThreadBudget* budget_;
 };
 
+// Where the slots should lie: near the GPUs, when these are near the same memory.
+std::optional<int> common_numa_node(std::span<const Device> devices) {
+  std::optional<int> common;
+  for (const Device& device : devices) {
+    const auto node = numa_node(device);
+    if (!node || (common && *common != *node)) return std::nullopt;
+    common = node;
+  }
+  return common;
+}
+
+// Passes on to an observer what a GPU did.
+std::function<void(const DeviceSpan&)> spans_of(const Device& device, StageObserver* observer) {
+  if (observer == nullptr || device.kind == Device::Kind::host) return {};
+  return [device, observer](const DeviceSpan& span) {
+    observer->on_device(device, span.work == DeviceSpan::Work::copy ? Stage::copy : Stage::finish,
+                        span.step, span.begin_ns, span.end_ns);
+  };
+}
+
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
@@ -50,11 +70,13 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
               stop_stream_.get_token()),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.plan->devices;
-  const std::size_t slice_bytes = config_.layout->slice_bytes();
+  const std::size_t slice_bytes = config_.form->slice().slice_bytes();
+  const std::size_t finished_bytes = config_.form->finished_bytes();
   const std::size_t slot_bytes = slice_bytes * devices.size();
   const auto gpus =
       static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
-  const std::size_t bytes_per_slot = slot_bytes + gpus * slice_bytes;
+  const std::size_t bytes_per_slot =
+      slot_bytes + gpus * slice_bytes + devices.size() * finished_bytes;
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
 
   std::size_t slots = config_.depth + 1;
@@ -75,9 +97,13 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   }
   fixed_bytes_ = slots * bytes_per_slot + cursor_.memory_bytes();
 
-  auto memory = HostMemory::make(slots * slot_bytes);
+  auto memory = HostMemory::make(slots * slot_bytes, common_numa_node(devices));
   for (const Device& device : devices)
-    transfers_.push_back(open_transfer(device, slots, slice_bytes));
+    transfers_.push_back(open_transfer(device, {.slots = slots,
+                                                .slice_bytes = slice_bytes,
+                                                .finished_bytes = finished_bytes,
+                                                .finishes = config_.form->finishes(),
+                                                .on_span = spans_of(device, config_.observer)}));
   if (gpus > 0) pin(*memory);
   ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
 }
@@ -198,7 +224,7 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
 std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) const {
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
-  info.layout = config_.layout;
+  info.form = config_.form;
   info.step = step;
   info.epoch = drawn.epoch;
   info.global_samples = drawn.samples;
@@ -293,7 +319,7 @@ void Engine::note_memory(std::int64_t grown) {
 }
 
 void Engine::zero_padding(const InFlight& batch) const {
-  const BatchLayout& layout = *config_.layout;
+  const BatchLayout& layout = config_.form->slice();
   for (std::size_t part = 0; part < batch.info->parts.size(); ++part) {
     const Slice& slice = batch.info->parts[part].slice;
     std::byte* memory = batch.slice(part).data();
@@ -306,19 +332,34 @@ void Engine::zero_padding(const InFlight& batch) const {
 
 void Engine::publish(const std::shared_ptr<InFlight>& batch) {
   const std::int64_t filled = now_ns();
+  std::int64_t copied = filled;
   StepInfo& info = *batch->info;
   try {
-    const Observed observed(config_.observer, Stage::copy, info.step);
-    zero_padding(*batch);
-    std::ranges::sort(info.faults, {}, &Fault::row);
-    for (std::size_t part = 0; part < transfers_.size(); ++part)
-      transfers_[part]->enqueue(*batch->slices[part], batch->slot, batch->slice(part));
+    {
+      const Observed observed(config_.observer, Stage::copy, info.step);
+      zero_padding(*batch);
+      std::ranges::sort(info.faults, {}, &Fault::row);
+      for (std::size_t k = 0; k < transfers_.size(); ++k) {
+        const PartInfo& part = info.parts[k];
+        config_.form->draw(batch->slice(k).data(), info.step, part,
+                           std::span(info.samples).subspan(part.first_sample, part.slice.samples));
+        transfers_[k]->enqueue(*batch->slices[k], {.slot = batch->slot,
+                                                   .bytes = batch->slice(k),
+                                                   .rows = part.slice.rows,
+                                                   .step = info.step});
+      }
+    }
+    copied = now_ns();
+    const Observed observed(config_.observer, Stage::finish, info.step);
+    for (std::size_t k = 0; k < transfers_.size(); ++k) transfers_[k]->finish(*batch->slices[k]);
   } catch (...) {
     batch->error = std::current_exception();
   }
   busy_ns_[static_cast<std::size_t>(Stage::read)] += batch->read_ns;
   busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
-  busy_ns_[static_cast<std::size_t>(Stage::copy)] += now_ns() - filled;
+  const std::int64_t finished = now_ns();
+  busy_ns_[static_cast<std::size_t>(Stage::copy)] += copied - filled;
+  busy_ns_[static_cast<std::size_t>(Stage::finish)] += finished - copied;
   {
     const std::lock_guard lock(mutex_);
     batch->done = true;
@@ -326,6 +367,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
     if (found != times_.end()) {
       const std::int64_t work = batch->read_ns + batch->decode_ns;
       found->filled = filled;
+      found->copied = copied;
       found->read_share =
           work > 0 ? static_cast<double>(batch->read_ns) / static_cast<double>(work) : 0;
     }

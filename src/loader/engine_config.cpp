@@ -50,12 +50,11 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
   }
   const auto made = branches.front().chain.fields();
   std::vector<FieldSpec> fields(made.begin(), made.end());
-  std::optional<std::size_t> valid_field;
-  if (plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask) {
-    valid_field = fields.size();
-    fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
-  }
-  const BatchLayout layout(std::move(fields), topology.slicing.max_rows());
+  const bool masks =
+      plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
+  auto form =
+      std::make_shared<const BatchForm>(std::move(fields), masks, plan->finishes,
+                                        RandomKey(seed, kFinish), topology.slicing.max_rows());
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
@@ -68,8 +67,8 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
 
   auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
       .branches = std::move(branches),
-      .layout = layout,
-      .valid_field = valid_field,
+      .layout = form->slice(),
+      .valid_field = form->valid_field(),
       .on_fault = options.faults.policy,
       .replicas_per_lane = topology.replicas_per_lane(),
       .digest = options.digest,
@@ -78,7 +77,7 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
   return {
       .plan = std::move(plan),
       .recipe = std::move(recipe),
-      .layout = std::make_shared<const BatchLayout>(layout),
+      .form = std::move(form),
       .topology = topology,
       .seed = seed,
       .weights = std::move(mix_weights),

@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include <penstock/batch/layout.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/thread_budget.hpp>
 
+#include "src/loader/batch_form.hpp"
 #include "src/loader/plan.hpp"
 #include "src/loader/row_worker.hpp"
 #include "src/loader/topology.hpp"
@@ -21,7 +21,7 @@ namespace penstock::loader {
 struct EngineConfig {
   std::shared_ptr<const Plan> plan;
   std::shared_ptr<const RowRecipe> recipe;
-  std::shared_ptr<const BatchLayout> layout;
+  std::shared_ptr<const BatchForm> form;
   Topology topology;
   std::uint64_t seed = 0;
   std::vector<MixWeights> weights;  // where they are not the plan's

@@ -12,6 +12,7 @@
 #include <penstock/device/transfer.hpp>
 #include <penstock/staging/ring.hpp>
 
+#include "src/loader/batch_form.hpp"
 #include "src/loader/step_info.hpp"
 
 namespace penstock::loader {
@@ -36,7 +37,7 @@ struct InFlight {
 
   /// The host memory of a part's slice.
   [[nodiscard]] std::span<std::byte> slice(std::size_t part) const noexcept {
-    const std::size_t bytes = info->layout->slice_bytes();
+    const std::size_t bytes = info->form->slice().slice_bytes();
     return slot->bytes().subspan(part * bytes, bytes);
   }
 };

@@ -14,6 +14,7 @@
 
 #include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/device/finish.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/order/mix.hpp>
 #include <penstock/order/order.hpp>
@@ -27,6 +28,7 @@ namespace penstock::loader {
 // from 0, transforms from here, so that a map has the same numbers before and after a shuffle.
 inline constexpr std::uint32_t kFirstTransform = 0x100;
 inline constexpr std::uint32_t kReplacement = 0x200;
+inline constexpr std::uint32_t kFinish = 0x300;
 // The operations of one joined dataset, apart from those of the next.
 inline constexpr std::uint32_t kBranchStride = 0x1000;
 
@@ -68,6 +70,7 @@ struct Plan {
   MakeOrder samples;             // the order before batch
   AddToOrder batches;            // operations after batch, on numbers of batches
   std::optional<BatchPlan> batch;
+  std::vector<Finish> finishes;
   std::vector<Device> devices;  // empty before prefetch_to_devices
   PrefetchOptions prefetch;
 

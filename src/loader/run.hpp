@@ -47,7 +47,7 @@ class Run {
   [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
   [[nodiscard]] std::optional<std::uint64_t> steps() const;
   [[nodiscard]] const Plan& plan() const noexcept { return *config_->plan; }
-  [[nodiscard]] const BatchLayout& layout() const noexcept { return *config_->layout; }
+  [[nodiscard]] const BatchForm& form() const noexcept { return *config_->form; }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;
   [[nodiscard]] Digest digest() const;

@@ -39,7 +39,8 @@ StageNs charge(std::int64_t from, std::int64_t to, std::uint64_t step,
         static_cast<std::int64_t>(times_of.read_share * static_cast<double>(filling));
     part(Stage::read) += reading;
     part(Stage::decode) += filling - reading;
-    part(Stage::copy) += until(0);
+    part(Stage::copy) += until(times_of.copied);
+    part(Stage::finish) += until(0);
   }
   part(Stage::order) += until(0);  // the driver has not begun, or found the end
   return parts;

@@ -18,6 +18,7 @@ struct StepTimes {
   std::int64_t ordered = 0;
   std::int64_t slotted = 0;
   std::int64_t filled = 0;
+  std::int64_t copied = 0;
   double read_share = 0;  // of the time between slotted and filled
 };
 

@@ -5,7 +5,7 @@
 #include <penstock/device/transfer.hpp>
 #include <penstock/loader/step.hpp>
 
-#include "src/loader/step_info.hpp"
+#include "src/loader/batch_form.hpp"
 
 namespace penstock {
 
@@ -19,23 +19,28 @@ std::span<const SampleId> DeviceBatch::samples() const noexcept {
   return std::span(info_->samples).subspan(part.first_sample, part.slice.samples);
 }
 
-std::span<const FieldSpec> DeviceBatch::fields() const noexcept { return info_->layout->fields(); }
+std::span<const FieldSpec> DeviceBatch::fields() const noexcept { return info_->form->fields(); }
 
 TensorView DeviceBatch::operator[](std::string_view field) const {
-  const auto index = info_->layout->find(field);
-  if (!index) {
-    std::string names;
-    for (const FieldSpec& spec : fields()) names += (names.empty() ? "" : ", ") + spec.to_string();
-    throw std::invalid_argument(
-        fmt::format("the batch has no field '{}': it has {}", field, names));
-  }
-  return info_->layout->field(slice_->data(), *index, size());
+  if (const auto found = info_->form->find(field, *slice_, size())) return *found;
+  std::string names;
+  for (const FieldSpec& spec : fields()) names += (names.empty() ? "" : ", ") + spec.to_string();
+  throw std::invalid_argument(fmt::format("the batch has no field '{}': it has {}", field, names));
 }
 
-std::size_t DeviceBatch::bytes() const noexcept { return size() * info_->layout->row_bytes(); }
+std::size_t DeviceBatch::bytes() const noexcept { return size() * info_->form->row_bytes(); }
 
 void DeviceBatch::wait_on(StreamHandle stream) const { slice_->wait_on(stream); }
 void DeviceBatch::synchronize() const { slice_->synchronize(); }
+void DeviceBatch::copy_to(std::string_view field, void* destination, std::size_t bytes,
+                          StreamHandle stream) const {
+  const TensorView tensor = (*this)[field];
+  if (tensor.byte_size() > bytes)
+    throw std::invalid_argument(fmt::format(
+        "copy_to: '{}' is {}{} here, {} bytes, and there is room for {}", field,
+        name_of(tensor.dtype()), tensor.shape().to_string(), tensor.byte_size(), bytes));
+  slice_->copy_to(destination, tensor.bytes(), stream);
+}
 
 const DeviceBatch& Step::operator[](std::size_t part) const {
   if (part < parts_.size()) return parts_[part];

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include <penstock/batch/layout.hpp>
 #include <penstock/batch/slicing.hpp>
 #include <penstock/core/digest.hpp>
 #include <penstock/core/fault.hpp>
@@ -22,8 +21,10 @@ struct PartInfo {
   std::uint64_t first_sample = 0;  // where its samples begin in StepInfo::samples
 };
 
+class BatchForm;
+
 struct StepInfo {
-  std::shared_ptr<const BatchLayout> layout;
+  std::shared_ptr<const BatchForm> form;
   std::uint64_t step = 0;
   std::uint32_t epoch = 0;
   std::uint64_t global_samples = 0;

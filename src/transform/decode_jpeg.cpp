@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,8 @@
 #include "src/transform/exif.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/jpeg.hpp"
+#include "src/transform/jpeg/plan.hpp"
+#include "src/transform/jpeg/region.hpp"
 #include "src/transform/png.hpp"
 #include "src/transform/resize.hpp"
 #include "src/transform/rows.hpp"
@@ -38,6 +41,7 @@ constexpr std::int64_t kGeometryNumbers = 8;
 // What a thread keeps between images.
 struct Scratch {
   detail::JpegReader jpeg;
+  std::unique_ptr<detail::JpegRegion> region = std::make_unique<detail::JpegRegion>();
   detail::Resize resize;
   std::vector<std::uint8_t> pixels;    // an image decoded as a whole
   std::vector<std::uint8_t> sideways;  // a result that is still to be transposed
@@ -97,6 +101,9 @@ class DecodeJpeg final : public Transform {
                     options_.crop.to_string(), options_.flip, options_.max_megapixels);
     if (!options_.exif) text += ", exif=false";
     if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
+    if (options_.scaled) text += ", scaled=true";
+    // The others give the same pixels.
+    if (options_.decoder == JpegDecoder::reference) text += ", decoder=reference";
     return text + ")";
   }
 
@@ -108,6 +115,7 @@ class DecodeJpeg final : public Transform {
     int upright_height = 0;
     Region region;  // of the upright image
     bool flipped = false;
+    int scale = 1;  // the image is decoded at 1/scale of its size
   };
 
   Result<void> check_size(int width, int height) const {
@@ -130,13 +138,27 @@ class DecodeJpeg final : public Transform {
     return job;
   }
 
+  // The largest at which no pixel of the sample is made of less than one.
+  [[nodiscard]] int scale_for(const Region& region) const {
+    const ImageSize size = options_.crop.size();
+    int scale = 1;
+    while (options_.scaled && scale < 8 && region.width >= 2.0 * scale * size.width &&
+           region.height >= 2.0 * scale * size.height)
+      scale *= 2;
+    return scale;
+  }
+
   // Sets up the resize of the stored image's pixels, lying on its side where that is how it lies.
   void plan(const Job& job, int width, int height, detail::Resize& resize) const {
     const Orientation turn(job.exif);
     ImageSize size = options_.crop.size();
     if (turn.transposed) std::swap(size.height, size.width);
     const bool mirror = turn.mirror_x != (job.flipped && !turn.transposed);
-    resize.plan(width, height, turn.stored(job.region, width, height), size, mirror);
+    const double scale = job.scale;
+    Region region = turn.stored(job.region, width, height);
+    region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
+    resize.plan(detail::scaled_down(width, job.scale), detail::scaled_down(height, job.scale),
+                region, size, mirror);
   }
 
   bool resize_into(const Job& job, detail::RowSource& rows, Scratch& scratch,
@@ -184,20 +206,97 @@ class DecodeJpeg final : public Transform {
     for (const double number : numbers) *out++ = static_cast<std::int32_t>(number);
   }
 
+  [[nodiscard]] detail::Upsampling upsampling() const {
+    return options_.decoder == JpegDecoder::reference ? detail::Upsampling::smooth
+                                                      : detail::Upsampling::plain;
+  }
+
+  void count(JpegFallback fallback) const {
+    if (options_.stats) options_.stats->count(fallback);
+  }
+
+  template <class Reader>
+  class Closing {
+   public:
+    explicit Closing(Reader& reader) : reader_(reader) {}
+    ~Closing() { reader_.close(); }
+    Closing(const Closing&) = delete;
+    Closing& operator=(const Closing&) = delete;
+
+   private:
+    Reader& reader_;
+  };
+
   Result<void> decode_jpeg_region(std::span<const std::byte> bytes, Scratch& scratch,
                                   std::span<const TensorView> out, Random& random) const {
+    std::optional<Job> job;
+    if (options_.decoder == JpegDecoder::libjpeg) {
+      count(JpegFallback::chosen);
+    } else {
+      detail::JpegRegion& own = *scratch.region;
+      const Closing closing(own);
+      if (const auto fallback = own.open(bytes)) {
+        count(*fallback);
+      } else {
+        const detail::JpegHeader& header = own.header();
+        if (auto fits = check_size(header.width, header.height); !fits) return fits;
+        job = choose(header.width, header.height, options_.exif ? header.orientation : 1, random);
+        job->scale = scale_for(job->region);
+        plan(*job, header.width, header.height, scratch.resize);
+        if (decode_by_own(bytes, *job, scratch, out)) {
+          if (options_.stats) options_.stats->count_own(own.used_index());
+          scratch.resize.trim();
+          return {};
+        }
+        count(JpegFallback::data);
+      }
+    }
+    return decode_by_libjpeg(bytes, job, scratch, out, random);
+  }
+
+  // False where something is wrong with the image; libjpeg-turbo is to say what.
+  bool decode_by_own(std::span<const std::byte> bytes, const Job& job, Scratch& scratch,
+                     std::span<const TensorView> out) const {
+    detail::JpegRegion& own = *scratch.region;
+    const auto decode = [&] {
+      return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(),
+                       job.scale) &&
+             resize_into(job, own, scratch, out);
+    };
+    if (!options_.index) return decode();
+    const JpegKey key = JpegKey::of(bytes);
+    const auto learn = [&] {
+      own.learn();
+      const bool decoded = decode();
+      if (own.learned()) options_.index->put(key, std::move(*own.learned()));
+      return decoded;
+    };
+    const std::shared_ptr<const JpegIndex> index = options_.index->find(key);
+    if (!index) return learn();
+    own.know(index.get());
+    const bool decoded = decode();
+    if (own.learned()) options_.index->put(key, std::move(*own.learned()));
+    if (decoded || !own.used_index()) return decoded;
+    // It was the index's fault, perhaps.
+    own.know(nullptr);
+    return learn();
+  }
+
+  // `job` is what was chosen for this image, where it is known already.
+  Result<void> decode_by_libjpeg(std::span<const std::byte> bytes, std::optional<Job> job,
+                                 Scratch& scratch, std::span<const TensorView> out,
+                                 Random& random) const {
     detail::JpegReader& jpeg = scratch.jpeg;
-    struct Close {
-      detail::JpegReader& jpeg;
-      ~Close() { jpeg.close(); }
-    } close{jpeg};
+    const Closing closing(jpeg);
     if (!jpeg.open(bytes)) return fault(jpeg.message());
     if (auto fits = check_size(jpeg.width(), jpeg.height()); !fits) return fits;
-    const Job job =
-        choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
-    plan(job, jpeg.width(), jpeg.height(), scratch.resize);
-    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span()) ||
-        !resize_into(job, jpeg, scratch, out))
+    if (!job) {
+      job = choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
+      job->scale = scale_for(job->region);
+    }
+    plan(*job, jpeg.width(), jpeg.height(), scratch.resize);
+    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(), job->scale) ||
+        !resize_into(*job, jpeg, scratch, out))
       return fault(jpeg.message());
     scratch.resize.trim();
     return {};

@@ -14,6 +14,8 @@ constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
 // libjpeg hands out one row group at a time: at most four rows, the largest sampling factor.
 constexpr int kMaxRowGroup = 4;
+// Pixels of a neighbouring chroma sample.
+constexpr int kSmoothReach = 2;
 
 constexpr int round_down(int value, int step) { return value / step * step; }
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
@@ -80,9 +82,9 @@ int JpegReader::orientation() const noexcept {
   return 1;
 }
 
-bool JpegReader::begin(const PixelRect& rect, int span) {
+bool JpegReader::begin(const PixelRect& rect, int span, Upsampling upsampling, int scale) {
   rect_ = rect;
-  if (!start(rect)) return false;
+  if (!start(rect, upsampling, scale)) return false;
   ring_rows_ = span + kMaxRowGroup;
   stride_ = static_cast<std::size_t>(jpeg_.output_width) * kPixelBytes + kRowSlack;
   const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
@@ -91,10 +93,10 @@ bool JpegReader::begin(const PixelRect& rect, int span) {
   return true;
 }
 
-bool JpegReader::start(const PixelRect& rect) noexcept {
+bool JpegReader::start(const PixelRect& rect, Upsampling upsampling, int scale) noexcept {
   if (setjmp(error_.jump) != 0) return false;
   jpeg_.dct_method = JDCT_ISLOW;
-  jpeg_.do_fancy_upsampling = FALSE;
+  jpeg_.do_fancy_upsampling = upsampling == Upsampling::smooth ? TRUE : FALSE;
   jpeg_.do_block_smoothing = FALSE;
   switch (jpeg_.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -116,23 +118,40 @@ bool JpegReader::start(const PixelRect& rect) noexcept {
   jpeg_.mem->max_memory_to_use =
       10L * static_cast<long>(jpeg_.image_width) * static_cast<long>(jpeg_.image_height) +
       (64L << 20);
+  jpeg_.scale_num = 1;
+  jpeg_.scale_denom = static_cast<unsigned>(scale);
   jpeg_start_decompress(&jpeg_);
+  if (scale == 1) {
+    start_within(rect, upsampling);
+  } else {
+    // Rarely needed, and cropping and skipping at a smaller scale are paths that few have tried.
+    left_ = 0;
+    next_ = 0;
+    bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor),
+                       static_cast<int>(jpeg_.output_height));
+  }
+  return true;
+}
 
+void JpegReader::start_within(const PixelRect& rect, Upsampling upsampling) {
   // Whole MCUs in both directions: libjpeg crops and skips those exactly. Where a region ended
-  // within one, merged upsampling would work on half a pair of pixels.
+  // within one, merged upsampling would work on half a pair of pixels. Smooth upsampling takes the
+  // edge of a region for that of the image: there, begin and end further out, and a whole MCU row
+  // above, since libjpeg has no row of chroma from before those that it skips.
   const int mcu_width = jpeg_.max_h_samp_factor * DCTSIZE;
   const int mcu_height = jpeg_.max_v_samp_factor * DCTSIZE;
-  left_ = round_down(rect.x, mcu_width);
-  const int right = std::min(round_up(rect.x + rect.width, mcu_width), width());
+  const int margin = upsampling == Upsampling::smooth ? kSmoothReach : 0;
+  left_ = round_down(std::max(rect.x - margin, 0), mcu_width);
+  const int right = std::min(round_up(rect.x + rect.width + margin, mcu_width), width());
   JDIMENSION offset = static_cast<JDIMENSION>(left_);
   JDIMENSION columns = static_cast<JDIMENSION>(right - left_);
   jpeg_crop_scanline(&jpeg_, &offset, &columns);
   left_ = static_cast<int>(offset);
   next_ = round_down(rect.y, mcu_height);
+  if (upsampling == Upsampling::smooth) next_ = std::max(next_ - 2 * mcu_height, 0);
   // Whole row groups, too: otherwise merged upsampling keeps the second row back.
   bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor), height());
   if (next_ > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(next_));
-  return true;
 }
 
 const std::uint8_t* const* JpegReader::rows(int first, int last) {

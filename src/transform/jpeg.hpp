@@ -11,12 +11,13 @@
 
 #include <jpeglib.h>
 
+#include "src/transform/jpeg/upsampling.hpp"
 #include "src/transform/rows.hpp"
 
 namespace penstock::detail {
 
-/// Decodes one JPEG after another with libjpeg-turbo: accurate DCT, plain chroma upsampling, so
-/// that a pixel depends on nothing outside its MCU. Every rectangle equals that of the whole image.
+/// Decodes one JPEG after another with libjpeg-turbo, with accurate DCT. Every rectangle equals
+/// that of the whole image.
 ///
 /// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where
 ///          libjpeg finds an error or has a warning, and message() then says what. close() is due
@@ -36,8 +37,10 @@ class JpegReader final : public RowSource {
   /// 1 to 8; 1 where EXIF says nothing.
   [[nodiscard]] int orientation() const noexcept;
 
-  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once.
-  [[nodiscard]] bool begin(const PixelRect& rect, int span);
+  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
+  /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up.
+  [[nodiscard]] bool begin(const PixelRect& rect, int span,
+                           Upsampling upsampling = Upsampling::plain, int scale = 1);
   const std::uint8_t* const* rows(int first, int last) override;
 
   void close() noexcept;
@@ -56,7 +59,8 @@ class JpegReader final : public RowSource {
   static void count_scans(j_common_ptr jpeg);
 
   bool read_header(const unsigned char* bytes, unsigned long size) noexcept;
-  bool start(const PixelRect& rect) noexcept;
+  bool start(const PixelRect& rect, Upsampling upsampling, int scale) noexcept;
+  void start_within(const PixelRect& rect, Upsampling upsampling);
   bool read_until(int last) noexcept;
   void convert_cmyk(std::uint8_t* row) const noexcept;
 

@@ -1,4 +1,5 @@
-// Needs a GPU, and says so where there is none; the deep tests are in gpu-check's own set.
+// Needs a GPU, and says so where there is none.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,24 +8,78 @@
 
 #include <penstock/device/transfer.hpp>
 
+#include "tests/device/cuda_support.hpp"
+
 namespace penstock {
 namespace {
 
-TEST(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  auto memory = HostMemory::make(std::size_t{1} << 20);
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+class CudaTransferGpu : public testing_support::OnGpu {};
+
+TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
+  auto memory = HostMemory::make(kMiB);
   pin(*memory);
-  const auto ring = StagingRing::make(memory, memory->bytes(), 1, std::size_t{1} << 20);
-  const auto transfer = open_transfer({Device::Kind::cuda, 0}, 2, std::size_t{1} << 20);
+  const auto ring = StagingRing::make(memory, memory->bytes(), 1, kMiB);
+  const auto transfer = open_transfer({Device::Kind::cuda, 0}, {.slots = 2, .slice_bytes = kMiB});
   for (int round = 0; round < 100; ++round) {
     auto slot = std::make_shared<StagingLease>(ring->acquire({}));  // blocks until the copy is done
     auto slice = transfer->reserve({});
     ASSERT_NE(slice, nullptr);
     const auto bytes = slot->bytes();
-    transfer->enqueue(*slice, std::move(slot), bytes);
+    transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes});
+    transfer->finish(*slice);
     slice->synchronize();
     EXPECT_TRUE(slice->arrived());
   }
+}
+
+TEST_F(CudaTransferGpu, TellsWhatTheDeviceDidAndWhen) {
+  auto memory = HostMemory::make(kMiB);
+  pin(*memory);
+  const auto ring = StagingRing::make(memory, memory->bytes(), 1, kMiB);
+  std::vector<DeviceSpan> spans;
+  {
+    const auto transfer =
+        open_transfer({Device::Kind::cuda, 0},
+                      {.slots = 1, .slice_bytes = kMiB, .on_span = [&](const DeviceSpan& span) {
+                         spans.push_back(span);
+                       }});
+    for (std::uint64_t step = 0; step < 10; ++step) {
+      auto slot = std::make_shared<StagingLease>(ring->acquire({}));
+      auto slice = transfer->reserve({});
+      const auto bytes = slot->bytes();
+      transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes, .step = step});
+      transfer->finish(*slice);
+      slice->synchronize();
+    }
+  }
+  std::uint64_t copies = 0;
+  for (const DeviceSpan& span : spans) {
+    EXPECT_LE(span.begin_ns, span.end_ns);
+    if (span.work != DeviceSpan::Work::copy) continue;
+    EXPECT_EQ(span.step, copies++);
+  }
+  EXPECT_EQ(copies, 10U);
+}
+
+TEST_F(CudaTransferGpu, SlicesOutliveTheirTransfer) {
+  std::shared_ptr<DeviceSlice> slice;
+  {
+    auto memory = HostMemory::make(kMiB);
+    pin(*memory);
+    const auto ring = StagingRing::make(memory, memory->bytes(), 1, kMiB);
+    const auto transfer = open_transfer({Device::Kind::cuda, 0}, {.slots = 1, .slice_bytes = kMiB});
+    auto slot = std::make_shared<StagingLease>(ring->acquire({}));
+    std::fill(slot->bytes().begin(), slot->bytes().end(), std::byte{42});
+    slice = transfer->reserve({});
+    const auto bytes = slot->bytes();
+    transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes});
+    transfer->finish(*slice);
+  }
+  slice->wait_on(stream());
+  const auto bytes = testing_support::to_host({slice->data(), kMiB}, stream());
+  EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{42}; }));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ TEST(Transfer, SaysWhatIsMissingForAGpuThatIsNotThere) {
   const int missing = gpu_count();
   EXPECT_THAT(
       [&] {
-        (void)open_transfer({Device::Kind::cuda, missing}, 2, 256);
+        (void)open_transfer({Device::Kind::cuda, missing}, {.slots = 2, .slice_bytes = 256});
       },
       ThrowsMessage<CudaError>(
           AllOf(HasSubstr("cuda:" + std::to_string(missing) + " cannot be used"),
@@ -64,13 +64,13 @@ TEST(Transfer, SaysWhatIsMissingForAGpuThatIsNotThere) {
 TEST(Transfer, OnAHostDeviceTheSlotIsTheBatch) {
   auto memory = HostMemory::make(512);
   const auto ring = StagingRing::make(memory, memory->bytes(), 1, 512);
-  const auto transfer = open_transfer({Device::Kind::host, 0}, 1, 256);
+  const auto transfer = open_transfer({Device::Kind::host, 0}, {.slots = 1, .slice_bytes = 256});
   auto slot = std::make_shared<StagingLease>(ring->try_acquire());
   const auto part = slot->bytes().subspan(256);
 
   auto slice = transfer->reserve({});
   EXPECT_FALSE(slice->arrived());
-  transfer->enqueue(*slice, slot, part);
+  transfer->enqueue(*slice, {.slot = slot, .bytes = part});
   EXPECT_TRUE(slice->arrived());
   EXPECT_EQ(slice->data(), part.data());
   slot.reset();

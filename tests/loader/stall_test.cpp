@@ -16,11 +16,15 @@ using loader::StepTimes;
 using testing_support::fake;
 
 TEST(Charge, FollowsABatchThroughItsStages) {
-  const std::deque<StepTimes> times{
-      {.step = 4, .ordered = 110, .slotted = 130, .filled = 170, .read_share = 0.25}};
-  // order, slot, read, decode, copy
-  EXPECT_EQ(charge(100, 175, 4, times), (StageNs{10, 20, 10, 30, 5}));
-  EXPECT_EQ(charge(150, 175, 4, times), (StageNs{0, 0, 5, 15, 5}));
+  const std::deque<StepTimes> times{{.step = 4,
+                                     .ordered = 110,
+                                     .slotted = 130,
+                                     .filled = 170,
+                                     .copied = 175,
+                                     .read_share = 0.25}};
+  // order, slot, read, decode, copy, finish
+  EXPECT_EQ(charge(100, 177, 4, times), (StageNs{10, 20, 10, 30, 5, 2}));
+  EXPECT_EQ(charge(150, 175, 4, times), (StageNs{0, 0, 5, 15, 5, 0}));
 }
 
 TEST(Charge, BlamesEarlierStepsForWhatTheDriverDidMeanwhile) {
@@ -76,7 +80,7 @@ TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
 
 INSTANTIATE_TEST_SUITE_P(Stall, EveryStage,
                          testing::Values(Stage::order, Stage::slot, Stage::read, Stage::decode,
-                                         Stage::copy),
+                                         Stage::copy, Stage::finish),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST(Stall, IsTheConsumersOwnWhenTheInputKeepsUp) {

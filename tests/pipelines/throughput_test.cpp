@@ -136,10 +136,12 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--devices", "gpu:0"}, 2, "--devices");
   refuses({"--data", data, "--batch", "10", "--devices", "host:4"}, 2, "uneven");
   refuses({"--data", data, "--state-every", "5"}, 2, "--state-out");
+  refuses({"--data", data, "--decode", "quick"}, 2, "--decode");
+  refuses({"--data", data, "--decode", "libjpeg", "--index", "learn"}, 2, "--index");
+  write_file(folder_ / "notes", "This is no index, and long enough to be read.\n");
+  refuses({"--data", data, "--index", (folder_ / "notes").string()}, 1, "JPEG index");
   // What is not built yet says so.
   refuses({"--data", data, "--split", "sideways"}, 2, "--split");
-  refuses({"--data", data, "--decode", "fast"}, 2, "not built yet");
-  refuses({"--data", data, "--index", "learn"}, 2, "not built yet");
   refuses({"--data", data, "--io-threads", "2"}, 2, "not built yet");
   refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");
   refuses({"--data", data, "--state-in", (folder_ / "none.json").string()}, 1, "none.json");
@@ -156,7 +158,7 @@ TEST_F(Throughput, ReportsTheKeysOfItsInterface) {
         "per_epoch",  "bytes_read", "stall_fraction", "consume_s",      "first_batch_ms",
         "bottleneck", "stages",     "peak_rss_mb",    "budget_peak_mb", "threads",
         "seed",       "world",      "devices",        "faults",         "digest",
-        "version"})
+        "version",    "jpeg"})
     EXPECT_TRUE(keys.contains(key)) << key;
   for (const char* stage : {"order", "slot", "read", "decode", "copy"}) {
     EXPECT_TRUE(keys["stages"][stage].contains("wait_s")) << stage;
@@ -164,6 +166,45 @@ TEST_F(Throughput, ReportsTheKeysOfItsInterface) {
   }
   EXPECT_EQ(keys["devices"][1]["name"], "host:1");
   EXPECT_EQ(keys["devices"][1]["samples"], 24);
+}
+
+TEST_F(Throughput, DeliversTheSameWhateverDecodesAndWhateverIsKnown) {
+  const json libjpeg = report({"--epochs", "2", "--decode", "libjpeg"});
+  const json fast = report({"--epochs", "2", "--decode", "fast"});
+  const json learning = report({"--epochs", "2", "--index", "learn", "--budget-mb", "400"});
+  EXPECT_EQ(fast["digest"], libjpeg["digest"]);
+  EXPECT_EQ(learning["digest"], libjpeg["digest"]);
+  EXPECT_NE(report({"--epochs", "2", "--decode", "reference"})["digest"], libjpeg["digest"]);
+
+  EXPECT_EQ(libjpeg["jpeg"]["own"], 0);
+  EXPECT_GE(libjpeg["jpeg"]["libjpeg"]["chosen"], 2 * kImages);
+  EXPECT_GE(fast["jpeg"]["own"], 2 * kImages);
+  EXPECT_EQ(fast["jpeg"]["indexed"], 0);
+  EXPECT_TRUE(fast["jpeg"]["index"].is_null());
+  EXPECT_GE(learning["jpeg"]["indexed"], kImages);
+  EXPECT_EQ(learning["jpeg"]["index"]["images"], kImages);
+}
+
+TEST_F(Throughput, KeepsAnIndexInAFileAndMakesADamagedOneAnew) {
+  const std::string index = (folder_ / "index").string();
+  const std::vector<std::string> flags{"--epochs", "1", "--index", index};
+  const json first = report(flags);
+  const json second = report(flags);
+  EXPECT_EQ(second["digest"], first["digest"]);
+  EXPECT_EQ(second["jpeg"]["indexed"], second["jpeg"]["own"]);
+
+  const std::string good = read_file(index);
+  std::string damaged = good;
+  for (std::size_t at = good.size() / 2; at < good.size(); at += 50) damaged[at] ^= 1;
+  for (const std::string& bad : {damaged, good.substr(0, good.size() / 3)}) {
+    write_file(index, bad);
+    const json third = report(flags);
+    EXPECT_EQ(third["digest"], first["digest"]);
+    EXPECT_LT(third["jpeg"]["indexed"], third["jpeg"]["own"]);
+    EXPECT_EQ(third["jpeg"]["index"]["images"], kImages);
+    const json fourth = report(flags);
+    EXPECT_EQ(fourth["jpeg"]["indexed"], fourth["jpeg"]["own"]);
+  }
 }
 
 TEST_F(Throughput, WritesATimelineOfEveryThread) {

@@ -60,14 +60,15 @@ std::array<int, 3> rgb_at(const Pixels& whole, int x, int y) {
 }
 
 void expect_region(JpegReader& reader, const Bytes& bytes, const Pixels& whole,
-                   const PixelRect& rect, int span, const std::string& name) {
+                   const PixelRect& rect, int span, const std::string& name,
+                   Upsampling upsampling = Upsampling::plain) {
   SCOPED_TRACE(name + " " + std::to_string(whole.width) + "x" + std::to_string(whole.height) +
                " region " + std::to_string(rect.x) + "," + std::to_string(rect.y) + " " +
                std::to_string(rect.width) + "x" + std::to_string(rect.height));
   ASSERT_TRUE(reader.open(bytes)) << reader.message();
   ASSERT_EQ(reader.width(), whole.width);
   ASSERT_EQ(reader.height(), whole.height);
-  ASSERT_TRUE(reader.begin(rect, span)) << reader.message();
+  ASSERT_TRUE(reader.begin(rect, span, upsampling)) << reader.message();
   int wrong = 0;
   for (int y = rect.y; y < rect.y + rect.height && wrong == 0; ++y) {
     // As a resize does: a few rows, most of them seen before.
@@ -86,27 +87,33 @@ void expect_region(JpegReader& reader, const Bytes& bytes, const Pixels& whole,
   reader.close();
 }
 
-TEST(JpegReader, DecodesEveryRectangleAsInTheWholeImage) {
+class JpegReaderWith : public testing::TestWithParam<Upsampling> {};
+
+TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
+  const bool smooth = GetParam() == Upsampling::smooth;
   std::mt19937 random(3);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   JpegReader reader;
   for (const JpegKind& kind : kinds()) {
     for (const auto& [width, height] :
-         {std::array{1, 1}, {2, 3}, {15, 16}, {17, 33}, {64, 64}, {97, 61}, {131, 143}}) {
+         {std::array{1, 1}, {2, 3}, {4, 40}, {15, 16}, {17, 33}, {64, 64}, {97, 61}, {131, 143}}) {
       const Bytes bytes = jpeg_of(source_pixels(kind, width, height), kind);
-      const Pixels whole = libjpeg_whole(bytes);
-      expect_region(reader, bytes, whole, {0, 0, width, height}, 4, kind.name);
-      expect_region(reader, bytes, whole, {width - 1, height - 1, 1, 1}, 1, kind.name);
+      const Pixels whole = libjpeg_whole(bytes, smooth);
+      expect_region(reader, bytes, whole, {0, 0, width, height}, 4, kind.name, GetParam());
+      expect_region(reader, bytes, whole, {width - 1, height - 1, 1, 1}, 1, kind.name, GetParam());
       for (int i = 0; i < 25; ++i) {
         PixelRect rect{.x = below(width), .y = below(height)};
         rect.width = 1 + below(width - rect.x);
         rect.height = 1 + below(height - rect.y);
-        expect_region(reader, bytes, whole, rect, 1 + below(9), kind.name);
+        expect_region(reader, bytes, whole, rect, 1 + below(9), kind.name, GetParam());
         if (HasFatalFailure()) return;
       }
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Upsamplings, JpegReaderWith,
+                         testing::Values(Upsampling::plain, Upsampling::smooth));
 
 TEST(JpegReader, ConvertsCmykWithoutAdobesMarkerAsAmountsOfInk) {
   const JpegKind kind{

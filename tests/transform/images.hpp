@@ -142,8 +142,9 @@ inline Bytes jpeg_of(const Pixels& pixels, const JpegKind& kind = {}) {
   return bytes;
 }
 
-/// The whole image as RGB (CMYK as stored), with the settings that the library promises.
-inline Pixels libjpeg_whole(const Bytes& bytes) {
+/// The whole image at 1/scale of its size, as RGB (CMYK as stored), with the settings that the
+/// library promises.
+inline Pixels libjpeg_whole(const Bytes& bytes, bool fancy = false, int scale = 1) {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr error;
   jpeg.err = jpeg_std_error(&error);
@@ -151,8 +152,10 @@ inline Pixels libjpeg_whole(const Bytes& bytes) {
   jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(&jpeg, TRUE);
   jpeg.dct_method = JDCT_ISLOW;
-  jpeg.do_fancy_upsampling = FALSE;
+  jpeg.do_fancy_upsampling = fancy ? TRUE : FALSE;
   jpeg.out_color_space = jpeg.num_components == 4 ? JCS_CMYK : JCS_RGB;
+  jpeg.scale_num = 1;
+  jpeg.scale_denom = static_cast<unsigned>(scale);
   jpeg_start_decompress(&jpeg);
   Pixels pixels(static_cast<int>(jpeg.output_width), static_cast<int>(jpeg.output_height),
                 jpeg.output_components);

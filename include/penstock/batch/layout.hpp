@@ -36,6 +36,10 @@ class BatchLayout {
 
   /// The first `rows` rows of a field in the slice that starts at `slice`.
   [[nodiscard]] TensorView field(std::byte* slice, std::size_t field, std::uint64_t rows) const;
+  /// Where a field begins in a slice.
+  [[nodiscard]] std::size_t offset(std::size_t field) const noexcept {
+    return places_[field].offset;
+  }
   /// One row of a field: the place that a sample is written to.
   [[nodiscard]] std::byte* row(std::byte* slice, std::size_t field,
                                std::uint64_t row) const noexcept {

@@ -1,6 +1,7 @@
 // device/device: the names of the places that batches go to.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,10 @@ struct Device {
 
 /// GPUs that can be used here; 0 without a driver or in a build without CUDA. Never throws.
 [[nodiscard]] int gpu_count() noexcept;
+
+/// The NUMA node whose memory is nearest to a GPU; none for a host device, and where the machine
+/// has one node or does not say. Never throws.
+[[nodiscard]] std::optional<int> numa_node(const Device& device);
 
 /// Every GPU there is, or host:0. Where torchrun, mpirun or srun started several processes on this
 /// machine, this one's share of them: the GPUs i with i mod local_world == local_rank, or one that

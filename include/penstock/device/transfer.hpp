@@ -2,16 +2,54 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include <penstock/device/device.hpp>
+#include <penstock/device/finish.hpp>
 #include <penstock/device/stream.hpp>
 #include <penstock/staging/host_memory.hpp>
 #include <penstock/staging/ring.hpp>
 
 namespace penstock {
+
+/// A Finish, and where it finds and leaves its bytes.
+struct PlacedFinish {
+  Finish finish;
+  std::size_t input = 0;   ///< offset of the images in a slice
+  std::size_t rows = 0;    ///< offset of their FinishRows in a slice
+  std::size_t output = 0;  ///< offset in a slice's finished bytes
+};
+
+/// What a device did when, in nanoseconds of penstock::now_ns().
+struct DeviceSpan {
+  enum class Work : std::uint8_t { copy, finish };
+  Work work = Work::copy;
+  std::uint64_t step = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+struct TransferPlan {
+  std::size_t slots = 1;
+  std::size_t slice_bytes = 0;
+  std::size_t finished_bytes = 0;  ///< for what the finishes of one slice make
+  std::vector<PlacedFinish> finishes{};
+  /// Told of what a GPU did, later, on any thread; must not throw. Empty: nothing is timed.
+  std::function<void(const DeviceSpan&)> on_span{};
+};
+
+/// A filled part of a staging slot.
+struct FilledSlice {
+  std::shared_ptr<StagingLease> slot;
+  std::span<std::byte> bytes;
+  std::uint64_t rows = 0;
+  std::uint64_t step = 0;
+};
 
 /// One replica's slice of a batch, on its device. Destroying it makes its memory reusable: on a
 /// CUDA device as soon as every stream that waited on it has finished what it was given until then.
@@ -23,15 +61,22 @@ class DeviceSlice {
 
   /// Device memory, or host memory on a host device.
   [[nodiscard]] virtual std::byte* data() const noexcept = 0;
-  /// Makes `stream` wait until the slice has arrived. The host does not wait.
+  /// What the finishes make of it; null without any.
+  [[nodiscard]] virtual std::byte* finished() const noexcept = 0;
+  /// Makes `stream` wait until the slice has arrived and is finished. The host does not wait.
   ///
   /// Stream  `stream` must live as long as this slice. On a host device nothing happens.
   /// Errors  CudaError
   virtual void wait_on(StreamHandle stream) = 0;
-  /// Whether it has arrived. Does not wait.
-  [[nodiscard]] virtual bool arrived() const = 0;
-  /// Lets the host wait until it has arrived: for tests and for host-side readers.
-  virtual void synchronize() const = 0;
+  /// Queues a copy of `from`, which lies in this slice, to the caller's own memory on the device.
+  ///
+  /// Stream  on `stream`, behind wait_on; on a host device it is done on return
+  /// Errors  CudaError
+  virtual void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) = 0;
+  /// Whether it has arrived and is finished. Does not wait.
+  [[nodiscard]] virtual bool arrived() = 0;
+  /// Lets the host wait until it has arrived and is finished: for tests and host-side readers.
+  virtual void synchronize() = 0;
 };
 
 /// Moves filled slots to one device.
@@ -43,25 +88,28 @@ class Transfer {
 
   /// Waits for a free place on the device; none when `stop` was requested first.
   [[nodiscard]] virtual std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) = 0;
-  /// Queues the copy of `filled`, a part of `slot`, into a reserved slice, and returns without
-  /// waiting.
+  /// Queues the copy of `filled` into a reserved slice, and returns without waiting.
   ///
-  /// Stream  all work goes to the transfer's own copy stream, behind the last readers of that place
-  /// Owns    a share of `slot` until the copy has completed; on a host device until the slice is
-  /// gone Errors  CudaError  the copy could not be queued
-  virtual void enqueue(DeviceSlice& slice, std::shared_ptr<StagingLease> slot,
-                       std::span<std::byte> filled) = 0;
-  /// Memory held on the device, for the loader's budget; 0 on a host device.
+  /// Stream  the transfer's own copy stream, behind the last readers of that place
+  /// Owns    a share of the slot until the copy has completed; on a host device until the slice is
+  ///         gone
+  /// Errors  CudaError  the copy could not be queued
+  virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
+  /// Then: queues the finishes behind the copy; on a host device it runs them.
+  ///
+  /// Stream  a stream of its own, so that the next copy goes on meanwhile; or the consumer's
+  /// Errors  CudaError
+  virtual void finish(DeviceSlice& slice) = 0;
+  /// Memory held for slices, for the loader's budget: on a GPU all, on a host device the finished
+  /// bytes.
   [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
 };
 
-/// A transfer with room for `slots` slices of `slice_bytes` on `device`, allocated here and never
-/// again.
+/// A transfer with room for `plan.slots` slices on `device`, allocated here and never again.
 ///
 /// Errors  CudaError  the device cannot be used; says whether the build, the driver or the GPU is
-/// missing
-[[nodiscard]] std::unique_ptr<Transfer> open_transfer(const Device& device, std::size_t slots,
-                                                      std::size_t slice_bytes);
+///                    missing
+[[nodiscard]] std::unique_ptr<Transfer> open_transfer(const Device& device, TransferPlan plan);
 
 /// Pins host memory for copies to every CUDA device, where there is one; once for all of it.
 ///

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <penstock/device/device.hpp>
+#include <penstock/device/finish.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
@@ -72,6 +73,11 @@ class Dataset {
   [[nodiscard]] Dataset map(TransformPtr transform) const;
   /// Global batches of `global_batch` samples.
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
+  /// Makes images ready for the network on the device that they go to: type, layout, normalisation,
+  /// flip, mixup, cutmix, erasing. Digests are taken before it.
+  ///
+  /// Errors  std::invalid_argument  before batch; no such image; see Finish
+  [[nodiscard]] Dataset finish(const FinishOptions& options) const;
   /// The last operation: one replica per device. The same device may be named more than once.
   [[nodiscard]] Dataset prefetch_to_devices(std::vector<Device> devices,
                                             const PrefetchOptions& options = {}) const;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include <penstock/device/device.hpp>
+
 namespace penstock {
 
 /// What a batch can be waiting for, in the order in which it goes through them.
@@ -16,11 +18,13 @@ enum class Stage : std::uint8_t {
   read,    ///< fetching encoded bytes
   decode,  ///< transforms
   copy,    ///< queueing copies and handing over
+  finish,  ///< finishing images on host devices, queueing it for GPUs
 };
-inline constexpr std::size_t kStages = 5;
+inline constexpr std::size_t kStages = 6;
 
 [[nodiscard]] constexpr std::string_view name_of(Stage stage) noexcept {
-  constexpr std::array<std::string_view, kStages> kNames{"order", "slot", "read", "decode", "copy"};
+  constexpr std::array<std::string_view, kStages> kNames{"order",  "slot", "read",
+                                                         "decode", "copy", "finish"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 
@@ -75,6 +79,12 @@ class StageObserver {
   /// others once per batch, with row 0.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
+  /// A GPU copied or finished a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
+  /// when its memory is used again. Timing costs a few events a batch.
+  virtual void on_device(const Device& device, Stage stage, std::uint64_t step,
+                         std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+    (void)device, (void)stage, (void)step, (void)begin_ns, (void)end_ns;
+  }
 };
 
 }  // namespace penstock

@@ -59,6 +59,14 @@ class DeviceBatch {
   /// Stream  must outlive this batch. Does nothing on a host device.
   /// Errors  CudaError
   void wait_on(StreamHandle stream) const;
+  /// Queues a copy of a field to the caller's own memory: the static inputs of a training step that
+  /// was captured as a CUDA graph, say. Bytes behind a short batch stay as they were.
+  ///
+  /// Units   `bytes` of room at `destination`, on this device
+  /// Stream  on `stream`, which waits as with wait_on; on a host device it is done on return
+  /// Errors  std::invalid_argument  no such field, or too little room; CudaError
+  void copy_to(std::string_view field, void* destination, std::size_t bytes,
+               StreamHandle stream) const;
   /// Lets the host wait until this part has arrived.
   void synchronize() const;
 

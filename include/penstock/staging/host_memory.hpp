@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace penstock {
@@ -13,8 +14,11 @@ namespace penstock {
 /// Owns  its memory; move-only through the pointer that make() returns.
 class HostMemory {
  public:
+  /// On `numa_node` as far as that has room; none: where it is first written from.
+  ///
   /// Errors  Error  the system has not that much memory; the message says how much was asked for
-  [[nodiscard]] static std::shared_ptr<HostMemory> make(std::size_t bytes);
+  [[nodiscard]] static std::shared_ptr<HostMemory> make(std::size_t bytes,
+                                                        std::optional<int> numa_node = {});
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;

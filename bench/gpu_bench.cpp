@@ -1,0 +1,227 @@
+// How close does the last metre come to what the machine can do? Copies against bare pinned copies,
+// finishing against copies within the device, and whole loops with kernels that take their time.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <cuda_runtime_api.h>
+
+#include <penstock/device/finish.hpp>
+#include <penstock/device/transfer.hpp>
+#include <penstock/penstock.hpp>
+
+#include "gpu_kernels.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr int kCopies = 32;  // of one measurement
+constexpr std::size_t kSlots = 4;
+const Device kGpu{Device::Kind::cuda, 0};
+
+void check(cudaError_t status) {
+  if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
+}
+
+bool skip_without_gpu(benchmark::State& state) {
+  if (gpu_count() > 0) return false;
+  state.SkipWithError("no GPU here");
+  return true;
+}
+
+struct Stream {
+  Stream() { check(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking)); }
+  ~Stream() { (void)cudaStreamDestroy(handle); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t handle = nullptr;
+};
+
+struct DeviceBytes {
+  explicit DeviceBytes(std::size_t bytes) {
+    void* raw = nullptr;
+    check(cudaMalloc(&raw, bytes));
+    data = static_cast<std::byte*>(raw);
+    check(cudaMemset(data, 0x5A, bytes));
+  }
+  ~DeviceBytes() { (void)cudaFree(data); }
+  DeviceBytes(const DeviceBytes&) = delete;
+  DeviceBytes& operator=(const DeviceBytes&) = delete;
+  std::byte* data = nullptr;
+};
+
+std::shared_ptr<HostMemory> pinned(std::size_t bytes) {
+  auto memory = HostMemory::make(bytes, numa_node(kGpu));
+  pin(*memory);
+  return memory;
+}
+
+// ---- to the device ----
+
+void BM_ToDevice_Ceiling_BareCopy(benchmark::State& state) {
+  if (skip_without_gpu(state)) return;
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  const auto memory = pinned(kSlots * bytes);
+  const DeviceBytes target(kSlots * bytes);
+  const Stream stream;
+  for (auto _ : state) {
+    for (std::size_t k = 0; k < kCopies; ++k) {
+      const std::size_t at = k % kSlots * bytes;
+      check(cudaMemcpyAsync(target.data + at, memory->bytes().data() + at, bytes,
+                            cudaMemcpyHostToDevice, stream.handle));
+    }
+    check(cudaStreamSynchronize(stream.handle));
+  }
+  state.SetBytesProcessed(state.iterations() * kCopies * state.range(0));
+}
+
+void BM_ToDevice_Transfer(benchmark::State& state) {
+  if (skip_without_gpu(state)) return;
+  const auto bytes = static_cast<std::size_t>(state.range(0));
+  const auto memory = pinned(kSlots * bytes);
+  const auto ring = StagingRing::make(memory, memory->bytes(), kSlots, bytes);
+  const auto transfer = open_transfer(kGpu, {.slots = kSlots, .slice_bytes = bytes});
+  for (auto _ : state) {
+    std::shared_ptr<DeviceSlice> last;
+    for (int k = 0; k < kCopies; ++k) {
+      auto slot = std::make_shared<StagingLease>(ring->acquire({}));
+      last.reset();
+      last = transfer->reserve({});
+      const auto filled = slot->bytes();
+      transfer->enqueue(*last, {.slot = std::move(slot), .bytes = filled});
+      transfer->finish(*last);
+    }
+    last->synchronize();
+  }
+  state.SetBytesProcessed(state.iterations() * kCopies * state.range(0));
+}
+
+#define SIZES Arg(1 << 20)->Arg(4 << 20)->Arg(16 << 20)->Arg(64 << 20)->Arg(256 << 20)
+BENCHMARK(BM_ToDevice_Ceiling_BareCopy)->SIZES->UseRealTime();
+BENCHMARK(BM_ToDevice_Transfer)->SIZES->UseRealTime();
+
+// ---- finishing ----
+
+constexpr int kImages = 256;
+constexpr int kSide = 224;
+constexpr std::size_t kImageBytes = std::size_t{kSide} * kSide * 3;
+constexpr std::size_t kSets = 4;  // in turn, so that none is left in the cache
+
+template <class Work>
+void time_on_device(benchmark::State& state, std::size_t bytes_moved, const Work& work) {
+  const Stream stream;
+  std::size_t set = 0;
+  for (auto _ : state) {
+    for (int k = 0; k < kCopies; ++k) work(set++ % kSets, stream.handle);
+    check(cudaStreamSynchronize(stream.handle));
+  }
+  state.SetBytesProcessed(state.iterations() * kCopies * static_cast<std::int64_t>(bytes_moved));
+}
+
+void BM_Finish_Ceiling_DeviceCopy(benchmark::State& state) {
+  if (skip_without_gpu(state)) return;
+  // As many bytes read and written as an f16 finish moves.
+  constexpr std::size_t kMoved = kImages * kImageBytes * 3;
+  const DeviceBytes from(kSets * kMoved / 2);
+  const DeviceBytes to(kSets * kMoved / 2);
+  time_on_device(state, kMoved, [&](std::size_t set, cudaStream_t stream) {
+    const std::size_t at = set * (kMoved / 2);
+    check(cudaMemcpyAsync(to.data + at, from.data + at, kMoved / 2, cudaMemcpyDeviceToDevice,
+                          stream));
+  });
+}
+BENCHMARK(BM_Finish_Ceiling_DeviceCopy)->UseRealTime();
+
+void finish_images(benchmark::State& state, const FinishOptions& options) {
+  if (skip_without_gpu(state)) return;
+  const Finish finish(options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
+  std::vector<SampleId> samples(kImages);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].number = i;
+  std::vector<FinishRow> rows(kImages);
+  finish.draw(RandomKey(1, 0), 0, 0, samples, {}, rows);
+  const std::size_t out_bytes = kImages * finish.output().bytes();
+  const DeviceBytes in(kSets * kImages * kImageBytes);
+  const DeviceBytes row_bytes(kImages * sizeof(FinishRow));
+  const DeviceBytes out(kSets * out_bytes);
+  check(
+      cudaMemcpy(row_bytes.data, rows.data(), kImages * sizeof(FinishRow), cudaMemcpyHostToDevice));
+  time_on_device(state, kImages * kImageBytes + out_bytes,
+                 [&](std::size_t set, cudaStream_t stream) {
+                   finish.enqueue(in.data + set * kImages * kImageBytes,
+                                  reinterpret_cast<const FinishRow*>(row_bytes.data), kImages,
+                                  out.data + set * out_bytes, stream);
+                 });
+}
+
+const std::vector<float> kMean{0.485F, 0.456F, 0.406F};
+const std::vector<float> kDeviation{0.229F, 0.224F, 0.225F};
+
+void BM_Finish_F16_Nchw(benchmark::State& state) {
+  finish_images(state, {.dtype = DType::f16, .mean = kMean, .deviation = kDeviation});
+}
+void BM_Finish_Bf16_Nhwc(benchmark::State& state) {
+  finish_images(
+      state,
+      {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .deviation = kDeviation});
+}
+void BM_Finish_F32_Nchw(benchmark::State& state) {
+  finish_images(state, {.mean = kMean, .deviation = kDeviation});
+}
+void BM_Finish_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
+  finish_images(state, {.dtype = DType::f16,
+                        .mean = kMean,
+                        .deviation = kDeviation,
+                        .flip = 0.5,
+                        .mixup = 0.4,
+                        .erase = {.probability = 0.25}});
+}
+BENCHMARK(BM_Finish_F16_Nchw)->UseRealTime();
+BENCHMARK(BM_Finish_Bf16_Nhwc)->UseRealTime();
+BENCHMARK(BM_Finish_F32_Nchw)->UseRealTime();
+BENCHMARK(BM_Finish_F16_Nchw_FlipEraseMixup)->UseRealTime();
+
+// ---- the whole loop ----
+
+// Batches of 256 images that need no decoding, and a training step of so many milliseconds. Where
+// copies and finishes overlap with it, a step takes what the kernel takes: 'overlap' is the
+// kernel's time over the step's.
+void BM_Loop_KernelOf(benchmark::State& state) {
+  if (skip_without_gpu(state)) return;
+  const auto ms = static_cast<double>(state.range(0));
+  const SourcePtr source = source::numbers(std::uint64_t{1} << 20, kImageBytes);
+  const Dataset plan =
+      Dataset(source)
+          .repeat()
+          .map(map_function(
+              {.name = "as_image",
+               .inputs = {"number"},
+               .outputs = {{.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}}}},
+              [](auto in, auto out, Random&) {
+                std::memcpy(out[0].raw(), in[0].raw(), kImageBytes);
+              }))
+          .batch(kImages)
+          .finish({.dtype = DType::f16, .mean = kMean, .deviation = kDeviation, .flip = 0.5})
+          .prefetch_to_devices({kGpu}, {.depth = 3});
+  Loader loader = plan.loader();
+  const Stream stream;
+  (void)loader.next();
+  const Stats before = loader.stats();
+  for (auto _ : state) {
+    const Step step = *loader.next();
+    step[0].wait_on(stream.handle);
+    spin(ms, stream.handle);
+    check(cudaStreamSynchronize(stream.handle));
+  }
+  const Stats after = loader.stats();
+  const double seconds = after.seconds - before.seconds;
+  state.SetItemsProcessed(state.iterations() * kImages);
+  state.counters["overlap"] = static_cast<double>(state.iterations()) * ms * 1e-3 / seconds;
+  state.counters["stall"] = (after.wait_s() - before.wait_s()) / seconds;
+}
+BENCHMARK(BM_Loop_KernelOf)->Arg(1)->Arg(5)->Arg(20)->UseRealTime();
+
+}  // namespace
+}  // namespace penstock

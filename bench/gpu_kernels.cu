@@ -1,0 +1,21 @@
+#include "gpu_kernels.hpp"
+
+namespace {
+
+__device__ unsigned long long nanoseconds() {
+  unsigned long long now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__global__ void spin_for(unsigned long long duration) {
+  const unsigned long long begin = nanoseconds();
+  while (nanoseconds() - begin < duration) {
+  }
+}
+
+}  // namespace
+
+void spin(double milliseconds, cudaStream_t stream) {
+  spin_for<<<1, 1, 0, stream>>>(static_cast<unsigned long long>(milliseconds * 1e6));
+}

@@ -1,0 +1,117 @@
+// device/finish: images made ready for the network on their device: type, layout, normalisation,
+// flip, mixup, cutmix, erasing, in one pass over the bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/dtype.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/sample_id.hpp>
+#include <penstock/core/shape.hpp>
+#include <penstock/device/stream.hpp>
+
+namespace penstock {
+
+namespace detail {
+struct FinishNumbers;
+}
+
+/// Where the channels of a pixel lie.
+enum class ImageLayout : std::uint8_t {
+  nhwc,  ///< beside each other: [rows, height, width, channels]
+  nchw,  ///< in planes: [rows, channels, height, width]
+};
+
+/// A rectangle of each image that is painted over, as torchvision's RandomErasing.
+///
+/// Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020)
+struct RandomErasing {
+  double probability = 0;
+  double min_area = 0.02, max_area = 0.33;  ///< of the image
+  double min_ratio = 0.3, max_ratio = 3.3;  ///< height to width
+  /// One per channel or one for all, in normalised units; none: 0, which is the mean.
+  std::vector<float> value{};
+};
+
+/// For Dataset::finish. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row
+/// of the same part that was mixed into this one, and mix_weight f32 [], the share that is this
+/// row's own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+struct FinishOptions {
+  /// A field u8 [height, width, channels], 1 to 4 channels.
+  std::string field = "image";
+  DType dtype = DType::f32;  ///< f32, f16 or bf16
+  ImageLayout layout = ImageLayout::nchw;
+  /// Subtracted, then divided by; pixels count from 0 to 1, as in torchvision. One per channel or
+  /// one for all; none: 0 and 1.
+  std::vector<float> mean{};
+  std::vector<float> deviation{};
+  double flip = 0;    ///< probability of a horizontal flip, of each row by itself
+  double mixup = 0;   ///< alpha of the Beta distribution of weights; 0: no mixup
+  double cutmix = 0;  ///< likewise; with both, each row takes one of them, by a coin
+  RandomErasing erase{};
+  /// On a CUDA device: work on the stream that first waits for the batch, not on the loader's own.
+  bool on_consumer_stream = false;
+};
+
+/// What is done to one row. Zeroes stand for a row without a sample, which becomes zeroes.
+struct FinishRow {
+  enum class Mix : std::uint8_t { none, mixup, cutmix };
+  /// [top, bottom) x [left, right), in pixels of the finished image.
+  struct Box {
+    std::uint16_t top = 0, left = 0, bottom = 0, right = 0;
+  };
+  std::uint8_t present = 0;
+  std::uint8_t flip = 0;
+  Mix mix = Mix::none;
+  std::uint8_t unused = 0;
+  std::int32_t partner = 0;  ///< a row of the same slice
+  float weight = 1;          ///< of the row's own pixels, where they are mixed
+  Box erase{};
+  Box cut{};
+};
+
+/// A finish of images of one size: draws what is random in it and runs it.
+///
+/// Source   mixup: Zhang, Cisse, Dauphin, Lopez-Paz (ICLR 2018); cutmix: Yun et al. (ICCV 2019)
+/// Threads  immutable; any number of threads.
+class Finish {
+ public:
+  /// Errors  std::invalid_argument  a field that is no such image; numbers that make no sense
+  Finish(FinishOptions options, const FieldSpec& input);
+
+  [[nodiscard]] const FinishOptions& options() const noexcept { return options_; }
+  /// The field after it: the same name.
+  [[nodiscard]] FieldSpec output() const;
+  /// "finish(image, f16 nchw, mean=[…], …)".
+  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] bool mixes() const noexcept { return options_.mixup > 0 || options_.cutmix > 0; }
+
+  /// What to do to the rows of one slice. Flip and erasing depend on (key, sample) alone; partners
+  /// lie within the slice, at a distance that depends on (key, step, replica).
+  ///
+  /// Shapes  rows and samples are equally many; `present` is empty (all are) or has a byte for each
+  void draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
+            std::span<const SampleId> samples, std::span<const std::byte> present,
+            std::span<FinishRow> rows) const;
+
+  /// Makes `out` of `in` on the host, on the calling thread.
+  ///
+  /// Shapes  in u8 [rows, height, width, channels]; out as output(), by rows; dense
+  void run(const std::byte* in, std::span<const FinishRow> rows, std::byte* out) const;
+  /// The same on a GPU: everything lies there, and nothing waits.
+  ///
+  /// Stream  the work is queued on `stream` of the current device
+  /// Errors  CudaError
+  void enqueue(const std::byte* in, const FinishRow* rows, std::uint64_t count, std::byte* out,
+               StreamHandle stream) const;
+
+ private:
+  FinishOptions options_;
+  std::shared_ptr<const detail::FinishNumbers> numbers_;
+};
+
+}  // namespace penstock

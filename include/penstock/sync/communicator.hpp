@@ -1,0 +1,136 @@
+// sync/communicator: collectives over the replicas of a training job, whatever carries them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <penstock/core/dtype.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor_view.hpp>
+#include <penstock/device/device.hpp>
+#include <penstock/device/stream.hpp>
+
+namespace penstock {
+
+/// A collective could not be done: a peer died, came too late, ended, or called something else. The
+/// message names it. The communicator is of no use from then on: later calls throw the same again.
+class SyncError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// How the ranks' values become one. A mean is the sum divided once, by the number of ranks; of
+/// integers it is cut towards zero.
+enum class ReduceOp : std::uint8_t { sum, product, min, max, mean };
+
+/// One call of a collective, as all ranks must make it.
+struct Collective {
+  enum class Kind : std::uint8_t {
+    all_reduce,
+    reduce,
+    broadcast,
+    all_gather,
+    reduce_scatter,
+    barrier,
+    duplicate,
+    end_of_run,  ///< Replicas::run() has come to its end in this process
+  };
+  Kind kind = Kind::barrier;
+  DType dtype = DType::u8;
+  ReduceOp op = ReduceOp::sum;
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;  ///< elements that each rank gives or, in reduce_scatter, gets
+
+  /// "all_reduce(sum, f32 [1000])".
+  [[nodiscard]] std::string to_string() const;
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+/// Elements in a row, as collectives take them.
+template <class T>
+[[nodiscard]] auto flat(std::span<T> elements) noexcept {
+  const Shape shape{static_cast<std::int64_t>(elements.size())};
+  if constexpr (std::is_const_v<T>)
+    return ConstTensorView(std::as_bytes(elements).data(), dtype_of<T>(), shape);
+  else
+    return TensorView(std::as_writable_bytes(elements).data(), dtype_of<T>(), shape);
+}
+template <class T>
+[[nodiscard]] TensorView flat(std::vector<T>& elements) noexcept {
+  return flat(std::span(elements));
+}
+template <class T>
+[[nodiscard]] ConstTensorView flat(const std::vector<T>& elements) noexcept {
+  return flat(std::span(elements));
+}
+
+/// One rank's end of a group. Every rank makes the same calls in the same order; a rank that does
+/// not is an error that names it, as is one that is dead or late. f16 and bf16 are summed in f32.
+///
+/// On host devices ranks are added in the order of their numbers, whatever the timing, so that
+/// results are the same in every run.
+///
+/// Threads  one at a time; communicators that were duplicated from one another are independent.
+/// Stream   on a CUDA device calls queue their work on `stream` and return; host devices ignore it,
+///          and the result is there when the call returns.
+/// Errors   std::invalid_argument  arguments that fit no call; nothing was sent
+///          SyncError              see there
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+  /// Where the buffers of its calls lie.
+  [[nodiscard]] const Device& device() const noexcept { return device_; }
+
+  /// `data` becomes the reduction of all ranks' data, on every rank. Of one rank it stays as it is.
+  void all_reduce(TensorView data, ReduceOp op = ReduceOp::sum, StreamHandle stream = nullptr);
+  /// The same on the root alone; the others' data stay as they are.
+  void reduce(TensorView data, std::uint32_t root, ReduceOp op = ReduceOp::sum,
+              StreamHandle stream = nullptr);
+  /// `data` becomes the root's, on every rank.
+  void broadcast(TensorView data, std::uint32_t root, StreamHandle stream = nullptr);
+  /// Shapes  in: n elements; out: size() * n, in the order of the ranks. `in` may lie in its place.
+  void all_gather(ConstTensorView in, TensorView out, StreamHandle stream = nullptr);
+  /// Rank r gets the reduction of every rank's r-th piece.
+  ///
+  /// Shapes  in: size() * n elements; out: n, outside of `in`.
+  void reduce_scatter(ConstTensorView in, TensorView out, ReduceOp op = ReduceOp::sum,
+                      StreamHandle stream = nullptr);
+  /// Returns when every rank has called it.
+  void barrier();
+
+  /// The same ranks once more, for calls that go on beside this one's: a collective call itself.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() = 0;
+  /// Tells the others that this rank will make no more calls, and why, so that they need not wait
+  /// for it. Does not throw.
+  virtual void leave(const std::string& why) noexcept = 0;
+
+ protected:
+  Communicator(std::uint32_t rank, std::uint32_t size, Device device)
+      : rank_(rank), size_(size), device_(device) {}
+
+  /// For communicators that stand on another one.
+  static void perform_on(Communicator& other, const Collective& call, const std::byte* in,
+                         std::byte* out, StreamHandle stream = nullptr) {
+    other.perform(call, in, out, stream);
+  }
+
+ private:
+  friend class Replicas;
+
+  /// Does what `call` says. `in` equals `out` where a call has one buffer.
+  virtual void perform(const Collective& call, const std::byte* in, std::byte* out,
+                       StreamHandle stream) = 0;
+
+  std::uint32_t rank_;
+  std::uint32_t size_;
+  Device device_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,93 @@
+// sync/gradient_sync: makes the gradients of all replicas one, while the backward pass goes on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <penstock/core/tensor_view.hpp>
+#include <penstock/sync/buckets.hpp>
+#include <penstock/sync/communicator.hpp>
+
+namespace penstock {
+
+/// One gradient, in the memory of the communicator's device.
+struct Gradient {
+  std::string name;
+  TensorView data;
+};
+
+/// What the gradients g of R replicas and K micro-steps become.
+enum class Combine : std::uint8_t {
+  sum,        ///< Σ g
+  mean,       ///< Σ g / (R · K)
+  row_sums,   ///< each g is a sum over rows: Σ g / Σ rows
+  row_means,  ///< each g is a mean over rows: Σ rows · g / Σ rows
+};
+
+struct GradientSyncOptions {
+  Combine combine = Combine::mean;
+  /// Micro-steps whose gradients are added up before they are exchanged.
+  std::uint32_t micro_steps = 1;
+  /// f16 or bf16: floating gradients that are wider travel as such; sums are in f32 all the same.
+  std::optional<DType> wire{};
+
+  /// Speed only.
+  BucketLimits buckets{};
+};
+
+/// Takes gradients in as the backward pass produces them, packs them into buckets, reduces bucket
+/// after bucket in the reverse order of the list, and puts the results back in place.
+///
+/// Every replica makes one with the same list; a difference is an error that names both replicas
+/// and the gradient. A replica that had no rows takes part all the same: where `combine` counts
+/// rows its gradients may hold anything, elsewhere it must write zeros.
+///
+/// Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
+/// are, without packing. A replica that is alone copies nothing.
+///
+/// Threads  one at a time. On host devices with one of its own, which packs and reduces; on CUDA
+///          devices everything is queued on a stream of its own.
+/// Owns     a duplicate of the communicator, and the buckets' memory.
+/// Errors   SyncError  as the communicator's; thrown by the call at hand and by all later ones
+class GradientSync {
+ public:
+  /// A collective call. The gradients' memory must stay where it is while this lives.
+  ///
+  /// Errors  std::invalid_argument  no gradients, a limit of 0, or a wire type that is not 16-bit
+  ///         SyncError              another replica has another list or other options
+  GradientSync(Communicator& communicator, std::vector<Gradient> gradients,
+               const GradientSyncOptions& options = {});
+  ~GradientSync();
+
+  /// The rows behind the gradients of this micro-step, before its first ready(); only where
+  /// `combine` counts rows.
+  ///
+  /// Errors  std::logic_error  `combine` counts none, or a gradient is ready already
+  void begin(std::uint64_t rows);
+  /// Gradient `index` of the list is complete: on a CUDA device once `stream` has come here. It may
+  /// not be touched until wait() has returned.
+  ///
+  /// Errors  std::out_of_range  no such gradient
+  ///         std::logic_error   it was ready before in this micro-step, or begin() is missing
+  void ready(std::size_t index, StreamHandle stream = nullptr);
+  /// Ends the micro-step. True: it was the last of its round, and the gradients hold the result; on
+  /// a CUDA device for what is queued on `stream` from now on.
+  ///
+  /// Errors  std::logic_error  gradients were not ready; names them
+  bool wait(StreamHandle stream = nullptr);
+
+  /// In the order in which they are reduced.
+  [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept;
+  /// Bytes that are copied into and out of buckets in each round, so 0 where all lie in place.
+  [[nodiscard]] std::size_t packed_bytes() const noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,24 @@
+// sync/mpi: processes started by mpirun or srun, on host memory. Link penstock::mpi.
+#pragma once
+
+#include <memory>
+
+#include <penstock/sync/communicator.hpp>
+
+namespace penstock {
+
+struct MpiOptions {
+  /// How long a collective waits for the others. MPI itself notices a dead process, and its
+  /// launcher then ends the whole job; this is for those that are late.
+  double timeout_s = 300;
+};
+
+/// All processes of MPI_COMM_WORLD, by messages on a communicator of our own. MPI is initialised,
+/// with MPI_THREAD_MULTIPLE, unless the program has done so, and is then finalised when it ends.
+///
+/// A collective call: all processes make it.
+///
+/// Errors  Error  the program has initialised MPI without MPI_THREAD_MULTIPLE, or finalised it
+[[nodiscard]] std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options = {});
+
+}  // namespace penstock

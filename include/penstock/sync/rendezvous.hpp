@@ -1,0 +1,86 @@
+// sync/rendezvous: where processes find each other, and learn that one of them has gone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <penstock/core/launcher.hpp>
+
+namespace penstock {
+
+struct RendezvousOptions {
+  /// How long to wait for the others to come, and for a key.
+  double timeout_s = 60;
+  /// Tells this run from others at the same address: processes of another one are turned away.
+  /// Empty: what the launcher says (torchrun's run and restart, mpirun's job, srun's step).
+  std::string run_id;
+};
+
+/// A small key-value store in rank 0, over TCP: who has which address, what is NCCL's id. Every
+/// process keeps its connection, so that a process that dies is known by its number at once.
+///
+/// Nothing is stored outside of the processes, so nothing is left of a run that was killed.
+///
+/// Threads  any of it from any thread; one thread of its own, in rank 0 two.
+/// Owns     its sockets. Destroying it tells the others that this process has left.
+class Rendezvous {
+ public:
+  /// Gives rank 0's ticket to the others by whatever means there are: is called once in every
+  /// process, with a text in rank 0 and an empty one elsewhere, and returns rank 0's.
+  using Exchange = std::function<std::string(const std::string& ticket)>;
+
+  /// At MASTER_ADDR and MASTER_PORT, as torchrun sets them, with the rank and world of the
+  /// launcher. Where that port is taken (torchrun's own store may have it) one of the next three.
+  ///
+  /// Returns when all processes are there.
+  /// Errors  Error  no such variables; the others did not come in time, and which; another run, or
+  ///                another world size, at that address
+  [[nodiscard]] static std::shared_ptr<Rendezvous> from_environment(
+      const RendezvousOptions& options = {});
+  [[nodiscard]] static std::shared_ptr<Rendezvous> at(const std::string& address,
+                                                      std::uint16_t port, std::uint32_t rank,
+                                                      std::uint32_t world,
+                                                      const RendezvousOptions& options = {});
+  /// Rank 0 writes its address into a file that all see, and removes it when all have come. What a
+  /// killed run left there is not taken for ours.
+  [[nodiscard]] static std::shared_ptr<Rendezvous> through_file(
+      const std::filesystem::path& path, std::uint32_t rank, std::uint32_t world,
+      const RendezvousOptions& options = {});
+  [[nodiscard]] static std::shared_ptr<Rendezvous> through(const Exchange& exchange,
+                                                           std::uint32_t rank, std::uint32_t world,
+                                                           const RendezvousOptions& options = {});
+
+  ~Rendezvous();
+
+  [[nodiscard]] std::uint32_t rank() const noexcept;
+  [[nodiscard]] std::uint32_t world() const noexcept;
+  /// This process's address as rank 0 sees it: where the others can reach it, too.
+  [[nodiscard]] const std::string& own_address() const noexcept;
+
+  /// Errors  Error  rank 0 is gone
+  void set(std::string_view key, std::string_view value);
+  /// Waits until somebody sets it.
+  ///
+  /// Errors  Error  not within the timeout, which is the options' unless given; rank 0 is gone
+  [[nodiscard]] std::string get(std::string_view key, std::optional<double> timeout_s = {});
+  /// 0, 1, 2, …: the same in every process that asks as often. Keeps the keys of several users of
+  /// one rendezvous apart.
+  [[nodiscard]] std::uint32_t next_number() noexcept;
+  /// Who died or left so far, the first one first: "process 2 has died". None: all are there.
+  /// Waits up to `wait_s` for such news.
+  [[nodiscard]] std::optional<std::string> trouble(double wait_s = 0) const;
+  /// Tells the others that this process makes no more calls, and why. Does not throw.
+  void leave(std::string_view why) noexcept;
+
+ private:
+  class Impl;
+  explicit Rendezvous(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock

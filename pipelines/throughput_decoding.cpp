@@ -1,0 +1,56 @@
+#include "throughput_decoding.hpp"
+
+#include "throughput_files.hpp"
+
+namespace throughput {
+
+namespace ps = penstock;
+
+namespace {
+
+constexpr std::size_t kIndexBytes = std::size_t{1} << 30;  // where there is no --budget-mb
+// An index is a few bytes per thousand of the files': the loader itself needs most of a budget.
+constexpr std::uint64_t kIndexShare = 4;
+
+}  // namespace
+
+std::uint64_t Decoding::index_budget(const Options& options) {
+  return options.index == "off" ? 0 : (options.budget_mb << 20) / kIndexShare;
+}
+
+Decoding::Decoding(const Options& options) {
+  if (options.index == "off") return;
+  const std::uint64_t budget = index_budget(options);
+  index_ = std::make_shared<ps::MemoryJpegIndex>(budget == 0 ? kIndexBytes
+                                                             : static_cast<std::size_t>(budget));
+  if (options.index == "learn") return;
+  file_ = own_file(options.index, options.launch);
+  (void)index_->load(file_);
+}
+
+ps::TransformPtr Decoding::transform(const Options& options) const {
+  ps::DecodeJpegOptions decode;
+  decode.crop = ps::random_resized_crop(options.crop);
+  decode.flip = 0.5F;
+  decode.decoder = options.decode == "fast"        ? ps::JpegDecoder::fast
+                   : options.decode == "reference" ? ps::JpegDecoder::reference
+                                                   : ps::JpegDecoder::libjpeg;
+  decode.index = index_;
+  decode.stats = stats_;
+  return ps::decode_jpeg(decode);
+}
+
+void Decoding::save() const {
+  if (!file_.empty()) index_->save(file_);
+}
+
+JpegReport Decoding::report() const {
+  JpegReport report{.counts = stats_->counts(), .has_index = index_ != nullptr};
+  if (index_) {
+    report.index_images = index_->size();
+    report.index_bytes = index_->bytes();
+  }
+  return report;
+}
+
+}  // namespace throughput

@@ -1,0 +1,44 @@
+// How penstock-throughput decodes: --decode and --index, and what came of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <penstock/penstock.hpp>
+
+#include "throughput_options.hpp"
+
+namespace throughput {
+
+/// What a report says about JPEGs.
+struct JpegReport {
+  penstock::JpegCounts counts;
+  bool has_index = false;
+  std::uint64_t index_images = 0;
+  std::uint64_t index_bytes = 0;
+};
+
+class Decoding {
+ public:
+  /// Reads the index where --index names a file that is there.
+  ///
+  /// Errors  penstock::Error  the file cannot be read, or is no index
+  explicit Decoding(const Options& options);
+
+  [[nodiscard]] penstock::TransformPtr transform(const Options& options) const;
+  /// What the index may take of --budget-mb; 0 where there is none, or no limit.
+  [[nodiscard]] static std::uint64_t index_budget(const Options& options);
+  /// Writes the index, where --index names a file.
+  ///
+  /// Errors  penstock::Error  the file cannot be written
+  void save() const;
+  [[nodiscard]] JpegReport report() const;
+
+ private:
+  std::shared_ptr<penstock::JpegStats> stats_ = std::make_shared<penstock::JpegStats>();
+  std::shared_ptr<penstock::MemoryJpegIndex> index_;
+  std::string file_;
+};
+
+}  // namespace throughput

@@ -1,0 +1,24 @@
+// What a training run of penstock-train-classifier goes on from.
+#pragma once
+
+#include <string>
+
+#include <penstock/penstock.hpp>
+
+#include "train_classifier_model.hpp"
+
+namespace classifier {
+
+struct Checkpoint {
+  Weights weights;
+  penstock::LoaderState loader;
+
+  /// The whole file, or the one that was there before.
+  ///
+  /// Errors  penstock::Error
+  void write(const std::string& path) const;
+  /// Errors  penstock::Error  no such file, or damaged
+  [[nodiscard]] static Checkpoint read(const std::string& path);
+};
+
+}  // namespace classifier

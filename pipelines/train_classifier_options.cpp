@@ -1,0 +1,102 @@
+#include "train_classifier_options.hpp"
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace classifier {
+
+namespace ps = penstock;
+
+namespace {
+
+void add_flags(CLI::App& app, Options& options) {
+  app.add_option("--data", options.data, "Folder of images, class per sub-folder")
+      ->type_name("DIR");
+  app.add_option("--held-out", options.held_out, "The same for the test; needed with --data")
+      ->type_name("DIR");
+  app.add_option("--synthetic", options.synthetic,
+                 "Without --data: that many generated photographs")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--classes", options.classes, "Of the generated ones")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  app.add_option("--batch", options.batch, "Global batch, over all replicas and micro-steps")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--micro-steps", options.micro_steps, "Parts in which a replica computes its rows")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epochs", options.epochs, "From the very start, also after a resume")
+      ->capture_default_str();
+  app.add_option("--steps", options.steps, "Stop after that many steps, from the very start");
+  app.add_option("--devices", options.devices,
+                 "One replica each: host:4, cuda:0,1, or auto for every GPU")
+      ->capture_default_str();
+  app.add_option("--transport", options.transport,
+                 "Between processes; auto: as the launcher suggests")
+      ->check(CLI::IsMember({"auto", "none", "mpi", "gloo"}))
+      ->capture_default_str();
+  app.add_option("--timeout", options.timeout_s, "Seconds to wait for other replicas")
+      ->capture_default_str();
+  app.add_option("--wire", options.wire, "Gradients travel as this")
+      ->check(CLI::IsMember({"none", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--rate", options.rate, "Learning rate")->capture_default_str();
+  app.add_option("--seed", options.seed, "Of parameters, order and crops")->capture_default_str();
+  app.add_option("--threads", options.threads, "Decoding threads; 0: one per core");
+  app.add_option("--target", options.target, "Exit with 3 below this accuracy on held-out images");
+  app.add_option("--checkpoint", options.checkpoint,
+                 "File to write, and with --resume to go on from");
+  app.add_option("--checkpoint-every", options.checkpoint_every, "Steps")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--resume", options.resume, "Go on from the checkpoint, if it is there");
+  app.add_option("--losses", options.losses, "File for every step's loss");
+  app.add_option("--json", options.json, "File for the report, or - for stdout");
+  app.add_flag("--quiet", options.quiet, "No progress");
+}
+
+}  // namespace
+
+std::optional<int> parse(int argc, char** argv, Options& options) {
+  CLI::App app(
+      "Trains a small convolutional classifier on photographs, on the replicas of one process or "
+      "of several:\n"
+      "\n"
+      "  penstock-train-classifier --devices host:2\n"
+      "  mpirun -np 4 penstock-train-classifier\n"
+      "\n"
+      "Exit status: 0; 1 for an error; 2 for wrong flags; 3 when --target was missed.",
+      "penstock-train-classifier");
+  app.get_formatter()->column_width(38);
+  add_flags(app, options);
+  try {
+    app.parse(argc, argv);
+    if (options.data.empty() != options.held_out.empty())
+      throw CLI::ValidationError("--held-out", "goes with --data, and --data with it");
+    if (options.resume && options.checkpoint.empty())
+      throw CLI::ValidationError("--resume", "needs --checkpoint");
+    if (options.devices != "auto") (void)ps::parse_devices(options.devices);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    return kUsageError;
+  }
+  try {
+    if (options.transport != "none") options.launch = ps::Launch::from_environment();
+  } catch (const ps::Error& error) {
+    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    return kUsageError;
+  }
+  if (options.transport == "auto")
+    options.transport = options.launch.world == 1               ? "none"
+                        : options.launch.launcher == "torchrun" ? "gloo"
+                                                                : "mpi";
+  return std::nullopt;
+}
+
+}  // namespace classifier

@@ -1,0 +1,79 @@
+// device/cuda_slice: a slice on a GPU, and what its transfer keeps for it.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <penstock/device/transfer.hpp>
+
+#include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_timing.hpp"
+
+namespace penstock::detail {
+
+/// A stream that read a place, and the event that tells when it had done so.
+struct CudaReader {
+  cudaStream_t stream;
+  CudaEvent done;
+};
+
+/// What belongs to one place on the device for as long as the transfer lives.
+struct CudaPlace {
+  explicit CudaPlace(int device) : arrived(device), ready(device) {}
+  CudaEvent arrived;  // the copy
+  CudaEvent ready;    // the finishes
+  // Of the last slice that lay here; grows to the number of streams in use.
+  std::vector<CudaReader> readers;
+  std::optional<CudaStamps> stamps;  // where somebody asks for spans
+};
+
+/// Everything on the device; slices that outlive the transfer keep it.
+struct CudaState {
+  CudaState(int device, TransferPlan plan);
+
+  /// Runs the finishes of `rows` rows in the slice at `slice` on `stream`, whose device is current.
+  void finish(CudaPlace& place, std::byte* slice, std::uint64_t rows, cudaStream_t stream);
+
+  int device_index;
+  TransferPlan plan;
+  std::shared_ptr<DeviceMemory> memory;
+  std::shared_ptr<StagingRing> ring;
+  CudaStream copies;
+  CudaStream finishes;
+  // Staging slots are returned from a stream of their own, so that the host function never delays a
+  // copy.
+  CudaStream releases;
+  std::vector<CudaPlace> places;
+  std::mutex mutex;                  // one at a time queues work, and touches stamps
+  std::optional<CudaTiming> timing;  // until the transfer is gone, and with it who asked
+};
+
+class CudaSlice final : public DeviceSlice {
+ public:
+  CudaSlice(std::shared_ptr<CudaState> state, StagingLease lease)
+      : state_(std::move(state)), lease_(std::move(lease)) {}
+  ~CudaSlice() override;
+
+  [[nodiscard]] std::byte* data() const noexcept override { return lease_.bytes().data(); }
+  [[nodiscard]] std::byte* finished() const noexcept override;
+  void wait_on(StreamHandle stream) override;
+  void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) override;
+  [[nodiscard]] bool arrived() override;
+  void synchronize() override;
+
+  /// Of the transfer: the copy is queued; the finishes are queued.
+  void copied(std::uint64_t rows) noexcept { rows_ = rows; }
+  void finish_on(cudaStream_t stream);
+  [[nodiscard]] CudaPlace& place() const noexcept { return state_->places[lease_.index()]; }
+
+ private:
+  std::shared_ptr<CudaState> state_;
+  StagingLease lease_;
+  std::uint64_t rows_ = 0;
+  std::mutex mutex_;  // guards what follows
+  bool is_finished_ = false;
+  std::vector<cudaStream_t> streams_;  // that wait for it
+};
+
+}  // namespace penstock::detail

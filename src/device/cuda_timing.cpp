@@ -1,0 +1,37 @@
+#include "src/device/cuda_timing.hpp"
+
+#include <penstock/core/clock.hpp>
+
+namespace penstock::detail {
+
+CudaTiming::CudaTiming(int device, cudaStream_t stream) : base_(device, CudaEvent::Timing::on) {
+  const CurrentDevice current(device);
+  check(cudaEventRecord(base_.get(), stream));
+  check(cudaEventSynchronize(base_.get()));
+  base_ns_ = now_ns();
+}
+
+std::int64_t CudaTiming::ns_of(const CudaEvent& event) const {
+  float ms = 0;
+  check(cudaEventElapsedTime(&ms, base_.get(), event.get()));
+  return base_ns_ + static_cast<std::int64_t>(static_cast<double>(ms) * 1e6);
+}
+
+void CudaTiming::tell(CudaStamps& stamps,
+                      const std::function<void(const DeviceSpan&)>& on_span) const {
+  const auto is_over = [](const CudaEvent& event) {
+    const cudaError_t status = cudaEventQuery(event.get());
+    if (status == cudaErrorNotReady) return false;
+    check(status);
+    return true;
+  };
+  if (stamps.copied && is_over(stamps.copy_end))
+    on_span(
+        {DeviceSpan::Work::copy, stamps.step, ns_of(stamps.copy_begin), ns_of(stamps.copy_end)});
+  if (stamps.finished && is_over(stamps.finish_end))
+    on_span({DeviceSpan::Work::finish, stamps.step, ns_of(stamps.finish_begin),
+             ns_of(stamps.finish_end)});
+  stamps.copied = stamps.finished = false;
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,41 @@
+// device/cuda_timing: when a GPU did what, on the host's clock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <penstock/device/transfer.hpp>
+
+#include "src/device/cuda_owners.hpp"
+
+namespace penstock::detail {
+
+/// The events around the copy and the finishes of one slice.
+struct CudaStamps {
+  explicit CudaStamps(int device)
+      : copy_begin(device, CudaEvent::Timing::on),
+        copy_end(device, CudaEvent::Timing::on),
+        finish_begin(device, CudaEvent::Timing::on),
+        finish_end(device, CudaEvent::Timing::on) {}
+
+  CudaEvent copy_begin, copy_end, finish_begin, finish_end;
+  std::uint64_t step = 0;
+  bool copied = false;    // recorded, and not told of yet
+  bool finished = false;  // likewise
+};
+
+/// Relates events of one device to now_ns(). Costs one synchronisation, at the start.
+class CudaTiming {
+ public:
+  explicit CudaTiming(int device, cudaStream_t stream);
+  /// Tells of what the stamps hold, as far as it is over by now, and forgets it.
+  void tell(CudaStamps& stamps, const std::function<void(const DeviceSpan&)>& on_span) const;
+
+ private:
+  [[nodiscard]] std::int64_t ns_of(const CudaEvent& event) const;
+
+  CudaEvent base_;
+  std::int64_t base_ns_;
+};
+
+}  // namespace penstock::detail

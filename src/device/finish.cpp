@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/device/finish.hpp>
+
+#include "src/device/finish_numbers.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::int64_t kMaxExtent = std::numeric_limits<std::uint16_t>::max();  // of a Box
+
+[[noreturn]] void refuse(const FinishOptions& options, const std::string& what) {
+  throw std::invalid_argument(fmt::format("finish of '{}': {}", options.field, what));
+}
+
+void check_input(const FinishOptions& options, const FieldSpec& input) {
+  const Shape& shape = input.shape;
+  const bool is_image = input.dtype == DType::u8 && shape.rank() == 3 && !shape.is_dynamic() &&
+                        shape[2] >= 1 && shape[2] <= detail::kMaxChannels;
+  if (!is_image)
+    refuse(options,
+           fmt::format("it takes decoded images, u8 [height, width, 1 to {} channels], found {}; "
+                       "put map(decode_jpeg(…)) before batch",
+                       detail::kMaxChannels, input.to_string()));
+  if (shape[0] > kMaxExtent || shape[1] > kMaxExtent)
+    refuse(options, fmt::format("images of at most {0}x{0} pixels, found {1}", kMaxExtent,
+                                input.to_string()));
+}
+
+void check_probability(const FinishOptions& options, const char* name, double value) {
+  if (!(value >= 0 && value <= 1))
+    refuse(options, fmt::format("{} is a probability, from 0 to 1, found {}", name, value));
+}
+
+void check_numbers(const FinishOptions& options) {
+  if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
+    refuse(options, fmt::format("dtype is f32, f16 or bf16, found {}", name_of(options.dtype)));
+  check_probability(options, "flip", options.flip);
+  check_probability(options, "erase.probability", options.erase.probability);
+  for (const auto& [name, alpha] :
+       {std::pair{"mixup", options.mixup}, std::pair{"cutmix", options.cutmix}})
+    if (!(alpha >= 0 && alpha <= 1000))
+      refuse(options, fmt::format("{} is the alpha of a Beta distribution, 0 for none, up to 1000; "
+                                  "found {}",
+                                  name, alpha));
+  const RandomErasing& erase = options.erase;
+  if (!(erase.min_area > 0 && erase.min_area <= erase.max_area && erase.max_area <= 1))
+    refuse(options, fmt::format("erase: 0 < min_area <= max_area <= 1, found {} and {}",
+                                erase.min_area, erase.max_area));
+  if (!(erase.min_ratio > 0 && erase.min_ratio <= erase.max_ratio && erase.max_ratio <= 1000))
+    refuse(options, fmt::format("erase: 0 < min_ratio <= max_ratio <= 1000, found {} and {}",
+                                erase.min_ratio, erase.max_ratio));
+  for (const float deviation : options.deviation)
+    if (!(deviation > 0)) refuse(options, fmt::format("deviation is above 0, found {}", deviation));
+}
+
+// One number for each channel, or one for all, or none.
+double of_channel(const FinishOptions& options, const char* name, const std::vector<float>& numbers,
+                  int channel, int channels, double otherwise) {
+  if (numbers.empty()) return otherwise;
+  if (numbers.size() == 1) return numbers.front();
+  if (numbers.size() != static_cast<std::size_t>(channels))
+    refuse(options, fmt::format("{} has {} numbers, and the images have {} channels: give one for "
+                                "each, or one for all",
+                                name, numbers.size(), channels));
+  return numbers[static_cast<std::size_t>(channel)];
+}
+
+}  // namespace
+
+Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::move(options)) {
+  check_input(options_, input);
+  check_numbers(options_);
+  detail::FinishNumbers numbers;
+  numbers.height = static_cast<int>(input.shape[0]);
+  numbers.width = static_cast<int>(input.shape[1]);
+  numbers.channels = static_cast<int>(input.shape[2]);
+  for (int c = 0; c < numbers.channels; ++c) {
+    const double mean = of_channel(options_, "mean", options_.mean, c, numbers.channels, 0);
+    const double deviation =
+        of_channel(options_, "deviation", options_.deviation, c, numbers.channels, 1);
+    numbers.scale[c] = static_cast<float>(1 / (255 * deviation));
+    numbers.bias[c] = static_cast<float>(-mean / deviation);
+    numbers.erased[c] = static_cast<float>(
+        of_channel(options_, "erase.value", options_.erase.value, c, numbers.channels, 0));
+  }
+  numbers_ = std::make_shared<const detail::FinishNumbers>(numbers);
+}
+
+FieldSpec Finish::output() const {
+  const std::int64_t height = numbers_->height;
+  const std::int64_t width = numbers_->width;
+  const std::int64_t channels = numbers_->channels;
+  const bool planes = options_.layout == ImageLayout::nchw;
+  return {.name = options_.field,
+          .dtype = options_.dtype,
+          .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}};
+}
+
+std::string Finish::describe() const {
+  const auto list = [](const std::vector<float>& numbers) {
+    return fmt::format("[{}]", fmt::join(numbers, ","));
+  };
+  std::string text = fmt::format("finish({}, {} {}", options_.field, name_of(options_.dtype),
+                                 options_.layout == ImageLayout::nchw ? "nchw" : "nhwc");
+  if (!options_.mean.empty()) text += ", mean=" + list(options_.mean);
+  if (!options_.deviation.empty()) text += ", deviation=" + list(options_.deviation);
+  if (options_.flip > 0) text += fmt::format(", flip={}", options_.flip);
+  if (options_.mixup > 0) text += fmt::format(", mixup={}", options_.mixup);
+  if (options_.cutmix > 0) text += fmt::format(", cutmix={}", options_.cutmix);
+  if (options_.erase.probability > 0) text += fmt::format(", erase={}", options_.erase.probability);
+  return text + ")";
+}
+
+}  // namespace penstock

@@ -1,0 +1,121 @@
+// The random part of a finish.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include <penstock/device/finish.hpp>
+
+#include "src/device/finish_numbers.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr int kAttempts = 10;  // torchvision's
+// What each row draws comes from sequences of their own, so that switching one off leaves the
+// others as they were.
+enum Stream : std::uint16_t { kFlip, kErase, kMix };
+
+double standard_normal(Random& random) {  // Box and Muller
+  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+  return radius * std::cos(2 * std::numbers::pi * random.uniform());
+}
+
+// Marsaglia, Tsang: A Simple Method for Generating Gamma Variables (ACM TOMS 2000). Its logarithm,
+// since small shapes make numbers that are too small for a double.
+double log_gamma_variate(double shape, Random& random) {
+  if (shape < 1) {
+    const double log_uniform = std::log(1 - random.uniform());
+    return log_gamma_variate(shape + 1, random) + log_uniform / shape;
+  }
+  const double d = shape - 1.0 / 3;
+  const double c = 1 / std::sqrt(9 * d);
+  while (true) {
+    const double x = standard_normal(random);
+    const double v = std::pow(1 + c * x, 3);
+    if (v <= 0) continue;
+    if (std::log(1 - random.uniform()) < 0.5 * x * x + d * (1 - v + std::log(v)))
+      return std::log(d * v);
+  }
+}
+
+// Beta(alpha, alpha)
+double beta_variate(double alpha, Random& random) {
+  const double a = log_gamma_variate(alpha, random);
+  const double b = log_gamma_variate(alpha, random);
+  return 1 / (1 + std::exp(b - a));
+}
+
+std::optional<FinishRow::Box> erased_box(const RandomErasing& erase, int height, int width,
+                                         Random& random) {
+  if (erase.probability == 0 || random.uniform() >= erase.probability) return std::nullopt;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const double area = random.uniform(erase.min_area, erase.max_area) * height * width;
+    const double ratio =
+        std::exp(random.uniform(std::log(erase.min_ratio), std::log(erase.max_ratio)));
+    const auto h = static_cast<int>(std::lround(std::sqrt(area * ratio)));
+    const auto w = static_cast<int>(std::lround(std::sqrt(area / ratio)));
+    if (h < 1 || w < 1 || h > height || w > width) continue;
+    const auto top = static_cast<int>(random.below(static_cast<std::uint64_t>(height - h + 1)));
+    const auto left = static_cast<int>(random.below(static_cast<std::uint64_t>(width - w + 1)));
+    return FinishRow::Box{static_cast<std::uint16_t>(top), static_cast<std::uint16_t>(left),
+                          static_cast<std::uint16_t>(top + h),
+                          static_cast<std::uint16_t>(left + w)};
+  }
+  return std::nullopt;
+}
+
+// A box of a share 1 - weight of the image around a point anywhere in it, cut off at the edges.
+FinishRow::Box cut_box(double weight, int height, int width, Random& random) {
+  const double side = std::sqrt(1 - weight);
+  const auto interval = [&](int extent) {
+    const auto length = static_cast<int>(side * extent);
+    const auto center = static_cast<int>(random.below(static_cast<std::uint64_t>(extent)));
+    return std::pair{std::max(center - length / 2, 0), std::min(center + length / 2, extent)};
+  };
+  const auto [top, bottom] = interval(height);
+  const auto [left, right] = interval(width);
+  return {static_cast<std::uint16_t>(top), static_cast<std::uint16_t>(left),
+          static_cast<std::uint16_t>(bottom), static_cast<std::uint16_t>(right)};
+}
+
+}  // namespace
+
+void Finish::draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
+                  std::span<const SampleId> samples, std::span<const std::byte> present,
+                  std::span<FinishRow> rows) const {
+  const int height = numbers_->height;
+  const int width = numbers_->width;
+  const auto is_present = [&](std::size_t row) {
+    return present.empty() || present[row] != std::byte{0};
+  };
+  const std::size_t count = samples.size();
+  // Who is mixed with whom differs from step to step.
+  const std::size_t distance = count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    FinishRow row;
+    row.present = is_present(i) ? 1 : 0;
+    if (options_.flip > 0)
+      row.flip = Random(key, samples[i], kFlip).uniform() < options_.flip ? 1 : 0;
+    Random erasing(key, samples[i], kErase);
+    row.erase = erased_box(options_.erase, height, width, erasing).value_or(FinishRow::Box{});
+    const std::size_t partner = (i + distance) % count;
+    row.partner = static_cast<std::int32_t>(partner);
+    if (mixes() && distance != 0 && is_present(i) && is_present(partner)) {
+      Random random(key, samples[i], kMix);
+      const bool cuts = options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < 0.5);
+      const double weight = beta_variate(cuts ? options_.cutmix : options_.mixup, random);
+      row.mix = cuts ? FinishRow::Mix::cutmix : FinishRow::Mix::mixup;
+      row.weight = static_cast<float>(weight);
+      if (cuts) {
+        row.cut = cut_box(weight, height, width, random);
+        const auto area = (row.cut.bottom - row.cut.top) * (row.cut.right - row.cut.left);
+        row.weight = 1 - static_cast<float>(area) / static_cast<float>(height * width);
+      }
+    }
+    rows[i] = row;
+  }
+}
+
+}  // namespace penstock

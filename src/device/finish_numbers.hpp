@@ -1,0 +1,61 @@
+// device/finish_numbers: the arithmetic of a finish, written once for the host and for kernels, so
+// that both get the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include <penstock/device/finish.hpp>
+
+#ifdef __CUDACC__
+#define PENSTOCK_HOST_DEVICE __host__ __device__
+#else
+#define PENSTOCK_HOST_DEVICE
+#endif
+
+namespace penstock::detail {
+
+inline constexpr int kMaxChannels = 4;
+
+/// What a finish is, without its random part. Passed to kernels by value.
+struct FinishNumbers {
+  int height = 0;
+  int width = 0;
+  int channels = 0;
+  // normalised = pixel * scale + bias, with pixel in 0…255
+  float scale[kMaxChannels] = {};
+  float bias[kMaxChannels] = {};
+  float erased[kMaxChannels] = {};
+};
+
+// A compiler may not fuse these: a product and a sum, each rounded.
+PENSTOCK_HOST_DEVICE inline float multiply_add(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fadd_rn(__fmul_rn(a, b), c);
+#else
+  const float product = a * b;
+  return product + c;
+#endif
+}
+
+PENSTOCK_HOST_DEVICE inline float normalised(const FinishNumbers& numbers, std::uint8_t pixel,
+                                             int channel) {
+  return multiply_add(static_cast<float>(pixel), numbers.scale[channel], numbers.bias[channel]);
+}
+
+/// weight * own + (1 - weight) * other
+PENSTOCK_HOST_DEVICE inline float blended(float weight, float own, float other) {
+#ifdef __CUDA_ARCH__
+  return multiply_add(weight, own, __fmul_rn(1 - weight, other));
+#else
+  return multiply_add(weight, own, (1 - weight) * other);
+#endif
+}
+
+PENSTOCK_HOST_DEVICE inline bool contains_line(const FinishRow::Box& box, int y) {
+  return y >= box.top && y < box.bottom;
+}
+PENSTOCK_HOST_DEVICE inline bool contains_column(const FinishRow::Box& box, int x) {
+  return x >= box.left && x < box.right;
+}
+
+}  // namespace penstock::detail

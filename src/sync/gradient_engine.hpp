@@ -1,0 +1,52 @@
+// sync/gradient_engine: what packs, reduces and unpacks the buckets of a GradientSync.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <penstock/sync/gradient_sync.hpp>
+
+namespace penstock::detail {
+
+/// One round is `micro_steps` passes over all buckets, in their order.
+struct Exchange {
+  std::unique_ptr<Communicator> communicator;
+  std::vector<Gradient> gradients;
+  GradientSyncOptions options;
+  std::vector<Bucket> buckets;
+  std::vector<char> in_place;  // a bucket's gradients lie one behind the other, and need no packing
+
+  [[nodiscard]] bool counts_rows() const noexcept {
+    return options.combine == Combine::row_sums || options.combine == Combine::row_means;
+  }
+  /// The type in which a bucket's values travel.
+  [[nodiscard]] DType wire_of(const Bucket& bucket) const noexcept;
+  /// Where a bucket that is in place begins.
+  [[nodiscard]] std::byte* begin_of(const Bucket& bucket) const {
+    return gradients[bucket.gradients.back()].data.raw();
+  }
+};
+
+/// What a pass is told.
+struct Pass {
+  std::uint32_t micro_step = 0;
+  std::uint64_t rows = 0;        ///< of this micro-step
+  std::uint64_t round_rows = 0;  ///< of all so far
+};
+
+class GradientEngine {
+ public:
+  virtual ~GradientEngine() = default;
+  /// All of bucket `index` are ready; buckets come in their order.
+  virtual void bucket_ready(std::size_t index, const Pass& pass, StreamHandle stream) = 0;
+  /// All buckets were ready: returns when the gradients may be touched again.
+  virtual void wait(const Pass& pass, StreamHandle stream) = 0;
+  /// Ends what is under way; does not throw.
+  virtual void stop() noexcept = 0;
+
+  [[nodiscard]] static std::unique_ptr<GradientEngine> open_host(Exchange& exchange);
+  [[nodiscard]] static std::unique_ptr<GradientEngine> open_cuda(Exchange& exchange);
+};
+
+}  // namespace penstock::detail

@@ -1,0 +1,21 @@
+// sync/gradient_list: what all replicas must have in common before they exchange gradients.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <penstock/sync/communicator.hpp>
+
+namespace penstock::detail {
+
+/// Every rank's text, in the order of ranks; on a CUDA device by way of its memory.
+[[nodiscard]] std::vector<std::string> all_texts(Communicator& communicator,
+                                                 const std::string& own);
+
+/// Throws unless all ranks have the same lines. `what` is what a line stands for: "gradient".
+///
+/// Errors  SyncError  names the first line that differs, and on which ranks
+void require_equal_lists(Communicator& communicator, const std::vector<std::string>& lines,
+                         const std::string& what);
+
+}  // namespace penstock::detail

@@ -1,0 +1,69 @@
+// sync/links: messages between processes, which is all that a transport on host memory brings.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::detail {
+
+using SteadyClock = std::chrono::steady_clock;
+using Deadline = SteadyClock::time_point;
+
+[[nodiscard]] Deadline deadline_in(double seconds);
+
+/// A message could not be had from, or brought to, a peer.
+class PeerError : public Error {
+ public:
+  PeerError(std::uint32_t peer, bool late, const std::string& why)
+      : Error(why), peer_(peer), late_(late) {}
+  [[nodiscard]] std::uint32_t peer() const noexcept { return peer_; }
+  /// Nothing came in time; else the connection is broken.
+  [[nodiscard]] bool late() const noexcept { return late_; }
+
+ private:
+  std::uint32_t peer_;
+  bool late_;
+};
+
+/// Two kinds of message between the same peers never overtake their own kind.
+enum class Lane : std::uint8_t { head, data };
+
+/// This process's messages to and from the others of a group.
+///
+/// Threads  one at a time; duplicates are independent.
+class Links {
+ public:
+  using Ticket = std::size_t;
+
+  virtual ~Links() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
+
+  /// Starts; the memory must stay, and may not be touched, until wait() has returned.
+  virtual Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
+  virtual Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
+  /// Errors  PeerError
+  virtual void wait(Ticket ticket, Deadline deadline) = 0;
+  /// Forgets all messages, finished or not: none touches its memory from now on.
+  virtual void clear() noexcept = 0;
+  /// Ends a wait() under way, and every later one, with a PeerError. From any thread.
+  virtual void interrupt() noexcept = 0;
+  /// This process makes no more calls at all: for transports that can tell more than messages do.
+  virtual void farewell(const std::string& /*why*/) noexcept {}
+  /// A number that this process has not given out before.
+  [[nodiscard]] virtual std::uint64_t next_channel() noexcept = 0;
+  /// The same peers once more, on a channel that all have agreed upon: its messages are never taken
+  /// for those of another one, nor for what one that has ended left behind.
+  [[nodiscard]] virtual std::unique_ptr<Links> duplicate(std::uint64_t channel) = 0;
+  /// What else is known about why messages fail, after a short time at most: "process 2 has died".
+  [[nodiscard]] virtual std::optional<std::string> explanation() { return std::nullopt; }
+};
+
+}  // namespace penstock::detail

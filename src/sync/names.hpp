@@ -1,0 +1,12 @@
+// sync/names: words of this room's messages.
+#pragma once
+
+#include <string_view>
+
+#include <penstock/sync/communicator.hpp>
+
+namespace penstock {
+
+[[nodiscard]] std::string_view name_of(ReduceOp op) noexcept;
+
+}  // namespace penstock

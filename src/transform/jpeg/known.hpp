@@ -1,0 +1,36 @@
+// transform/jpeg/known: from checkpoints to an index, and from an index to checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/transform/jpeg_index.hpp>
+
+#include "src/transform/jpeg/header.hpp"
+#include "src/transform/jpeg/scan.hpp"
+#include "src/transform/jpeg/unstuff.hpp"
+
+namespace penstock::detail {
+
+/// The index of an image: of `points`, which go as far as its data is in order, the last one before
+/// every MCU row. `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing
+/// where no part of it is in order.
+[[nodiscard]] std::optional<JpegIndex> make_index(const JpegHeader& header,
+                                                  std::span<const Checkpoint> points,
+                                                  Unstuffed& unstuffed, std::size_t scan_bytes);
+
+/// Copies the part of a scan that holds the MCUs [first, last) into `unstuffed`, and sets `points`
+/// to the checkpoints there. False where the index cannot be this image's, or does not go as far as
+/// `checked`.
+[[nodiscard]] bool use_index(const JpegIndex& index, const JpegHeader& header,
+                             std::span<const std::uint8_t> scan, std::int64_t first,
+                             std::int64_t last, std::int64_t checked, Unstuffed& unstuffed,
+                             std::vector<Checkpoint>& points);
+
+/// libjpeg-turbo reads some bytes ahead of its bits, and has a warning where the file ends there.
+/// True where it will not come to that: `bit` is as far as it decodes, within `stretch`.
+[[nodiscard]] bool ends_before_file(const Stretch& stretch, std::uint64_t bit) noexcept;
+
+}  // namespace penstock::detail

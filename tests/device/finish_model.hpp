@@ -1,0 +1,101 @@
+// A finish by its definition, one pixel at a time in double precision, and images to try it on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <penstock/device/finish.hpp>
+
+namespace penstock::testing_support {
+
+struct FinishCase {
+  std::string name;
+  int height, width, channels;
+  FinishOptions options;
+};
+
+/// Sizes that the wide kernel takes and that it does not, every type, layout and augmentation.
+inline std::vector<FinishCase> finish_cases() {
+  std::vector<FinishCase> cases;
+  const struct {
+    int height, width, channels;
+  } sizes[] = {{5, 7, 3}, {8, 12, 3}, {9, 4, 1}, {3, 5, 4}, {6, 8, 2}, {224, 224, 3}};
+  for (const auto& size : sizes)
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+      for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc})
+        for (const std::string what : {"plain", "all", "cutmix"}) {
+          if (size.height == 224 && what == "all") continue;
+          FinishOptions options{.dtype = dtype, .layout = layout};
+          if (what != "plain") {
+            options.mean = {0.485F};
+            options.deviation = {0.229F};
+            options.flip = 0.5;
+            options.erase = {.probability = 0.5, .value = {0.25F}};
+            options.cutmix = 1;
+            if (what == "all") options.mixup = 0.4;
+          }
+          cases.push_back({std::to_string(size.height) + "x" + std::to_string(size.width) + "x" +
+                               std::to_string(size.channels) + "_" + std::string(name_of(dtype)) +
+                               (layout == ImageLayout::nchw ? "_nchw_" : "_nhwc_") + what,
+                           size.height, size.width, size.channels, options});
+        }
+  return cases;
+}
+
+inline FieldSpec image_field(int height, int width, int channels) {
+  return {.name = "image", .dtype = DType::u8, .shape = {height, width, channels}};
+}
+
+struct FinishInput {
+  std::vector<std::byte> images;
+  std::vector<FinishRow> rows;
+};
+
+/// `count` random images and what is drawn for them; row 1 is without a sample.
+inline FinishInput make_input(const Finish& finish, const FinishCase& of, std::size_t count) {
+  FinishInput input;
+  std::mt19937 random(7);
+  input.images.resize(count * std::size_t(of.height) * std::size_t(of.width * of.channels));
+  for (std::byte& pixel : input.images) pixel = static_cast<std::byte>(random());
+  std::vector<SampleId> samples(count);
+  for (std::size_t i = 0; i < count; ++i) samples[i].number = i * 31;
+  std::vector<std::byte> present(count, std::byte{1});
+  if (count > 1) present[1] = std::byte{0};
+  input.rows.resize(count);
+  finish.draw(RandomKey(3, 1), 5, 0, samples, present, input.rows);
+  return input;
+}
+
+/// One value of the output, in f64.
+inline double modelled(const FinishCase& of, const FinishInput& input, std::size_t i, int c, int y,
+                       int x) {
+  const auto number = [&](const std::vector<float>& list, double otherwise) {
+    return list.empty() ? otherwise : double{list[list.size() == 1 ? 0 : std::size_t(c)]};
+  };
+  const auto inside = [&](const FinishRow::Box& box) {
+    return y >= box.top && y < box.bottom && x >= box.left && x < box.right;
+  };
+  const auto alone = [&](std::size_t row) {
+    const FinishRow& what = input.rows[row];
+    if (inside(what.erase)) return number(of.options.erase.value, 0);
+    const int from = what.flip != 0 ? of.width - 1 - x : x;
+    const std::size_t at =
+        ((row * std::size_t(of.height) + std::size_t(y)) * std::size_t(of.width) +
+         std::size_t(from)) *
+            std::size_t(of.channels) +
+        std::size_t(c);
+    const double pixel = static_cast<double>(input.images[at]) / 255;
+    return (pixel - number(of.options.mean, 0)) / number(of.options.deviation, 1);
+  };
+  const FinishRow& row = input.rows[i];
+  if (row.present == 0) return 0;
+  const auto partner = static_cast<std::size_t>(row.partner);
+  if (row.mix == FinishRow::Mix::mixup)
+    return double{row.weight} * alone(i) + (1 - double{row.weight}) * alone(partner);
+  return row.mix == FinishRow::Mix::cutmix && inside(row.cut) ? alone(partner) : alone(i);
+}
+
+}  // namespace penstock::testing_support

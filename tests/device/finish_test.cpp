@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "src/core/half.hpp"
+#include "tests/device/finish_model.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using testing_support::finish_cases;
+using testing_support::FinishCase;
+using testing_support::FinishInput;
+using testing_support::image_field;
+
+double element(DType dtype, const std::byte* at) {
+  std::uint16_t bits = 0;
+  float value = 0;
+  switch (dtype) {
+    case DType::f16:
+      std::memcpy(&bits, at, 2);
+      return detail::to_float(detail::Half{bits});
+    case DType::bf16:
+      std::memcpy(&bits, at, 2);
+      return detail::to_float(detail::Bfloat16{bits});
+    default:
+      std::memcpy(&value, at, 4);
+      return value;
+  }
+}
+
+// The distance between neighbours around `value`.
+double ulp(DType dtype, double value) {
+  const int bits = dtype == DType::f16 ? 10 : 7;
+  const int smallest = dtype == DType::f16 ? -14 : -126;
+  const int exponent = value == 0 ? smallest : std::max(std::ilogb(value), smallest);
+  return std::ldexp(1, exponent - bits);
+}
+
+class FinishOnHost : public testing::TestWithParam<FinishCase> {};
+
+TEST_P(FinishOnHost, GivesWhatItsDefinitionSays) {
+  const FinishCase& of = GetParam();
+  const Finish finish(of.options, image_field(of.height, of.width, of.channels));
+  const std::size_t count = of.height > 100 ? 3 : 40;
+  const FinishInput input = make_input(finish, of, count);
+  const FieldSpec output = finish.output();
+  std::vector<std::byte> out(count * output.bytes(), std::byte{0xAA});
+  finish.run(input.images.data(), input.rows, out.data());
+
+  const bool planes = of.options.layout == ImageLayout::nchw;
+  const std::byte* at = out.data();
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::int64_t e = 0; e < output.shape.elements(); ++e, at += size_of(output.dtype)) {
+      const auto place = static_cast<int>(e);
+      const int plane = of.height * of.width;
+      const int c = planes ? place / plane : place % of.channels;
+      const int pixel = planes ? place % plane : place / of.channels;
+      const double expected = modelled(of, input, i, c, pixel / of.width, pixel % of.width);
+      const double found = element(output.dtype, at);
+      const double bound = output.dtype == DType::f32 ? 1e-6 : ulp(output.dtype, expected);
+      ASSERT_NEAR(found, expected, bound)
+          << "row " << i << ", channel " << c << ", pixel " << pixel;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Finish, FinishOnHost, testing::ValuesIn(finish_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+std::vector<SampleId> numbered(std::size_t count) {
+  std::vector<SampleId> samples(count);
+  for (std::size_t i = 0; i < count; ++i) samples[i].number = i;
+  return samples;
+}
+
+std::vector<FinishRow> drawn(const Finish& finish, const std::vector<SampleId>& samples,
+                             std::uint64_t step = 0) {
+  std::vector<FinishRow> rows(samples.size());
+  finish.draw(RandomKey(1, 2), step, 0, samples, {}, rows);
+  return rows;
+}
+
+TEST(FinishDraw, FlipsAndErasesASampleTheSameWayInAnyBatch) {
+  const Finish finish({.flip = 0.5, .erase = {.probability = 0.5}}, image_field(64, 48, 3));
+  const auto samples = numbered(200);
+  const auto whole = drawn(finish, samples);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto alone = drawn(finish, {samples[i]}, 99);
+    EXPECT_EQ(alone[0].flip, whole[i].flip);
+    EXPECT_EQ(0, std::memcmp(&alone[0].erase, &whole[i].erase, sizeof whole[i].erase));
+  }
+}
+
+TEST(FinishDraw, KeepsToItsProbabilitiesAndSizes) {
+  const Finish finish({.flip = 0.25, .erase = {.probability = 0.75}}, image_field(100, 100, 3));
+  constexpr int kCount = 20'000;
+  int flips = 0;
+  int erased = 0;
+  for (const FinishRow& row : drawn(finish, numbered(kCount))) {
+    flips += row.flip;
+    if (row.erase.bottom == 0) continue;
+    ++erased;
+    const double height = row.erase.bottom - row.erase.top;
+    const double width = row.erase.right - row.erase.left;
+    EXPECT_LE(row.erase.bottom, 100);
+    EXPECT_LE(row.erase.right, 100);
+    EXPECT_GT(height * width, 100);  // 2% less what rounding takes
+    EXPECT_LT(height * width, 3'500);
+  }
+  // Within 5 standard deviations.
+  EXPECT_NEAR(flips, 0.25 * kCount, 310);
+  EXPECT_NEAR(erased, 0.75 * kCount, 310);
+}
+
+TEST(FinishDraw, WeightsOfMixupAreBetaDistributed) {
+  for (const double alpha : {0.2, 1.0, 4.0}) {
+    const Finish finish({.mixup = alpha}, image_field(8, 8, 3));
+    constexpr int kCount = 20'000;
+    double sum = 0;
+    double squares = 0;
+    for (const FinishRow& row : drawn(finish, numbered(kCount))) {
+      ASSERT_EQ(row.mix, FinishRow::Mix::mixup);
+      ASSERT_GE(row.weight, 0);
+      ASSERT_LE(row.weight, 1);
+      sum += row.weight;
+      squares += (row.weight - 0.5) * (row.weight - 0.5);
+    }
+    EXPECT_NEAR(sum / kCount, 0.5, 0.02) << alpha;
+    EXPECT_NEAR(squares / kCount, 1 / (4 * (2 * alpha + 1)), 0.01) << alpha;
+  }
+}
+
+TEST(FinishDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
+  const Finish finish({.cutmix = 1}, image_field(32, 32, 3));
+  const auto first = drawn(finish, numbered(16), 0);
+  bool changed = false;
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    const auto rows = drawn(finish, numbered(16), step);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      ASSERT_GE(rows[i].partner, 0);
+      ASSERT_LT(rows[i].partner, 16);
+      ASSERT_NE(static_cast<std::size_t>(rows[i].partner), i);
+      const double cut =
+          (rows[i].cut.bottom - rows[i].cut.top) * (rows[i].cut.right - rows[i].cut.left);
+      EXPECT_NEAR(rows[i].weight, 1 - cut / 1024, 1e-6);
+    }
+    changed = changed || rows[0].partner != first[0].partner;
+  }
+  EXPECT_TRUE(changed);
+}
+
+TEST(FinishDraw, MixesNobodyWithARowThatIsNotThere) {
+  const Finish finish({.mixup = 1}, image_field(4, 4, 3));
+  const auto samples = numbered(64);
+  std::vector<std::byte> present(64, std::byte{1});
+  for (std::size_t i = 0; i < 64; i += 3) present[i] = std::byte{0};
+  std::vector<FinishRow> rows(64);
+  finish.draw(RandomKey(1, 2), 0, 0, samples, present, rows);
+  int mixed = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].present != 0, present[i] != std::byte{0});
+    if (rows[i].mix == FinishRow::Mix::none) {
+      EXPECT_EQ(rows[i].weight, 1);
+      continue;
+    }
+    ++mixed;
+    EXPECT_NE(present[i], std::byte{0});
+    EXPECT_NE(present[static_cast<std::size_t>(rows[i].partner)], std::byte{0});
+  }
+  EXPECT_GT(mixed, 10);
+  EXPECT_EQ(drawn(finish, numbered(1))[0].mix, FinishRow::Mix::none);  // nobody to mix with
+}
+
+TEST(Finish, RefusesWhatMakesNoSense) {
+  const FieldSpec image = image_field(8, 8, 3);
+  const auto finishing = [](FinishOptions options, const FieldSpec& input) {
+    return [options, input] { (void)Finish(options, input); };
+  };
+  using Error = std::invalid_argument;
+  EXPECT_THAT(finishing({}, {.name = "image", .dtype = DType::u8, .shape = {kDynamic}}),
+              ThrowsMessage<Error>(AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_jpeg"))));
+  EXPECT_THAT(finishing({}, {.name = "image", .dtype = DType::f32, .shape = {8, 8, 3}}),
+              ThrowsMessage<Error>(HasSubstr("u8")));
+  EXPECT_THAT(finishing({}, image_field(8, 8, 5)), ThrowsMessage<Error>(HasSubstr("channels")));
+  EXPECT_THAT(finishing({.dtype = DType::u8}, image),
+              ThrowsMessage<Error>(HasSubstr("f32, f16 or bf16, found u8")));
+  EXPECT_THAT(finishing({.mean = {1, 2}}, image),
+              ThrowsMessage<Error>(HasSubstr("mean has 2 numbers")));
+  EXPECT_THAT(finishing({.deviation = {0}}, image), ThrowsMessage<Error>(HasSubstr("deviation")));
+  EXPECT_THAT(finishing({.flip = 1.5}, image), ThrowsMessage<Error>(HasSubstr("flip")));
+  EXPECT_THAT(finishing({.mixup = -1}, image), ThrowsMessage<Error>(HasSubstr("mixup")));
+  EXPECT_THAT(finishing({.erase = {.probability = 1, .min_area = 0}}, image),
+              ThrowsMessage<Error>(HasSubstr("min_area")));
+}
+
+}  // namespace
+}  // namespace penstock

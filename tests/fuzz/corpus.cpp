@@ -1,0 +1,82 @@
+// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them.
+//
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg and FOLDER/index
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <penstock/transform/decode_jpeg.hpp>
+
+#include "tests/fuzz/index_image.hpp"
+#include "tests/transform/images.hpp"
+
+namespace {
+
+using namespace penstock;
+using namespace penstock::testing_images;
+
+void write(const std::filesystem::path& file, const Bytes& bytes) {
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+}
+
+std::vector<JpegKind> kinds() {
+  std::vector<JpegKind> all;
+  for (const auto& luma : {std::array{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}})
+    for (const int restart : {0, 1, 5})
+      all.push_back({.name = std::to_string(10 * luma[0] + luma[1]) + "_" + std::to_string(restart),
+                     .sampling = {luma, {1, 1}, {1, 1}},
+                     .restart = restart});
+  all.push_back(
+      {.name = "grey", .input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .sampling = {{2, 2}}});
+  all.push_back({.name = "rgb", .stored = JCS_RGB});
+  all.push_back({.name = "cmyk", .input = JCS_CMYK, .stored = JCS_CMYK});
+  all.push_back({.name = "progressive", .progressive = true});
+  all.push_back({.name = "scans", .interleaved = false});
+  all.push_back({.name = "exif", .app1 = exif_app1(6)});
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+    return 2;
+  }
+  const std::filesystem::path folder(argv[1]);
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder / "jpeg");
+  std::filesystem::create_directories(folder / "index");
+  unsigned seed = 0;
+  for (JpegKind kind : kinds()) {
+    for (const auto& [width, height, quality] :
+         {std::array{1, 1, 90}, {9, 7, 30}, {40, 33, 95}, {130, 90, 60}}) {
+      kind.quality = quality;
+      const int channels = kind.input == JCS_GRAYSCALE ? 1 : kind.input == JCS_CMYK ? 4 : 3;
+      write(folder / "jpeg" / (kind.name + "_" + std::to_string(width) + ".jpg"),
+            jpeg_of(picture(width, height, channels, ++seed), kind));
+    }
+  }
+  for (int which = 0; which < fuzz::kIndexImages; ++which) {
+    const Bytes jpeg = fuzz::index_image(which);
+    const auto store = std::make_shared<MemoryJpegIndex>();
+    const TransformPtr transform = decode_jpeg({.crop = resize_to(8, 8), .index = store});
+    std::vector<std::uint8_t> pixels(8 * 8 * 3);
+    const ConstTensorView in(jpeg.data(), DType::u8, {std::ssize(jpeg)});
+    const std::vector<TensorView> out{
+        {reinterpret_cast<std::byte*>(pixels.data()), DType::u8, {8, 8, 3}}};
+    Random random(RandomKey(1, 1), SampleId{});
+    if (!transform->apply(std::span(&in, 1), out, random)) return 1;
+    const auto index = store->find(JpegKey::of(jpeg));
+    if (index == nullptr) return 1;
+    Bytes bytes = index->to_bytes();
+    bytes.insert(bytes.begin(), {static_cast<std::byte>(which), std::byte{0x35}});
+    write(folder / "index" / std::to_string(which), bytes);
+  }
+  return 0;
+}

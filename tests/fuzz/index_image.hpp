@@ -1,0 +1,18 @@
+// The images whose indices are fuzzed.
+#pragma once
+
+#include "tests/transform/images.hpp"
+
+namespace penstock::fuzz {
+
+inline constexpr int kIndexImages = 4;
+
+inline testing_images::Bytes index_image(int which) {
+  using namespace testing_images;
+  JpegKind kind;
+  if (which % 2 == 1) kind.sampling = {{2, 2}, {1, 1}, {1, 1}};
+  if (which >= 2) kind.restart = 5;
+  return jpeg_of(picture(150, 110), kind);
+}
+
+}  // namespace penstock::fuzz

@@ -1,0 +1,193 @@
+#include <cmath>
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/penstock.hpp>
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::uint64_t kImages = 24;
+
+// Image n is 2x4 pixels of (n, 2n, 3n), but for its first column, which is 200; its label is n.
+class Images final : public Source {
+ public:
+  explicit Images(bool bad = false) : bad_(bad) {}
+  [[nodiscard]] std::uint64_t size() const noexcept override { return kImages; }
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    if (bad_ && number == 3) return Fault{.reason = "made bad"};
+    record.reset(2);
+    const std::span<std::byte> bytes = *record.allocate(24 + 8);
+    for (std::size_t k = 0; k < 24; ++k) {
+      const std::size_t pixel = k / 3;
+      bytes[k] = static_cast<std::byte>(pixel % 4 == 0 ? 200 : number * (1 + k % 3));
+    }
+    std::memcpy(bytes.data() + 24, &number, 8);
+    record[0] = ConstTensorView(bytes.data(), DType::u8, {2, 4, 3});
+    record[1] = ConstTensorView(bytes.data() + 24, DType::i64, {});
+    return {};
+  }
+  [[nodiscard]] std::string location(std::uint64_t number) const override {
+    return "image " + std::to_string(number);
+  }
+  [[nodiscard]] std::string fingerprint() const override { return "images"; }
+
+ private:
+  bool bad_;
+  std::vector<FieldSpec> fields_{{"image", DType::u8, {2, 4, 3}}, {"label", DType::i64, {}}};
+};
+
+Dataset images(bool bad = false) { return Dataset(std::make_shared<Images>(bad)).seed(7); }
+
+const FinishOptions kHalfAndHalf{.mean = {0.5F}, .deviation = {0.25F}};
+
+float normalised(double pixel) { return static_cast<float>((pixel / 255 - 0.5) / 0.25); }
+
+TEST(FinishInALoader, ReplacesTheFieldAndLeavesTheOthers) {
+  Loader loader = images().batch(8).finish(kHalfAndHalf).loader();
+  ASSERT_EQ(loader.fields().size(), 2U);
+  EXPECT_EQ(loader.fields()[0].to_string(), "image f32 [3,2,4]");
+  std::uint64_t seen = 0;
+  for (const Step& step : loader) {
+    const DeviceBatch& part = step[0];
+    const auto* pixels = part["image"].data<float>();
+    EXPECT_EQ(part["image"].shape(), (Shape{8, 3, 2, 4}));
+    EXPECT_EQ(part.bytes(), 8 * (24 * 4 + 8));
+    for (std::uint64_t row = 0; row < part.size(); ++row, ++seen) {
+      EXPECT_EQ(part["label"].data<std::int64_t>()[row], static_cast<std::int64_t>(seen));
+      for (std::size_t c = 0; c < 3; ++c) {
+        EXPECT_NEAR(pixels[row * 24 + c * 8], normalised(200), 1e-6);
+        EXPECT_NEAR(pixels[row * 24 + c * 8 + 1], normalised(static_cast<double>(seen * (c + 1))),
+                    1e-6);
+      }
+    }
+  }
+  EXPECT_EQ(seen, kImages);
+  EXPECT_GT(loader.stats()[Stage::finish].busy_s, 0);
+}
+
+TEST(FinishInALoader, DigestsAreTakenBeforeIt) {
+  const auto digest = [](const Dataset& plan) {
+    Loader loader = plan.loader({.digest = true});
+    while (loader.next()) {
+    }
+    return loader.digest();
+  };
+  EXPECT_EQ(digest(images().batch(8)),
+            digest(images().batch(8).finish({.flip = 0.5, .mixup = 0.3, .cutmix = 1})));
+}
+
+// What is drawn for a sample alone is the same on one device and on four.
+TEST(FinishInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
+  const auto flipped = [](int devices) {
+    Loader loader = images()
+                        .repeat(3)
+                        .batch(24)
+                        .finish({.flip = 0.5})
+                        .prefetch_to_devices(host_devices(devices))
+                        .loader();
+    std::vector<bool> flips;
+    for (const Step& step : loader)
+      for (const DeviceBatch& part : step)
+        for (std::uint64_t row = 0; row < part.size(); ++row)
+          flips.push_back(part["image"].data<float>()[row * 24 + 3] > 0.7F);
+    return flips;
+  };
+  const auto one = flipped(1);
+  EXPECT_EQ(one, flipped(4));
+  const auto count = std::count(one.begin(), one.end(), true);
+  EXPECT_GT(count, 20);
+  EXPECT_LT(count, 52);
+  EXPECT_NE(std::vector(one.begin(), one.begin() + 24),
+            std::vector(one.begin() + 24, one.begin() + 48));
+}
+
+TEST(FinishInALoader, MixupTellsPartnersAndWeights) {
+  Loader loader = images().batch(12).finish({.mixup = 1}).loader();
+  const Step step = *loader.next();
+  const DeviceBatch& part = step[0];
+  const auto* partner = part["mix_row"].data<std::int32_t>();
+  const auto* weight = part["mix_weight"].data<float>();
+  const auto* pixels = part["image"].data<float>();
+  for (std::size_t row = 0; row < 12; ++row) {
+    const auto own = static_cast<double>(row);
+    const auto other = static_cast<double>(partner[row]);
+    EXPECT_NEAR(pixels[row * 24 + 1], (weight[row] * own + (1 - weight[row]) * other) / 255, 1e-6);
+  }
+}
+
+TEST(FinishInALoader, RowsWithoutASampleAreZeroes) {
+  Loader padded = images().batch(9, {.remainder = Remainder::pad}).finish(kHalfAndHalf).loader();
+  (void)padded.next();
+  (void)padded.next();
+  const Step last = *padded.next();
+  const auto* pixels = last[0]["image"].data<float>();
+  EXPECT_NE(pixels[5 * 24], 0);
+  for (std::size_t k = 6 * 24; k < 9 * 24; ++k) EXPECT_EQ(pixels[k], 0);
+
+  Loader masked =
+      images(true).batch(8).finish(kHalfAndHalf).loader({.faults = {.policy = OnFault::mask}});
+  const Step first = *masked.next();
+  EXPECT_EQ(first[0]["image"].data<float>()[3 * 24], 0);
+  EXPECT_NE(first[0]["image"].data<float>()[4 * 24], 0);
+}
+
+TEST(FinishInALoader, HeldBatchesKeepTheirBytes) {
+  Loader loader = images()
+                      .repeat()
+                      .batch(8)
+                      .finish({.dtype = DType::f16})
+                      .prefetch_to_devices(host_devices(2), {.depth = 3})
+                      .loader({.threads = 2});
+  std::vector<std::pair<Step, std::vector<std::byte>>> held;
+  for (int k = 0; k < 200; ++k) {
+    if (held.size() == 3) {
+      for (const auto& [step, bytes] : held) {
+        const auto now = step[1]["image"].bytes();
+        ASSERT_TRUE(std::equal(now.begin(), now.end(), bytes.begin(), bytes.end()));
+      }
+      held.erase(held.begin());
+    }
+    Step step = *loader.next();
+    const auto bytes = step[1]["image"].bytes();
+    std::vector<std::byte> copy(bytes.begin(), bytes.end());
+    held.emplace_back(std::move(step), std::move(copy));
+  }
+}
+
+TEST(FinishInALoader, CountsAgainstTheBudget) {
+  const auto held = [](const Dataset& plan) { return plan.loader().stats().memory_bytes; };
+  EXPECT_GT(held(images().batch(1024).finish({})), held(images().batch(1024)) + 3 * 1024 * 24 * 4);
+}
+
+TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
+  Loader loader = images().batch(8).loader();
+  const Step step = *loader.next();
+  std::vector<std::int64_t> labels(9, -1);
+  step[0].copy_to("label", labels.data(), 9 * sizeof(std::int64_t), nullptr);
+  EXPECT_THAT(labels, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, -1));
+  EXPECT_THAT(
+      [&] { step[0].copy_to("label", labels.data(), 63, nullptr); },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("64 bytes, and there is room for 63")));
+}
+
+TEST(Dataset, RefusesAFinishThatCannotWork) {
+  using Error = std::invalid_argument;
+  EXPECT_THAT([] { (void)images().finish({}); }, ThrowsMessage<Error>(HasSubstr("behind .batch")));
+  EXPECT_THAT([] { (void)images().batch(8).finish({.field = "picture"}); },
+              ThrowsMessage<Error>(HasSubstr("no field 'picture'")));
+  EXPECT_THAT([] { (void)images().batch(8).finish({.field = "label"}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("'label'"), HasSubstr("i64"))));
+  EXPECT_THAT([] { (void)images().batch(8).finish({}).finish({}); },
+              ThrowsMessage<Error>(HasSubstr("finished already")));
+}
+
+}  // namespace
+}  // namespace penstock

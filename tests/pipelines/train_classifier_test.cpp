@@ -1,0 +1,216 @@
+// Runs penstock-train-classifier as its users do: alone, under mpirun, with torchrun's variables,
+// killed and resumed.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include "tests/pipelines/run_program.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+using namespace testing_support;  // NOLINT(google-build-using-namespace)
+
+using Losses = std::map<std::uint64_t, double>;  // by step
+
+class TrainClassifier : public Throughput {
+ protected:
+  void SetUp() override {
+    Throughput::SetUp();
+    throughput_ = program;
+    trainer_ = (fs::path(program).parent_path() / "penstock-train-classifier").string();
+    program = "/usr/bin/env";
+  }
+  void TearDown() override {
+    program = throughput_;
+    Throughput::TearDown();
+  }
+
+  /// A small run: 8 steps an epoch, of which the last is short.
+  std::vector<std::string> small(const std::vector<std::string>& more) const {
+    std::vector<std::string> all{trainer_, "--synthetic", "120",      "--classes",
+                                 "4",      "--batch",     "16",       "--epochs",
+                                 "3",      "--quiet",     "--losses", losses_.string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Variables variables(const Variables& more = {}) const {
+    Variables all{{"PENSTOCK_CACHE", (fs::temp_directory_path() / "penstock-test").string()},
+                  {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                  {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                  {"OMPI_MCA_rmaps_base_oversubscribe", "1"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome train(const std::vector<std::string>& command) {
+    return finish(start(command, 0, variables()));
+  }
+  Losses losses_of(const std::vector<std::string>& more) {
+    fs::remove(losses_);
+    const Outcome outcome = train(small(more));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return read_losses();
+  }
+  Losses read_losses() const {
+    Losses losses;
+    std::ifstream file(losses_);
+    std::uint64_t step = 0;
+    for (double loss = 0; file >> step >> loss;) losses[step] = loss;
+    return losses;
+  }
+  static void expect_near(const Losses& found, const Losses& expected, const std::string& what) {
+    ASSERT_EQ(found.size(), expected.size()) << what;
+    for (const auto& [step, loss] : expected)
+      // What is rounded differently in one step grows in the next ones: to 4e-6 at the end.
+      EXPECT_NEAR(found.at(step), loss, 1e-4 * std::abs(loss)) << what << ", step " << step;
+  }
+
+  std::string throughput_;
+  std::string trainer_;
+  fs::path losses_ = folder_ / "losses";
+};
+
+TEST_F(TrainClassifier, TheLossCurveIsTheSameForOneTwoAndFourReplicas) {
+  const Losses one = losses_of({"--devices", "host:1"});
+  ASSERT_EQ(one.size(), 24);
+  EXPECT_LT(one.at(23), one.at(0) / 2) << "it learns";
+  for (const char* devices : {"host:2", "host:4"})
+    expect_near(losses_of({"--devices", devices}), one, devices);
+  EXPECT_NE(losses_of({"--devices", "host:1", "--seed", "8"}), one) << "what could not differ";
+}
+
+TEST_F(TrainClassifier, MicroStepsChangeNothingButTheRounding) {
+  const Losses one = losses_of({"--devices", "host:2"});
+  expect_near(losses_of({"--devices", "host:2", "--micro-steps", "3"}), one, "micro-steps");
+}
+
+#ifdef PENSTOCK_HAVE_MPI
+TEST_F(TrainClassifier, FourProcessesGiveBitByBitWhatFourReplicasOfOneDo) {
+  if (std::system("command -v mpirun >/dev/null") != 0)
+    GTEST_SKIP() << "mpirun is missing; install openmpi-bin";
+  const Losses together = losses_of({"--devices", "host:4"});
+  const auto under_mpirun = [&](const char* processes, const char* devices) {
+    fs::remove(losses_);
+    std::vector<std::string> command{"mpirun", "-np", processes};
+    const auto trainer = small({"--devices", devices, "--threads", "1"});
+    command.insert(command.end(), trainer.begin(), trainer.end());
+    const Outcome outcome = train(command);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("replicas      4"));
+    return read_losses();
+  };
+  EXPECT_EQ(under_mpirun("4", "host:1"), together);
+  expect_near(under_mpirun("2", "host:2"), together, "2 processes of 2 replicas");
+}
+#endif
+
+#ifdef PENSTOCK_HAVE_GLOO
+TEST_F(TrainClassifier, SurvivorsOfAKilledProcessNameItAndARestartGoesOn) {
+  const Losses whole = losses_of({"--devices", "host:2"});
+  const std::string checkpoint = (folder_ / "checkpoint").string();
+  const auto world = [&](const std::vector<std::string>& more, const char* port) {
+    std::vector<pid_t> processes;
+    for (const char* rank : {"0", "1"})
+      processes.push_back(start(small(more), 0,
+                                variables({{"RANK", rank},
+                                           {"LOCAL_RANK", rank},
+                                           {"WORLD_SIZE", "2"},
+                                           {"LOCAL_WORLD_SIZE", "2"},
+                                           {"MASTER_ADDR", "127.0.0.1"},
+                                           {"MASTER_PORT", port},
+                                           {"TORCHELASTIC_RUN_ID", "test"}}),
+                                rank));
+    return processes;
+  };
+  const std::string port = std::to_string(20'000 + getpid() % 10'000);
+  auto processes = world(
+      {"--checkpoint", checkpoint, "--checkpoint-every", "5", "--epochs", "1000"}, port.c_str());
+  while (!fs::exists(checkpoint)) {
+    ASSERT_EQ(waitpid(processes[0], nullptr, WNOHANG), 0) << read_file(folder_ / "err0");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  kill(processes[1], SIGKILL);
+  const Outcome survivor = finish(processes[0], "0");
+  EXPECT_EQ(finish(processes[1], "1").status, -SIGKILL);
+  EXPECT_EQ(survivor.status, 1);
+  EXPECT_THAT(survivor.err, HasSubstr("process 1 has died"));
+
+  // With another number of processes than before, from wherever the checkpoint stands.
+  fs::remove(losses_);
+  const Outcome resumed =
+      train(small({"--devices", "host:2", "--checkpoint", checkpoint, "--resume"}));
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+  for (const auto& [step, loss] : read_losses())
+    EXPECT_NEAR(loss, whole.at(step), 1e-4 * whole.at(step)) << "step " << step;
+}
+#endif
+
+TEST_F(TrainClassifier, KilledAndResumedItHasTheSameLossesBitByBit) {
+  const Losses whole = losses_of({"--devices", "host:2"});
+  const std::string checkpoint = (folder_ / "checkpoint").string();
+  fs::remove(losses_);
+  const std::vector<std::string> flags{"--devices",          "host:2", "--checkpoint", checkpoint,
+                                       "--checkpoint-every", "3"};
+  const pid_t child = start(small(flags), 0, variables());
+  while (!fs::exists(checkpoint)) {
+    ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0) << read_file(folder_ / "err");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  kill(child, SIGKILL);
+  (void)finish(child);
+  ASSERT_FALSE(fs::exists(losses_)) << "killed too late to show anything";
+  auto resume = flags;
+  resume.emplace_back("--resume");
+  const Outcome outcome = train(small(resume));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Losses rest = read_losses();
+  ASSERT_FALSE(rest.empty());
+  EXPECT_GE(rest.begin()->first, 3);
+  EXPECT_EQ(rest, Losses(whole.find(rest.begin()->first), whole.end()));
+}
+
+TEST_F(TrainClassifier, WrongFlagsAndCheckpointsAreRefusedByName) {
+  EXPECT_EQ(train(small({"--resume"})).status, 2);
+  EXPECT_EQ(train(small({"--devices", "tpu:1"})).status, 2);
+  const fs::path checkpoint = folder_ / "checkpoint";
+  const std::vector<std::string> resume{"--checkpoint", checkpoint.string(), "--resume"};
+  write_file(checkpoint, "not one\n");
+  Outcome outcome = train(small(resume));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("'" + checkpoint.string() + "' is no checkpoint"));
+  fs::remove(checkpoint);
+  ASSERT_EQ(train(small({"--checkpoint", checkpoint.string(), "--checkpoint-every", "24"})).status,
+            0);
+  fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
+  outcome = train(small(resume));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("truncated"));
+}
+
+// Its defaults, on two replicas: within a minute on two cores, which is two minutes of one.
+TEST_F(TrainClassifier, LearnsNinetyFivePercentWithinAMinute) {
+  fs::remove(losses_);
+  rusage before{};
+  getrusage(RUSAGE_CHILDREN, &before);
+  const Outcome outcome = train({trainer_, "--devices", "host:2", "--quiet", "--json", "-"});
+  rusage after{};
+  getrusage(RUSAGE_CHILDREN, &after);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_GE(outcome.report()["accuracy"], 0.95) << outcome.report();
+  const auto seconds = [](const rusage& used) {
+    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+  };
+  RecordProperty("cpu_seconds", static_cast<int>(seconds(after) - seconds(before)));
+  EXPECT_LT(seconds(after) - seconds(before), 120);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,59 @@
+// Two ranks of NCCL on one GPU, each in a process that calls itself another machine: good for
+// correctness, never for speed.
+#include <chrono>
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/device/device.hpp>
+
+#include "tests/sync/processes/processes.hpp"
+
+namespace penstock {
+namespace {
+
+using test::Clock;
+using test::Process;
+using testing::HasSubstr;
+
+class NcclProcessesGpu : public test::ProcessesTest {
+ protected:
+  void SetUp() override {
+    if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+    ProcessesTest::SetUp();
+  }
+};
+
+TEST_F(NcclProcessesGpu, TwoReduceTheirGradients) {
+  auto workers =
+      start("nccl", 2,
+            {"--gtest_brief=1",
+             "--gtest_filter=OnDevices.*:Gradients.BucketsChangeNothing:"
+             "Gradients.MicroStepsEqualOneBigBatch:Gradients.SixteenBitsOnTheWireStayNear:"
+             "Gradients.DifferentListsAreAnErrorThatNamesBoth"});
+  for (Process& worker : workers) EXPECT_EQ(worker.join(), 0) << worker.output();
+}
+
+// SEMANTICS proof 14.
+TEST_F(NcclProcessesGpu, AKilledPeerIsNamedByTheSurvivorWithinTheTimeout) {
+  auto workers = start("nccl", 2, {"beat", "30"});
+  wait_until_beating(workers);
+  const auto begin = Clock::now();
+  workers[1].signal(SIGKILL);
+  EXPECT_EQ(workers[1].join(), -SIGKILL);
+  EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
+  EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST_F(NcclProcessesGpu, AStoppedPeerIsNamedByTheSurvivorWithinTheTimeout) {
+  auto workers = start("nccl", 2, {"beat", "3"});
+  wait_until_beating(workers);
+  workers[1].signal(SIGSTOP);
+  EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
+  EXPECT_THAT(workers[0].output(), HasSubstr("replica 1"));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,111 @@
+// Starts several processes of the worker, by mpirun and with torchrun's variables.
+#include "tests/sync/processes/processes.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+using test::Clock;
+using test::Process;
+using testing::HasSubstr;
+
+class SyncProcesses : public test::ProcessesTest {
+ protected:
+  /// Runs the worker's tests under mpirun.
+  void expect_mpi_passes(int count, const std::string& filter = "*") {
+#ifndef PENSTOCK_HAVE_MPI
+    GTEST_SKIP() << "built without MPI: " << count << " processes of " << filter;
+#endif
+    if (std::system("command -v mpirun >/dev/null") != 0)
+      GTEST_SKIP() << "mpirun is missing; install openmpi-bin";
+    Process mpirun({"mpirun", "-np", std::to_string(count), PENSTOCK_WORKER, "mpi",
+                    "--gtest_brief=1", "--gtest_filter=" + filter},
+                   {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                    "OMPI_MCA_rmaps_base_oversubscribe=1"},
+                   folder_ / "mpirun");
+    EXPECT_EQ(mpirun.join(), 0) << mpirun.output();
+  }
+
+  void expect_gloo_passes(int count, const std::string& filter = "*") {
+#ifndef PENSTOCK_HAVE_GLOO
+    GTEST_SKIP() << "built without Gloo: " << count << " processes of " << filter;
+#endif
+    auto workers = start("gloo", count, {"--gtest_brief=1", "--gtest_filter=" + filter});
+    for (Process& worker : workers) EXPECT_EQ(worker.join(), 0) << worker.output();
+  }
+};
+
+TEST_F(SyncProcesses, TwoUnderMpirun) { expect_mpi_passes(2); }
+TEST_F(SyncProcesses, FourUnderMpirun) { expect_mpi_passes(4); }
+// Twelve on two cores: not the tests that measure time.
+TEST_F(SyncProcesses, TwelveUnderMpirun) {
+  expect_mpi_passes(
+      12, "Collectives.*:Gradients.*:Mismatch.IsAnError*:ReplicasOfProcesses.AreNumbered*");
+}
+TEST_F(SyncProcesses, TwoOverGloo) { expect_gloo_passes(2); }
+TEST_F(SyncProcesses, FourOverGloo) { expect_gloo_passes(4); }
+
+// SEMANTICS proof 14.
+TEST_F(SyncProcesses, AKilledPeerIsNamedByAllSurvivorsWithinTheTimeout) {
+#ifndef PENSTOCK_HAVE_GLOO
+  GTEST_SKIP() << "built without Gloo";
+#endif
+  for (const auto& [count, victim] : {std::pair{2, 1}, {4, 2}, {4, 0}}) {
+    auto workers = start("gloo", count, {"beat", "20"});
+    wait_until_beating(workers);
+    const auto begin = Clock::now();
+    workers[static_cast<std::size_t>(victim)].signal(SIGKILL);
+    for (int rank = 0; rank < count; ++rank) {
+      Process& worker = workers[static_cast<std::size_t>(rank)];
+      if (rank == victim) {
+        EXPECT_EQ(worker.join(), -SIGKILL);
+        continue;
+      }
+      EXPECT_EQ(worker.join(), 3) << worker.output();
+      EXPECT_THAT(worker.output(), HasSubstr(fmt::format("process {} has died", victim)));
+    }
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "long before the timeout";
+  }
+}
+
+TEST_F(SyncProcesses, AStoppedPeerIsNamedByAllSurvivorsWithinTheTimeout) {
+#ifndef PENSTOCK_HAVE_GLOO
+  GTEST_SKIP() << "built without Gloo";
+#endif
+  auto workers = start("gloo", 3, {"beat", "2"});
+  wait_until_beating(workers);
+  workers[1].signal(SIGSTOP);
+  for (const std::size_t rank : {0U, 2U}) {
+    EXPECT_EQ(workers[rank].join(), 3);
+    EXPECT_THAT(workers[rank].output(), HasSubstr("process 1"));
+  }
+}
+
+// Its second half: a restart at the same address finds nothing of the run that was killed.
+TEST_F(SyncProcesses, TwelveAreKilledAndRestartedTwelveTimes) {
+#ifndef PENSTOCK_HAVE_GLOO
+  GTEST_SKIP() << "built without Gloo";
+#endif
+  for (int round = 0; round < 12; ++round) {
+    auto workers = start("gloo", 12, {"beat", "30"}, fmt::format("round {}", round));
+    // At another moment each time: while they meet, connect, or exchange.
+    std::this_thread::sleep_for(std::chrono::milliseconds(40 * round));
+    for (const Process& worker : workers) worker.signal(SIGKILL);
+    for (Process& worker : workers) EXPECT_EQ(worker.join(), -SIGKILL) << worker.output();
+  }
+  auto workers =
+      start("gloo", 12, {"--gtest_brief=1", "--gtest_filter=Collectives.HalvesAreAddedInF32"});
+  for (Process& worker : workers) EXPECT_EQ(worker.join(), 0) << worker.output();
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,80 @@
+// One of several processes that run the same tests together. Started by mpirun, or with torchrun's
+// variables:
+//
+//   penstock_sync_worker mpi|gloo|nccl [--gtest_filter=…]     the tests of the other files
+//   penstock_sync_worker mpi|gloo|nccl beat TIMEOUT           collectives without end; says how it
+//   ends
+//
+// Over nccl all processes take cuda:0, which NCCL allows where each has its own NCCL_HOSTID.
+#include "tests/sync/processes/worker.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <penstock/sync/gloo.hpp>
+#include <penstock/sync/mpi.hpp>
+#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/rendezvous.hpp>
+
+#include "src/sync/device_memory.hpp"
+
+namespace penstock::test {
+
+namespace {
+
+std::string transport;  // NOLINT
+
+// Until another process dies, or is late. What was said goes to stdout, where the test reads it.
+int beat(double timeout_s) {
+  const auto all = connect(timeout_s);
+  constexpr std::int64_t kValues = 200'000;
+  const auto memory = detail::allocate_on(all->device(), kValues * sizeof(float));
+  for (std::uint64_t step = 0;; ++step) {
+    try {
+      all->all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}));
+      all->barrier();  // which on a GPU waits until it is done
+    } catch (const SyncError& error) {
+      fmt::print("error: {}\n", error.what());
+      std::fflush(stdout);
+      return 3;
+    }
+    if (step == 20) {
+      fmt::print("beating\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> connect(double timeout_s) {
+#ifdef PENSTOCK_HAVE_MPI
+  if (transport == "mpi") return mpi_communicator({.timeout_s = timeout_s});
+#endif
+#ifdef PENSTOCK_HAVE_GLOO
+  if (transport == "gloo")
+    return gloo_communicator(Rendezvous::from_environment({.timeout_s = 60}),
+                             {.timeout_s = timeout_s});
+#endif
+  if (transport == "nccl")
+    return nccl_communicator(Rendezvous::from_environment({.timeout_s = 60}),
+                             {Device::Kind::cuda, 0}, {.timeout_s = timeout_s});
+  throw std::runtime_error(
+      fmt::format("built without the transport '{}' ({} s)", transport, timeout_s));
+}
+
+}  // namespace penstock::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc < 2) return 2;
+  penstock::test::transport = argv[1];
+  if (argc == 4 && std::string(argv[2]) == "beat") return penstock::test::beat(std::atof(argv[3]));
+  return RUN_ALL_TESTS();
+}

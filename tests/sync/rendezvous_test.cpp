@@ -1,0 +1,244 @@
+// Processes find each other. Those of these tests are threads: a rendezvous knows no difference.
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/sync/rendezvous.hpp>
+
+#include "src/sync/tcp.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Optional;
+using testing::ThrowsMessage;
+
+std::uint16_t free_port() { return detail::port_of(*detail::listen_at("127.0.0.1", 0)); }
+
+void on_each(std::uint32_t world, const std::function<void(std::uint32_t)>& body) {
+  std::vector<std::jthread> threads;
+  for (std::uint32_t rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] { body(rank); });
+}
+
+std::string said_by(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(nothing)";
+}
+
+void exchange_keys(Rendezvous& meeting) {
+  meeting.set("from " + std::to_string(meeting.rank()), std::to_string(100 + meeting.rank()));
+  for (std::uint32_t rank = 0; rank < meeting.world(); ++rank)
+    EXPECT_EQ(meeting.get("from " + std::to_string(rank)), std::to_string(100 + rank));
+  // Rank 0 has the keys: it goes last.
+  meeting.set("done " + std::to_string(meeting.rank()), "");
+  for (std::uint32_t rank = 0; meeting.rank() == 0 && rank < meeting.world(); ++rank)
+    (void)meeting.get("done " + std::to_string(rank));
+}
+
+TEST(Rendezvous, EveryoneGetsWhatAnyoneSets) {
+  const std::uint16_t port = free_port();
+  on_each(4, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 4);
+    exchange_keys(*meeting);
+    EXPECT_EQ(meeting->own_address(), "127.0.0.1");
+  });
+}
+
+TEST(Rendezvous, AKeyIsWaitedForUntilItIsThereOrTheTimeIsOver) {
+  const std::uint16_t port = free_port();
+  on_each(2, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
+    if (rank == 0) {
+      EXPECT_THAT([&] { (void)meeting->get("never", 0.1); },
+                  ThrowsMessage<Error>(AllOf(HasSubstr("0.1 s"), HasSubstr("'never'"))));
+      meeting->set("late", "x");
+    }
+    EXPECT_EQ(meeting->get("late"), "x");
+    exchange_keys(*meeting);
+  });
+}
+
+TEST(Rendezvous, AWorldOfOneNeedsNobody) {
+  const auto meeting = Rendezvous::at("no.such.host", 1, 0, 1);
+  meeting->set("a", "b");
+  EXPECT_EQ(meeting->get("a"), "b");
+  EXPECT_THROW((void)meeting->get("c", 0.01), Error);
+  EXPECT_THROW((void)Rendezvous::at("", 0, 1, 1), std::invalid_argument);
+}
+
+TEST(Rendezvous, WhoDoesNotComeIsNamed) {
+  const std::uint16_t port = free_port();
+  on_each(2, [&](std::uint32_t rank) {
+    EXPECT_THAT(
+        said_by([&] { (void)Rendezvous::at("127.0.0.1", port, rank * 2, 4, {.timeout_s = 0.3}); }),
+        HasSubstr("of 4 processes these did not come within 0.3 s: 1, 3"));
+  });
+  EXPECT_THAT(said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.1}); }),
+              AllOf(HasSubstr("did not find process 0 at 127.0.0.1:" + std::to_string(port)),
+                    HasSubstr("0.1 s")));
+}
+
+TEST(Rendezvous, AProcessOfAnotherRunIsTurnedAway) {
+  const std::uint16_t port = free_port();
+  on_each(3, [&](std::uint32_t who) {
+    if (who == 2) {  // its own run's rank 0 has died
+      EXPECT_THAT(said_by([&] {
+                    (void)Rendezvous::at("127.0.0.1", port, 1, 2,
+                                         {.timeout_s = 0.3, .run_id = "yesterday"});
+                  }),
+                  AllOf(HasSubstr("did not find process 0"), HasSubstr("another run")));
+      return;
+    }
+    if (who == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    exchange_keys(*Rendezvous::at("127.0.0.1", port, who, 2, {.run_id = "today"}));
+  });
+}
+
+TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
+  const std::uint16_t port = free_port();
+  on_each(3, [&](std::uint32_t who) {
+    const auto come = [&](std::uint32_t rank, std::uint32_t world) {
+      return said_by(
+          [&] { (void)Rendezvous::at("127.0.0.1", port, rank, world, {.timeout_s = 1}); });
+    };
+    const std::string said = come(std::array{0U, 2U, 2U}[who], std::array{3U, 3U, 4U}[who]);
+    if (who == 2)
+      EXPECT_THAT(said, HasSubstr("process 0 has a world of 3 processes, process 2 one of 4"));
+    else
+      EXPECT_THAT(said, HasSubstr("did not come within 1 s: 1"));
+  });
+  on_each(3, [&](std::uint32_t who) {
+    const auto other = static_cast<std::uint16_t>(port + 11);
+    const std::string said = said_by(
+        [&] { (void)Rendezvous::at("127.0.0.1", other, who == 0 ? 0 : 1, 3, {.timeout_s = 1}); });
+    EXPECT_THAT(said, AnyOf(HasSubstr("did not come within 1 s: 2"),
+                            HasSubstr("process 1 of 3 has come already")));
+  });
+}
+
+TEST(Rendezvous, ADeathAndALeaveAreTold) {
+  const std::uint16_t port = free_port();
+  on_each(3, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
+    exchange_keys(*meeting);
+    if (rank == 1) return meeting->leave("no more data");
+    EXPECT_THAT(meeting->trouble(5), Optional(HasSubstr("process 1 has left: no more data")));
+    exchange_keys(
+        *Rendezvous::at("127.0.0.1", static_cast<std::uint16_t>(port + 7), rank == 0 ? 0 : 1, 2));
+  });
+}
+
+TEST(Rendezvous, TakesTheNextPortWhereItsOwnIsTaken) {
+  const auto other = detail::listen_at("127.0.0.1", 0);  // accepts, and never answers
+  const std::uint16_t port = detail::port_of(*other);
+  on_each(2, [&](std::uint32_t rank) {
+    // It hangs up on everybody, as a program with another protocol would.
+    const std::jthread hang_up([&](const std::stop_token& stop) {
+      while (rank == 1 && !stop.stop_requested()) {
+        const int fd = ::accept4(other->get(), nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd >= 0) ::close(fd);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    });
+    exchange_keys(*Rendezvous::at("127.0.0.1", port, rank, 2));
+  });
+}
+
+TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("penstock-rendezvous-" + std::to_string(::getpid()));
+  // Its port belongs to somebody else by now: to a rendezvous even.
+  const std::uint16_t port = free_port();
+  std::jthread stranger([&] {
+    (void)said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout_s = 1}); });
+  });
+  std::ofstream(path) << "penstock-1 0123456789abcdef " << port << " 127.0.0.1\n";
+  on_each(3, [&](std::uint32_t rank) {
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    exchange_keys(*Rendezvous::through_file(path, rank, 3));
+  });
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Rendezvous, TheCallerMayCarryTheTicket) {
+  std::promise<std::string> ticket;
+  const std::shared_future<std::string> carried = ticket.get_future().share();
+  on_each(3, [&](std::uint32_t rank) {
+    exchange_keys(*Rendezvous::through(
+        [&](const std::string& own) {
+          EXPECT_EQ(own.empty(), rank != 0);
+          if (rank == 0) ticket.set_value(own);
+          return carried.get();
+        },
+        rank, 3));
+  });
+  EXPECT_THAT(
+      said_by([] { (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2); }),
+      HasSubstr("was given 'hello', which is no ticket"));
+}
+
+int open_descriptors() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    count += entry.exists() ? 1 : 1;
+  return count;
+}
+
+TEST(Rendezvous, StartsAndStopsAHundredTimesAtOnePortWithoutALeak) {
+  const std::uint16_t port = free_port();
+  const int before = open_descriptors();
+  for (int round = 0; round < 100; ++round)
+    on_each(3, [&](std::uint32_t rank) {
+      const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
+      if (rank == 0) meeting->set("round", std::to_string(round));
+      EXPECT_EQ(meeting->get("round"), std::to_string(round)) << "of an earlier run";
+      exchange_keys(*meeting);
+    });
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Frames, DamagedOnesAreRefusedNotBelieved) {
+  const std::string whole =
+      detail::encode({detail::FrameKind::set, {"key", std::string(300, 'x')}});
+  std::array<int, 2> ends{};
+  for (std::size_t at = 0; at < 20; ++at)
+    for (const char damage : {'\x01', '\x7F', '\xFF'}) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ damage);
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+      const detail::Socket in(ends[0]);
+      {
+        const detail::Socket out(ends[1]);
+        ASSERT_TRUE(detail::send_all(out.get(), bytes));
+      }
+      detail::FrameReader reader;
+      try {
+        while (reader.read(in.get()))
+          while (const auto frame = reader.next()) EXPECT_LE(frame->texts.size(), 80U);
+      } catch (const Error&) {
+      }
+    }
+}
+
+}  // namespace
+}  // namespace penstock
