@@ -153,7 +153,12 @@ def gpu_count() -> int:
     """
 
 def all_gpus_or_host() -> list[Device]:
-    """Every GPU there is, or host:0."""
+    """
+    Every GPU there is, or host:0. Where torchrun, mpirun or srun started several processes on
+    this machine, this one's share of the GPUs.
+
+    Errors  Error  the launchers' variables contradict each other
+    """
 
 class InputContext:
     """
@@ -544,6 +549,9 @@ class DeviceLoader:
 
     def __next__(self) -> DeviceBatch: ...
 
+    def wait_for(self, timeout: float | None = None) -> bool:
+        """As Loader.wait_for."""
+
     @property
     def device(self) -> Device: ...
 
@@ -617,6 +625,20 @@ class Loader:
         The epoch of the step that comes next; None at the end. Waits until it is known.
         """
 
+    def wait_for(self, timeout: float | None = None) -> bool:
+        """
+        Waits, at most so long, until the next step can be had at once; says whether it can. At the
+        end of the data it can: that next() ends is known then.
+
+        Units   `timeout` in seconds; None is for ever.
+        Errors  as __next__
+        """
+
+    def has_ended(self) -> bool:
+        """
+        Whether the last step was delivered and the end was seen, or stop() was called.
+        """
+
     def device(self, part: int) -> DeviceLoader:
         """
         The batches of one device alone, for a thread of its own; `part` counts devices.
@@ -649,6 +671,14 @@ class Loader:
         followed. Threads, depth, devices and processes may differ from those that saved it.
 
         Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
+        """
+
+    def rewind(self) -> None:
+        """
+        Begins anew with step 0, on the same threads and memory: for a validation set that is run
+        through again and again. The books (samples, faults, digest) begin anew, too.
+
+        Errors  Error  the plan reads a stream
         """
 
     def set_weights(self, step: int, weights: Sequence[float]) -> None:
@@ -707,7 +737,7 @@ class Dataset:
         Only the records of which `keep` is true; nothing is decoded for it. They keep their
         numbers. Before every operation on positions. `keep` is called here, once for each record.
 
-        Errors  ValueError  an operation on positions stands before it
+        Errors  ValueError  an operation on positions stands before it, or nothing is kept
         """
 
     def seed(self, seed: int) -> Dataset:
@@ -928,6 +958,18 @@ class RecordInfo:
     @property
     def bytes(self) -> int | None:
         """That the record takes where it is stored."""
+
+def images(path: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
+    """
+    Labelled images in whatever form they are stored: a folder of image files, tar shards or
+    TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
+
+    Goes by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
+    folder of images, for which the options are.
+
+    Shapes  image u8 [?] (encoded), label i64 [].
+    Errors  as image_folder, webdataset or tfrecord
+    """
 
 def image_folder(folder: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """

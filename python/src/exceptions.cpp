@@ -10,9 +10,10 @@ namespace penstock::python {
 
 namespace {
 
-nb::object error_class(const char* name) {
-  return nb::module_::import_("penstock._errors").attr(name);
-}
+// Held for ever: nothing can be imported any more when the interpreter ends.
+nb::handle errors;
+
+nb::object error_class(const char* name) { return errors[name]; }
 
 // `set` gives the new exception its attributes; `cause` may be null.
 template <class Set>
@@ -50,6 +51,9 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 }  // namespace
 
-void translate_exceptions() { nb::register_exception_translator(translate); }
+void translate_exceptions() {
+  errors = nb::module_::import_("penstock._errors").attr("__dict__").inc_ref();
+  nb::register_exception_translator(translate);
+}
 
 }  // namespace penstock::python
