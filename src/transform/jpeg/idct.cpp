@@ -375,7 +375,7 @@ HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D16>> Pack(V16 a, V16 b) {
   return V8{_mm512_packus_epi16(a.raw, b.raw)};
 #elif HWY_TARGET == HWY_AVX2
   return V8{_mm256_packus_epi16(a.raw, b.raw)};
-#elif HWY_ARCH_X86
+#elif HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   return V8{_mm_packus_epi16(a.raw, b.raw)};
 #else
   static_assert(kBlocks == 1);

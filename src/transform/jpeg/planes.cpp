@@ -92,6 +92,7 @@ bool JpegPlanes::put(const Chunk& chunk, int first, int mcus, int column, int ro
   std::int16_t luma[2 * kChunkMcus * kMaxLuma];
   std::int16_t chroma[2 * kChunkMcus];
   sum_dc(chunk, mcus, dc, luma, chroma);
+  if (first == mcus) return true;  // all of it is left of the region
   BlockRow blocks;
   blocks.blocks = chunk.data();
   const auto transform = [&](std::size_t c, int v, const std::uint8_t* numbers,
