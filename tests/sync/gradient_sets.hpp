@@ -20,8 +20,8 @@
 
 #include <penstock/sync/gradient_sync.hpp>
 
-#include "src/sync/device_memory.hpp"
 #include "src/core/half.hpp"
+#include "src/sync/device_memory.hpp"
 
 namespace penstock::test {
 
