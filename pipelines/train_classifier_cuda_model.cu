@@ -24,6 +24,19 @@ __global__ void run_kernel(std::size_t count, Kernel kernel) {
   if (i < count) kernel(i);
 }
 
+/// Queues a kernel on a stream.
+struct Run {
+  cudaStream_t stream;
+  template <class Kernel>
+  void operator()(std::size_t count, const Kernel& kernel) const {
+    constexpr unsigned kThreads = 128;
+    if (count == 0) return;
+    const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
+    run_kernel<<<blocks, kThreads, 0, stream>>>(count, kernel);
+    check(cudaGetLastError(), "starting a kernel");
+  }
+};
+
 /// Memory of the current device that grows when it has to.
 class Memory {
  public:
@@ -107,15 +120,7 @@ class CudaModel final : public Model {
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
 
-  [[nodiscard]] auto run() const {
-    return [stream = stream_](std::size_t count, const auto& kernel) {
-      constexpr unsigned kThreads = 128;
-      if (count == 0) return;
-      const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
-      run_kernel<<<blocks, kThreads, 0, stream>>>(count, kernel);
-      check(cudaGetLastError(), "starting a kernel");
-    };
-  }
+  [[nodiscard]] Run run() const { return {stream_}; }
 
   Buffers forward(const std::uint8_t* images, const std::int64_t* labels, std::size_t rows) {
     const Buffers buffers{

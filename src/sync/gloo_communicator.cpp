@@ -1,5 +1,8 @@
 // The library penstock_gloo: a program without it starts where there is no Gloo.
 #include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <deque>
 #include <mutex>
 #include <string>
@@ -24,6 +27,35 @@ using detail::Deadline;
 using detail::Lane;
 using detail::PeerError;
 using detail::SteadyClock;
+
+// Gloo writes to sockets without MSG_NOSIGNAL, and a survivor must not die of SIGPIPE. Keeps it
+// from this thread, and from those that are started meanwhile, without touching the process's
+// handlers.
+class NoSigpipe {
+ public:
+  NoSigpipe() noexcept {
+    sigset_t pending;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~NoSigpipe() {
+    const timespec at_once{};
+    if (!was_pending_ && sigismember(&before_, SIGPIPE) == 0)
+      while (sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
 
 // Gloo's idea of a rendezvous, over ours.
 class Store final : public gloo::rendezvous::Store {
@@ -112,6 +144,8 @@ class GlooLinks final : public detail::Links {
     if (channel_ == 0) mesh_->rendezvous->leave(why);  // a duplicate's end is not the process's
   }
 
+  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->leave(why); }
+
   void clear() noexcept override { messages_.clear(); }
 
   [[nodiscard]] std::uint64_t next_channel() noexcept override { return mesh_->next_channel++; }
@@ -137,6 +171,7 @@ class GlooLinks final : public detail::Links {
   }
   Ticket start(std::uint32_t peer, bool receives, std::byte* data, std::size_t bytes,
                std::uint64_t slot) {
+    const NoSigpipe quiet;
     messages_.push_back({peer, receives, mesh_->context->createUnboundBuffer(data, bytes)});
     gloo::transport::UnboundBuffer& buffer = *messages_.back().buffer;
     try {
@@ -170,6 +205,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
   const auto timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(std::min(options.timeout_s, 1e9) * 1e3));
   if (meeting.world() > 1) {
+    const NoSigpipe quiet;
     try {
       gloo::transport::tcp::attr address;
       address.hostname = meeting.own_address();

@@ -57,6 +57,9 @@ class Links {
   virtual void interrupt() noexcept = 0;
   /// This process makes no more calls at all: for transports that can tell more than messages do.
   virtual void farewell(const std::string& /*why*/) noexcept {}
+  /// A peer was late, which no connection tells: lets the others know before this process ends, so
+  /// that they blame the peer and not this process.
+  virtual void accuse(const std::string& /*why*/) noexcept {}
   /// A number that this process has not given out before.
   [[nodiscard]] virtual std::uint64_t next_channel() noexcept = 0;
   /// The same peers once more, on a channel that all have agreed upon: its messages are never taken

@@ -30,6 +30,16 @@ std::string ordinal(std::uint64_t number) {
   return fmt::format("{}{}", number, end);
 }
 
+std::string words_of(const std::exception_ptr& cause) noexcept {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
+}
+
 }  // namespace
 
 Deadline deadline_in(double seconds) {
@@ -46,7 +56,7 @@ ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double ti
       heads_(size()) {}
 
 ProcessCommunicator::~ProcessCommunicator() {
-  say_goodbye("it ended");
+  say_goodbye(broken_ ? words_of(broken_) : "it ended");
   links_->clear();
 }
 
@@ -122,7 +132,9 @@ void ProcessCommunicator::guarded(const Collective& call, const std::function<vo
     links_->clear();
   } catch (const PeerError& error) {
     links_->clear();
-    fail(explain(error, call.to_string()));
+    const std::string message = explain(error, call.to_string());
+    if (error.late()) links_->accuse(message);
+    fail(message);
   } catch (...) {
     links_->clear();
     broken_ = std::current_exception();

@@ -1,7 +1,7 @@
 // How fast is the decoding of a crop's region alone, against libjpeg-turbo's? No resize, one
 // thread.
 //
-// Usage: penstock_jpeg_speed FOLDER [ROUNDS [SEED]]
+// Usage: penstock_jpeg_speed FOLDER [ROUNDS [SEED [ROW]]]     ROW: only those named like this
 //
 // Every row decodes the same regions, those of a random resized crop, of all baseline JPEGs of the
 // folder; a second table is of large photographs made of those. Rows take turns, a few images each,
@@ -210,7 +210,7 @@ std::string cpu_model() {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: {} FOLDER [ROUNDS [SEED]]\n", argv[0]);
+    fmt::print(stderr, "usage: {} FOLDER [ROUNDS [SEED [ROW]]]\n", argv[0]);
     return 2;
   }
 #ifndef NDEBUG
@@ -220,7 +220,9 @@ int main(int argc, char** argv) {
   const std::uint64_t seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 7;
   const std::vector<Bytes> files = speed::read_photos(argv[1]);
   const std::vector<Image> images = load(files, seed);
-  const std::vector<Image> large = load(speed::large_photos(files, 6), seed);
+  const std::string only = argc > 4 ? argv[4] : "";
+  const std::vector<Image> large =
+      load(speed::large_photos(files, only.empty() || only.find("large") == 0 ? 6 : 0), seed);
   if (images.empty()) return 1;
 
   Own own;
@@ -279,12 +281,17 @@ int main(int argc, char** argv) {
     });
   }
 
+  if (!only.empty())
+    std::erase_if(rows, [&](const Row& row) {
+      return &row != rows.data() && row.name.find(only) == std::string::npos;
+    });
   std::size_t bytes = 0;
   for (const Image& image : images) bytes += image.index.to_bytes().size();
   fmt::print("{}, one thread; medians of {} rounds\n", cpu_model(), rounds);
   fmt::print("{} photographs, {} others left out; {} bytes of index each\n", images.size(),
              files.size() - images.size(), bytes / images.size());
   if (!measure(rows, images, rounds, 20)) return 1;
+  if (large.empty()) return 0;
   fmt::print("\n{} photographs of 12 megapixels; at 1/2, 1/4, 1/8 of the size: {}, {}, {}\n",
              large.size(), std::ranges::count(large, 2, &Image::scale),
              std::ranges::count(large, 4, &Image::scale),

@@ -16,7 +16,10 @@ namespace {
 
 using test::Clock;
 using test::Process;
+using testing::AnyOf;
 using testing::HasSubstr;
+
+constexpr int kNoticed = 3;  // what the worker exits with when another one has died
 
 class SyncProcesses : public test::ProcessesTest {
  protected:
@@ -70,7 +73,7 @@ TEST_F(SyncProcesses, AKilledPeerIsNamedByAllSurvivorsWithinTheTimeout) {
         EXPECT_EQ(worker.join(), -SIGKILL);
         continue;
       }
-      EXPECT_EQ(worker.join(), 3) << worker.output();
+      EXPECT_EQ(worker.join(), kNoticed) << worker.output();
       EXPECT_THAT(worker.output(), HasSubstr(fmt::format("process {} has died", victim)));
     }
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "long before the timeout";
@@ -85,7 +88,7 @@ TEST_F(SyncProcesses, AStoppedPeerIsNamedByAllSurvivorsWithinTheTimeout) {
   wait_until_beating(workers);
   workers[1].signal(SIGSTOP);
   for (const std::size_t rank : {0U, 2U}) {
-    EXPECT_EQ(workers[rank].join(), 3);
+    EXPECT_EQ(workers[rank].join(), kNoticed);
     EXPECT_THAT(workers[rank].output(), HasSubstr("process 1"));
   }
 }
@@ -100,7 +103,9 @@ TEST_F(SyncProcesses, TwelveAreKilledAndRestartedTwelveTimes) {
     // At another moment each time: while they meet, connect, or exchange.
     std::this_thread::sleep_for(std::chrono::milliseconds(40 * round));
     for (const Process& worker : workers) worker.signal(SIGKILL);
-    for (Process& worker : workers) EXPECT_EQ(worker.join(), -SIGKILL) << worker.output();
+    // Those that are killed last may have noticed before.
+    for (Process& worker : workers)
+      EXPECT_THAT(worker.join(), AnyOf(-SIGKILL, kNoticed)) << worker.output();
   }
   auto workers =
       start("gloo", 12, {"--gtest_brief=1", "--gtest_filter=Collectives.HalvesAreAddedInF32"});

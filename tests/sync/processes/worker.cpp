@@ -32,22 +32,22 @@ std::string transport;  // NOLINT
 
 // Until another process dies, or is late. What was said goes to stdout, where the test reads it.
 int beat(double timeout_s) {
-  const auto all = connect(timeout_s);
-  constexpr std::int64_t kValues = 200'000;
-  const auto memory = detail::allocate_on(all->device(), kValues * sizeof(float));
-  for (std::uint64_t step = 0;; ++step) {
-    try {
+  try {
+    const auto all = connect(timeout_s);
+    constexpr std::int64_t kValues = 200'000;
+    const auto memory = detail::allocate_on(all->device(), kValues * sizeof(float));
+    for (std::uint64_t step = 0;; ++step) {
       all->all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}));
       all->barrier();  // which on a GPU waits until it is done
-    } catch (const SyncError& error) {
-      fmt::print("error: {}\n", error.what());
-      std::fflush(stdout);
-      return 3;
+      if (step == 20) {
+        fmt::print("beating\n");
+        std::fflush(stdout);
+      }
     }
-    if (step == 20) {
-      fmt::print("beating\n");
-      std::fflush(stdout);
-    }
+  } catch (const Error& error) {
+    fmt::print("error: {}\n", error.what());
+    std::fflush(stdout);
+    return 3;
   }
 }
 
