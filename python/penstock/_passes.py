@@ -92,11 +92,12 @@ class PassLoader(ABC, Generic[Batch]):
             if step is None:
                 return
             self._position = step.number + 1
+            last = self._steps is not None and self._position % self._steps == 0
             batch = self._convert(step)
             del step  # a slot is free as soon as the caller lets go of the batch
             yield batch
             del batch
-            if self._steps is not None and self._position % self._steps == 0:
+            if last:
                 return
 
     def _seek(self, step: int) -> None:

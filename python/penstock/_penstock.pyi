@@ -140,7 +140,7 @@ class Device:
 def host_devices(count: int) -> list[Device]:
     """host:0 to host:count-1."""
 
-def parse_devices(spec: "std::basic_string_view<char, std::char_traits<char> >") -> list[Device]:
+def parse_devices(spec: str) -> list[Device]:
     """
     "auto" (every GPU, or host:0), "host:4" (four host devices), "cuda:0,1".
 
@@ -150,6 +150,12 @@ def parse_devices(spec: "std::basic_string_view<char, std::char_traits<char> >")
 def gpu_count() -> int:
     """
     GPUs that can be used here; 0 without a driver or in a build without CUDA.
+    """
+
+def numa_node(device: Device) -> int | None:
+    """
+    The NUMA node whose memory is nearest to a GPU; None for a host device, and where the
+    machine has one node or does not say.
     """
 
 def all_gpus_or_host() -> list[Device]:
@@ -248,12 +254,56 @@ def resize_to(height: int, width: int) -> Crop:
     Errors  ValueError  a size below 1
     """
 
+class MemoryJpegIndex:
+    """
+    What is learned about JPEGs when they are first decoded, so that later only the crop is. For
+    decode_jpeg(index=...). Neither the pixels nor the faults depend on it.
+
+    Threads  any number.
+    """
+
+    def __init__(self, max_bytes: int = 1073741824) -> None:
+        """`max_bytes` that the indices may take; once full, it takes no more."""
+
+    def __len__(self) -> int: ...
+
+    def __bool__(self) -> bool: ...
+
+    @property
+    def nbytes(self) -> int:
+        """What the indices take."""
+
+    def load(self, file: str | os.PathLike) -> int:
+        """
+        Adds what save() wrote; returns how many. A file that does not exist has none.
+
+        Errors  Error  the file is there and cannot be read, or is of another kind
+        """
+
+    def save(self, file: str | os.PathLike) -> None:
+        """
+        Writes all of it under another name, then renames it.
+
+        Errors  Error  the file cannot be written
+        """
+
+class JpegStats:
+    """Counts which decoder took the JPEGs. For decode_jpeg(stats=...)."""
+
+    def __init__(self) -> None: ...
+
+    def counts(self) -> dict[str, int]:
+        """
+        "own": by Penstock's own decoder, "indexed" of them led by an index; then by
+        libjpeg-turbo, per reason, those that there were.
+        """
+
 class Transform:
     """One record becomes one sample. For Dataset.map."""
 
     def __repr__(self) -> str: ...
 
-def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '') -> Transform:
+def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -261,6 +311,11 @@ def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_mega
     `max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
     says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
     flipped; width and height of the upright image; orientation.
+
+    `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
+    "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
+    pixels of "fast". `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
+    photographs of many megapixels. An `index` makes all epochs but the first faster.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
@@ -494,7 +549,7 @@ class Stats:
     @property
     def stages(self) -> dict[str, StageTime]:
         """
-        order, slot, read, decode, copy: what the consumer waited for, and for how long.
+        order, slot, read, decode, copy, finish: what the consumer waited for, and for how long.
         """
 
     @property
@@ -721,6 +776,22 @@ class Loader:
         Sum over everything delivered since the very start, 32 hexadecimal digits; zero unless loader(digest=True).
         """
 
+class RandomErasing:
+    """
+    A rectangle of each image that is painted over, as torchvision's. For Dataset.finish.
+    """
+
+    def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: Sequence[float] = ()) -> None:
+        """
+        `area` is the share of the image's, `ratio` height over width. `value`: one number per
+        channel or one for all, in normalised units; by default 0, which is the mean.
+
+        Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020)
+        """
+
+    @property
+    def probability(self) -> float: ...
+
 class Dataset:
     """
     What to read, in which order, how to transform and batch it, and where it goes.
@@ -804,6 +875,23 @@ class Dataset:
         `uneven` allows a batch that does not divide over the replicas.
 
         Errors  ValueError  global_batch = 0
+        """
+
+    def finish(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), deviation: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
+        """
+        Makes images ready for the network on the device that they go to, in one pass: type ("f32",
+        "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
+
+        Pixels count from 0 to 1; `mean` is subtracted, then divided by `deviation`: one number per
+        channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
+        alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
+        them. With either there are two more fields: mix_row i32 [], the row of the same part that
+        was mixed into this one, and mix_weight f32 [], this row's own share:
+        loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+
+        Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
+        Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
+        Errors  ValueError  before batch; no such image; numbers that make no sense
         """
 
     def prefetch_to_devices(self, devices: str | Device | Sequence[str | Device], *, depth: int = 2, split: Literal['scatter', 'round_robin', 'shard_early'] = 'scatter') -> Dataset:
@@ -1134,6 +1222,7 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
     Errors  ValueError  none, one with more than maps in it, or a field name used twice
     """
 
+__version__: str
 def _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...
 def _stop_all() -> None: ...
 def _run_through(loader: Loader) -> int: ...

@@ -43,6 +43,9 @@ def add_command(commands: Any) -> None:
     add("--uneven", action="store_true", help="allow a batch that does not divide over the devices")
     splits = ("scatter", "round_robin", "shard_early")
     add("--split", choices=splits, default="scatter", help="how batches reach the replicas")
+    decoders = ("fast", "reference", "libjpeg")
+    add("--decode", choices=decoders, default="fast", help="Penstock's own decoder, its smooth chroma, libjpeg-turbo")
+    add("--index", default="off", metavar="off|learn|FILE", help="learn where in each JPEG decoding can begin")
     add("--consume-ms", type=float, default=0.0, metavar="X", help="pretend that a training step takes X ms")
     add("--state-in", metavar="FILE", help="go on from this state; penstock-throughput's will do")
     add("--state-out", metavar="FILE", help="write the state at the end")
@@ -52,7 +55,11 @@ def add_command(commands: Any) -> None:
     add("--quiet", action="store_true", help="no progress bar")
 
 
-def make_epoch(options: argparse.Namespace, progress: Callable[[int, int], object] | None = None) -> ps.Dataset:
+def make_epoch(
+    options: argparse.Namespace,
+    progress: Callable[[int, int], object] | None = None,
+    index: ps.MemoryJpegIndex | None = None,
+) -> ps.Dataset:
     """One epoch's batches, as penstock-throughput plans them."""
     if options.data and options.synthetic:
         raise ValueError("choose between DIR and --synthetic N")
@@ -68,7 +75,8 @@ def make_epoch(options: argparse.Namespace, progress: Callable[[int, int], objec
         if not options.shuffle.isdigit():
             raise ValueError(f"--shuffle must be full, off or a number, found {options.shuffle!r}")
         dataset = dataset.shuffle(buffer=int(options.shuffle))
-    decode = ps.decode_jpeg(crop=ps.random_resized_crop(options.crop), flip=0.5)
+    crop = ps.random_resized_crop(options.crop)
+    decode = ps.decode_jpeg(crop=crop, flip=0.5, decoder=options.decode, index=index)
     return dataset.map(decode).batch(options.batch, remainder=options.remainder, uneven=options.uneven)
 
 
@@ -160,6 +168,7 @@ _ADVICE = {
     "read": "reading limits the speed: the storage is slow or cold; keep the data nearer or in fewer, larger files",
     "slot": "no slot was free: batches are held too long, or copies are slow; raise --depth",
     "copy": "copying to the devices limits the speed",
+    "finish": "finishing images on the devices limits the speed",
     "order": "drawing the order limits the speed: is the shuffle window very large?",
 }
 
@@ -215,7 +224,16 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
     if options.epochs is None and options.steps is None:
         options.epochs = 1
     bar = _Bar(options.quiet)
-    epoch_of_batches = make_epoch(options, bar.making)
+    budget = options.budget_mb << 20
+    index = None
+    if options.index != "off":
+        if options.decode == "libjpeg":
+            raise ValueError("--index needs --decode fast or reference: libjpeg-turbo has no use for an index")
+        index = ps.MemoryJpegIndex(budget // 4 or 1 << 30)  # as penstock-throughput shares the budget
+        budget -= budget // 4
+        if options.index != "learn":
+            index.load(options.index)
+    epoch_of_batches = make_epoch(options, bar.making, index)
     bar.expect(options.steps or len(epoch_of_batches) * options.epochs)
     # repeat stands after batch, so that each epoch has its own remainder; it is endless, so that a
     # state fits every --epochs and --steps, and those of penstock-throughput.
@@ -226,7 +244,7 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
         on_fault=options.on_fault,
         digest=options.digest,
         threads=options.threads,
-        budget_bytes=options.budget_mb << 20,
+        budget_bytes=budget,
     )
     if options.state_in:
         with open(options.state_in, encoding="utf-8") as file:
@@ -274,6 +292,8 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
     if options.state_out:
         with open(options.state_out, "w", encoding="utf-8") as file:
             json.dump(loader.state_dict(), file, indent=2)
+    if index and options.index != "learn":
+        index.save(options.index)
     names = [str(device) for device in loader.devices]
     report = Report(
         stats=loader.stats(),

@@ -70,6 +70,9 @@ PENSTOCK_NAMES(MixUntil, "typing.Literal['first', 'all']", {"first", "all"});
 PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
                {"beside", "cache", "memory"});
 PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
+PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
+               {"fast", "reference", "libjpeg"});
+PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});
 #undef PENSTOCK_NAMES
 
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.

@@ -2,6 +2,7 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
@@ -113,6 +114,10 @@ Errors  ValueError  anything else)")
 Errors  ValueError  not such a text)");
   module.def("gpu_count", &gpu_count,
              "GPUs that can be used here; 0 without a driver or in a build without CUDA.");
+  module.def(
+      "numa_node", &numa_node, "device"_a,
+      R"(The NUMA node whose memory is nearest to a GPU; None for a host device, and where the
+machine has one node or does not say.)");
   module.def(
       "all_gpus_or_host", [] { return all_gpus_or_host(); },
       R"(Every GPU there is, or host:0. Where torchrun, mpirun or srun started several processes on

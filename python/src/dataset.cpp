@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -138,6 +139,40 @@ A short last batch is kept, dropped or padded; padding is zero, and the field "v
 
 Errors  ValueError  global_batch = 0)")
       .def(
+          "finish",
+          [](const Dataset& self, std::string field, const std::string& dtype,
+             const Choice<ImageLayout>& layout, std::vector<float> mean,
+             std::vector<float> deviation, double flip, double mixup, double cutmix,
+             const std::optional<RandomErasing>& erase, bool on_consumer_stream) {
+            return self.finish({.field = std::move(field),
+                                .dtype = parse_dtype(dtype),
+                                .layout = layout.value("layout"),
+                                .mean = std::move(mean),
+                                .deviation = std::move(deviation),
+                                .flip = flip,
+                                .mixup = mixup,
+                                .cutmix = cutmix,
+                                .erase = erase.value_or(RandomErasing{}),
+                                .on_consumer_stream = on_consumer_stream});
+          },
+          nb::kw_only(), "field"_a = "image", "dtype"_a = "f32",
+          "layout"_a = Choice<ImageLayout>{"nchw"}, nb::arg("mean").sig("()") = nb::tuple(),
+          nb::arg("deviation").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0,
+          "cutmix"_a = 0.0, "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
+          R"(Makes images ready for the network on the device that they go to, in one pass: type ("f32",
+"f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
+
+Pixels count from 0 to 1; `mean` is subtracted, then divided by `deviation`: one number per
+channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
+alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
+them. With either there are two more fields: mix_row i32 [], the row of the same part that
+was mixed into this one, and mix_weight f32 [], this row's own share:
+loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+
+Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
+Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
+Errors  ValueError  before batch; no such image; numbers that make no sense)")
+      .def(
           "prefetch_to_devices",
           [](const Dataset& self, const DeviceList& devices, int depth,
              const Choice<Split>& split) {
@@ -207,6 +242,29 @@ Errors  ValueError  none, one with more than maps in it, or a field name used tw
 
 // Before the factories, which return one.
 void declare_dataset(nb::module_& module) {
+  nb::class_<RandomErasing>(
+      module, "RandomErasing",
+      "A rectangle of each image that is painted over, as torchvision's. For Dataset.finish.")
+      .def(
+          "__init__",
+          [](RandomErasing* self, double probability, std::pair<double, double> area,
+             std::pair<double, double> ratio, std::vector<float> value) {
+            new (self) RandomErasing{.probability = probability,
+                                     .min_area = area.first,
+                                     .max_area = area.second,
+                                     .min_ratio = ratio.first,
+                                     .max_ratio = ratio.second,
+                                     .value = std::move(value)};
+          },
+          "probability"_a, nb::kw_only(),
+          nb::arg("area").sig("(0.02, 0.33)") = std::pair(0.02, 0.33),
+          nb::arg("ratio").sig("(0.3, 3.3)") = std::pair(0.3, 3.3),
+          nb::arg("value").sig("()") = nb::tuple(),
+          R"(`area` is the share of the image's, `ratio` height over width. `value`: one number per
+channel or one for all, in normalised units; by default 0, which is the mean.
+
+Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020))")
+      .def_ro("probability", &RandomErasing::probability);
   nb::class_<Dataset> dataset(
       module, "Dataset",
       R"(What to read, in which order, how to transform and batch it, and where it goes.

@@ -1,8 +1,12 @@
 // Crops, decoding, and a user's own Python function.
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <utility>
 #include <variant>
 
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
@@ -119,6 +123,75 @@ PyTransform map_python(nb::object function, std::vector<std::string> inputs, con
   return {map_function(std::move(options), std::move(call))};
 }
 
+// ---- decoding ----
+
+struct PyJpegIndex {
+  std::shared_ptr<MemoryJpegIndex> store;
+};
+struct PyJpegStats {
+  std::shared_ptr<JpegStats> stats;
+};
+
+void bind_jpeg(nb::module_& module) {
+  using Path = std::filesystem::path;
+  nb::class_<PyJpegIndex>(
+      module, "MemoryJpegIndex",
+      R"(What is learned about JPEGs when they are first decoded, so that later only the crop is. For
+decode_jpeg(index=...). Neither the pixels nor the faults depend on it.
+
+Threads  any number.)")
+      .def(
+          "__init__",
+          [](PyJpegIndex* self, std::size_t max_bytes) {
+            new (self) PyJpegIndex{std::make_shared<MemoryJpegIndex>(max_bytes)};
+          },
+          "max_bytes"_a = std::size_t{1} << 30,
+          "`max_bytes` that the indices may take; once full, it takes no more.")
+      .def("__len__", [](const PyJpegIndex& self) { return self.store->size(); })
+      .def("__bool__", [](const PyJpegIndex&) { return true; })
+      .def_prop_ro(
+          "nbytes", [](const PyJpegIndex& self) { return self.store->bytes(); },
+          "What the indices take.")
+      .def(
+          "load",
+          [](const PyJpegIndex& self, const Path& file) {
+            return without_gil([&] { return self.store->load(file); });
+          },
+          "file"_a,
+          R"(Adds what save() wrote; returns how many. A file that does not exist has none.
+
+Errors  Error  the file is there and cannot be read, or is of another kind)")
+      .def(
+          "save",
+          [](const PyJpegIndex& self, const Path& file) {
+            without_gil([&] { self.store->save(file); });
+          },
+          "file"_a, R"(Writes all of it under another name, then renames it.
+
+Errors  Error  the file cannot be written)");
+
+  nb::class_<PyJpegStats>(module, "JpegStats",
+                          "Counts which decoder took the JPEGs. For decode_jpeg(stats=...).")
+      .def("__init__",
+           [](PyJpegStats* self) { new (self) PyJpegStats{std::make_shared<JpegStats>()}; })
+      .def(
+          "counts",
+          [](const PyJpegStats& self) {
+            const JpegCounts counts = self.stats->counts();
+            nb::dict all;
+            all["own"] = counts.own;
+            all["indexed"] = counts.indexed;
+            for (std::size_t i = 0; i < kJpegFallbacks; ++i) {
+              const std::string name(to_string(static_cast<JpegFallback>(i)));
+              if (counts.libjpeg[i] != 0) all[name.c_str()] = counts.libjpeg[i];
+            }
+            return all;
+          },
+          nb::sig("def counts(self) -> dict[str, int]"),
+          R"("own": by Penstock's own decoder, "indexed" of them led by an index; then by
+libjpeg-turbo, per reason, those that there were.)");
+}
+
 void bind_crops(nb::module_& module) {
   nb::class_<Crop>(module, "Crop",
                    "How to choose a region of an image, and the size it is resized to.")
@@ -160,28 +233,40 @@ Errors  ValueError  a size below 1)");
 
 void bind_transforms(nb::module_& module) {
   bind_crops(module);
+  bind_jpeg(module);
   nb::class_<PyTransform>(module, "Transform", "One record becomes one sample. For Dataset.map.")
       .def("__repr__", [](const PyTransform& self) { return self.transform->describe(); });
 
   module.def(
       "decode_jpeg",
       [](const Crop& crop, float flip, std::string field, double max_megapixels, bool exif,
-         std::string geometry) {
+         std::string geometry, const Choice<JpegDecoder>& decoder, bool scaled,
+         const std::optional<PyJpegIndex>& index, const std::optional<PyJpegStats>& stats) {
         return PyTransform{decode_jpeg({.field = std::move(field),
                                         .crop = crop,
                                         .flip = flip,
                                         .max_megapixels = max_megapixels,
                                         .exif = exif,
-                                        .geometry = std::move(geometry)})};
+                                        .geometry = std::move(geometry),
+                                        .decoder = decoder.value("decoder"),
+                                        .scaled = scaled,
+                                        .index = index ? index->store : nullptr,
+                                        .stats = stats ? stats->stats : nullptr})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
-      "exif"_a = true, "geometry"_a = "",
+      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"fast"},
+      "scaled"_a = false, "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
       R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
 `flip` is the probability of mirroring left to right. A header that claims more than
 `max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
 says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
 flipped; width and height of the upright image; orientation.
+
+`decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
+"reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
+pixels of "fast". `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
+photographs of many megapixels. An `index` makes all epochs but the first faster.
 
 JPEG, PNG and WebP, recognised by their signatures.
 

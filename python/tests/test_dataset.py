@@ -124,6 +124,11 @@ def test_what_cannot_work_is_a_value_error_that_says_why(call, message):
         call()
 
 
+def test_device_lists_are_parsed():
+    assert [str(d) for d in ps.parse_devices("host:2")] == ["host:0", "host:1"]
+    assert ps.numa_node(ps.Device("host:0")) is None and len(ps.all_gpus_or_host()) >= 1
+
+
 def test_words_are_values():
     assert ps.Device("cuda:1") == ps.Device("cuda:1") != ps.Device("host:1")
     assert {ps.Device("cuda:1"), ps.Device("cuda:1")} == {ps.Device("cuda:1")}

@@ -28,6 +28,39 @@ def test_an_image_folder_decodes(images):
     assert delivered(dataset.filter(lambda info: info.label == 1).map(decode)) == list(range(10, 20))
 
 
+def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
+    def pixels(**options):
+        decode = ps.decode_jpeg(crop=ps.random_resized_crop(24), **options)
+        return next(ps.image_folder(images).seed(1).map(decode).batch(40).loader())["image"].numpy().copy()
+
+    index, stats = ps.MemoryJpegIndex(), ps.JpegStats()
+    fast = pixels(index=index, stats=stats)
+    assert stats.counts()["own"] == 40 and len(index) > 0 and index.nbytes > 0
+    assert (fast == pixels(decoder="libjpeg")).all() and (fast != pixels(decoder="reference")).any()
+    index.save(tmp_path / "index")
+    other = ps.MemoryJpegIndex()
+    assert other.load(tmp_path / "index") == len(index) == len(other) and other.load(tmp_path / "none") == 0
+    assert (pixels(index=other, stats=stats) == fast).all() and stats.counts()["indexed"] > 0
+    with pytest.raises(ValueError, match="decoder must be one of"):
+        pixels(decoder="slow")
+
+
+def test_images_are_finished_on_their_device(images):
+    batch = ps.image_folder(images).seed(1).map(ps.decode_jpeg(crop=ps.center_crop(16))).batch(8)
+    raw = next(batch.loader())["image"].numpy()
+    mean, deviation = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
+    step = next(batch.finish(mean=mean, deviation=deviation).loader())
+    expected = ((raw / 255 - mean) / deviation).transpose(0, 3, 1, 2)
+    assert step["image"].dtype == "f32" and step["image"].shape == (8, 3, 16, 16)
+    assert np.allclose(step["image"].numpy(), expected, atol=1e-5)
+    erase = ps.RandomErasing(1.0, area=(0.1, 0.2), value=[9])
+    mixed = next(batch.finish(layout="nhwc", dtype="f16", mixup=0.2, cutmix=1, flip=0.5, erase=erase).loader())
+    assert mixed["image"].shape == (8, 16, 16, 3) and mixed["mix_row"].shape == mixed["mix_weight"].shape == (8,)
+    assert (mixed["image"].numpy() == 9).any()
+    with pytest.raises(ValueError, match="layout must be one of"):
+        batch.finish(layout="chw")
+
+
 def test_flat_folders_have_labels_of_their_own(tmp_path, images):
     for index, path in enumerate(sorted(images.rglob("*.jpg"))[:3]):
         (tmp_path / f"{index}.jpg").write_bytes(path.read_bytes())

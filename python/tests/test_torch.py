@@ -69,7 +69,7 @@ def test_state_dicts_go_on_in_the_middle_of_a_pass(tmp_path):
     expected = [rows(reference) for _ in range(3)]
     for stop in range(1, 6):
         loader = pt.DataLoader(plan(), devices="host:1")
-        list(loader)
+        rows(loader)
         for count, _ in enumerate(loader, 1):
             if count == stop:
                 break

@@ -32,7 +32,7 @@ def make_stub() -> str:
     generator = nanobind.stubgen.StubGen(penstock._penstock, include_docstrings=True, include_private=False)
     generator.put(penstock._penstock)
     text = generator.get()
-    private = "def _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...\ndef _stop_all() -> None: ...\ndef _run_through(loader: Loader) -> int: ...\n"
+    private = "__version__: str\ndef _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...\ndef _stop_all() -> None: ...\ndef _run_through(loader: Loader) -> int: ...\n"
     lines = [line.rstrip() for line in f"{text.rstrip()}\n\n{private}".splitlines()]
     return f"# Made by scripts/python-reference with nanobind {version}. Kept, so that a change shows.\n" + "\n".join(lines) + "\n"
 
