@@ -7,6 +7,7 @@
 // Templates, since the index's scan looks at features without reading the images beside them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>

@@ -1,4 +1,5 @@
 // The library penstock_gloo: a program without it starts where there is no Gloo.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>

@@ -1,5 +1,6 @@
 // Random plans, delivered by real loaders, against the plain sequential model of the orders and
 // a few lines for batches and slices. A failure prints the plan's seed.
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>

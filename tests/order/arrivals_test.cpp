@@ -1,4 +1,5 @@
 // Streams: what a known end allows must come out of an unknown one too, once and forwards.
+#include <algorithm>
 #include <random>
 #include <set>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 // Random plans against the reference: what one operation gets right it may get wrong on top of
 // another.
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // The passes that a GPU runs with a thread for each value, here in a loop, against the host's
 // model.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

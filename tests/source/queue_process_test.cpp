@@ -1,4 +1,5 @@
 // Queues that other processes feed. Children are forked before the server has threads.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>

@@ -1,4 +1,5 @@
 // Every rectangle that JpegReader decodes is that rectangle of the whole image.
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>

@@ -1,5 +1,6 @@
 // Photographs as cameras and programs write them: those of the folder $PENSTOCK_TEST_PHOTOS, or,
 // where there is none, a few that are made here.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

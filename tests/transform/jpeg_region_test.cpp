@@ -1,4 +1,5 @@
 // Penstock's own JPEG decoder against libjpeg-turbo's decoding of the whole image, to the bit.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
