@@ -237,7 +237,9 @@ TEST(ReplicasOfProcesses, AnExceptionInOneEndsThoseOfOtherProcesses) {
     said = error.what();
   }
   EXPECT_THAT(said, HasSubstr("no label"));
-  if (processes->rank() != odd) EXPECT_THAT(said, HasSubstr("process " + std::to_string(odd)));
+  if (processes->rank() != odd) {
+    EXPECT_THAT(said, HasSubstr("process " + std::to_string(odd)));
+  }
 }
 
 TEST(ReplicasOfProcesses, ADifferentNumberOfCollectivesIsAnErrorWithinASecond) {
