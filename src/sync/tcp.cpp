@@ -1,5 +1,6 @@
 #include "src/sync/tcp.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
