@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ os.environ.setdefault("PENSTOCK_LEAK_WARNINGS", "1")
 import penstock as ps
 
 TIMEOUT_S = 300
+
+# Whatever a shell starts in the background ignores Ctrl-C, and so would the programs that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
