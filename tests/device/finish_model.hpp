@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct FinishCase {
   std::string name;
   int height, width, channels;
   FinishOptions options;
+
+  friend void PrintTo(const FinishCase& of, std::ostream* out) { *out << of.name; }
 };
 
 /// Sizes that the wide kernel takes and that it does not, every type, layout and augmentation.
