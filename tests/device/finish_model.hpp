@@ -45,6 +45,9 @@ inline std::vector<FinishCase> finish_cases() {
                                (layout == ImageLayout::nchw ? "_nchw_" : "_nhwc_") + what,
                            size.height, size.width, size.channels, options});
         }
+  // More rows than a grid has, by either kernel.
+  cases.push_back({"70000_rows_wide", 1, 4, 3, {}});
+  cases.push_back({"70000_rows", 2, 3, 3, {.layout = ImageLayout::nhwc}});
   return cases;
 }
 
