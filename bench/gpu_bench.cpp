@@ -1,5 +1,6 @@
 // How close does the last metre come to what the machine can do? Copies against bare pinned copies,
 // finishing against copies within the device, and whole loops with kernels that take their time.
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -85,16 +86,18 @@ void BM_ToDevice_Transfer(benchmark::State& state) {
   const auto ring = StagingRing::make(memory, memory->bytes(), kSlots, bytes);
   const auto transfer = open_transfer(kGpu, {.slots = kSlots, .slice_bytes = bytes});
   for (auto _ : state) {
-    std::shared_ptr<DeviceSlice> last;
-    for (int k = 0; k < kCopies; ++k) {
+    // As a loader holds them: several under way at once.
+    std::array<std::shared_ptr<DeviceSlice>, kSlots> held;
+    for (std::size_t k = 0; k < kCopies; ++k) {
       auto slot = std::make_shared<StagingLease>(ring->acquire({}));
-      last.reset();
-      last = transfer->reserve({});
+      std::shared_ptr<DeviceSlice>& slice = held[k % kSlots];
+      slice.reset();
+      slice = transfer->reserve({});
       const auto filled = slot->bytes();
-      transfer->enqueue(*last, {.slot = std::move(slot), .bytes = filled});
-      transfer->finish(*last);
+      transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = filled});
+      transfer->finish(*slice);
     }
-    last->synchronize();
+    for (const auto& slice : held) slice->synchronize();
   }
   state.SetBytesProcessed(state.iterations() * kCopies * state.range(0));
 }

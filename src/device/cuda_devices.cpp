@@ -43,7 +43,8 @@ namespace detail {
 void require_device(int index) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice || count == 0) {
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice ||
+      (status == cudaSuccess && count == 0)) {
     (void)cudaGetLastError();
     throw CudaError(
         status == cudaSuccess ? cudaErrorNoDevice : status,

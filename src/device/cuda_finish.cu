@@ -138,7 +138,11 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 void launch(const FinishNumbers& numbers, bool planes, const std::byte* in, const FinishRow* rows,
             std::uint64_t count, std::byte* out, cudaStream_t stream) {
-  const bool wide = numbers.channels == 3 && numbers.width % kGroup == 0;
+  const auto is_aligned = [](const void* pointer, std::size_t to) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % to == 0;
+  };
+  const bool wide = numbers.channels == 3 && numbers.width % kGroup == 0 &&
+                    is_aligned(in, sizeof(std::uint32_t)) && is_aligned(out, sizeof(Vector4<T>));
   const auto kernel = wide     ? planes ? &finish_rows<true, true, T> : &finish_rows<true, false, T>
                           : planes ? &finish_rows<false, true, T>
                                : &finish_rows<false, false, T>;

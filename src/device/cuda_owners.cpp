@@ -14,12 +14,42 @@ void check(cudaError_t status, std::source_location where) {
                                       where.file_name(), where.line()));
 }
 
-CurrentDevice::CurrentDevice(int index) {
-  check(cudaGetDevice(&previous_));
-  check(cudaSetDevice(index));
+namespace {
+
+// Whether a device has a context already. Since CUDA 12 cudaSetDevice makes one, of some hundred
+// megabytes, which a thread whose device is 0 by default must not leave on GPU 0.
+bool is_in_use(int device) noexcept {
+  using GetState = int (*)(int device, unsigned* flags, int* active);  // CUresult is an int
+  static const auto get_state = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+    constexpr unsigned kSince = 7000;
+    const cudaError_t status = cudaGetDriverEntryPointByVersion(
+        "cuDevicePrimaryCtxGetState", &function, kSince, cudaEnableDefault, &found);
+#else
+    const cudaError_t status =
+        cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &function, cudaEnableDefault, &found);
+#endif
+    return status == cudaSuccess ? reinterpret_cast<GetState>(function) : nullptr;
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return get_state == nullptr || get_state(device, &flags, &active) != 0 || active != 0;
 }
 
-CurrentDevice::~CurrentDevice() { (void)cudaSetDevice(previous_); }
+}  // namespace
+
+CurrentDevice::CurrentDevice(int index) {
+  check(cudaGetDevice(&previous_));
+  if (previous_ == index) return;
+  check(cudaSetDevice(index));
+  changed_ = true;
+}
+
+CurrentDevice::~CurrentDevice() {
+  if (changed_ && is_in_use(previous_)) (void)cudaSetDevice(previous_);
+}
 
 CudaStream::CudaStream(int device) : device_(device) {
   const CurrentDevice current(device);
@@ -40,6 +70,16 @@ CudaEvent::~CudaEvent() {
   if (event_ != nullptr) (void)cudaEventDestroy(event_);
 }
 
+bool CudaEvent::is_over() const {
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // or the next launch would report it as its own
+    return false;
+  }
+  check(status);
+  return true;
+}
+
 DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
   const CurrentDevice current(device);
   void* data = nullptr;
@@ -56,7 +96,14 @@ DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (data_ != nullptr) (void)cudaFree(data_);
+  if (data_ == nullptr) return;
+  try {
+    const CurrentDevice current(device_);
+    (void)cudaDeviceSynchronize();  // kernels may still read it
+    (void)cudaFree(data_);
+  } catch (const CudaError&) {
+    // The device is lost, and its memory with it.
+  }
 }
 
 }  // namespace penstock::detail

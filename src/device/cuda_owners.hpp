@@ -23,6 +23,7 @@ class CurrentDevice {
 
  private:
   int previous_ = 0;
+  bool changed_ = false;
 };
 
 /// A stream that does not synchronise with the default stream.
@@ -51,6 +52,8 @@ class CudaEvent {
   CudaEvent& operator=(CudaEvent&&) = delete;
 
   [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
+  /// Whether what was recorded is over. Does not wait.
+  [[nodiscard]] bool is_over() const;
 
  private:
   int device_;

@@ -58,17 +58,23 @@ void CudaState::finish(CudaPlace& place, std::byte* slice, std::uint64_t rows,
 CudaSlice::~CudaSlice() {
   // Behind whatever the readers have been given so far; the next copy into this place waits for it.
   CudaPlace& place = this->place();
-  try {
-    const CurrentDevice current(state_->device_index);
-    for (std::size_t i = 0; i < streams_.size(); ++i) {
-      if (i == place.readers.size())
-        place.readers.push_back({streams_[i], CudaEvent(state_->device_index)});
-      place.readers[i].stream = streams_[i];
-      check(cudaEventRecord(place.readers[i].done.get(), streams_[i]));
+  for (std::size_t i = 0; i < readers_.size(); ++i) {
+    const CudaReader& reader = readers_[i];
+    try {
+      const CurrentDevice current(state_->device_index);
+      // Here that handle would name this thread's stream.
+      const bool elsewhere =
+          reader.stream == cudaStreamPerThread && reader.thread != std::this_thread::get_id();
+      if (elsewhere || cudaEventRecord(place.readers[i].get(), reader.stream) != cudaSuccess) {
+        (void)cudaGetLastError();
+        // A stream that is gone, or another device's: only waiting tells when the place is free.
+        if (!elsewhere && cudaStreamSynchronize(reader.stream) != cudaSuccess)
+          (void)cudaGetLastError();
+        (void)cudaDeviceSynchronize();
+      }
+    } catch (const CudaError&) {
+      // The device is lost: nothing will be copied there any more.
     }
-  } catch (const CudaError&) {
-    // A reader's stream is gone or broken: only the whole device tells when the place is free.
-    (void)cudaDeviceSynchronize();
   }
 }
 
@@ -78,16 +84,34 @@ std::byte* CudaSlice::finished() const noexcept {
 
 void CudaSlice::finish_on(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(is_finished_, true)) return;
   const CurrentDevice current(state_->device_index);
+  finish_locked(stream);
+}
+
+void CudaSlice::finish_locked(cudaStream_t stream) {
+  if (is_finished_ || !state_->finishes_anything()) return;
   state_->finish(place(), data(), rows_, stream);
+  is_finished_ = true;
+}
+
+const CudaEvent& CudaSlice::ready() const noexcept {
+  return state_->finishes_anything() ? place().ready : place().arrived;
 }
 
 void CudaSlice::wait_on(StreamHandle stream) {
-  finish_on(stream);  // where nobody has yet
   const std::lock_guard lock(mutex_);
-  check(cudaStreamWaitEvent(stream, place().ready.get(), 0));
-  if (std::ranges::find(streams_, stream) == streams_.end()) streams_.push_back(stream);
+  const CurrentDevice current(state_->device_index);  // for the handles of default streams
+  finish_locked(stream);                              // where nobody has yet
+  const auto same = [&](const CudaReader& reader) {
+    return reader.stream == stream &&
+           (stream != cudaStreamPerThread || reader.thread == std::this_thread::get_id());
+  };
+  if (std::ranges::none_of(readers_, same)) {
+    readers_.push_back({stream, std::this_thread::get_id()});
+    if (place().readers.size() < readers_.size())
+      place().readers.emplace_back(state_->device_index);
+  }
+  check(cudaStreamWaitEvent(stream, ready().get(), 0));
 }
 
 void CudaSlice::copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) {
@@ -98,15 +122,12 @@ void CudaSlice::copy_to(void* destination, std::span<const std::byte> from, Stre
 
 bool CudaSlice::arrived() {
   finish_on(state_->finishes.get());
-  const cudaError_t status = cudaEventQuery(place().ready.get());
-  if (status == cudaErrorNotReady) return false;
-  check(status);
-  return true;
+  return ready().is_over();
 }
 
 void CudaSlice::synchronize() {
   finish_on(state_->finishes.get());
-  check(cudaEventSynchronize(place().ready.get()));
+  check(cudaEventSynchronize(ready().get()));
 }
 
 }  // namespace penstock::detail

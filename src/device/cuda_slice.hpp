@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <penstock/device/transfer.hpp>
@@ -12,19 +13,19 @@
 
 namespace penstock::detail {
 
-/// A stream that read a place, and the event that tells when it had done so.
+/// A stream that waits for a slice. A per-thread default stream is another one on another thread.
 struct CudaReader {
   cudaStream_t stream;
-  CudaEvent done;
+  std::thread::id thread;
 };
 
 /// What belongs to one place on the device for as long as the transfer lives.
 struct CudaPlace {
   explicit CudaPlace(int device) : arrived(device), ready(device) {}
   CudaEvent arrived;  // the copy
-  CudaEvent ready;    // the finishes
-  // Of the last slice that lay here; grows to the number of streams in use.
-  std::vector<CudaReader> readers;
+  CudaEvent ready;    // the finishes, where there are any
+  // When the readers of the last slice that lay here were done; grows to the number of streams.
+  std::vector<CudaEvent> readers;
   std::optional<CudaStamps> stamps;  // where somebody asks for spans
 };
 
@@ -32,6 +33,7 @@ struct CudaPlace {
 struct CudaState {
   CudaState(int device, TransferPlan plan);
 
+  [[nodiscard]] bool finishes_anything() const noexcept { return !plan.finishes.empty(); }
   /// Runs the finishes of `rows` rows in the slice at `slice` on `stream`, whose device is current.
   void finish(CudaPlace& place, std::byte* slice, std::uint64_t rows, cudaStream_t stream);
 
@@ -65,6 +67,8 @@ class CudaSlice final : public DeviceSlice {
   /// Of the transfer: the copy is queued; the finishes are queued.
   void copied(std::uint64_t rows) noexcept { rows_ = rows; }
   void finish_on(cudaStream_t stream);
+  void finish_locked(cudaStream_t stream);
+  [[nodiscard]] const CudaEvent& ready() const noexcept;
   [[nodiscard]] CudaPlace& place() const noexcept { return state_->places[lease_.index()]; }
 
  private:
@@ -73,7 +77,7 @@ class CudaSlice final : public DeviceSlice {
   std::uint64_t rows_ = 0;
   std::mutex mutex_;  // guards what follows
   bool is_finished_ = false;
-  std::vector<cudaStream_t> streams_;  // that wait for it
+  std::vector<CudaReader> readers_;
 };
 
 }  // namespace penstock::detail

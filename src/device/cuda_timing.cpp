@@ -19,12 +19,7 @@ std::int64_t CudaTiming::ns_of(const CudaEvent& event) const {
 
 void CudaTiming::tell(CudaStamps& stamps,
                       const std::function<void(const DeviceSpan&)>& on_span) const {
-  const auto is_over = [](const CudaEvent& event) {
-    const cudaError_t status = cudaEventQuery(event.get());
-    if (status == cudaErrorNotReady) return false;
-    check(status);
-    return true;
-  };
+  const auto is_over = [](const CudaEvent& event) { return event.is_over(); };
   if (stamps.copied && is_over(stamps.copy_end))
     on_span(
         {DeviceSpan::Work::copy, stamps.step, ns_of(stamps.copy_begin), ns_of(stamps.copy_end)});

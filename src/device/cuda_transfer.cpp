@@ -22,6 +22,7 @@ class CudaTransfer final : public Transfer {
     // ring: a host function must not be the one that unpins it.
     (void)cudaStreamSynchronize(state_->copies.get());
     (void)cudaStreamSynchronize(state_->releases.get());
+    if (state_->timing) (void)cudaStreamSynchronize(state_->finishes.get());
     const std::lock_guard lock(state_->mutex);
     try {
       for (CudaPlace& place : state_->places)
@@ -45,19 +46,23 @@ class CudaTransfer final : public Transfer {
     const cudaStream_t releases = state_->releases.get();
     const std::lock_guard lock(state_->mutex);
     const CurrentDevice current(state_->device_index);
-    for (const CudaReader& reader : place.readers)
-      check(cudaStreamWaitEvent(copies, reader.done.get(), 0));
+    for (const CudaEvent& done : place.readers) check(cudaStreamWaitEvent(copies, done.get(), 0));
     // Finishes that no consumer asked to see may still be reading what lies here.
-    check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
+    if (state_->finishes_anything()) check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
     if (place.stamps) begin_stamps(*place.stamps, filled.step);
     check(cudaMemcpyAsync(own.data(), filled.bytes.data(), filled.bytes.size(),
                           cudaMemcpyHostToDevice, copies));
-    if (place.stamps) check(cudaEventRecord(place.stamps->copy_end.get(), copies));
-    check(cudaEventRecord(place.arrived.get(), copies));
-    check(cudaStreamWaitEvent(releases, place.arrived.get(), 0));
     auto owner = std::make_unique<SharedLease>(std::move(filled.slot));
-    check(cudaLaunchHostFunc(
-        releases, [](void* lease) { delete static_cast<SharedLease*>(lease); }, owner.get()));
+    try {
+      if (place.stamps) check(cudaEventRecord(place.stamps->copy_end.get(), copies));
+      check(cudaEventRecord(place.arrived.get(), copies));
+      check(cudaStreamWaitEvent(releases, place.arrived.get(), 0));
+      check(cudaLaunchHostFunc(
+          releases, [](void* lease) { delete static_cast<SharedLease*>(lease); }, owner.get()));
+    } catch (...) {
+      (void)cudaStreamSynchronize(copies);  // which may still read the slot
+      throw;
+    }
     (void)owner.release();  // the host function owns it now
     own.copied(filled.rows);
   }

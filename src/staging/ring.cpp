@@ -26,9 +26,12 @@ void StagingLease::release() noexcept {
 
 StagingRing::StagingRing(std::shared_ptr<void> memory, std::byte* base, std::size_t slots,
                          std::size_t slot_bytes)
-    : memory_(std::move(memory)), base_(base), slots_(slots), slot_bytes_(slot_bytes) {
-  // Taken from the back, so that slot 0 is leased first.
-  for (std::size_t index = slots; index-- > 0;) free_.push_back(index);
+    : memory_(std::move(memory)),
+      base_(base),
+      slots_(slots),
+      slot_bytes_(slot_bytes),
+      free_count_(slots) {
+  for (std::size_t index = 0; index < slots; ++index) free_.push_back(index);
 }
 
 std::shared_ptr<StagingRing> StagingRing::make(std::shared_ptr<void> memory,
@@ -44,32 +47,33 @@ std::shared_ptr<StagingRing> StagingRing::make(std::shared_ptr<void> memory,
 
 StagingLease StagingRing::acquire(std::stop_token stop) {
   std::unique_lock lock(mutex_);
-  if (!freed_.wait(lock, std::move(stop), [&] { return !free_.empty(); })) return {};
+  if (!freed_.wait(lock, std::move(stop), [&] { return free_count_ > 0; })) return {};
   return take_locked();
 }
 
 StagingLease StagingRing::try_acquire() {
   const std::lock_guard lock(mutex_);
-  return free_.empty() ? StagingLease{} : take_locked();
+  return free_count_ == 0 ? StagingLease{} : take_locked();
 }
 
 StagingLease StagingRing::take_locked() {
-  const std::size_t index = free_.back();
-  free_.pop_back();
+  const std::size_t index = free_[first_free_];
+  first_free_ = (first_free_ + 1) % slots_;
+  --free_count_;
   return {shared_from_this(), index};
 }
 
 void StagingRing::give_back(std::size_t index) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    free_.push_back(index);  // never beyond the capacity it had at the start
+    free_[(first_free_ + free_count_++) % slots_] = index;
   }
   freed_.notify_one();
 }
 
 std::size_t StagingRing::leased() const {
   const std::lock_guard lock(mutex_);
-  return slots_ - free_.size();
+  return slots_ - free_count_;
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct FinishCase {
   std::string name;
   int height, width, channels;
   FinishOptions options;
+
+  friend void PrintTo(const FinishCase& of, std::ostream* out) { *out << of.name; }
 };
 
 /// Sizes that the wide kernel takes and that it does not, every type, layout and augmentation.
@@ -42,6 +45,9 @@ inline std::vector<FinishCase> finish_cases() {
                                (layout == ImageLayout::nchw ? "_nchw_" : "_nhwc_") + what,
                            size.height, size.width, size.channels, options});
         }
+  // More rows than a grid has, by either kernel.
+  cases.push_back({"70000_rows_wide", 1, 4, 3, {}});
+  cases.push_back({"70000_rows", 2, 3, 3, {.layout = ImageLayout::nhwc}});
   return cases;
 }
 

@@ -27,6 +27,7 @@ class Counter {
  public:
   Counter() : memory_(0, sizeof(unsigned long long)) {
     detail::check(cudaMemset(get(), 0, sizeof *get()));
+    detail::check(cudaDeviceSynchronize());  // other streams do not wait for this
   }
   [[nodiscard]] unsigned long long* get() const noexcept {
     return reinterpret_cast<unsigned long long*>(memory_.data());
@@ -152,6 +153,8 @@ TEST_F(CudaLoaderGpu, FeedsACapturedGraphThroughItsStaticInput) {
   constexpr std::size_t kBytes = kBatch * 2 * sizeof(std::uint64_t);
   const detail::DeviceMemory input(0, kBytes);
   const Counter total;
+  slow_check(reinterpret_cast<const std::uint64_t*>(input.data()), 0, 0, 1, 1, total.get(),
+             stream());  // loads the kernel, which a capture may not
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t step_graph = nullptr;
   detail::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));

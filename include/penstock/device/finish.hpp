@@ -58,7 +58,7 @@ struct FinishOptions {
 };
 
 /// What is done to one row. Zeroes stand for a row without a sample, which becomes zeroes.
-struct FinishRow {
+struct alignas(16) FinishRow {
   enum class Mix : std::uint8_t { none, mixup, cutmix };
   /// [top, bottom) x [left, right), in pixels of the finished image.
   struct Box {

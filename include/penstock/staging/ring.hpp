@@ -75,7 +75,10 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
   std::size_t slot_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable_any freed_;
-  std::vector<std::size_t> free_;
+  // The one that was given back first comes first: on a device its readers are done soonest.
+  std::vector<std::size_t> free_;  // a ring of slots_, from first_free_ on
+  std::size_t first_free_ = 0;
+  std::size_t free_count_;
 };
 
 }  // namespace penstock
