@@ -88,11 +88,11 @@ void add_flags(CLI::App& app, Options& options) {
       ->type_name("scatter|round_robin|shard_early")
       ->capture_default_str();
   machine
-      ->add_option("--io-threads", options.io_threads,
-                   "Threads that read ahead; 0: decoding threads read (others: not built yet)")
+      ->add_option(
+          "--io-threads", options.io_threads,
+          "Threads that read ahead of decoding; 0: decoding threads read; by default 4 for files")
       ->type_name("I")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+      ->check(CLI::NonNegativeNumber);
   machine
       ->add_option(
           "--decode", options.decode,
@@ -131,15 +131,6 @@ void add_flags(CLI::App& app, Options& options) {
   run->add_flag("--quiet", options.quiet, "No progress line");
 }
 
-// Throws the message for a flag whose feature does not exist yet.
-void refuse_what_is_not_built(const Options& options) {
-  const auto refuse = [](const std::string& flag, const std::string& instead) {
-    throw CLI::ValidationError(flag,
-                               "not built yet in penstock " PENSTOCK_VERSION "; use " + instead);
-  };
-  if (options.io_threads != 0) refuse("--io-threads", "--io-threads 0");
-}
-
 std::optional<std::uint64_t> to_window(const std::string& text) {
   std::uint64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -148,7 +139,6 @@ std::optional<std::uint64_t> to_window(const std::string& text) {
 }
 
 void check_flags(const Options& options) {
-  refuse_what_is_not_built(options);
   if (options.shuffle != "full" && options.shuffle != "off" && !to_window(options.shuffle))
     throw CLI::ValidationError(
         "--shuffle",
@@ -243,6 +233,7 @@ ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_byt
           .context = ps::InputContext::from(options.launch),
           .digest = options.digest,
           .threads = options.threads,
+          .io_threads = options.io_threads,
           .budget_bytes = (options.budget_mb << 20) - index_bytes};
 }
 

@@ -20,6 +20,7 @@ struct Options {
   std::string devices = "auto";
   std::string split = "scatter";
   int threads = 0;
+  std::optional<int> io_threads;
   std::string decode = "fast";
   std::string index = "off";  // or learn, or a file
   std::optional<std::uint64_t> seed;
@@ -41,9 +42,6 @@ struct Options {
   bool quiet = false;
 
   penstock::Launch launch;  // by torchrun, mpirun or srun; not a flag
-
-  // A flag of what is not built yet; parse() refuses all but the default.
-  int io_threads = 0;
 };
 
 /// Exit status for wrong flags.

@@ -92,6 +92,8 @@ std::string to_text(const Report& report) {
   line("waited for", waits.empty() ? "nothing" : waits);
   line("bottleneck", fmt::format("{}: {}", stats.bottleneck(), advice(stats)));
 
+  if (stats.retries > 0)
+    line("read again", fmt::format("{} reads, after errors that passed", stats.retries));
   line("memory", fmt::format("{:.0f} MiB by the loader ({} slots), {:.0f} MiB in all",
                              static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots,
                              report.peak_rss_mb));
@@ -159,6 +161,8 @@ std::string to_json(const Report& report) {
       {"peak_rss_mb", report.peak_rss_mb},
       {"budget_peak_mb", static_cast<double>(stats.memory_peak_bytes) / kMiB},
       {"threads", stats.threads},
+      {"io_threads", stats.io_threads},
+      {"retries", stats.retries},
       {"seed", report.seed},
       {"world", report.world},
       {"devices", std::move(devices)},

@@ -58,6 +58,13 @@ std::function<void(const DeviceSpan&)> spans_of(const Device& device, StageObser
   };
 }
 
+// One for each decoding thread; reading ahead, as many again as there are readers, and one that
+// each decoder finds ready.
+std::size_t records(int threads, int io_threads) {
+  const int each = io_threads > 0 ? 2 * threads + io_threads : 0;
+  return static_cast<std::size_t>(threads + each);
+}
+
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
@@ -78,12 +85,17 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   const std::size_t bytes_per_slot =
       slot_bytes + gpus * slice_bytes + devices.size() * finished_bytes;
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
+  io_threads_ = config_.io_threads;
 
   std::size_t slots = config_.depth + 1;
   if (config_.budget_bytes != 0) {
-    const std::size_t others = cursor_.memory_bytes() + threads * kMinRecordBytes;
-    while (slots > kMinSlots && others + slots * bytes_per_slot > config_.budget_bytes) --slots;
-    const std::size_t needed = others + slots * bytes_per_slot;
+    const auto others = [&] {
+      return cursor_.memory_bytes() + records(config_.threads, io_threads_) * kMinRecordBytes;
+    };
+    while (io_threads_ > 0 && others() + kMinSlots * bytes_per_slot > config_.budget_bytes)
+      --io_threads_;
+    while (slots > kMinSlots && others() + slots * bytes_per_slot > config_.budget_bytes) --slots;
+    const std::size_t needed = others() + slots * bytes_per_slot;
     if (needed > config_.budget_bytes)
       throw Error(fmt::format(
           "the byte budget of {:.1f} MiB is too small: {} slots of {:.1f} MiB, {:.1f} MiB for the "
@@ -92,8 +104,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
           "the threads",
           mib(config_.budget_bytes), slots, mib(bytes_per_slot), mib(cursor_.memory_bytes()),
           mib(threads * kMinRecordBytes), threads, mib(needed)));
-    record_limit_ =
-        (config_.budget_bytes - cursor_.memory_bytes() - slots * bytes_per_slot) / threads;
+    record_limit_ = (config_.budget_bytes - cursor_.memory_bytes() - slots * bytes_per_slot) /
+                    records(config_.threads, io_threads_);
   }
   fixed_bytes_ = slots * bytes_per_slot + cursor_.memory_bytes();
 
@@ -106,6 +118,15 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
                                                 .on_span = spans_of(device, config_.observer)}));
   if (gpus > 0) pin(*memory);
   ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
+  read_ahead_ = make_read_ahead();
+}
+
+std::unique_ptr<ReadAhead> Engine::make_read_ahead() {
+  if (io_threads_ == 0) return nullptr;
+  const std::size_t ahead =
+      records(config_.threads, io_threads_) - static_cast<std::size_t>(config_.threads);
+  return std::make_unique<ReadAhead>(config_.recipe, io_threads_, ahead, record_limit_,
+                                     [this](std::int64_t grown) { note_memory(grown); });
 }
 
 Engine::~Engine() {
@@ -117,6 +138,7 @@ void Engine::stop() {
   stop_stream_.request_stop();
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();  // joins
+  if (read_ahead_) read_ahead_->stop();
 }
 
 void Engine::interrupt() {
@@ -142,15 +164,18 @@ void Engine::restart(EngineConfig config, std::uint64_t first) {
   stop_stream_ = {};
   cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights,
                        stop_stream_.get_token());
+  read_ahead_ = make_read_ahead();
 }
 
 void Engine::start() {
   if (!threads_.empty()) return;
+  if (read_ahead_) read_ahead_->start();
   threads_.emplace_back([this](const std::stop_token& stop) { drive(stop); });
   for (int i = 0; i < config_.threads; ++i)
     // Inside the arena a user's own parallel code uses these threads and no others.
-    threads_.emplace_back(
-        [this](const std::stop_token& stop) { arena_.execute([&] { work(stop); }); });
+    threads_.emplace_back([this](const std::stop_token& stop) {
+      arena_.execute([&] { read_ahead_ ? work_on_read(stop) : work(stop); });
+    });
 }
 
 // ---- the driver ----
@@ -197,10 +222,11 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
     const std::lock_guard lock(mutex_);
     times_.back().slotted = slotted;
     queue_.push_back(batch);
-    if (samples > 0) open_.push_back(batch);
+    if (samples > 0 && !read_ahead_) open_.push_back(batch);
   }
   consumer_.notify_all();  // who waits for the numbers only
   work_ready_.notify_all();
+  if (samples > 0 && read_ahead_) read_ahead_->push(batch);
   if (samples == 0) publish(batch);
   return true;
 }
@@ -266,7 +292,7 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
 // ---- the workers ----
 
 void Engine::work(const std::stop_token& stop) {
-  RowWorker rows(config_.recipe, record_limit_);
+  RowWorker rows(config_.recipe, record_limit_, stop);
   std::int64_t sample_ns = kGrainNs;
   while (true) {
     std::shared_ptr<InFlight> batch;
@@ -295,9 +321,33 @@ void Engine::work(const std::stop_token& stop) {
     }
     sample_ns = std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(count), 1);
     note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
-    if (batch->unfinished.fetch_sub(count) == count) publish(batch);
+    finish_samples(batch, count);
     if (stop.stop_requested()) break;
   }
+}
+
+// What was read ahead, one sample after the other.
+void Engine::work_on_read(const std::stop_token& stop) {
+  RowWorker rows(config_.recipe, record_limit_, stop);
+  while (auto sample = read_ahead_->pop(stop)) {
+    const std::shared_ptr<InFlight> batch = sample->batch;
+    bool made = true;
+    {
+      const CoreLease core(config_.thread_budget.get());
+      try {
+        rows.work(*sample);
+      } catch (...) {
+        made = false;
+        give_up(*batch, std::current_exception());
+      }
+    }
+    read_ahead_->give_back(std::move(sample));
+    if (made) finish_samples(batch, 1);
+  }
+}
+
+void Engine::finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count) {
+  if (batch->unfinished.fetch_sub(count) == count) publish(batch);
 }
 
 // The batch is never published: its step is delivered as an error.
@@ -413,6 +463,7 @@ void Engine::report(Stats& stats) const {
   stats.memory_peak_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_peak_.load());
   stats.slots = slots();
   stats.threads = config_.threads;
+  stats.io_threads = io_threads_;
 }
 
 }  // namespace penstock::loader

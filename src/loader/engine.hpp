@@ -25,6 +25,7 @@
 
 #include "src/loader/engine_config.hpp"
 #include "src/loader/in_flight.hpp"
+#include "src/loader/read_ahead.hpp"
 #include "src/loader/row_worker.hpp"
 #include "src/loader/stall_meter.hpp"
 #include "src/loader/step_cursor.hpp"
@@ -72,6 +73,9 @@ class Engine {
   void stop();
   void drive(const std::stop_token& stop);
   void work(const std::stop_token& stop);
+  void work_on_read(const std::stop_token& stop);
+  void finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
+  [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
   [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
@@ -88,6 +92,7 @@ class Engine {
   StepCursor cursor_;
   std::size_t fixed_bytes_ = 0;
   std::size_t record_limit_ = SIZE_MAX;
+  int io_threads_ = 0;
   std::shared_ptr<StagingRing> ring_;
   std::vector<std::unique_ptr<Transfer>> transfers_;  // one per part; destroyed before the ring
 
@@ -104,6 +109,7 @@ class Engine {
   std::atomic<std::int64_t> record_bytes_ = 0;
   std::atomic<std::int64_t> record_bytes_peak_ = 0;
 
+  std::unique_ptr<ReadAhead> read_ahead_;  // null: workers read for themselves
   tbb::task_arena arena_;
   std::vector<std::jthread> threads_;
 };

@@ -9,6 +9,11 @@
 
 namespace penstock::loader {
 
+namespace {
+// A disk has its full speed with a few reads at once; a network wants more, which it can be told.
+constexpr int kIoThreads = 4;
+}  // namespace
+
 std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan) {
   if (!plan->batch)
     throw std::invalid_argument(
@@ -29,6 +34,14 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
   if (options.threads < 0)
     throw std::invalid_argument(
         fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
+
+  if (options.io_threads.value_or(0) < 0)
+    throw std::invalid_argument(fmt::format(
+        "io_threads must be 0 or more, or not be given, found {}", *options.io_threads));
+  if (options.retry.attempts < 1 || options.retry.first_wait.count() < 0)
+    throw std::invalid_argument(
+        fmt::format("retry: 1 or more attempts, and a wait of 0 or more, found {} and {} ms",
+                    options.retry.attempts, options.retry.first_wait.count()));
 
   if (const auto rate = options.faults.max_rate; rate && !(*rate >= 0 && *rate <= 1))
     throw std::invalid_argument(
@@ -65,12 +78,16 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
   for (const WeightChange& change : weights)
     mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
 
+  const bool may_wait = std::ranges::any_of(
+      plan->branches, [](const Branch& branch) { return branch.source->may_wait(); });
+
   auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
       .branches = std::move(branches),
       .layout = form->slice(),
       .valid_field = form->valid_field(),
       .on_fault = options.faults.policy,
       .replicas_per_lane = topology.replicas_per_lane(),
+      .retry = options.retry,
       .digest = options.digest,
       .observer = options.observer,
   });
@@ -82,6 +99,7 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
       .seed = seed,
       .weights = std::move(mix_weights),
       .threads = options.threads == 0 ? cores : options.threads,
+      .io_threads = options.io_threads.value_or(may_wait ? kIoThreads : 0),
       .depth = depth,
       .budget_bytes = options.budget_bytes,
       .observer = options.observer,

@@ -26,6 +26,7 @@ struct EngineConfig {
   std::uint64_t seed = 0;
   std::vector<MixWeights> weights;  // where they are not the plan's
   int threads = 1;
+  int io_threads = 0;
   std::size_t depth = 2;
   std::size_t budget_bytes = 0;
   StageObserver* observer = nullptr;

@@ -22,15 +22,16 @@ struct InFlight {
   std::shared_ptr<StagingLease> slot;
   std::vector<std::shared_ptr<DeviceSlice>> slices;  // one per part
 
+  std::uint64_t claimed = 0;  // samples handed to readers or workers; under the mutex of who does
   // Under the engine's mutex.
-  std::uint64_t claimed = 0;  // samples handed to workers
-  bool done = false;          // published, or failed
-  std::exception_ptr error;   // what keeps this step from being delivered
+  bool done = false;         // published, or failed
+  std::exception_ptr error;  // what keeps this step from being delivered
 
   std::atomic<std::uint64_t> unfinished = 0;  // samples; who brings it to 0 publishes
   std::atomic<std::int64_t> read_ns = 0;
   std::atomic<std::int64_t> decode_ns = 0;
   std::atomic<std::uint64_t> bytes_read = 0;
+  std::atomic<std::uint64_t> retries = 0;
 
   std::mutex mutex;            // until the batch is done, guards info->faults, info->digest and
   std::optional<Fault> fatal;  // the first fault, by row, that the policy has no answer to

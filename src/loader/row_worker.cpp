@@ -11,6 +11,8 @@
 #include <penstock/core/clock.hpp>
 
 #include "src/loader/observed.hpp"
+#include "src/loader/read_ahead.hpp"
+#include "src/loader/reading.hpp"
 
 namespace penstock::loader {
 
@@ -18,20 +20,11 @@ namespace {
 
 constexpr std::uint32_t kReplacementAttempts = 16;
 
-Fault fault_of_exception(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    return {.reason = error.what(), .cause = thrown};
-  } catch (...) {
-    return {.reason = "an exception that is no std::exception", .cause = thrown};
-  }
-}
-
 }  // namespace
 
-RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit)
-    : recipe_(std::move(recipe)) {
+RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
+                     std::stop_token stop)
+    : recipe_(std::move(recipe)), stop_(std::move(stop)) {
   record_.set_limit(record_limit);
   for (const FieldSpec& spec : recipe_->branches.front().chain.fields())
     out_.emplace_back(nullptr, spec.dtype, spec.shape);
@@ -64,7 +57,8 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
                      .sample = sample,
                      .global_row = part->slice.first + row,
                      .replica = part->replica},
-                    batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row);
+                    batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row,
+                    nullptr);
     if (timed) {
       const std::int64_t sample_end = now_ns();
       if (read_done_ > 0) read_ns += read_done_ - sample_begin;
@@ -78,6 +72,29 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
   const auto read_total = static_cast<std::int64_t>(read_share * static_cast<double>(total_ns));
   batch.read_ns += read_total;
   batch.decode_ns += total_ns - read_total;
+  hand_in(batch);
+}
+
+void RowWorker::work(ReadSample& sample) {
+  InFlight& batch = *sample.batch;
+  const auto& parts = batch.info->parts;
+  const auto part = std::ranges::find_if(parts, [&](const PartInfo& each) {
+    return sample.sample < each.first_sample + each.slice.samples;
+  });
+  const std::uint64_t row = sample.sample - part->first_sample;
+  const std::int64_t begin = now_ns();
+  make_or_replace(batch,
+                  {.step = batch.info->step,
+                   .sample = sample.sample,
+                   .global_row = part->slice.first + row,
+                   .replica = part->replica},
+                  batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row, &sample);
+  batch.decode_ns += now_ns() - begin;
+  hand_in(batch);
+}
+
+// What was found goes to the batch.
+void RowWorker::hand_in(InFlight& batch) {
   batch.bytes_read += std::exchange(bytes_read_, 0);
 
   if (!faults_.empty() || recipe_->digest) {
@@ -90,23 +107,27 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
   }
 }
 
-Result<void> RowWorker::make(const SampleId& id, const Place& place) {
+// With `read`, from what was read ahead.
+Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& place,
+                             ReadSample* read) {
   const BranchRecipe& branch = recipe_->branches[id.source];
+  const Record& record = read != nullptr ? read->record : record_;
   Result<void> result;
-  record_.reset(branch.source->fields().size());  // for a source that forgets to
-  try {
-    {
-      const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);
-      result = branch.source->read(id.number, record_);
+  if (read != nullptr) {
+    result = std::move(read->result);
+  } else {
+    const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);
+    result = read_record(*branch.source, id.number, record_, recipe_->retry, stop_, batch.retries);
+  }
+  bytes_read_ += record.bytes_read();
+  if (read_done_ == 0) read_done_ = now_ns();
+  if (result) {
+    const Observed observed(recipe_->observer, Stage::decode, place.step, place.sample);
+    try {
+      result = branch.chain.apply(record.views(), id, out_);
+    } catch (...) {
+      result = fault_of_exception(std::current_exception());
     }
-    bytes_read_ += record_.bytes_read();
-    if (read_done_ == 0) read_done_ = now_ns();
-    if (result) {
-      const Observed observed(recipe_->observer, Stage::decode, place.step, place.sample);
-      result = branch.chain.apply(record_.views(), id, out_);
-    }
-  } catch (...) {
-    result = fault_of_exception(std::current_exception());
   }
   if (result) return result;
   Fault fault = std::move(result.fault());
@@ -118,19 +139,19 @@ Result<void> RowWorker::make(const SampleId& id, const Place& place) {
 }
 
 void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* slice,
-                                std::uint64_t row) {
+                                std::uint64_t row, ReadSample* read) {
   for (std::size_t field = 0; field < out_.size(); ++field)
     out_[field].rebase(recipe_->layout.row(slice, field, row));
 
   SampleId& id = batch.info->samples[place.sample];
   bool valid = true;
-  if (auto result = make(id, place); !result) [[unlikely]] {
+  if (auto result = make(batch, id, place, read); !result) [[unlikely]] {
     Fault fault = std::move(result.fault());
     valid = false;
     if (recipe_->on_fault == OnFault::raise) {
       if (!fatal_) fatal_ = fault;
     } else if (recipe_->on_fault == OnFault::replace) {
-      const auto last = replace(id, place);
+      const auto last = replace(batch, id, place);
       valid = !last;
       if (last && !fatal_) {
         fatal_ = fault;
@@ -153,7 +174,7 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
 
 // Attempt k takes a sample that depends on (seed, epoch, number, k) alone; returns the last fault
 // if all are bad.
-std::optional<Fault> RowWorker::replace(SampleId& id, const Place& place) {
+std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Place& place) {
   const BranchRecipe& branch = recipe_->branches[id.source];
   const OrderPtr& candidates = branch.candidates[place.replica / recipe_->replicas_per_lane];
   const std::uint64_t count = candidates->size().value_or(0);
@@ -164,7 +185,7 @@ std::optional<Fault> RowWorker::replace(SampleId& id, const Place& place) {
     const std::uint64_t draw = branch.replacement_key.u64(original.number, original.epoch, attempt);
     SampleId other;
     (void)cursor->read(original.epoch, scale_to(draw, count), 1, {&other, 1});
-    auto result = make(other, place);
+    auto result = make(batch, other, place, nullptr);
     if (result) {
       id = other;
       return std::nullopt;

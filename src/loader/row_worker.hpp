@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include <penstock/batch/layout.hpp>
@@ -34,17 +35,24 @@ struct RowRecipe {
   std::optional<std::size_t> valid_field;
   OnFault on_fault = OnFault::raise;
   std::uint32_t replicas_per_lane = 1;
+  RetryOptions retry;
   bool digest = false;
   StageObserver* observer = nullptr;
 };
 
+struct ReadSample;
+
 /// Threads  one each.
 class RowWorker {
  public:
-  explicit RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit);
+  /// `stop` ends the waiting between two attempts at reading.
+  RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
+            std::stop_token stop = {});
 
   /// Makes samples [first, first + count) of `batch`. Adds what it finds to the batch.
   void work(InFlight& batch, std::uint64_t first, std::uint64_t count);
+  /// The same for one sample that was read already.
+  void work(ReadSample& sample);
   /// Bytes held by the record buffer.
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return record_.memory_bytes(); }
 
@@ -56,12 +64,15 @@ class RowWorker {
     std::uint32_t replica;
   };
 
-  Result<void> make(const SampleId& id, const Place& place);
-  void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row);
-  std::optional<Fault> replace(SampleId& id, const Place& place);
+  Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
+  void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
+                       ReadSample* read);
+  void hand_in(InFlight& batch);
+  std::optional<Fault> replace(InFlight& batch, SampleId& id, const Place& place);
   void zero(std::byte* slice, std::uint64_t row);
 
   std::shared_ptr<const RowRecipe> recipe_;
+  std::stop_token stop_;
   Record record_;
   std::vector<TensorView> out_;
   std::vector<Fault> faults_;

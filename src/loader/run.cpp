@@ -275,6 +275,7 @@ void Run::enter_in_books(const InFlight& batch) {
   books_.steps += 1;
   books_.samples += info.samples.size();
   books_.bytes_read += batch.bytes_read;
+  books_.retries += batch.retries;
 }
 
 // ---- the position ----
@@ -386,6 +387,7 @@ Stats Run::stats() const {
   stats.samples = books_.samples;
   stats.steps = books_.steps;
   stats.bytes_read = books_.bytes_read;
+  stats.retries = books_.retries;
   stats.faults = books_.fault_count;
   std::size_t held_parts = 0;
   for (const Consumer& consumer : consumers_)

@@ -69,6 +69,7 @@ class Run {
     std::uint64_t steps = 0;
     std::uint64_t samples = 0;
     std::uint64_t bytes_read = 0;
+    std::uint64_t retries = 0;
     std::vector<std::uint64_t> samples_per_device;
   };
   /// One device's consumer.

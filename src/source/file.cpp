@@ -37,6 +37,37 @@ int FileDescriptor::close() noexcept {
 
 std::string errno_text(int error) { return std::generic_category().message(error); }
 
+bool is_transient(int error) noexcept {
+  switch (error) {
+    case EIO:
+    case ESTALE:
+    case EAGAIN:
+    case ETIMEDOUT:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ENETRESET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ENOTCONN:
+    case EREMOTEIO:
+    case EMFILE:
+    case ENFILE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Fault fault_of_errno(std::string file, std::uint64_t offset, const char* what, int error) {
+  return {.reason = fmt::format("{}: {}", what, errno_text(error)),
+          .file = std::move(file),
+          .offset = offset,
+          .transient = is_transient(error)};
+}
+
 int open_for_reading(const char* path) noexcept {
   int fd;
   do {
@@ -48,10 +79,10 @@ int open_for_reading(const char* path) noexcept {
 Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max_file_bytes,
                                              Record& record) {
   const FileDescriptor file(open_for_reading(path));
-  if (!file.is_open()) return fault_at(path, 0, "cannot open: " + errno_text(errno));
+  if (!file.is_open()) return fault_of_errno(path, 0, "cannot open", errno);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) {
-    return fault_at(path, 0, "cannot stat: " + errno_text(errno));
+    return fault_of_errno(path, 0, "cannot stat", errno);
   }
   if (S_ISDIR(info.st_mode)) return fault_at(path, 0, "expected a file, found a folder");
   if (!S_ISREG(info.st_mode)) {
@@ -78,7 +109,7 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
       return fault_at(path, done,
                       fmt::format("the file shrank while being read: {} of {} bytes", done, size));
     } else if (errno != EINTR) {
-      return fault_at(path, done, "cannot read: " + errno_text(errno));
+      return fault_of_errno(path, done, "cannot read", errno);
     }
   }
   record.add_bytes_read(size);

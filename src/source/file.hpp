@@ -38,6 +38,14 @@ class FileDescriptor {
 /// The text of an errno, as strerror, from any thread.
 [[nodiscard]] std::string errno_text(int error);
 
+/// Whether the same call may succeed later: what a disk, a network file system or too many open
+/// files say.
+[[nodiscard]] bool is_transient(int error) noexcept;
+
+/// "cannot read: …" with an errno, transient where that is.
+[[nodiscard]] Fault fault_of_errno(std::string file, std::uint64_t offset, const char* what,
+                                   int error);
+
 /// open() for reading, again after a signal; never waits for the other end of a FIFO.
 [[nodiscard]] int open_for_reading(const char* path) noexcept;
 

@@ -72,6 +72,7 @@ class ImageFolder final : public Source {
     return info;
   }
 
+  [[nodiscard]] bool may_wait() const noexcept override { return true; }
   std::string fingerprint() const override {
     std::string labels;
     for (const std::string& name : class_names()) {

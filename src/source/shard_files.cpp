@@ -1,5 +1,6 @@
 #include "src/source/shard_files.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -26,9 +27,9 @@ Result<void> ShardFiles::read(std::size_t shard, const ShardStamp& stamp, std::u
                    .file = path(shard),
                    .offset = offset + done};
     } else if (errno != EINTR) {
-      return Fault{.reason = "cannot read: " + errno_text(errno),
-                   .file = path(shard),
-                   .offset = offset + done};
+      const int error = errno;
+      if (is_transient(error)) forget(shard, *file);  // ESTALE: this descriptor never reads again
+      return fault_of_errno(path(shard), offset + done, "cannot read", error);
     }
   }
   return {};
@@ -42,11 +43,11 @@ Result<ShardFiles::FilePtr> ShardFiles::open(std::size_t shard, const ShardStamp
   // Outside of the lock: opening may take long where the storage is far.
   auto file = std::make_shared<const FileDescriptor>(open_for_reading(path(shard).c_str()));
   if (!file->is_open()) {
-    return Fault{.reason = "cannot open: " + errno_text(errno), .file = path(shard)};
+    return fault_of_errno(path(shard), 0, "cannot open", errno);
   }
   struct stat info {};
   if (::fstat(file->get(), &info) != 0) {
-    return Fault{.reason = "cannot stat: " + errno_text(errno), .file = path(shard)};
+    return fault_of_errno(path(shard), 0, "cannot stat", errno);
   }
   if (stamp_of(info) != stamp) {
     return Fault{.reason = "the shard was changed after it had been indexed; open it again",
@@ -56,6 +57,7 @@ Result<ShardFiles::FilePtr> ShardFiles::open(std::size_t shard, const ShardStamp
   const std::lock_guard lock(mutex_);
   if (files_[shard]) return files_[shard];
   files_[shard] = file;
+  if (std::ranges::count(opened_, shard) > 0) return FilePtr(std::move(file));  // forgotten once
   if (opened_.size() < most_open_) {
     opened_.push_back(shard);
   } else {
@@ -64,6 +66,11 @@ Result<ShardFiles::FilePtr> ShardFiles::open(std::size_t shard, const ShardStamp
     oldest_ = (oldest_ + 1) % opened_.size();
   }
   return FilePtr(std::move(file));
+}
+
+void ShardFiles::forget(std::size_t shard, const FilePtr& file) const {
+  const std::lock_guard lock(mutex_);
+  if (files_[shard] == file) files_[shard] = nullptr;  // others may still hold it
 }
 
 }  // namespace penstock::detail

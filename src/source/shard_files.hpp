@@ -36,6 +36,7 @@ class ShardFiles {
  private:
   using FilePtr = std::shared_ptr<const FileDescriptor>;
   [[nodiscard]] Result<FilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
+  void forget(std::size_t shard, const FilePtr& file) const;
 
   std::vector<std::string> paths_;
   std::size_t most_open_;

@@ -158,6 +158,7 @@ class TfRecords final : public Source {
     return info;
   }
 
+  [[nodiscard]] bool may_wait() const noexcept override { return true; }
   std::string fingerprint() const override {
     std::string fields;
     for (std::size_t i = 0; i < specs_.size(); ++i) {

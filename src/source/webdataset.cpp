@@ -85,6 +85,7 @@ class WebDataset final : public Source {
     return info;
   }
 
+  [[nodiscard]] bool may_wait() const noexcept override { return true; }
   std::string fingerprint() const override {
     std::string fields;
     for (const WebDatasetField& field : options_.fields) {

@@ -49,6 +49,9 @@ class Zip final : public Source {
   std::string location(std::uint64_t number) const override {
     return join([&](const Source& source) { return source.location(number); }, " + ");
   }
+  bool may_wait() const noexcept override {
+    return std::ranges::any_of(sources_, [](const auto& source) { return source->may_wait(); });
+  }
   std::string fingerprint() const override {
     return "zip(" + join([](const Source& source) { return source.fingerprint(); }, ", ") + ")";
   }

@@ -15,7 +15,7 @@
 namespace penstock::testing_support {
 
 /// Record n is the field "number" u64 [2]: n and n * n.
-class FakeSource final : public Source {
+class FakeSource : public Source {
  public:
   explicit FakeSource(std::uint64_t size) : size_(size) {}
 

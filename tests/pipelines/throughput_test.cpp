@@ -141,9 +141,8 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--decode", "libjpeg", "--index", "learn"}, 2, "--index");
   write_file(folder_ / "notes", "This is no index, and long enough to be read.\n");
   refuses({"--data", data, "--index", (folder_ / "notes").string()}, 1, "JPEG index");
-  // What is not built yet says so.
   refuses({"--data", data, "--split", "sideways"}, 2, "--split");
-  refuses({"--data", data, "--io-threads", "2"}, 2, "not built yet");
+  refuses({"--data", data, "--io-threads", "-1"}, 2, "--io-threads");
   refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");
   refuses({"--data", data, "--state-in", (folder_ / "none.json").string()}, 1, "none.json");
   refuses({"--data", data, "--batch", "16", "--steps", "1", "--state-out", "/proc/no/state"}, 1,

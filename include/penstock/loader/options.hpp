@@ -3,6 +3,7 @@
 // Options that change what is delivered come first; those that change only its speed say so.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -80,6 +81,13 @@ struct FaultOptions {
   std::optional<double> max_rate{};
 };
 
+/// For LoaderOptions: reading again after faults that may pass (Fault::transient), such as those of
+/// a network file system that is away for a moment.
+struct RetryOptions {
+  int attempts = 5;                          ///< in all; 1: none is repeated
+  std::chrono::milliseconds first_wait{50};  ///< before the second attempt; doubles each time
+};
+
 /// Who this process is among those that read the same dataset; as tf.distribute.InputContext.
 struct InputContext {
   std::uint32_t num_input_pipelines = 1;
@@ -126,6 +134,11 @@ struct LoaderOptions {
 
   /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
   int threads = 0;
+  /// Threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads
+  /// read for themselves. None: 4 where a source may wait for a disk or a network, else 0. Speed
+  /// only.
+  std::optional<int> io_threads{};
+  RetryOptions retry{};
   /// Cores that it shares with other loaders; null: none. Speed only.
   std::shared_ptr<ThreadBudget> thread_budget{};
   /// The most bytes that the loader may hold (order, records in flight, slots, device buffers);

@@ -47,11 +47,13 @@ struct Stats {
   /// Share of the time since the first batch that the consumer waited.
   double stall_fraction = 0;
   std::uint64_t faults = 0;
+  std::uint64_t retries = 0;     ///< reads that were repeated, in the steps delivered
   std::size_t memory_bytes = 0;  ///< held now, as counted against the budget
   std::size_t memory_peak_bytes = 0;
   std::size_t slots = 0;
   std::size_t held_slots = 0;  ///< by batches that the caller still holds
   int threads = 0;
+  int io_threads = 0;
   /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
   /// and holds the slots that they need. None when nobody waits for a consumer.
   std::optional<std::size_t> waiting_for{};

@@ -47,6 +47,8 @@ class Source {
   [[nodiscard]] virtual std::uint64_t files() const noexcept { return size(); }
   /// Which of the files() record `number` lies in.
   [[nodiscard]] virtual std::uint64_t file_of(std::uint64_t number) const { return number; }
+  /// Whether reads may wait for a disk or a network, so that it pays to read ahead of decoding.
+  [[nodiscard]] virtual bool may_wait() const noexcept { return false; }
   /// A short text that is equal for the same data and differs for other data, without reading it
   /// all: names, sizes and count. Saved with a loader's state.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
