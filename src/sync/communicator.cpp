@@ -54,7 +54,8 @@ std::string Collective::to_string() const {
   const std::string what = fmt::format("{} [{}]", name_of(dtype), count);
   switch (kind) {
     case Kind::all_reduce:
-      return fmt::format("all_reduce({}, {})", name_of(op), what);
+      if (parts == 1) return fmt::format("all_reduce({}, {})", name_of(op), what);
+      return fmt::format("all_reduce({}, {} in {} parts, cut {:x})", name_of(op), what, parts, cut);
     case Kind::reduce:
       return fmt::format("reduce({}, {}, root {})", name_of(op), what, root);
     case Kind::broadcast:
@@ -77,6 +78,31 @@ void Communicator::all_reduce(TensorView data, ReduceOp op, StreamHandle stream)
   if (size_ == 1) return;
   perform({Collective::Kind::all_reduce, data.dtype(), op, 0, elements(data)}, data.raw(),
           data.raw(), stream);
+}
+
+void Communicator::all_reduce(std::span<const TensorView> parts, ReduceOp op, StreamHandle stream) {
+  if (parts.empty())
+    throw std::invalid_argument("all_reduce of several parts: expected at least 1, found none");
+  if (parts.size() == 1) return all_reduce(parts[0], op, stream);
+  Collective call{.kind = Collective::Kind::all_reduce,
+                  .dtype = parts[0].dtype(),
+                  .op = op,
+                  .parts = static_cast<std::uint32_t>(parts.size())};
+  for (const TensorView& part : parts) {
+    if (part.dtype() != call.dtype)
+      throw std::invalid_argument(
+          fmt::format("all_reduce of several parts: expected one type, found {} and {}",
+                      name_of(call.dtype), name_of(part.dtype())));
+    call.count += elements(part);
+    call.cut = (call.cut ^ elements(part)) * 0x9e3779b97f4a7c15U;
+  }
+  if (size_ > 1) perform_parts(call, parts, stream);
+}
+
+void Communicator::perform_parts(const Collective& call, std::span<const TensorView> parts,
+                                 StreamHandle stream) {
+  for (const TensorView& part : parts)
+    perform({call.kind, call.dtype, call.op, 0, elements(part)}, part.raw(), part.raw(), stream);
 }
 
 void Communicator::reduce(TensorView data, std::uint32_t root, ReduceOp op, StreamHandle stream) {

@@ -24,8 +24,10 @@ class HostGradientEngine final : public GradientEngine {
       if (exchange.in_place[index] == 0) {
         // Micro-steps are added up at full width, and narrowed once.
         memory.sum_dtype = many ? sum_dtype(bucket.dtype) : wire;
-        memory.sum.resize(bucket.elements * size_of(memory.sum_dtype));
-        if (memory.sum_dtype != wire) memory.wire.resize(bucket.elements * size_of(wire));
+        for (const std::size_t gradient : bucket.gradients)
+          if (exchange.direct[gradient] == 0) memory.elements += elements_of(gradient);
+        memory.sum.resize(memory.elements * size_of(memory.sum_dtype));
+        if (memory.sum_dtype != wire) memory.wire.resize(memory.elements * size_of(wire));
       }
       memory_.push_back(std::move(memory));
     }
@@ -64,6 +66,7 @@ class HostGradientEngine final : public GradientEngine {
 
  private:
   struct Memory {
+    std::size_t elements = 0;    // that are packed
     std::vector<std::byte> sum;  // empty where the bucket is in place
     DType sum_dtype = DType::f32;
     std::vector<std::byte> wire;  // empty where the sum itself travels
@@ -109,10 +112,12 @@ class HostGradientEngine final : public GradientEngine {
     const bool narrow = is_float(wire) && size_of(wire) == 2;
     // A sum of 16-bit floats leaves little room above: they are divided before, or while.
     const bool mean = options.combine == Combine::mean;
-    const ReduceOp op = mean && narrow ? ReduceOp::mean : ReduceOp::sum;
+    // With one micro-step that is the whole division, and saves a way through memory.
+    const bool divided = mean && (narrow || options.micro_steps == 1);
+    const ReduceOp op = divided ? ReduceOp::mean : ReduceOp::sum;
     double divisor = 1;
     if (mean)
-      divisor = static_cast<double>(options.micro_steps) * (narrow ? 1 : communicator.size());
+      divisor = static_cast<double>(options.micro_steps) * (divided ? 1 : communicator.size());
     if (exchange_.counts_rows())
       divisor = static_cast<double>(std::max<std::uint64_t>(total_rows_, 1));
     if (alone && options.combine == Combine::row_means && options.micro_steps == 1 && factor != 0)
@@ -136,10 +141,16 @@ class HostGradientEngine final : public GradientEngine {
     const double early = narrow ? divisor : 1;
     const double late = narrow ? 1 : divisor;
     const bool direct = memory.wire.empty();
+    std::vector<TensorView> parts;
     std::size_t at = 0;
     for (const std::size_t gradient : bucket.gradients) {
       const TensorView& data = exchange_.gradients[gradient].data;
-      const auto count = static_cast<std::size_t>(data.shape().elements());
+      if (exchange_.direct[gradient] != 0) {
+        scale(data, {.factor = factor, .divisor = early});
+        parts.push_back(data);
+        continue;
+      }
+      const std::size_t count = elements_of(gradient);
       move_elements(data.raw(), bucket.dtype, memory.sum.data() + at * size_of(memory.sum_dtype),
                     memory.sum_dtype, count,
                     {.factor = factor, .divisor = direct ? early : 1, .add = pass.micro_step > 0});
@@ -148,18 +159,27 @@ class HostGradientEngine final : public GradientEngine {
     if (!last) return;
     std::byte* const travels = direct ? memory.sum.data() : memory.wire.data();
     if (!direct)
-      move_elements(memory.sum.data(), memory.sum_dtype, travels, wire, bucket.elements,
+      move_elements(memory.sum.data(), memory.sum_dtype, travels, wire, memory.elements,
                     {.divisor = early});
-    communicator.all_reduce(
-        TensorView(travels, wire, Shape{static_cast<std::int64_t>(bucket.elements)}), op);
+    if (memory.elements > 0 || parts.empty())
+      parts.emplace_back(travels, wire, Shape{static_cast<std::int64_t>(memory.elements)});
+    communicator.all_reduce(parts, op);
     at = 0;
     for (const std::size_t gradient : bucket.gradients) {
       const TensorView& data = exchange_.gradients[gradient].data;
-      const auto count = static_cast<std::size_t>(data.shape().elements());
+      if (exchange_.direct[gradient] != 0) {
+        scale(data, {.divisor = late});
+        continue;
+      }
+      const std::size_t count = elements_of(gradient);
       move_elements(travels + at * size_of(wire), wire, data.raw(), bucket.dtype, count,
                     {.divisor = late});
       at += count;
     }
+  }
+
+  [[nodiscard]] std::size_t elements_of(std::size_t gradient) const {
+    return static_cast<std::size_t>(exchange_.gradients[gradient].data.shape().elements());
   }
 
   std::uint64_t add_up(std::uint64_t rows) {

@@ -94,6 +94,14 @@ void InProcessCommunicator::perform(const Collective& call, const std::byte* in,
     among_threads(call, out);
 }
 
+void InProcessCommunicator::perform_parts(const Collective& call, std::span<const TensorView> parts,
+                                          StreamHandle stream) {
+  if (shared_->group->members() > 1 || !shared_->processes)
+    return Communicator::perform_parts(call, parts, stream);
+  shared_->group->meet(member_, {call, nullptr, nullptr});
+  first_only([&] { perform_on(*shared_->processes, call, parts); });
+}
+
 void InProcessCommunicator::alone(const Collective& call, const std::byte* in, std::byte* out) {
   shared_->group->meet(member_, {call, in, out});
   if (shared_->processes)

@@ -36,6 +36,8 @@ class InProcessCommunicator final : public Communicator {
   };
 
   void perform(const Collective& call, const std::byte* in, std::byte* out, StreamHandle) override;
+  void perform_parts(const Collective& call, std::span<const TensorView> parts,
+                     StreamHandle stream) override;
   void alone(const Collective& call, const std::byte* in, std::byte* out);
   void among_threads(const Collective& call, std::byte* out);
   void among_processes(const Collective& call, const std::byte* in, std::byte* out);

@@ -117,6 +117,16 @@ void ProcessCommunicator::perform(const Collective& call, const std::byte* in, s
   });
 }
 
+void ProcessCommunicator::perform_parts(const Collective& call, std::span<const TensorView> parts,
+                                        StreamHandle) {
+  std::vector<std::span<std::byte>> regions;
+  for (const TensorView& part : parts) regions.emplace_back(part.raw(), part.byte_size());
+  guarded(call, [&] {
+    agree(call);
+    all_reduce_parts(call, regions);
+  });
+}
+
 // Runs `body` as the next collective; whatever is thrown breaks the communicator.
 void ProcessCommunicator::guarded(const Collective& call, const std::function<void()>& body) {
   const std::lock_guard lock(mutex_);
@@ -204,9 +214,9 @@ void ProcessCommunicator::transfer(const Collective& call, const std::byte* in, 
       return broadcast(out, bytes, call.root);
     case Collective::Kind::all_gather:
       if (in != out + rank() * bytes) std::memmove(out + rank() * bytes, in, bytes);
-      return exchange_pieces(out, bytes * size(), bytes);
+      return exchange_pieces(std::array{std::span(out, bytes * size())}, bytes);
     case Collective::Kind::reduce_scatter:
-      return reduce_piece(call, in, out);
+      return reduce_pieces(call, std::array{Share{in, out, bytes * size()}});
     case Collective::Kind::barrier:
     case Collective::Kind::duplicate:
     case Collective::Kind::end_of_run:
@@ -222,8 +232,7 @@ std::pair<std::size_t, std::size_t> ProcessCommunicator::piece(std::size_t bytes
 }
 
 void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
-  const std::size_t unit = size_of(call.dtype);
-  const std::size_t bytes = call.count * unit;
+  const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= kSmallBytes) {
     Tickets sent;
     for_peers([&](std::uint32_t peer) {
@@ -235,8 +244,18 @@ void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
     std::memcpy(data, scratch_.data() + bytes * size(), bytes);
     return;
   }
-  reduce_piece(call, data, nullptr);
-  exchange_pieces(data, bytes, unit);
+  all_reduce_parts(call, std::array{std::span(data, bytes)});
+}
+
+void ProcessCommunicator::all_reduce_parts(const Collective& call,
+                                           std::span<const std::span<std::byte>> parts) {
+  const std::size_t unit = size_of(call.dtype);
+  std::vector<Share> shares;
+  for (const std::span<std::byte> part : parts)
+    shares.push_back(
+        {part.data(), part.data() + piece(part.size(), unit, rank()).first, part.size()});
+  reduce_pieces(call, shares);
+  exchange_pieces(parts, unit);
 }
 
 // Everybody's whole, added up into `out`.
@@ -269,18 +288,22 @@ void ProcessCommunicator::reduce_to_root(const Collective& call, std::byte* data
   }
 }
 
-// My piece of everybody's `whole`, added up into `out`; null: into its place in my own.
-void ProcessCommunicator::reduce_piece(const Collective& call, const std::byte* whole,
-                                       std::byte* out) {
-  const bool in_place = out == nullptr;
+// My piece of everybody's wholes, added up. Slices of all of them follow one another without a
+// stop, so that many small ones take no longer than a large one.
+void ProcessCommunicator::reduce_pieces(const Collective& call, std::span<const Share> shares) {
   const std::size_t unit = size_of(call.dtype);
-  const std::size_t bytes = call.count * unit * (in_place ? 1 : size());
-  const auto [begin, length] = piece(bytes, unit, rank());
-  const std::size_t slices = (length + kSliceBytes - 1) / kSliceBytes;
-  const auto slice = [&, length = length](std::size_t index) {
-    const std::size_t at = index * kSliceBytes;
-    return std::pair{at, std::min(kSliceBytes, length - at)};
+  struct Slice {
+    const std::byte* mine;
+    std::byte* sum;
+    std::size_t bytes;
   };
+  std::vector<Slice> slices;
+  for (const Share& share : shares) {
+    const auto [begin, length] = piece(share.bytes, unit, rank());
+    for (std::size_t at = 0; at < length; at += kSliceBytes)
+      slices.push_back(
+          {share.whole + begin + at, share.sum + at, std::min(kSliceBytes, length - at)});
+  }
   // Two slices of every peer: one is on its way while the other is added up.
   scratch_.resize(std::max(scratch_.size(), 2 * size() * kSliceBytes));
   const auto place = [&](std::size_t index, std::uint32_t peer) {
@@ -288,51 +311,56 @@ void ProcessCommunicator::reduce_piece(const Collective& call, const std::byte* 
   };
   std::array<Tickets, 2> received;
   const auto ask = [&](std::size_t index) {
-    if (index >= slices) return;
+    if (index >= slices.size()) return;
     received[index % 2].clear();
     for_peers([&](std::uint32_t peer) {
       received[index % 2].push_back(
-          links_->receive(peer, Lane::data, {place(index, peer), slice(index).second}));
+          links_->receive(peer, Lane::data, {place(index, peer), slices[index].bytes}));
     });
   };
   ask(0);
   ask(1);
   Tickets sent;
-  std::size_t longest = 0;
-  for (std::uint32_t peer = 0; peer < size(); ++peer)
-    longest = std::max(longest, piece(bytes, unit, peer).second);
-  for (std::size_t at = 0; at < longest; at += kSliceBytes)
-    for_peers([&](std::uint32_t peer) {
-      const auto [theirs, size_of_theirs] = piece(bytes, unit, peer);
-      if (at < size_of_theirs)
-        sent.push_back(links_->send(
-            peer, Lane::data, {whole + theirs + at, std::min(kSliceBytes, size_of_theirs - at)}));
-    });
+  for (const Share& share : shares) {
+    std::size_t longest = 0;
+    for (std::uint32_t peer = 0; peer < size(); ++peer)
+      longest = std::max(longest, piece(share.bytes, unit, peer).second);
+    for (std::size_t at = 0; at < longest; at += kSliceBytes)
+      for_peers([&](std::uint32_t peer) {
+        const auto [begin, length] = piece(share.bytes, unit, peer);
+        if (at < length)
+          sent.push_back(links_->send(
+              peer, Lane::data, {share.whole + begin + at, std::min(kSliceBytes, length - at)}));
+      });
+  }
   std::vector<const std::byte*> inputs(size());
-  for (std::size_t index = 0; index < slices; ++index) {
+  for (std::size_t index = 0; index < slices.size(); ++index) {
     wait(received[index % 2]);
-    const auto [at, size_of_slice] = slice(index);
+    const Slice& slice = slices[index];
     for_peers([&](std::uint32_t peer) { inputs[peer] = place(index, peer); });
-    inputs[rank()] = whole + begin + at;
-    std::byte* const sum = in_place ? const_cast<std::byte*>(whole) + begin + at : out + at;
-    reduce_elements(inputs, std::array{sum}, size_of_slice / unit, call.dtype, call.op, size());
+    inputs[rank()] = slice.mine;
+    reduce_elements(inputs, std::array{slice.sum}, slice.bytes / unit, call.dtype, call.op, size());
     ask(index + 2);
   }
   wait(sent);
 }
 
-// Everybody has its own piece of `data`, and gets the others'.
-void ProcessCommunicator::exchange_pieces(std::byte* data, std::size_t bytes, std::size_t unit) {
+// Everybody has its own piece of each whole, and gets the others'.
+void ProcessCommunicator::exchange_pieces(std::span<const std::span<std::byte>> wholes,
+                                          std::size_t unit) {
   Tickets tickets;
-  for_peers([&](std::uint32_t peer) {
-    if (const auto [begin, length] = piece(bytes, unit, peer); length > 0)
-      tickets.push_back(links_->receive(peer, Lane::data, {data + begin, length}));
-  });
-  const auto [begin, length] = piece(bytes, unit, rank());
-  if (length > 0)
-    for_peers([&, begin = begin, length = length](std::uint32_t peer) {
-      tickets.push_back(links_->send(peer, Lane::data, {data + begin, length}));
+  for (const std::span<std::byte> whole : wholes)
+    for_peers([&](std::uint32_t peer) {
+      if (const auto [begin, length] = piece(whole.size(), unit, peer); length > 0)
+        tickets.push_back(links_->receive(peer, Lane::data, whole.subspan(begin, length)));
     });
+  for (const std::span<std::byte> whole : wholes) {
+    const auto [begin, length] = piece(whole.size(), unit, rank());
+    if (length > 0)
+      for_peers([&, begin = begin, length = length](std::uint32_t peer) {
+        tickets.push_back(links_->send(peer, Lane::data, whole.subspan(begin, length)));
+      });
+  }
   wait(tickets);
 }
 
@@ -351,7 +379,7 @@ void ProcessCommunicator::broadcast(std::byte* data, std::size_t bytes, std::uin
     tickets.push_back(links_->receive(root, Lane::data, {data + begin, length}));
   }
   wait(tickets);
-  if (!small) exchange_pieces(data, bytes, 1);
+  if (!small) exchange_pieces(std::array{std::span(data, bytes)}, 1);
 }
 
 }  // namespace penstock::detail

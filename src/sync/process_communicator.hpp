@@ -44,17 +44,27 @@ class ProcessCommunicator final : public Communicator {
   using Tickets = std::vector<Links::Ticket>;
   using Pieces = std::function<std::span<std::byte>(std::uint32_t peer)>;
 
+  /// What all ranks add up, each its own piece of it.
+  struct Share {
+    const std::byte* whole = nullptr;  ///< this rank's values of everybody's pieces
+    std::byte* sum = nullptr;          ///< where my piece goes
+    std::size_t bytes = 0;             ///< of the whole
+  };
+
   void perform(const Collective& call, const std::byte* in, std::byte* out, StreamHandle) override;
+  void perform_parts(const Collective& call, std::span<const TensorView> parts,
+                     StreamHandle) override;
   void say_goodbye(const std::string& why) noexcept;
   void guarded(const Collective& call, const std::function<void()>& body);
   void agree(const Collective& call);
   void transfer(const Collective& call, const std::byte* in, std::byte* out);
   void all_reduce(const Collective& call, std::byte* data);
-  void reduce_piece(const Collective& call, const std::byte* whole, std::byte* out);
+  void all_reduce_parts(const Collective& call, std::span<const std::span<std::byte>> parts);
+  void reduce_pieces(const Collective& call, std::span<const Share> shares);
   void reduce_wholes(const Collective& call, const std::byte* mine, std::byte* out);
   void reduce_to_root(const Collective& call, std::byte* data);
   void broadcast(std::byte* data, std::size_t bytes, std::uint32_t root);
-  void exchange_pieces(std::byte* data, std::size_t bytes, std::size_t unit);
+  void exchange_pieces(std::span<const std::span<std::byte>> wholes, std::size_t unit);
   void wait(const Tickets& tickets);
   /// The bytes of piece `piece` where `bytes` in units of `unit` are dealt out to all.
   [[nodiscard]] std::pair<std::size_t, std::size_t> piece(std::size_t bytes, std::size_t unit,

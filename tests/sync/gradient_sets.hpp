@@ -267,6 +267,38 @@ inline void expect_micro_steps_equal_one_batch(Communicator& all) {
   set.expect([&](std::size_t, std::size_t) { return sum / rows_in_all; }, 1e-6 * sum / rows_in_all);
 }
 
+/// Large gradients travel from where they lie, small ones between them in buckets; and it changes
+/// nothing. On `flat_rank` they lie in one flat buffer, elsewhere apart.
+inline void expect_large_gradients_are_not_packed(Communicator& all, std::uint32_t flat_rank) {
+  const std::vector<GradientKind> kinds{
+      {DType::f32, 100},    {DType::f32, 65'536}, {DType::f32, 7},       {DType::f32, 65'535},
+      {DType::f32, 90'000}, {DType::i32, 70'002}, {DType::f16, 131'072}, {DType::f64, 40'000}};
+  const std::uint64_t rows = all.rank() + 1;
+  for (const auto combine : {Combine::sum, Combine::mean, Combine::row_means}) {
+    const auto reduced = [&](const BucketLimits& limits, std::size_t packed) {
+      GradientSet set(kinds, all.device(), all.rank() == flat_rank);
+      GradientSync sync(all, set.list(), {.combine = combine, .buckets = limits});
+      EXPECT_EQ(sync.packed_bytes(), packed);
+      set.fill([&](std::size_t g, std::size_t i) { return whole_value(all.rank(), 0, g, i); });
+      if (combine == Combine::row_means) sync.begin(rows);
+      all_ready(sync, kinds.size(), all.rank());
+      EXPECT_TRUE(sync.wait());
+      return std::pair{std::move(set), sync.buckets().size()};
+    };
+    auto [bucketed, few] = reduced({.bytes = std::size_t{4} << 20}, (100 + 7 + 65'535) * 4);
+    const auto [apart, many] = reduced({.count = 1}, 0);
+    EXPECT_EQ(few, 4);
+    EXPECT_EQ(many, kinds.size());
+    EXPECT_EQ(bucketed.bytes(), apart.bytes());
+    if (combine == Combine::sum)
+      bucketed.expect([&](std::size_t g, std::size_t i) {
+        double sum = 0;
+        for (std::uint32_t rank = 0; rank < all.size(); ++rank) sum += whole_value(rank, 0, g, i);
+        return sum;
+      });
+  }
+}
+
 /// On the wire as f16 or bf16, summed in f32.
 inline void expect_narrow_wires_stay_near(Communicator& all) {
   const std::vector<GradientKind> kinds{

@@ -127,6 +127,10 @@ TEST(GradientSync, AFlatBufferIsReducedInPlace) {
   });
 }
 
+TEST(GradientSync, LargeGradientsAreNotPacked) {
+  on_replicas(3, [](Communicator& all) { test::expect_large_gradients_are_not_packed(all, 1); });
+}
+
 TEST(GradientSync, AReplicaThatIsAloneCopiesNothing) {
   on_replicas(1, [](Communicator& all) {
     GradientSet set({{DType::f32, 10}, {DType::f16, 10}, {DType::f32, 5}});

@@ -44,6 +44,8 @@ struct Collective {
   ReduceOp op = ReduceOp::sum;
   std::uint32_t root = 0;
   std::uint64_t count = 0;  ///< elements that each rank gives or, in reduce_scatter, gets
+  std::uint32_t parts = 1;  ///< in which they lie
+  std::uint64_t cut = 0;    ///< a digest of the counts of these
 
   /// "all_reduce(sum, f32 [1000])".
   [[nodiscard]] std::string to_string() const;
@@ -90,6 +92,10 @@ class Communicator {
 
   /// `data` becomes the reduction of all ranks' data, on every rank. Of one rank it stays as it is.
   void all_reduce(TensorView data, ReduceOp op = ReduceOp::sum, StreamHandle stream = nullptr);
+  /// The same with each of `parts`, of one type, as one call: the ranks meet once. Their counts are
+  /// the same on every rank.
+  void all_reduce(std::span<const TensorView> parts, ReduceOp op = ReduceOp::sum,
+                  StreamHandle stream = nullptr);
   /// The same on the root alone; the others' data stay as they are.
   void reduce(TensorView data, std::uint32_t root, ReduceOp op = ReduceOp::sum,
               StreamHandle stream = nullptr);
@@ -120,6 +126,13 @@ class Communicator {
                          std::byte* out, StreamHandle stream = nullptr) {
     other.perform(call, in, out, stream);
   }
+  static void perform_on(Communicator& other, const Collective& call,
+                         std::span<const TensorView> parts) {
+    other.perform_parts(call, parts, nullptr);
+  }
+  /// An all_reduce of several parts, which `call` counts together; one by one unless overridden.
+  virtual void perform_parts(const Collective& call, std::span<const TensorView> parts,
+                             StreamHandle stream);
 
  private:
   friend class Replicas;

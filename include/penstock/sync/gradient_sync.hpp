@@ -47,7 +47,8 @@ struct GradientSyncOptions {
 /// rows its gradients may hold anything, elsewhere it must write zeros.
 ///
 /// Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
-/// are, without packing. A replica that is alone copies nothing.
+/// are, without packing; on host devices so is every gradient of 256 KiB or more, if it need not be
+/// converted or added up, as part of its bucket's one call. A replica that is alone copies nothing.
 ///
 /// Threads  one at a time. On host devices with one of its own, which packs and reduces; on CUDA
 ///          devices everything is queued on a stream of its own.

@@ -1,4 +1,5 @@
 // Collectives between processes, and what becomes of those that do not agree.
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -153,6 +154,28 @@ TEST(Mismatch, IsAnErrorOnAllThatNamesBoth) {
               }),
               HasSubstr("all_reduce(sum, i32 [10])"));
   EXPECT_THAT(differing([](Communicator& all) { all.barrier(); }), HasSubstr("barrier()"));
+}
+
+TEST(Mismatch, IsAnErrorWhereOnlyTheCutsOfThePartsDiffer) {
+  const auto all = connect();
+  const bool odd = all->rank() + 1 == all->size();
+  std::vector<float> first(odd ? 4 : 5);
+  std::vector<float> second(odd ? 6 : 5);
+  const std::array parts{flat(first), flat(second)};
+  EXPECT_THAT(said_by([&] { all->all_reduce(parts); }),
+              AllOf(HasSubstr("1st collectives differ"),
+                    HasSubstr("process 0 calls all_reduce(sum, f32 [10] in 2 parts")));
+}
+
+TEST(Collectives, SeveralPartsAreReducedAsOne) {
+  const auto all = connect();
+  const auto n = static_cast<float>(all->size());
+  std::vector<float> nothing;
+  std::vector<float> one(1, static_cast<float>(all->rank()));
+  std::vector<float> many(300'001, static_cast<float>(all->rank()));
+  all->all_reduce(std::array{flat(one), flat(nothing), flat(many)}, ReduceOp::mean);
+  EXPECT_EQ(one[0], (n - 1) / 2);
+  EXPECT_THAT(many, testing::Each((n - 1) / 2));
 }
 
 TEST(Mismatch, AProcessThatEndsEarlierIsAnErrorWithinASecond) {

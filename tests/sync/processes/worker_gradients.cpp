@@ -68,6 +68,12 @@ TEST(Gradients, MicroStepsEqualOneBigBatch) {
   test::expect_micro_steps_equal_one_batch(*all);
 }
 
+TEST(Gradients, LargeOnesAreNotPacked) {
+  const auto all = connect();
+  for (const std::uint32_t flat_rank : {1U, all->size()})
+    test::expect_large_gradients_are_not_packed(*all, flat_rank);
+}
+
 TEST(Gradients, SixteenBitsOnTheWireStayNear) {
   const auto all = connect();
   test::expect_narrow_wires_stay_near(*all);
