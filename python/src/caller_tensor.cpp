@@ -88,8 +88,9 @@ CallerTensor::CallerTensor(nb::handle value, const std::string& what) {
                                      : given.code == kBool ? DType::u8
                                                            : to_dtype(given);
   if (!dtype)
-    throw std::invalid_argument(what + ": penstock has no dtype for " +
-                                nb::cast<std::string>(nb::str(value.attr("dtype"))));
+    throw std::invalid_argument(
+        what + ": penstock has no dtype for " +
+        nb::cast<std::string>(nb::str(nb::handle(nb::object(value.attr("dtype"))))));
   if (array.device_type() == dlpack::kCuda)
     device_ = {Device::Kind::cuda, array.device_id()};
   else if (constexpr int kPinned = 3;
