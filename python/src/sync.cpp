@@ -373,11 +373,8 @@ Named named(nb::handle given, const char* what) {
     all.names.push_back(name);
   };
   if (nb::hasattr(given, "items")) {
-    for (const nb::handle item : given.attr("items")()) {
-      const nb::object name = item[0];
-      const nb::object value = item[1];
-      add(nb::cast<std::string>(nb::str(nb::handle(name))), value);
-    }
+    for (const nb::handle item : given.attr("items")())
+      add(nb::cast<std::string>(nb::str(nb::object(item[0]))), nb::object(item[1]));
   } else if (nb::hasattr(given, "dtype")) {
     throw std::invalid_argument(
         std::string("expected a list of ") + what +
