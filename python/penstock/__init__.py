@@ -11,12 +11,14 @@ global batch to all devices while they compute:
     for step in train.loader():
         x = torch.from_dlpack(step["image"])  # zero copy, ordered on the current stream
 
-Start with Dataset and the functions that return one, then Loader. penstock.torch and penstock.jax
-are for these frameworks; they are imported when you import them.
+Start with Dataset and the functions that return one, then Loader. penstock.sync makes the gradients
+of several processes one. penstock.torch and penstock.jax are for these frameworks; they are imported
+when you import them.
 """
 
 import atexit as _atexit
 
+from penstock import sync
 from penstock._errors import CudaError, DataError, Error, QueueClosed
 from penstock._map import map_function
 from penstock._penstock import (
@@ -131,6 +133,7 @@ __all__ = [
     "DataError",
     "CudaError",
     "QueueClosed",
+    "sync",
     "__version__",
 ]
 

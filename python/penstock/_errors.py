@@ -31,3 +31,17 @@ class CudaError(Error):
 
 class QueueClosed(Error):
     """The queue takes no more records; its __cause__ is what it was closed with."""
+
+
+class SyncError(Error):
+    """A collective could not be done: a peer died, came too late, ended, or called something else.
+
+    The message names it.
+    """
+
+
+class NcclError(Error):
+    """NCCL cannot be found, or one of its calls failed."""
+
+    code: int
+    """The ncclResult_t."""

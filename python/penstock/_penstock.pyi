@@ -1222,6 +1222,172 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
     Errors  ValueError  none, one with more than maps in it, or a field name used twice
     """
 
+class Communicator:
+    """
+    One process's end of a group of processes, made by connect().
+
+    Every process makes the same calls in the same order; one that does not is an error that names
+    it, as is one that is dead or late. After an error, and after Ctrl-C, a communicator is of no use:
+    later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
+    the order of the ranks, so that results are the same in every run.
+
+    Threads  one at a time. Waiting gives up the GIL, and Ctrl-C ends it. Not after a fork.
+    Errors   SyncError   a peer died, came too late, ended, or called something else; names it
+             ValueError  not memory that can be written to, or on another device; nothing was sent
+    """
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """How many processes there are."""
+
+    @property
+    def device(self) -> Device:
+        """Where the memory of its calls lies."""
+
+    @property
+    def transport(self) -> str:
+        """"gloo", "mpi", "nccl"; "none" in a world of one."""
+
+    def all_reduce(self, data: Any, op: Literal['sum', 'product', 'min', 'max', 'mean'] = 'sum', stream: int | None = None) -> None:
+        """
+        `data` becomes the reduction of all processes' data, in place, on every one.
+
+        Shapes  any, with as many elements in every process: a dense array or tensor.
+        Stream  on a CUDA device queued on `stream`, by default torch's current one.
+        """
+
+    def broadcast(self, data: Any, root: int = 0, stream: int | None = None) -> None:
+        """`data` becomes that of the process `root`, in place, on every one."""
+
+    def barrier(self) -> None:
+        """Returns when every process has called it."""
+
+    def __repr__(self) -> str: ...
+
+def transports() -> list[str]:
+    """What this build can connect processes by: of "gloo", "mpi" and "nccl"."""
+
+def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '') -> Communicator:
+    """
+    Finds the other processes of this run, and returns when all are there.
+
+    By default they are those of the launcher, torchrun, mpirun or srun, and meet at MASTER_ADDR and
+    MASTER_PORT; or through a file that all see, or at "host:port" of the process of rank 0. A process
+    that no launcher started is a world of one, which needs nobody and copies nothing.
+
+    `transport`   "auto": "nccl" for a CUDA device, else "gloo". Over "mpi" its launcher says who takes
+                  part.
+    `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
+    `rank, world` of this process; by default the launcher's.
+    `timeout_s`   how long a call waits for the others before it names those that are late;
+                  `join_timeout_s` how long they may take to come.
+    `run_id`      processes of another run are turned away; by default what the launcher says.
+
+    Errors  Error       the others did not come, and which; another run at that address; a transport
+                        that this build has not, with the remedy
+            NcclError   NCCL cannot be found
+            ValueError  arguments that do not go together
+    """
+
+class GradientSync:
+    """
+    Takes gradients in as the backward pass produces them, packs them into buckets, reduces bucket after
+    bucket in the reverse order of the list, and puts the results back in place.
+
+        sync = GradientSync([weight_grad, bias_grad], connect())
+        for batch in loader:
+            ...                       # writes both gradients
+            sync.ready(1)             # the last layer's is there first
+            sync.ready(0)
+            sync.wait()               # now both hold the mean over all processes
+
+    Every process makes one with the same list; a difference is an error that names both processes and
+    the gradient. A process that had no rows takes part all the same: where `combine` counts rows its
+    gradients may hold anything, elsewhere it must write zeros.
+
+    Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
+    are, without packing. A process that is alone copies nothing.
+
+    Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting gives up
+             the GIL; Ctrl-C ends it, and with it the group.
+    Owns     keeps the gradients' memory. It must stay where it is: with torch zero gradients by
+             zero_grad(set_to_none=False).
+    Errors   SyncError  a peer died, came too late, ended, or has other gradients; names it; then again
+    """
+
+    def __init__(self, gradients: Sequence[Any] | Mapping[str, Any], communicator: Communicator | None = None, *, combine: Literal['sum', 'mean', 'row_sums', 'row_means'] = 'mean', micro_steps: int = 1, wire: Literal['f16', 'bf16'] | None = None, bucket_bytes: int = 26214400, bucket_count: int | None = None) -> None:
+        """
+        A collective call. `gradients` are dense arrays or tensors (numpy, torch, or any with __dlpack__),
+        on the communicator's device; a mapping gives them names for messages.
+
+        `communicator`  by default none is needed: a world of one.
+        `combine`       over R processes and K micro-steps. "sum"; "mean" divides it by R · K; "row_sums":
+                        each gradient is a sum over rows, and the sum is divided by the rows of all;
+                        "row_means": each is a mean over rows, and weighs as many as it has.
+        `micro_steps`   whose gradients are added up before they are exchanged.
+        `wire`          f16 or bf16: floating gradients that are wider travel as such.
+        `bucket_bytes`, `bucket_count`  limits of a bucket, which affect speed alone.
+
+        Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to or lies elsewhere;
+                            no communicator in a launcher's process
+                SyncError   another process has another list or other options
+        """
+
+    def begin(self, rows: int) -> None:
+        """
+        The rows behind the gradients of this micro-step, before its first ready(): where `combine`
+        counts rows.
+
+        Errors  RuntimeError  `combine` counts none, or a gradient is ready already
+        """
+
+    def ready(self, index: int, stream: int | None = None) -> None:
+        """
+        Gradient `index` of the list is complete, and may not be touched until wait() has returned.
+
+        Stream  on a CUDA device it is complete once `stream` has come here, by default torch's current one.
+        Errors  IndexError    no such gradient
+                RuntimeError  it was ready before in this micro-step, or begin() is missing
+        """
+
+    def wait(self, stream: int | None = None) -> bool:
+        """
+        Ends the micro-step. True: it was the last of its round, and the gradients hold the result.
+
+        Stream  on a CUDA device for what is queued on `stream` from now on; the host does not wait.
+        Errors  RuntimeError  gradients were not ready; names them
+        """
+
+    def __len__(self) -> int:
+        """Of the list."""
+
+    @property
+    def names(self) -> list[str]: ...
+
+    @property
+    def buckets(self) -> list[list[int]]:
+        """
+        The indices of the gradients in each bucket, in the order in which they are reduced.
+        """
+
+    @property
+    def packed_bytes(self) -> int:
+        """
+        Copied into and out of buckets in each round, so 0 where all lie in place.
+        """
+
+def sync_first(state: Sequence[Any] | Mapping[str, Any], communicator: Communicator | None = None, *, stream: int | None = None) -> None:
+    """
+    `state` becomes that of process 0 everywhere, in place: weights before the first step, and what is
+    not trained, such as a batch normalisation's averages. For torch: sync_first(model.state_dict(), ...).
+
+    Errors  SyncError   another process has another list; names both
+            ValueError  as GradientSync
+    """
+
 __version__: str
 def _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...
 def _stop_all() -> None: ...

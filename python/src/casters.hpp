@@ -73,6 +73,10 @@ PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"by
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
                {"fast", "reference", "libjpeg"});
 PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});
+PENSTOCK_NAMES(Combine, "typing.Literal['sum', 'mean', 'row_sums', 'row_means']",
+               {"sum", "mean", "row_sums", "row_means"});
+PENSTOCK_NAMES(ReduceOp, "typing.Literal['sum', 'product', 'min', 'max', 'mean']",
+               {"sum", "product", "min", "max", "mean"});
 #undef PENSTOCK_NAMES
 
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.

@@ -44,6 +44,11 @@ void translate(const std::exception_ptr& pointer, void*) {
           [&](nb::object& exception) { exception.attr("code") = error.code(); });
   } catch (const QueueClosed& error) {
     raise("QueueClosed", error, python_cause(error.cause()), nothing);
+  } catch (const SyncError& error) {
+    raise("SyncError", error, {}, nothing);
+  } catch (const NcclError& error) {
+    raise("NcclError", error, {},
+          [&](nb::object& exception) { exception.attr("code") = error.code(); });
   } catch (const Error& error) {
     raise("Error", error, {}, nothing);
   }

@@ -24,4 +24,5 @@ NB_MODULE(_penstock, module) {
   bind_sources(module);
   bind_streams(module);
   bind_dataset(module);
+  bind_sync(module);
 }

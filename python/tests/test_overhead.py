@@ -53,7 +53,7 @@ def test_a_batch_costs_little_more_than_in_cpp(capsys):
 
 
 def test_a_python_function_costs_what_its_documentation_says(capsys):
-    """Printed, and held to ten times the documented cost: the machine may be busy."""
+    """Printed, and held to four times the documented cost: CPU time, which other processes make longer, too."""
 
     def per_sample(function, **outputs) -> float:
         plan = numbers(2000).map(function, outputs={"number": ("i64", (2,))}).batch(100)

@@ -1,0 +1,22 @@
+"""Gradients that become one over all processes, for numpy and torch, while the backward pass goes on.
+
+    from penstock.sync import GradientSync, connect, sync_first
+
+    group = connect()                             # torchrun's variables; alone without them
+    sync_first(model.state_dict(), group)         # everybody begins with process 0's weights
+    sync = GradientSync([p.grad for p in model.parameters()], group)
+    for batch in loader:
+        loss_of(batch).backward()
+        for index in reversed(range(len(sync))):
+            sync.ready(index)
+        sync.wait()                               # the gradients are the mean over all processes
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)    # their memory stays where it is
+
+Over Gloo on the host and NCCL on CUDA devices, where this build has them: transports().
+"""
+
+from penstock._errors import NcclError, SyncError
+from penstock._penstock import Communicator, GradientSync, connect, sync_first, transports
+
+__all__ = ["connect", "Communicator", "GradientSync", "sync_first", "transports", "SyncError", "NcclError"]

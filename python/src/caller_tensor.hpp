@@ -1,0 +1,42 @@
+// The caller's own arrays and tensors, that we write to in place: numpy's, torch's, and whatever
+// speaks DLPack.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/core/tensor_view.hpp>
+#include <penstock/device/device.hpp>
+#include <penstock/device/stream.hpp>
+
+namespace penstock::python {
+
+namespace nb = nanobind;
+
+/// Dense, writable memory of somebody else's, kept alive, never copied. Needs the GIL.
+class CallerTensor {
+ public:
+  /// A torch tensor that requires a gradient is taken without its history.
+  ///
+  /// Errors  std::invalid_argument  not such memory, or a dtype that penstock has not; names `what`
+  CallerTensor(nb::handle value, const std::string& what);
+
+  [[nodiscard]] const TensorView& view() const noexcept { return view_; }
+  /// host:0 for all memory of the host.
+  [[nodiscard]] const Device& device() const noexcept { return device_; }
+  /// The stream that a call with this tensor is ordered on: `given`, a number as in DLPack, else
+  /// torch's current one of the device, else the legacy default stream. Null on the host.
+  [[nodiscard]] StreamHandle stream(const std::optional<std::uintptr_t>& given) const;
+
+ private:
+  std::shared_ptr<const void> kept_;
+  TensorView view_;
+  Device device_;
+  bool is_torch_ = false;
+};
+
+}  // namespace penstock::python

@@ -1,0 +1,72 @@
+// Communicators as Python holds them: Ctrl-C ends what waits in one.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/sync/communicator.hpp>
+
+#include "bindings.hpp"
+#include "waiting.hpp"
+
+namespace penstock::python {
+
+/// Carries another communicator's calls, and knows all duplicates that were made of it, so that
+/// whoever waits in one of them, a gradient sync's thread too, can be called back.
+class WatchedCommunicator final : public Communicator {
+ public:
+  explicit WatchedCommunicator(std::unique_ptr<Communicator> carrier);
+  ~WatchedCommunicator() override;
+
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate() override;
+  void leave(const std::string& why) noexcept override { carrier_->leave(why); }
+  /// leave(), on this one and on all that were duplicated from one another. Any thread.
+  void leave_all(const std::string& why) const noexcept;
+
+ private:
+  struct Family {
+    std::mutex mutex;
+    std::vector<Communicator*> carriers;
+  };
+
+  WatchedCommunicator(std::unique_ptr<Communicator> carrier, std::shared_ptr<Family> family);
+  void perform(const Collective& call, const std::byte* in, std::byte* out,
+               StreamHandle stream) override {
+    perform_on(*carrier_, call, in, out, stream);
+  }
+
+  std::unique_ptr<Communicator> carrier_;
+  std::shared_ptr<Family> family_;
+};
+
+/// A world of one process.
+[[nodiscard]] std::unique_ptr<Communicator> lone_communicator(const Device& device);
+
+/// Calls without the GIL. Ctrl-C, or what else a signal handler raises, makes this process leave
+/// the group: the call ends, the others are told, and the communicator is of no use any more.
+///
+/// Errors  what a signal handler raises, KeyboardInterrupt; what `call` throws
+template <class Call>
+auto interruptibly(const WatchedCommunicator& communicator, Call&& call) {
+  if (communicator.size() == 1) return without_gil(call);
+  auto result = std::async(std::launch::async, [&call] { return call(); });
+  try {
+    wait_in_slices([&](std::chrono::nanoseconds slice) {
+      return result.wait_for(slice) == std::future_status::ready;
+    });
+  } catch (...) {
+    const nb::gil_scoped_release released;
+    communicator.leave_all("was interrupted");
+    result.wait();
+    throw;
+  }
+  return result.get();
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,349 @@
+"""penstock.sync: gradients that become one over processes which the tests start as torchrun would."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from conftest import TIMEOUT_S, run_python
+
+import penstock as ps
+from penstock.sync import Communicator, GradientSync, SyncError, connect, sync_first, transports
+
+gloo = pytest.mark.skipif("gloo" not in transports(), reason="this penstock was built without Gloo")
+
+START = """
+import os, sys, time
+import numpy as np
+from penstock.sync import *
+rank = int(os.environ["RANK"])
+"""
+
+
+@contextmanager
+def processes(code: str, count: int = 2) -> Iterator[list[subprocess.Popen[str]]]:
+    """Runs code in processes with the variables of a torchrun of their own."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-c", START + code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "PENSTOCK_LEAK_WARNINGS": "1",
+                **{"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(count)},
+                **{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": f"test-{port}"},
+            },
+        )
+        for rank in range(count)
+    ]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def outputs(code: str, count: int = 2) -> list[str]:
+    """What each process wrote; all must end well."""
+    with processes(code, count) as started:
+        ends = [process.communicate(timeout=TIMEOUT_S - 10) for process in started]
+        for process, (_, err) in zip(started, ends):
+            assert process.returncode == 0 and "leak" not in err, err
+    return [out for out, _ in ends]
+
+
+def errors(code: str, count: int = 2) -> list[str]:
+    """The messages of the SyncErrors that each process must end in."""
+    caught = "\n".join(f"    {line}" for line in code.splitlines())
+    return outputs(f"try:\n{caught}\nexcept SyncError as error:\n    print(error)\nelse:\n    sys.exit('no error')", count)
+
+
+def test_a_world_of_one_copies_nothing():
+    gradients = [np.full(3, 2.0, np.float32), np.full((2, 2), 5.0)]
+    addresses = [array.ctypes.data for array in gradients]
+    sync = GradientSync(gradients, connect())
+    assert connect().size == 1 and sync.packed_bytes == 0
+    for _ in range(2):
+        sync.ready(1)
+        sync.ready(0)
+        assert sync.wait() is True
+    assert [array.ctypes.data for array in gradients] == addresses
+    assert gradients[0].tolist() == [2, 2, 2] and (gradients[1] == 5).all()
+
+
+def test_rows_and_micro_steps_are_divided_by():
+    gradient = np.zeros(2, np.float32)
+    sync = GradientSync([gradient], combine="row_sums", micro_steps=2)
+    for rows, done in ((3, False), (5, True)):
+        gradient[:] = rows
+        sync.begin(rows)
+        sync.ready(0)
+        assert sync.wait() is done
+    assert gradient.tolist() == [1, 1]
+
+
+def test_what_is_no_memory_to_write_to_is_refused_with_its_name():
+    fixed = np.zeros(3)
+    fixed.flags.writeable = False
+    for value, message in (
+        (fixed, "'w'.*cannot be written to"),
+        (np.zeros((4, 4))[:, 1], "'w'.*one behind the other"),
+        ([1.0], "'w'.*found a list"),
+        (np.zeros(2, np.complex64), "'w'.*no dtype for complex64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GradientSync({"w": value})
+    with pytest.raises(ValueError, match="put it in a list"):
+        GradientSync(np.zeros(3))
+    with pytest.raises(ValueError, match="at least 1"):
+        GradientSync([])
+
+
+def test_misuse_is_told():
+    sync = GradientSync({"w": np.zeros(2), "b": np.zeros(1)})
+    sync.ready(1)
+    with pytest.raises(RuntimeError, match="'b', was ready before"):
+        sync.ready(1)
+    with pytest.raises(RuntimeError, match="not ready: 'w'"):
+        sync.wait()
+    with pytest.raises(IndexError):
+        sync.ready(2)
+    with pytest.raises(ValueError, match="'row_means', found 'best'"):
+        GradientSync([np.zeros(1)], combine="best")  # type: ignore[arg-type]
+    assert len(sync) == 2 and sync.names == ["w", "b"] and sync.buckets == [[1, 0]]
+
+
+def test_a_transport_that_is_not_there_is_refused_with_the_remedy():
+    for name in ("gloo", "mpi", "nccl"):
+        if name not in transports():
+            with pytest.raises(ps.Error, match=f"without the transport '{name}'.*build penstock"):
+                connect(name)
+    with pytest.raises(ValueError, match="'smoke'"):
+        connect("smoke")
+    with pytest.raises(ValueError, match="place to meet"):
+        connect(rank=0, world=2)
+
+
+def test_a_communicator_does_not_live_through_a_fork():
+    run_python(
+        """
+import os, penstock.sync as sync
+group = sync.connect()
+child = os.fork()
+if child == 0:
+    try:
+        group.barrier()
+    except RuntimeError as error:
+        os._exit(0 if "forked" in str(error) else 1)
+    os._exit(2)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+
+
+@gloo
+@pytest.mark.parametrize("wire", [None, "bf16"])
+def test_gradients_become_the_mean_in_place(wire):
+    out = outputs(
+        f"""
+gradients = {{"w": np.full((2, 3), 1.0 + 2 * rank, np.float32), "b": np.arange(4.0) * rank}}
+sync = GradientSync(gradients, connect(), wire={wire!r}, bucket_bytes=16)
+before = [a.ctypes.data for a in gradients.values()]
+for _ in range(3):
+    gradients["w"][:] = 1.0 + 2 * rank
+    gradients["b"][:] = np.arange(4.0) * rank
+    for index in (1, 0):
+        sync.ready(index)
+    assert sync.wait()
+assert before == [a.ctypes.data for a in gradients.values()]
+print(gradients["w"].ravel().tolist(), gradients["b"].tolist(), sync.buckets)
+"""
+    )
+    assert out == ["[2.0, 2.0, 2.0, 2.0, 2.0, 2.0] [0.0, 0.5, 1.0, 1.5] [[1], [0]]\n"] * 2
+
+
+@gloo
+def test_a_mean_of_rows_weighs_those_that_have_more():
+    out = outputs(
+        """
+gradient = np.array([10.0 * (rank + 1)])
+sync = GradientSync([gradient], connect(), combine="row_means")
+sync.begin(3 if rank == 0 else 1)
+sync.ready(0)
+sync.wait()
+print(gradient.tolist())
+"""
+    )
+    assert out == ["[12.5]\n"] * 2
+
+
+@gloo
+def test_everybody_begins_with_the_first_ones_weights(tmp_path):
+    out = outputs(
+        f"""
+os.environ.pop("MASTER_ADDR"), os.environ.pop("MASTER_PORT")
+group = connect(file={str(tmp_path / "meeting")!r})
+weights = {{"w": np.full(3, 7.0 + rank, np.float32), "steps": np.array(rank, np.int64)}}
+sync_first(weights, group)
+total = np.array([rank + 1])
+group.all_reduce(total)
+group.barrier()
+print(group, weights["w"].tolist(), int(weights["steps"]), total)
+"""
+    )
+    assert out == [f"<penstock.sync.Communicator {rank} of 2, gloo on host:0> [7.0, 7.0, 7.0] 0 [3]\n" for rank in (0, 1)]
+
+
+@gloo
+def test_other_gradients_are_an_error_that_names_both():
+    found = errors('GradientSync({"w": np.zeros(3 + rank)}, connect())')
+    assert all("replica 0 has 'w' f64 [3], replica 1 has 'w' f64 [4]" in text for text in found), found
+
+
+@gloo
+def test_a_killed_peer_is_named_by_those_that_wait():
+    code = """
+gradient = np.zeros(1000)
+sync = GradientSync([gradient], connect(timeout_s=60))
+print("made", flush=True)
+if rank == 1:
+    time.sleep(1000)
+began = time.monotonic()
+try:
+    sync.ready(0)
+    sync.wait()
+except SyncError as error:
+    print(time.monotonic() - began < 60, error)
+try:
+    sync.wait()
+except (SyncError, RuntimeError) as error:
+    print("again:", error)
+"""
+    with processes(code) as (survivor, victim):
+        assert victim.stdout is not None and victim.stdout.readline() == "made\n"
+        victim.kill()
+        assert survivor.stdout is not None and survivor.stdout.readline() == "made\n"
+        out, err = survivor.communicate(timeout=TIMEOUT_S - 10)
+    assert survivor.returncode == 0, err
+    assert out.startswith("True") and out.count("process 1 has died") == 2, out
+
+
+@gloo
+@pytest.mark.parametrize("wait", ["sync.ready(0); sync.wait()", "group.barrier()", "GradientSync([gradient], group)"])
+def test_ctrl_c_ends_a_wait_and_the_others_are_told(wait):
+    code = f"""
+group = connect()
+gradient = np.zeros(10)
+sync = GradientSync([gradient], group)
+print("waiting", flush=True)
+if rank == 0:
+    {wait}
+else:
+    sys.stdin.readline()
+    try:
+        {wait}
+    except SyncError as error:
+        print(error)
+"""
+    with processes(code) as (first, second):
+        assert first.stdout is not None and first.stdout.readline() == "waiting\n"
+        time.sleep(0.3)  # into the wait; too early is no failure, only a weaker test
+        first.send_signal(signal.SIGINT)
+        _, err = first.communicate(timeout=TIMEOUT_S - 10)
+        assert first.returncode == -signal.SIGINT and err.rstrip().endswith("KeyboardInterrupt"), err
+        out, err = second.communicate("go on\n", timeout=TIMEOUT_S - 10)
+    assert second.returncode == 0 and "process 0" in out, out + err
+
+
+@gloo
+def test_ctrl_c_ends_a_wait_for_those_that_do_not_come():
+    with processes('print("waiting", flush=True)\nif rank == 0: connect()') as (first, second):
+        assert first.stdout is not None and first.stdout.readline() == "waiting\n"
+        second.wait()
+        time.sleep(0.3)
+        began = time.monotonic()
+        first.send_signal(signal.SIGINT)
+        _, err = first.communicate(timeout=TIMEOUT_S - 10)
+    assert first.returncode == -signal.SIGINT and time.monotonic() - began < 30, err
+
+
+@gloo
+def test_those_that_do_not_come_are_named():
+    out = outputs(
+        """
+if rank == 0:
+    try:
+        connect(join_timeout_s=0.5)
+    except RuntimeError as error:
+        print(error)
+"""
+    )
+    assert "1" in out[0] and "0.5 s" in out[0], out
+
+
+def test_a_launchers_process_needs_a_communicator():
+    with processes("try:\n    GradientSync([np.zeros(1)])\nexcept ValueError as error:\n    print(error)", 2) as started:
+        for process in started:
+            out, err = process.communicate(timeout=TIMEOUT_S - 10)
+            assert "torchrun started 2 processes: pass communicator=penstock.sync.connect()" in out, out + err
+
+
+def test_torch_tensors_are_taken_in_place():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    weight = torch.nn.Parameter(torch.full((2, 2), 3.0))
+    weight.grad = torch.full((2, 2), 8.0)
+    gradients = [weight.grad, torch.ones(3, dtype=torch.bfloat16)]
+    sync = GradientSync(gradients, combine="row_sums")
+    sync.begin(4)
+    sync.ready(1)
+    sync.ready(0)
+    assert sync.wait() and weight.grad.tolist() == [[2.0, 2.0]] * 2 and gradients[1].tolist() == [0.25] * 3
+    sync_first([weight], connect())
+    with pytest.raises(ValueError, match="one behind the other"):
+        GradientSync([torch.zeros(4, 4).t()[1:]])
+
+
+@gloo
+def test_a_torch_model_learns_the_same_in_both_processes():
+    pytest.importorskip("torch", reason="torch is not installed")
+    out = outputs(
+        """
+import torch
+torch.manual_seed(rank)
+model = torch.nn.Linear(3, 2)
+group = connect()
+sync_first(model.state_dict(), group)
+for parameter in model.parameters():
+    parameter.grad = torch.zeros_like(parameter)
+sync = GradientSync([parameter.grad for parameter in model.parameters()], group)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    model(torch.randn(5, 3)).square().mean().backward()
+    for index in reversed(range(len(sync))):
+        sync.ready(index)
+    sync.wait()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=False)
+print([parameter.tolist() for parameter in model.parameters()])
+"""
+    )
+    assert out[0] == out[1]
+
+
+def test_names_are_those_of_the_package():
+    assert ps.sync.GradientSync is GradientSync and isinstance(connect(), Communicator)
+    assert issubclass(SyncError, ps.Error)
