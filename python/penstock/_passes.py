@@ -21,6 +21,9 @@ class LoaderOptions(TypedDict, total=False):
     shards: Any
     digest: bool
     threads: int
+    io_threads: int | None
+    attempts: int
+    first_wait_s: float
     thread_budget: ThreadBudget | None
     budget_bytes: int
 

@@ -574,7 +574,14 @@ class Stats:
         """By batches and tensors that you still hold."""
 
     @property
+    def retries(self) -> int:
+        """Reads that were repeated, in the steps delivered."""
+
+    @property
     def threads(self) -> int: ...
+
+    @property
+    def io_threads(self) -> int: ...
 
     @property
     def waiting_for(self) -> int | None:
@@ -906,7 +913,7 @@ class Dataset:
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, threads: int = 0, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, first_wait_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
         """
         The running iterator. Reading starts with its first step, or with start().
 
@@ -917,7 +924,11 @@ class Dataset:
         all processes share "one" order, or have orders of their own, over what. `digest`: sums a
         digest of everything delivered.
 
-        Speed only: `threads` that decode, by default one per core; a `thread_budget` shared with
+        A read that fails as a network disk does that is away for a moment is repeated, up to
+        `attempts` in all, after `first_wait_s`, then twice as long each time.
+
+        Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
+        them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
         other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
 
         Errors  ValueError  no batch in the plan; options that do not fit it or each other

@@ -38,6 +38,7 @@ def add_command(commands: Any) -> None:
     add("--steps", type=int, metavar="K", help="steps of this run")
     add("--devices", default="auto", metavar="LIST", help="auto, host:4, cuda:0,1")
     add("--threads", type=int, default=0, metavar="T", help="decoding threads; 0: one per core")
+    add("--io-threads", type=int, metavar="I", help="threads that read ahead of decoding; by default 4 for files")
     add("--depth", type=int, default=2, metavar="D", help="global batches ready ahead")
     add("--budget-mb", type=int, default=0, metavar="M", help="most MiB that the loader may hold; 0: no limit")
     add("--uneven", action="store_true", help="allow a batch that does not divide over the devices")
@@ -244,6 +245,7 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
         on_fault=options.on_fault,
         digest=options.digest,
         threads=options.threads,
+        io_threads=options.io_threads,
         budget_bytes=budget,
     )
     if options.state_in:

@@ -1,4 +1,5 @@
 // The plan of an input pipeline.
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -30,7 +31,10 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  std::optional<std::uint64_t> max_faults, std::optional<double> max_fault_rate,
                  const std::optional<InputContext>& context, const Choice<InputMode>& mode,
                  const Choice<ShardPolicy>& shards, bool digest, int threads,
+                 std::optional<int> io_threads, int attempts, double first_wait_s,
                  const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes) {
+  if (!(first_wait_s >= 0 && first_wait_s <= 3600))
+    throw std::invalid_argument("first_wait_s is a wait of 0 to 3600 seconds");
   const LoaderOptions options{
       .faults = {.policy = on_fault.value("on_fault"),
                  .max_count = max_faults,
@@ -40,6 +44,10 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .shards = shards.value("shards"),
       .digest = digest,
       .threads = threads,
+      .io_threads = io_threads,
+      .retry = {.attempts = attempts,
+                .first_wait =
+                    std::chrono::milliseconds(static_cast<std::int64_t>(first_wait_s * 1e3))},
       .thread_budget = thread_budget ? thread_budget->budget : nullptr,
       .budget_bytes = budget_bytes,
   };
@@ -192,6 +200,7 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
            "max_faults"_a.none() = nb::none(), "max_fault_rate"_a.none() = nb::none(),
            "context"_a.none() = nb::none(), "mode"_a = Choice<InputMode>{"one"},
            "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false, "threads"_a = 0,
+           "io_threads"_a.none() = nb::none(), "attempts"_a = 5, "first_wait_s"_a = 0.05,
            "thread_budget"_a.none() = nb::none(), "budget_bytes"_a = 0,
            R"(The running iterator. Reading starts with its first step, or with start().
 
@@ -202,7 +211,11 @@ More than `max_faults`, or a larger share than `max_fault_rate`, raise all the s
 all processes share "one" order, or have orders of their own, over what. `digest`: sums a
 digest of everything delivered.
 
-Speed only: `threads` that decode, by default one per core; a `thread_budget` shared with
+A read that fails as a network disk does that is away for a moment is repeated, up to
+`attempts` in all, after `first_wait_s`, then twice as long each time.
+
+Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
+them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
 other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
 
 Errors  ValueError  no batch in the plan; options that do not fit it or each other

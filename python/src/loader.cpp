@@ -234,7 +234,9 @@ consume_s and the stages' wait_s add up to seconds.)")
       .def_ro("memory_peak_bytes", &Stats::memory_peak_bytes)
       .def_ro("slots", &Stats::slots)
       .def_ro("held_slots", &Stats::held_slots, "By batches and tensors that you still hold.")
+      .def_ro("retries", &Stats::retries, "Reads that were repeated, in the steps delivered.")
       .def_ro("threads", &Stats::threads)
+      .def_ro("io_threads", &Stats::io_threads)
       .def_ro("waiting_for", &Stats::waiting_for,
               "The device whose consumer keeps the others waiting; None when nobody waits so.")
       .def_prop_ro(

@@ -71,7 +71,12 @@ CudaEvent::~CudaEvent() {
 }
 
 bool CudaEvent::is_over() const {
+  // A stream of the caller's that is being captured in the global mode forbids this to all threads
+  // otherwise, and loses its capture.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  check(cudaThreadExchangeStreamCaptureMode(&mode));
   const cudaError_t status = cudaEventQuery(event_);
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
   if (status == cudaErrorNotReady) {
     (void)cudaGetLastError();  // or the next launch would report it as its own
     return false;
