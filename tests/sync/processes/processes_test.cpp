@@ -76,7 +76,9 @@ TEST_F(SyncProcesses, AKilledPeerIsNamedByAllSurvivorsWithinTheTimeout) {
       EXPECT_EQ(worker.join(), kNoticed) << worker.output();
       EXPECT_THAT(worker.output(), HasSubstr(fmt::format("process {} has died", victim)));
     }
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10)) << "long before the timeout";
+    // At once as a rule; a survivor that waited for another survivor just then learns it at its
+    // timeout of 20 s, which is when it asks the rendezvous.
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(25));
   }
 }
 
