@@ -95,7 +95,12 @@ struct Mesh {
 class GlooLinks final : public detail::Links {
  public:
   explicit GlooLinks(std::shared_ptr<Mesh> mesh, std::uint64_t channel = 0)
-      : mesh_(std::move(mesh)), channel_(channel), sent_(size() * 2), received_(size() * 2) {}
+      : mesh_(std::move(mesh)),
+        channel_(channel),
+        sent_(size() * 2),
+        received_(size() * 2),
+        // A connection tells of the death of the peer that is waited for, and not of others'.
+        failures_(mesh_->rendezvous->on_failure([this] { interrupt("a process is gone"); })) {}
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return mesh_->rendezvous->rank(); }
   [[nodiscard]] std::uint32_t size() const noexcept override { return mesh_->rendezvous->world(); }
@@ -114,7 +119,7 @@ class GlooLinks final : public detail::Links {
     if (left.count() <= 0) throw PeerError(message.peer, true, "nothing came");
     {
       const std::lock_guard lock(mutex_);
-      if (interrupted_) throw PeerError(message.peer, false, "this process has left");
+      if (interrupted_) throw PeerError(message.peer, false, interrupted_);
       waited_for_ = &message;
     }
     const std::shared_ptr<void> over(nullptr, [this](void*) {
@@ -124,28 +129,23 @@ class GlooLinks final : public detail::Links {
     try {
       const bool done = message.receives ? message.buffer->waitRecv(nullptr, left)
                                          : message.buffer->waitSend(nullptr, left);
-      if (!done) throw PeerError(message.peer, false, "this process has left");
+      if (!done) throw PeerError(message.peer, false, interruption());
     } catch (const gloo::IoException& error) {
       // Gloo says that it waited for too long by the same exception as that a peer is gone.
       throw PeerError(message.peer, SteadyClock::now() >= deadline, error.what());
     }
   }
 
-  void interrupt() noexcept override {
-    const std::lock_guard lock(mutex_);
-    interrupted_ = true;
-    if (waited_for_ == nullptr) return;
-    if (waited_for_->receives)
-      waited_for_->buffer->abortWaitRecv();
+  void interrupt() noexcept override { interrupt("this process has left"); }
+
+  void farewell(const std::string& why, bool broke_off) noexcept override {
+    if (channel_ != 0) return;  // a duplicate's end is not the process's
+    if (broke_off)
+      mesh_->rendezvous->break_off(why);
     else
-      waited_for_->buffer->abortWaitSend();
+      mesh_->rendezvous->leave(why);
   }
-
-  void farewell(const std::string& why) noexcept override {
-    if (channel_ == 0) mesh_->rendezvous->leave(why);  // a duplicate's end is not the process's
-  }
-
-  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->leave(why); }
+  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->break_off(why); }
 
   void clear() noexcept override { messages_.clear(); }
 
@@ -164,6 +164,20 @@ class GlooLinks final : public detail::Links {
     bool receives;
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
   };
+
+  void interrupt(const char* why) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (interrupted_ == nullptr) interrupted_ = why;
+    if (waited_for_ == nullptr) return;
+    if (waited_for_->receives)
+      waited_for_->buffer->abortWaitRecv();
+    else
+      waited_for_->buffer->abortWaitSend();
+  }
+  [[nodiscard]] const char* interruption() {
+    const std::lock_guard lock(mutex_);
+    return interrupted_ == nullptr ? "the wait was ended" : interrupted_;
+  }
 
   // The number of a message between two peers, the same on both sides.
   std::uint64_t slot(std::vector<std::uint64_t>& counts, std::uint32_t peer, Lane lane) {
@@ -192,8 +206,9 @@ class GlooLinks final : public detail::Links {
   std::vector<std::uint64_t> received_;
   std::deque<Message> messages_;
   std::mutex mutex_;
-  bool interrupted_ = false;
+  const char* interrupted_ = nullptr;  // why
   Message* waited_for_ = nullptr;
+  std::shared_ptr<void> failures_;  // ends first: it uses what is above
 };
 
 }  // namespace

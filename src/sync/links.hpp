@@ -56,7 +56,8 @@ class Links {
   /// Ends a wait() under way, and every later one, with a PeerError. From any thread.
   virtual void interrupt() noexcept = 0;
   /// This process makes no more calls at all: for transports that can tell more than messages do.
-  virtual void farewell(const std::string& /*why*/) noexcept {}
+  /// `broke_off`: in the middle of one, so that the others wait in vain.
+  virtual void farewell(const std::string& /*why*/, bool /*broke_off*/) noexcept {}
   /// A peer was late, which no connection tells: lets the others know before this process ends, so
   /// that they blame the peer and not this process.
   virtual void accuse(const std::string& /*why*/) noexcept {}

@@ -124,10 +124,9 @@ void NcclChannel::abort(const std::string& why) noexcept {
 void NcclChannel::finish_locked(ncclResult_t status, const std::string& what) {
   const Deadline deadline = deadline_in(place_.timeout_s);
   while (status == ncclInProgress) {
-    if (place_.rendezvous)
-      if (const auto trouble = place_.rendezvous->trouble())
-        fail_locked(std::make_exception_ptr(
-            SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *trouble))));
+    if (const auto gone = who_is_gone(deadline))
+      fail_locked(std::make_exception_ptr(
+          SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *gone))));
     if (SteadyClock::now() > deadline)
       fail_locked(std::make_exception_ptr(SyncError(late_text(what))));
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -184,10 +183,18 @@ void NcclChannel::look_locked() {
         throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *trouble));
     throw error_of(status, first.what, comm_);
   }
-  if (place_.rendezvous)
-    if (const auto trouble = place_.rendezvous->trouble())
-      throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *trouble));
+  if (const auto gone = who_is_gone(first.deadline))
+    throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *gone));
   if (SteadyClock::now() > first.deadline) throw SyncError(late_text(first.what));
+}
+
+// Whose absence will keep a call that has `deadline` from its end. Who left properly may have done
+// its part of it before; only when the rest takes suspiciously long, it has not.
+std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
+  constexpr double kPatience = 5;
+  if (!place_.rendezvous) return std::nullopt;
+  const bool long_ago = deadline < deadline_in(place_.timeout_s - kPatience);
+  return long_ago ? place_.rendezvous->trouble() : place_.rendezvous->failure();
 }
 
 // Who has made fewer calls than this rank, as far as the rendezvous knows.

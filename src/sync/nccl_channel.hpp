@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -64,6 +65,7 @@ class NcclChannel {
   void break_locked(std::exception_ptr cause) noexcept;
   void watch(const std::stop_token& stop);
   void look_locked();
+  [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
   [[nodiscard]] std::string late_text(const std::string& what);
 
   Place place_;

@@ -71,17 +71,18 @@ std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
 }
 
 void ProcessCommunicator::leave(const std::string& why) noexcept {
-  say_goodbye(why);
-  links_->farewell(why);
+  const bool broke_off = say_goodbye(why);
+  links_->farewell(why, broke_off);
 }
 
-void ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
+bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) {  // a collective is under way on another thread, and may wait for long
     links_->interrupt();
     lock.lock();
   }
-  if (left_ || size() == 1) return;
+  const bool broke_off = broken_ != nullptr;
+  if (left_ || size() == 1) return broke_off;
   left_ = true;
   try {
     Head& head = heads_[rank()];
@@ -96,6 +97,7 @@ void ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
     });
   } catch (...) {
   }
+  return broke_off;
 }
 
 template <class F>

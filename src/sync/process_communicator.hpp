@@ -54,7 +54,8 @@ class ProcessCommunicator final : public Communicator {
   void perform(const Collective& call, const std::byte* in, std::byte* out, StreamHandle) override;
   void perform_parts(const Collective& call, std::span<const TensorView> parts,
                      StreamHandle) override;
-  void say_goodbye(const std::string& why) noexcept;
+  /// Whether in the middle of a collective, or after one that failed.
+  bool say_goodbye(const std::string& why) noexcept;
   void guarded(const Collective& call, const std::function<void()>& body);
   void agree(const Collective& call);
   void transfer(const Collective& call, const std::byte* in, std::byte* out);

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <fstream>
+#include <list>
 #include <map>
 #include <mutex>
 #include <random>
@@ -97,7 +98,7 @@ class Rendezvous::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
-    leave("it ended");
+    leave("it ended", false);
     if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
   }
@@ -187,7 +188,8 @@ class Rendezvous::Impl {
                       rank_, timeout_s, key));
     const auto found = values_.find(key);
     if (found == values_.end())
-      throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_, lost_.at(0)));
+      throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_,
+                              failed_.empty() ? "process 0 has ended" : failed_.front()));
     std::string value = found->second;
     if (world_ > 1) values_.erase(found);
     return value;
@@ -195,11 +197,28 @@ class Rendezvous::Impl {
 
   std::optional<std::string> trouble(double wait_s) {
     std::unique_lock lock(mutex_);
-    news_.wait_until(lock, detail::deadline_in(wait_s), [&] { return !lost_.empty(); });
-    return lost_.empty() ? std::nullopt : std::optional(lost_.front());
+    news_.wait_until(lock, detail::deadline_in(wait_s),
+                     [&] { return !failed_.empty() || !left_.empty(); });
+    if (!failed_.empty()) return failed_.front();
+    return left_.empty() ? std::nullopt : std::optional(left_.front());
   }
 
-  void leave(std::string_view why) noexcept {
+  [[nodiscard]] std::optional<std::string> failure() {
+    const std::lock_guard lock(mutex_);
+    return failed_.empty() ? std::nullopt : std::optional(failed_.front());
+  }
+
+  std::shared_ptr<void> on_failure(std::function<void()> body) {
+    const std::lock_guard watching(watch_mutex_);
+    if (failure()) body();
+    const auto place = watchers_.insert(watchers_.end(), std::move(body));
+    return {nullptr, [this, place](void*) {
+              const std::lock_guard over(watch_mutex_);
+              watchers_.erase(place);
+            }};
+  }
+
+  void leave(std::string_view why, bool broke_off) noexcept {
     try {
       {
         const std::lock_guard lock(mutex_);
@@ -207,7 +226,8 @@ class Rendezvous::Impl {
       }
       if (socket_)
         (void)detail::send_all(socket_.get(),
-                               detail::encode({FrameKind::left, {std::string(why)}}));
+                               detail::encode({broke_off ? FrameKind::broke_off : FrameKind::left,
+                                               {std::string(why)}}));
     } catch (...) {
     }
   }
@@ -246,17 +266,37 @@ class Rendezvous::Impl {
     try {
       while (in.read(socket_.get()))
         while (auto frame = in.next()) {
-          const std::lock_guard lock(mutex_);
-          if (frame->kind == FrameKind::value) values_[frame->texts.at(0)] = frame->texts.at(1);
-          if (frame->kind == FrameKind::lost) lost_.push_back(frame->texts.at(0));
-          news_.notify_all();
+          tell([&] {
+            if (frame->kind == FrameKind::value) values_[frame->texts.at(0)] = frame->texts.at(1);
+            const bool failed = frame->kind == FrameKind::failed;
+            if (failed || frame->kind == FrameKind::gone) {
+              (failed ? failed_ : left_).push_back(frame->texts.at(0));
+              host_gone_ = host_gone_ || frame->texts.at(1) == "0";
+            }
+          });
         }
     } catch (const std::exception&) {  // damaged: as good as gone
     }
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    if (!leaving_) lost_.emplace_back("process 0 has died");
-    news_.notify_all();
+    tell([&] {
+      ended_ = true;
+      if (!leaving_ && !host_gone_) failed_.emplace_back("process 0 has died");
+    });
+  }
+
+  // Changes what is known, and tells everybody who waits for it.
+  template <class F>
+  void tell(const F& change) {
+    bool failure = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::size_t before = failed_.size();
+      change();
+      failure = failed_.size() > before;
+      news_.notify_all();
+    }
+    if (!failure) return;
+    const std::lock_guard watching(watch_mutex_);
+    for (const auto& watcher : watchers_) watcher();
   }
 
   std::uint32_t rank_;
@@ -272,9 +312,13 @@ class Rendezvous::Impl {
   std::mutex mutex_;
   std::condition_variable news_;
   std::map<std::string, std::string> values_;
-  std::vector<std::string> lost_;
+  std::vector<std::string> failed_;  // who died or broke off, and who left properly
+  std::vector<std::string> left_;
   bool ended_ = false;
   bool leaving_ = false;
+  bool host_gone_ = false;  // process 0 has said so
+  std::mutex watch_mutex_;  // taken before mutex_
+  std::list<std::function<void()>> watchers_;
   std::jthread thread_;
 };
 
@@ -390,6 +434,11 @@ std::uint32_t Rendezvous::next_number() noexcept { return impl_->next_number(); 
 std::optional<std::string> Rendezvous::trouble(double wait_s) const {
   return impl_->trouble(wait_s);
 }
-void Rendezvous::leave(std::string_view why) noexcept { impl_->leave(why); }
+std::optional<std::string> Rendezvous::failure() const { return impl_->failure(); }
+std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
+  return impl_->on_failure(std::move(body));
+}
+void Rendezvous::leave(std::string_view why) noexcept { impl_->leave(why, false); }
+void Rendezvous::break_off(std::string_view why) noexcept { impl_->leave(why, true); }
 
 }  // namespace penstock

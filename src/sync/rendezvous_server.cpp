@@ -109,11 +109,14 @@ void RendezvousServer::handle(Client& client, Frame frame) {
       waiting_.emplace(key, client.rank);
       return;
     }
-    case FrameKind::left: {
+    case FrameKind::left:
+    case FrameKind::broke_off: {
       const std::int64_t rank = std::exchange(client.rank, -1);
       client.closing = true;
-      tell_all(
-          {FrameKind::lost, {fmt::format("process {} has left: {}", rank, frame.texts.at(0))}});
+      const bool left = frame.kind == FrameKind::left;
+      tell_all({left ? FrameKind::gone : FrameKind::failed,
+                {fmt::format("process {} has left: {}", rank, frame.texts.at(0)),
+                 fmt::format("{}", rank)}});
       return;
     }
     default:
@@ -162,7 +165,9 @@ void RendezvousServer::gone(Client& client) {
   client.socket.close();
   client.out.clear();
   if (rank < 0) return;
-  if (complete_) return tell_all({FrameKind::lost, {fmt::format("process {} has died", rank)}});
+  if (complete_)
+    return tell_all(
+        {FrameKind::failed, {fmt::format("process {} has died", rank), fmt::format("{}", rank)}});
   seen_[static_cast<std::size_t>(rank)] = 0;  // it may come again
   --here_;
 }

@@ -50,7 +50,20 @@ class Socket {
 /// Where other machines may reach this one, loopback last.
 [[nodiscard]] std::vector<std::string> own_addresses();
 
-enum class FrameKind : std::uint8_t { hello, welcome, refused, set, get, value, left, lost };
+/// The last two are what all others are told of a process: that it died or broke off, or that it
+/// left.
+enum class FrameKind : std::uint8_t {
+  hello,
+  welcome,
+  refused,
+  set,
+  get,
+  value,
+  left,
+  broke_off,
+  failed,
+  gone
+};
 
 struct Frame {
   FrameKind kind = FrameKind::hello;

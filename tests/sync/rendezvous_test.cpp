@@ -143,8 +143,29 @@ TEST(Rendezvous, ADeathAndALeaveAreTold) {
     exchange_keys(*meeting);
     if (rank == 1) return meeting->leave("no more data");
     EXPECT_THAT(meeting->trouble(5), Optional(HasSubstr("process 1 has left: no more data")));
+    EXPECT_EQ(meeting->failure(), std::nullopt);
     exchange_keys(
         *Rendezvous::at("127.0.0.1", static_cast<std::uint16_t>(port + 7), rank == 0 ? 0 : 1, 2));
+  });
+}
+
+TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
+  const std::uint16_t port = free_port();
+  on_each(3, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
+    std::promise<void> told;
+    std::future<void> failed = told.get_future();
+    auto handle = meeting->on_failure([&] { told.set_value(); });
+    auto dropped = meeting->on_failure([] { FAIL() << "nobody listens any more"; });
+    dropped.reset();
+    exchange_keys(*meeting);
+    if (rank == 2) return meeting->break_off("out of memory");
+    EXPECT_EQ(failed.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_THAT(meeting->failure(), Optional(HasSubstr("process 2 has left: out of memory")));
+    handle.reset();
+    bool at_once = false;
+    (void)meeting->on_failure([&] { at_once = true; });
+    EXPECT_TRUE(at_once);
   });
 }
 

@@ -71,11 +71,19 @@ class Rendezvous {
   /// 0, 1, 2, …: the same in every process that asks as often. Keeps the keys of several users of
   /// one rendezvous apart.
   [[nodiscard]] std::uint32_t next_number() noexcept;
-  /// Who died or left so far, the first one first: "process 2 has died". None: all are there.
+  /// Who is gone, those first that did not end properly: "process 2 has died". None: all are there.
   /// Waits up to `wait_s` for such news.
   [[nodiscard]] std::optional<std::string> trouble(double wait_s = 0) const;
-  /// Tells the others that this process makes no more calls, and why. Does not throw.
+  /// The same of those alone that died or broke off: what is under way with them may never end.
+  [[nodiscard]] std::optional<std::string> failure() const;
+  /// Calls `body`, on this rendezvous's own thread, when somebody dies or breaks off; at once where
+  /// one has. Letting go of the handle ends that, and waits for a call that is under way.
+  [[nodiscard]] std::shared_ptr<void> on_failure(std::function<void()> body);
+  /// Tells the others that this process makes no more calls, and why. What is under way with them
+  /// goes on. Does not throw.
   void leave(std::string_view why) noexcept;
+  /// The same in the middle of something: the others stop waiting for it. Does not throw.
+  void break_off(std::string_view why) noexcept;
 
  private:
   class Impl;

@@ -4,6 +4,8 @@
 //   penstock_sync_worker mpi|gloo|nccl [--gtest_filter=…]     the tests of the other files
 //   penstock_sync_worker mpi|gloo|nccl beat TIMEOUT           collectives without end; says how it
 //   ends
+//   penstock_sync_worker mpi|gloo|nccl alone TIMEOUT          one barrier, to which only process 0
+//   comes
 //
 // Over nccl all processes take cuda:0, which NCCL allows where each has its own NCCL_HOSTID.
 #include "tests/sync/processes/worker.hpp"
@@ -30,23 +32,30 @@ namespace {
 
 std::string transport;  // NOLINT
 
-// Until another process dies, or is late. What was said goes to stdout, where the test reads it.
-int beat(double timeout_s) {
+// What was said goes to stdout, where the test reads it.
+void say(const std::string& what) {
+  fmt::print("{}\n", what);
+  std::fflush(stdout);
+}
+
+// Until another process dies, or is late.
+int run(const std::string& how, double timeout_s) {
   try {
     const auto all = connect(timeout_s);
+    if (how == "alone") {
+      say("beating");
+      while (all->rank() > 0) ::pause();
+      all->barrier();
+    }
     constexpr std::int64_t kValues = 200'000;
     const auto memory = detail::allocate_on(all->device(), kValues * sizeof(float));
     for (std::uint64_t step = 0;; ++step) {
       all->all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}));
       all->barrier();  // which on a GPU waits until it is done
-      if (step == 20) {
-        fmt::print("beating\n");
-        std::fflush(stdout);
-      }
+      if (step == 20) say("beating");
     }
   } catch (const Error& error) {
-    fmt::print("error: {}\n", error.what());
-    std::fflush(stdout);
+    say(fmt::format("error: {}", error.what()));
     return 3;
   }
 }
@@ -75,6 +84,6 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc < 2) return 2;
   penstock::test::transport = argv[1];
-  if (argc == 4 && std::string(argv[2]) == "beat") return penstock::test::beat(std::atof(argv[3]));
+  if (argc == 4) return penstock::test::run(argv[2], std::atof(argv[3]));
   return RUN_ALL_TESTS();
 }
