@@ -13,6 +13,7 @@
 // 'by round' compares each round with the ceiling's of the same round. A table is for a machine of
 // its own.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -76,21 +77,25 @@ class Question {
       in_flat_.push_back({gradients_.back().name, flat(std::span(flat_).subspan(at, count))});
       at += count;
     }
-    constexpr std::size_t kSampleOf = 1000;  // tensors
-    sampled_ = counts.size() < kSampleOf ? counts.size() : counts.size() / 20;
+    every_ = counts.size() / 8;  // to begin with
     add("per tensor", [this] {
-      for (std::size_t i = 0; i < sampled_; ++i) all_.all_reduce(gradients_[i].data);
+      for (std::size_t i = 0; i < apart_.size(); i += every_) all_.all_reduce(gradients_[i].data);
     });
     add("per tensor, MPI's own", [this] {
-      for (std::size_t i = 0; i < sampled_; ++i) mpi_all_reduce(apart_[i]);
+      for (std::size_t i = 0; i < apart_.size(); i += every_) mpi_all_reduce(apart_[i]);
     });
-    for (Row& row : rows_) {
-      row.slow = true;
-      row.scale = static_cast<double>(counts.size()) / static_cast<double>(sampled_);
-    }
+    for (Row& row : rows_) row.slow = true;
     sync_.push_back(std::make_unique<GradientSync>(all, gradients_,
                                                    GradientSyncOptions{.combine = Combine::sum}));
     add_sync("bucketed", gradients_.size());
+    sync_.push_back(std::make_unique<GradientSync>(
+        all, gradients_,
+        GradientSyncOptions{.combine = Combine::sum, .buckets = {.bytes = std::size_t{64} << 20}}));
+    add_sync("bucketed, 64 MiB", gradients_.size());
+    sync_.push_back(std::make_unique<GradientSync>(
+        all, gradients_,
+        GradientSyncOptions{.combine = Combine::sum, .buckets = {.bytes = std::size_t{1} << 30}}));
+    add_sync("bucketed, all in one", gradients_.size());
     sync_.push_back(std::make_unique<GradientSync>(all, in_flat_,
                                                    GradientSyncOptions{.combine = Combine::sum}));
     add_sync("bucketed, one flat buffer", gradients_.size());
@@ -102,13 +107,18 @@ class Question {
   }
 
   void measure(double seconds) {
-    verify();  // and warms up
     const std::int64_t begin = now_ns();
+    const auto over = [&](double most) {
+      return agreed(static_cast<double>(now_ns() - begin) * 1e-9 > most);
+    };
+    verify();  // and warms up
+    choose_sample(seconds / 10);
     double slow_seconds = 0;
     for (std::size_t round = 0;; ++round) {
       for (std::size_t i = 0; i < rows_.size(); ++i) {
         Row& row = rows_[(i + round) % rows_.size()];
         if (row.slow && round > 0 && agreed(slow_seconds > seconds / 4)) continue;
+        if (round > 0 && over(seconds)) return drop_after(round);
         const double cpu = cpu_seconds();
         MPI_Barrier(MPI_COMM_WORLD);
         const std::int64_t started = now_ns();
@@ -121,7 +131,6 @@ class Question {
         row.cpu_seconds.push_back(all_cpu * row.scale);
         if (row.slow) slow_seconds += taken;
       }
-      if (agreed(static_cast<double>(now_ns() - begin) * 1e-9 > seconds)) return;
     }
   }
 
@@ -133,8 +142,8 @@ class Question {
     const Row& ceiling = median(ours.seconds) <= median(theirs.seconds) ? ours : theirs;
     fmt::print("\n{}: {:.2f} MB, {} processes; the ceiling is '{}'\n", name_, bytes / 1e6,
                all_.size(), ceiling.name);
-    if (sampled_ < gradients_.size())
-      fmt::print("per tensor: the first {} of {}, times {}\n", sampled_, gradients_.size(),
+    if (every_ > 1)
+      fmt::print("per tensor: one in {} of {} tensors, times {:.1f}\n", every_, apart_.size(),
                  rows_[0].scale);
     fmt::print("{:<32}{:>7}{:>10}{:>10}{:>10}{:>10}{:>8}{:>8}{:>12}{:>12}\n", "", "rounds", "ms",
                "best", "worst", "cpu ms", "algbw", "busbw", "of ceiling", "by round");
@@ -160,6 +169,27 @@ class Question {
     MPI_Bcast(&said, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return said != 0;
   }
+  // As many tensors as the per-tensor rows can do in `seconds`; all if possible.
+  void choose_sample(double seconds) {
+    const std::size_t tried = (apart_.size() + every_ - 1) / every_;
+    const std::int64_t begin = now_ns();
+    for (Row& row : rows_)
+      if (row.slow) row.run();
+    const double each = static_cast<double>(now_ns() - begin) * 1e-9 / static_cast<double>(tried);
+    double every = std::ceil(static_cast<double>(apart_.size()) * each / seconds);
+    MPI_Bcast(&every, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    every_ = std::clamp<std::size_t>(static_cast<std::size_t>(every), 1, apart_.size());
+    const std::size_t sampled = (apart_.size() + every_ - 1) / every_;
+    for (Row& row : rows_)
+      if (row.slow) row.scale = static_cast<double>(apart_.size()) / static_cast<double>(sampled);
+  }
+  // The round that was under way is in some rows only.
+  void drop_after(std::size_t rounds) {
+    for (Row& row : rows_) {
+      row.seconds.resize(std::min(rounds, row.seconds.size()));
+      row.cpu_seconds.resize(row.seconds.size());
+    }
+  }
   void add(std::string name, std::function<void()> run) {
     rows_.push_back({std::move(name), std::move(run)});
   }
@@ -172,6 +202,13 @@ class Question {
   static void mpi_all_reduce(std::vector<float>& values) {
     MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_FLOAT, MPI_SUM,
                   MPI_COMM_WORLD);
+  }
+
+  template <class F>
+  [[nodiscard]] bool all_apart(std::size_t every, const F& good) const {
+    for (std::size_t i = 0; i < apart_.size(); i += every)
+      if (!good(apart_[i])) return false;
+    return true;
   }
 
   // Every row gives the same sums before any is timed.
@@ -188,11 +225,9 @@ class Question {
       };
       const bool raw = rows_[i].name.starts_with("one raw");
       const bool in_flat = rows_[i].name.ends_with("flat buffer");
-      const auto tested =
-          rows_[i].slow ? apart_.begin() + static_cast<std::ptrdiff_t>(sampled_) : apart_.end();
       const bool good = raw       ? whole(raw_)
                         : in_flat ? whole(flat_)
-                                  : std::ranges::all_of(apart_.begin(), tested, whole);
+                                  : all_apart(rows_[i].slow ? every_ : 1, whole);
       check(good, (rows_[i].name + " gives wrong sums").c_str());
     }
     // Zeros from now on: sums of sums would overflow.
@@ -203,7 +238,7 @@ class Question {
 
   Communicator& all_;
   std::string name_;
-  std::size_t sampled_ = 0;  // tensors that the per-tensor rows take
+  std::size_t every_ = 1;  // which tensors the per-tensor rows take
   std::vector<std::vector<float>> apart_;
   std::vector<float> flat_;
   std::vector<float> raw_;
