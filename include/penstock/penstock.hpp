@@ -56,6 +56,7 @@
 #include <penstock/staging/host_memory.hpp>
 #include <penstock/staging/ring.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/device/dlpack.hpp>
 #include <penstock/device/finish.hpp>
 #include <penstock/device/stream.hpp>
 #include <penstock/device/transfer.hpp>

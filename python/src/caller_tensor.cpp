@@ -6,13 +6,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include "dlpack.hpp"
+#include <penstock/device/dlpack.hpp>
 
 namespace penstock::python {
 
 namespace {
-
-constexpr std::uint8_t kBool = 6;  // DLPack's
 
 // The top-level package of an object's type: "torch", "numpy".
 std::string package_of(nb::handle value) {
@@ -21,19 +19,12 @@ std::string package_of(nb::handle value) {
 }
 
 std::optional<DType> to_dtype(const nb::dlpack::dtype& given) {
-  if (given.lanes != 1 || (given.code > dlpack::kFloat && given.code != dlpack::kBfloat))
-    return std::nullopt;
-  const bool floating = given.code == dlpack::kFloat || given.code == dlpack::kBfloat;
+  if (given.lanes != 1) return std::nullopt;
   for (const DType dtype :
        {DType::u8, DType::i8, DType::u16, DType::i16, DType::u32, DType::i32, DType::u64,
         DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64}) {
-    if (8 * size_of(dtype) != given.bits) continue;
-    const char kind = name_of(dtype).front();
-    if (given.code == dlpack::kBfloat ? dtype == DType::bf16
-        : floating                    ? kind == 'f'
-        : given.code == dlpack::kInt  ? kind == 'i'
-                                      : kind == 'u')
-      return dtype;
+    const dlpack::DataType ours = dlpack::type_of(dtype);
+    if (ours.code == given.code && ours.bits == given.bits) return dtype;
   }
   return std::nullopt;
 }
@@ -84,17 +75,16 @@ CallerTensor::CallerTensor(nb::handle value, const std::string& what) {
     refuse(what,
            "a " + type + " whose elements do not lie one behind the other: give a contiguous one");
   const nb::dlpack::dtype given = array.dtype();
-  const std::optional<DType> dtype = bf16                  ? DType::bf16
-                                     : given.code == kBool ? DType::u8
-                                                           : to_dtype(given);
+  const std::optional<DType> dtype = bf16                          ? DType::bf16
+                                     : given.code == dlpack::kBool ? DType::u8
+                                                                   : to_dtype(given);
   if (!dtype)
     throw std::invalid_argument(
         what + ": penstock has no dtype for " +
         nb::cast<std::string>(nb::str(nb::handle(nb::object(value.attr("dtype"))))));
   if (array.device_type() == dlpack::kCuda)
     device_ = {Device::Kind::cuda, array.device_id()};
-  else if (constexpr int kPinned = 3;
-           array.device_type() != dlpack::kCpu && array.device_type() != kPinned)
+  else if (array.device_type() != dlpack::kCpu && array.device_type() != dlpack::kCudaHost)
     refuse(what, "a " + type + " on a device that is neither the host nor a CUDA device");
   view_ = TensorView(static_cast<std::byte*>(array.data()), *dtype,
                      Shape{static_cast<std::int64_t>(array.size())});

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
+#include "caller_tensor.hpp"
 #include "casters.hpp"
 #include "loader_handle.hpp"
 #include "tensor.hpp"
@@ -73,6 +74,26 @@ std::vector<std::string> names_of(const PyBatch& self) {
   std::vector<std::string> names;
   for (const FieldSpec& spec : self->fields()) names.push_back(spec.name);
   return names;
+}
+
+void copy_field_to(const PyBatch& self, const std::string& field, nb::handle destination,
+                   const std::optional<std::uintptr_t>& stream) {
+  const CallerTensor into(destination, "copy_to(destination)");
+  const TensorView from = field_of(self, field).view();
+  if (into.view().dtype() != from.dtype())
+    throw std::invalid_argument("copy_to: expected a destination of " +
+                                std::string(name_of(from.dtype())) + " for '" + field +
+                                "', found " + std::string(name_of(into.view().dtype())));
+  const Device& here = self->device();
+  const Device& there = into.device();
+  if (here.kind != there.kind || (here.kind == Device::Kind::cuda && here.index != there.index))
+    throw std::invalid_argument("copy_to: expected a destination on " + here.to_string() +
+                                ", found one on " + there.to_string());
+  const StreamHandle ordered = into.stream(stream);
+  without_gil([&] {
+    self->copy_to(field, into.view().raw(), into.view().byte_size(), ordered);
+    return 0;
+  });
 }
 
 template <class T>
@@ -143,6 +164,19 @@ has finished. Not needed for the stream that DLPack was given.
 Stream  its address, torch.cuda.current_stream().cuda_stream, which must outlive this batch.
         Does nothing on a host device.
 Errors  CudaError)")
+      .def("copy_to", &copy_field_to, "field"_a, "destination"_a, nb::kw_only(),
+           "stream"_a.none() = nb::none(),
+           nb::sig("def copy_to(self, field: str, destination: typing.Any, *, stream: int | None = "
+                   "None) -> None"),
+           R"(Copies a field to the caller's own memory, a numpy array or a torch tensor on the same
+device: the static inputs of a step that was captured as a CUDA graph, say. What lies behind
+a short batch stays as it was.
+
+Shapes  destination: of the field's dtype, dense, with at least as many elements
+Stream  on a CUDA device queued on `stream`, by default torch's current one, which waits as
+        with wait_on; the host does not wait. On a host device it is done on return.
+Errors  KeyError  there is no such field; ValueError  another dtype or device, or too little
+        room; CudaError)")
       .def(
           "synchronize",
           [](const PyBatch& self) {

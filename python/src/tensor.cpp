@@ -1,15 +1,15 @@
 #include "tensor.hpp"
 
-#include <array>
 #include <cstring>
 #include <string>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <penstock/device/dlpack.hpp>
+
 #include "bindings.hpp"
 #include "casters.hpp"
-#include "dlpack.hpp"
 #include "host_array.hpp"
 
 namespace penstock::python {
@@ -21,35 +21,11 @@ using namespace nb::literals;
 // The number 1 stands for it, in CUDA, in DLPack and in the CUDA array interface.
 StreamHandle legacy_default_stream() { return reinterpret_cast<StreamHandle>(std::uintptr_t{1}); }
 
-dlpack::DataType dlpack_dtype(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  switch (dtype) {
-    case DType::u8:
-    case DType::u16:
-    case DType::u32:
-    case DType::u64:
-      return {dlpack::kUInt, bits, 1};
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      return {dlpack::kInt, bits, 1};
-    case DType::bf16:
-      return {dlpack::kBfloat, bits, 1};
-    case DType::f16:
-    case DType::f32:
-    case DType::f64:
-      return {dlpack::kFloat, bits, 1};
-  }
-  return {};
-}
-
 // What an exported tensor needs for as long as it lives.
 struct Exported {
   Lease lease;                          // null for a copy
   std::unique_ptr<std::byte[]> copied;  // null for a view
-  std::array<std::int64_t, Shape::kMaxRank> shape{};
-  std::array<std::int64_t, Shape::kMaxRank> strides{};
+  dlpack::Extents extents;
 };
 
 // The consumer renames the capsule; one that still has its first name was never consumed.
@@ -83,13 +59,6 @@ void free_unconsumed(PyObject* capsule, const char* name) {
 
 bool is_true(nb::handle object) { return PyObject_IsTrue(object.ptr()) == 1; }
 
-// numpy's and the CUDA array interface's code, such as "<f4"; little-endian like every machine that
-// we build for.
-std::string typestr(DType dtype) {
-  const char kind = name_of(dtype).front();
-  return (size_of(dtype) == 1 ? "|" : "<") + std::string(1, kind) + std::to_string(size_of(dtype));
-}
-
 std::string text_of(const PyTensor& self) {
   return std::string(name_of(self.view().dtype())) + " " + self.view().shape().to_string() +
          " on " + self.batch().device().to_string();
@@ -98,9 +67,8 @@ std::string text_of(const PyTensor& self) {
 }  // namespace
 
 nb::tuple PyTensor::dlpack_device() const {
-  // All host devices are the one CPU.
-  return on_host() ? nb::make_tuple(std::int32_t{dlpack::kCpu}, 0)
-                   : nb::make_tuple(std::int32_t{dlpack::kCuda}, batch().device().index);
+  const dlpack::Place place = dlpack::place_of(batch().device());
+  return nb::make_tuple(place.type, place.id);
 }
 
 nb::object PyTensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle dl_device,
@@ -137,21 +105,8 @@ nb::object PyTensor::dlpack(nb::handle stream, nb::handle max_version, nb::handl
   } else {
     exported->lease = lease_;
   }
-  const Shape& shape = view_.shape();
-  std::int64_t stride = 1;
-  for (std::size_t axis = shape.rank(); axis-- > 0;) {
-    exported->shape[axis] = shape[axis];
-    exported->strides[axis] = stride;
-    stride *= shape[axis];
-  }
-  const dlpack::Tensor tensor{
-      .data = data,
-      .device = {nb::cast<std::int32_t>(device[0]), nb::cast<std::int32_t>(device[1])},
-      .ndim = static_cast<std::int32_t>(shape.rank()),
-      .dtype = dlpack_dtype(view_.dtype()),
-      .shape = exported->shape.data(),
-      .strides = exported->strides.data(),
-      .byte_offset = 0};
+  dlpack::Tensor tensor = dlpack::describe(view_, batch().device(), exported->extents);
+  tensor.data = data;
 
   using Versioned = dlpack::ManagedTensorVersioned;
   using Legacy = dlpack::ManagedTensor;
@@ -180,7 +135,7 @@ nb::dict PyTensor::array_interface() const {
                                         : "this tensor is on a GPU: take __dlpack__");
   nb::dict interface;
   interface["shape"] = to_tuple(view_.shape());
-  interface["typestr"] = typestr(view_.dtype());
+  interface["typestr"] = dlpack::typestr_of(view_.dtype());
   interface["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(view_.raw()), false);
   interface["version"] = 3;
   return interface;
@@ -193,7 +148,7 @@ nb::dict PyTensor::cuda_array_interface() const {
   batch().wait_on(legacy_default_stream());
   nb::dict interface;
   interface["shape"] = to_tuple(view_.shape());
-  interface["typestr"] = typestr(view_.dtype());
+  interface["typestr"] = dlpack::typestr_of(view_.dtype());
   interface["data"] = nb::make_tuple(
       view_.byte_size() == 0 ? 0 : reinterpret_cast<std::uintptr_t>(view_.raw()), false);
   interface["version"] = 3;

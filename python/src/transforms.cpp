@@ -273,6 +273,34 @@ JPEG, PNG and WebP, recognised by their signatures.
 Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
 Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive)");
 
+  nb::class_<RemarkedJpeg>(module, "RemarkedJpeg",
+                           "A JPEG that decodes faster, or why it stayed as it was.")
+      .def_prop_ro(
+          "bytes",
+          [](const RemarkedJpeg& self) { return nb::bytes(self.bytes.data(), self.bytes.size()); },
+          "The whole file; the given one where it stayed as it was.")
+      .def_ro("kept", &RemarkedJpeg::kept, "Why it stayed as it was; empty where it did not.")
+      .def_ro("interval", &RemarkedJpeg::interval, "MCUs between two restart markers.")
+      .def_ro("mcus_in_row", &RemarkedJpeg::mcus_in_row);
+  module.def(
+      "remark_jpeg",
+      [](const nb::bytes& jpeg, int interval, double max_growth) {
+        const auto* const data = static_cast<const std::byte*>(jpeg.data());
+        const std::span bytes(data, jpeg.size());
+        auto result = without_gil(
+            [&] { return remark_jpeg(bytes, {.interval = interval, .max_growth = max_growth}); });
+        if (!result) throw std::invalid_argument(result.fault().reason);
+        return std::move(*result);
+      },
+      "jpeg"_a, nb::kw_only(), "interval"_a = 8, "max_growth"_a = 0.01,
+      R"(Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs
+evenly, as near to every `interval` of them as can be, and with Huffman tables made for it: a
+decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
+it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
+
+Threads  any number; the interpreter's lock is released.
+Errors   ValueError  no JPEG, or one that libjpeg finds an error in)");
+
   module.def("_map_python", &map_python, "function"_a, "inputs"_a, "outputs"_a, "name"_a,
              "make_generator"_a.none());
 }

@@ -45,6 +45,23 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
         pixels(decoder="slow")
 
 
+def test_re_marked_files_have_the_same_pixels(images, tmp_path):
+    def pixels(folder):
+        decode = ps.decode_jpeg(crop=ps.resize_to(48))
+        return next(ps.image_folder(folder).map(decode).batch(40).loader())["image"].numpy().copy()
+
+    remarked = 0
+    for path in sorted(images.glob("*/*.jpg")):
+        result = ps.remark_jpeg(path.read_bytes(), interval=4, max_growth=0.5)
+        (tmp_path / path.parent.name).mkdir(exist_ok=True)
+        (tmp_path / path.parent.name / path.name).write_bytes(result.bytes)
+        assert (result.bytes == path.read_bytes()) == (result.kept != "")
+        remarked += result.kept == "" and result.mcus_in_row % result.interval == 0
+    assert remarked == 40 and (pixels(tmp_path) == pixels(images)).all()
+    with pytest.raises(ValueError, match="JPEG"):
+        ps.remark_jpeg(b"no picture")
+
+
 def test_images_are_finished_on_their_device(images):
     batch = ps.image_folder(images).seed(1).map(ps.decode_jpeg(crop=ps.center_crop(16))).batch(8)
     raw = next(batch.loader())["image"].numpy()

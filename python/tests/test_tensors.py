@@ -231,3 +231,21 @@ for devices in ("host:1", "host:2"):
     state = loader.state_dict()
 """
     )
+
+
+def test_copy_to_fills_the_callers_own_memory():
+    batch = next(numbers(64).batch(4).loader())[0]
+    wanted = np.asarray(batch["number"]).copy()
+    room = np.full((5, 2), -1, np.int64)
+    batch.copy_to("number", room)
+    assert (room[:4] == wanted).all() and (room[4] == -1).all()
+    for destination, word in [
+        (np.zeros((3, 2), np.int64), "64"),
+        (np.zeros((4, 2), np.int32), "i64"),
+        (np.zeros((2, 8), np.int64)[:, ::2], "behind the other"),
+        (b"bytes", "writ"),
+    ]:
+        with pytest.raises(ValueError, match=word):
+            batch.copy_to("number", destination)
+    with pytest.raises(KeyError, match="number"):
+        batch.copy_to("image", room)

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/core/exception_text.hpp"
+
 namespace penstock::loader {
 
 namespace {
@@ -21,13 +23,7 @@ bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
 }  // namespace
 
 Fault fault_of_exception(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::exception& error) {
-    return {.reason = error.what(), .cause = thrown};
-  } catch (...) {
-    return {.reason = "an exception that is no std::exception", .cause = thrown};
-  }
+  return {.reason = detail::text_of(thrown), .cause = thrown};
 }
 
 Result<void> read_record(const Source& source, std::uint64_t number, Record& record,

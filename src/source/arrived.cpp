@@ -35,15 +35,4 @@ std::unordered_map<std::uint64_t, PackedRecord> Arrived::clear() noexcept {
   return std::exchange(records_, {});
 }
 
-std::string text_of(const std::exception_ptr& exception, std::string_view fallback) {
-  if (!exception) return std::string(fallback);
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception that is no std::exception";
-  }
-}
-
 }  // namespace penstock::detail

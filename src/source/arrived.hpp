@@ -31,7 +31,4 @@ class Arrived {
   std::size_t bytes_ = 0;
 };
 
-/// What an exception says, for messages about it; `fallback` for null.
-[[nodiscard]] std::string text_of(const std::exception_ptr& exception, std::string_view fallback);
-
 }  // namespace penstock::detail

@@ -7,6 +7,8 @@
 
 #include <penstock/core/clock.hpp>
 
+#include "src/core/exception_text.hpp"
+
 namespace penstock::source {
 
 Queue::Core::Core(std::vector<FieldSpec> fields, QueueOptions given)

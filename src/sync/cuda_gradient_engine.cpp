@@ -81,50 +81,36 @@ class CudaGradientEngine final : public GradientEngine {
 
   void process(std::size_t index, Memory& memory, const Pass& pass) {
     const Bucket& bucket = exchange_.buckets[index];
-    const GradientSyncOptions& options = exchange_.options;
     Communicator& communicator = *exchange_.communicator;
     const bool alone = communicator.size() == 1;
-    const bool last = pass.micro_step + 1 == options.micro_steps;
+    const bool last = pass.micro_step + 1 == exchange_.options.micro_steps;
     if (last && index == 0 && exchange_.counts_rows()) {
       auto* const place = reinterpret_cast<std::uint64_t*>(rows_.data());
       cuda_set(place, pass.round_rows, stream_.get());
       communicator.all_reduce(TensorView(rows_.data(), DType::u64, Shape{1}), ReduceOp::sum,
                               stream_.get());
     }
-    double factor = 1;
-    if (exchange_.counts_rows() && pass.rows == 0)
-      factor = 0;
-    else if (options.combine == Combine::row_means)
-      factor = static_cast<double>(pass.rows);
     const DType wire = exchange_.wire_of(bucket);
-    const bool narrow = is_float(wire) && size_of(wire) == 2;
-    const bool mean = options.combine == Combine::mean;
-    const ReduceOp op = mean && narrow ? ReduceOp::mean : ReduceOp::sum;
-    double divisor = 1;
-    if (mean)
-      divisor = static_cast<double>(options.micro_steps) * (narrow ? 1 : communicator.size());
-    const auto* rows =
-        exchange_.counts_rows() ? reinterpret_cast<const std::uint64_t*>(rows_.data()) : nullptr;
-    if (alone && options.combine == Combine::row_means && options.micro_steps == 1 && factor != 0) {
-      factor = 1;
-      rows = nullptr;
-    }
-    const double early = narrow ? divisor : 1;
-    const double late = narrow ? 1 : divisor;
-    const std::uint64_t* const early_rows = narrow ? rows : nullptr;
-    const std::uint64_t* const late_rows = narrow ? nullptr : rows;
+    const Scaling scaling = scaling_of(exchange_, bucket, pass, false);
+    const double early = scaling.early ? scaling.divisor : 1;
+    const double late = scaling.early ? 1 : scaling.divisor;
+    const auto* const rows =
+        scaling.by_rows ? reinterpret_cast<const std::uint64_t*>(rows_.data()) : nullptr;
+    const std::uint64_t* const early_rows = scaling.early ? rows : nullptr;
+    const std::uint64_t* const late_rows = scaling.early ? nullptr : rows;
     cudaStream_t stream = stream_.get();
 
     if (exchange_.in_place[index] != 0) {
       if (alone) {
         for (const std::size_t gradient : bucket.gradients)
-          scale(exchange_.gradients[gradient].data, {.factor = factor, .divisor = divisor}, rows);
+          scale(exchange_.gradients[gradient].data,
+                {.factor = scaling.factor, .divisor = scaling.divisor}, rows);
         return;
       }
       const TensorView region(exchange_.begin_of(bucket), bucket.dtype,
                               Shape{static_cast<std::int64_t>(bucket.elements)});
-      scale(region, {.factor = factor, .divisor = early}, early_rows);
-      communicator.all_reduce(region, op, stream);
+      scale(region, {.factor = scaling.factor, .divisor = early}, early_rows);
+      communicator.all_reduce(region, scaling.op, stream);
       scale(region, {.divisor = late}, late_rows);
       return;
     }
@@ -132,7 +118,7 @@ class CudaGradientEngine final : public GradientEngine {
     const std::size_t count = segment_counts_[index];
     const bool direct = memory.wire == nullptr;
     cuda_pack(segments, count, bucket.dtype, memory.sum->data(), memory.sum_dtype, bucket.elements,
-              {.factor = factor, .divisor = direct ? early : 1, .add = pass.micro_step > 0},
+              {.factor = scaling.factor, .divisor = direct ? early : 1, .add = pass.micro_step > 0},
               direct && last ? early_rows : nullptr, stream);
     if (!last) return;
     std::byte* const travels = direct ? memory.sum->data() : memory.wire->data();
@@ -140,7 +126,8 @@ class CudaGradientEngine final : public GradientEngine {
       cuda_move(memory.sum->data(), memory.sum_dtype, travels, wire, bucket.elements,
                 {.divisor = early}, early_rows, stream);
     communicator.all_reduce(
-        TensorView(travels, wire, Shape{static_cast<std::int64_t>(bucket.elements)}), op, stream);
+        TensorView(travels, wire, Shape{static_cast<std::int64_t>(bucket.elements)}), scaling.op,
+        stream);
     cuda_unpack(travels, wire, segments, count, bucket.dtype, bucket.elements, {.divisor = late},
                 late_rows, stream);
   }

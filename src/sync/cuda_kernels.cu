@@ -7,6 +7,7 @@
 
 #include "src/device/cuda_owners.hpp"
 #include "src/sync/cuda_kernels.hpp"
+#include "src/sync/element_types.hpp"
 
 namespace penstock::detail {
 
@@ -14,38 +15,11 @@ namespace {
 
 template <class F>
 void with_type(DType dtype, const F& body) {
-  switch (dtype) {
-    case DType::u8:
-      return body(std::uint8_t{});
-    case DType::i8:
-      return body(std::int8_t{});
-    case DType::u16:
-      return body(std::uint16_t{});
-    case DType::i16:
-      return body(std::int16_t{});
-    case DType::u32:
-      return body(std::uint32_t{});
-    case DType::i32:
-      return body(std::int32_t{});
-    case DType::u64:
-      return body(std::uint64_t{});
-    case DType::i64:
-      return body(std::int64_t{});
-    case DType::f16:
-      return body(__half{});
-    case DType::bf16:
-      return body(__nv_bfloat16{});
-    case DType::f32:
-      return body(float{});
-    case DType::f64:
-      return body(double{});
-  }
+  with_element_type<__half, __nv_bfloat16>(dtype, body);
 }
 
 template <class T>
-constexpr bool kIs16BitFloat = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
-template <class T>
-using Sum = std::conditional_t<kIs16BitFloat<T>, float, T>;
+using Sum = SumType<T>;
 
 template <class T>
 __device__ Sum<T> load(T value) {
@@ -70,8 +44,7 @@ __device__ T store(From value) {
 // What a value becomes on its way; the numbers are in the type that it is computed in.
 template <class From, class To>
 struct Change {
-  using S = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double,
-                               Sum<To>>;
+  using S = MoveType<From, To>;
   S factor;
   S divisor;
   bool zero;
@@ -173,9 +146,7 @@ void with_types(DType from, DType to, const F& body) {
     with_type(to, [&](auto to_value) {
       using From = decltype(from_value);
       using To = decltype(to_value);
-      if constexpr (std::is_same_v<From, To> ||
-                    (!std::is_integral_v<From> && !std::is_integral_v<To>))
-        body(from_value, to_value);
+      if constexpr (kMovable<From, To>) body(from_value, to_value);
     });
   });
 }

@@ -36,6 +36,20 @@ struct Pass {
   std::uint64_t round_rows = 0;  ///< of all so far
 };
 
+/// What a bucket's values are multiplied with and divided by, on their way in, within the
+/// reduction, or on their way out.
+struct Scaling {
+  double factor = 1;            ///< in
+  double divisor = 1;           ///< in where `early`, else out
+  bool by_rows = false;         ///< and by the rows of all, at the same place
+  bool early = false;           ///< a sum of 16-bit floats leaves little room above
+  ReduceOp op = ReduceOp::sum;  ///< mean divides within
+};
+/// `divides`: the reduction's mean is the sum, divided once; then it is the whole division and
+/// saves a way through memory. NCCL's rounds in another way.
+[[nodiscard]] Scaling scaling_of(const Exchange& exchange, const Bucket& bucket, const Pass& pass,
+                                 bool divides);
+
 class GradientEngine {
  public:
   virtual ~GradientEngine() = default;

@@ -60,12 +60,6 @@ bool is_contiguous(const Bucket& bucket, const std::vector<Gradient>& gradients)
 
 }  // namespace
 
-DType detail::Exchange::wire_of(const Bucket& bucket) const noexcept {
-  const bool narrowed =
-      options.wire && is_float(bucket.dtype) && size_of(bucket.dtype) > size_of(*options.wire);
-  return narrowed && communicator->size() > 1 ? *options.wire : bucket.dtype;
-}
-
 class GradientSync::Impl {
  public:
   Impl(Communicator& communicator, std::vector<Gradient> gradients,

@@ -96,64 +96,49 @@ class HostGradientEngine final : public GradientEngine {
 
   void process(std::size_t index, const Pass& pass) {
     const Bucket& bucket = exchange_.buckets[index];
-    const GradientSyncOptions& options = exchange_.options;
     Communicator& communicator = *exchange_.communicator;
     const bool alone = communicator.size() == 1;
-    const bool last = pass.micro_step + 1 == options.micro_steps;
+    const bool last = pass.micro_step + 1 == exchange_.options.micro_steps;
     if (last && index == 0) total_rows_ = add_up(pass.round_rows);
 
-    // What a gradient is multiplied with on its way in: nothing is left of one without rows.
-    double factor = 1;
-    if (exchange_.counts_rows() && pass.rows == 0)
-      factor = 0;
-    else if (options.combine == Combine::row_means)
-      factor = static_cast<double>(pass.rows);
     const DType wire = exchange_.wire_of(bucket);
-    const bool narrow = is_float(wire) && size_of(wire) == 2;
-    // A sum of 16-bit floats leaves little room above: they are divided before, or while.
-    const bool mean = options.combine == Combine::mean;
-    // With one micro-step that is the whole division, and saves a way through memory.
-    const bool divided = mean && (narrow || options.micro_steps == 1);
-    const ReduceOp op = divided ? ReduceOp::mean : ReduceOp::sum;
-    double divisor = 1;
-    if (mean)
-      divisor = static_cast<double>(options.micro_steps) * (divided ? 1 : communicator.size());
-    if (exchange_.counts_rows())
-      divisor = static_cast<double>(std::max<std::uint64_t>(total_rows_, 1));
-    if (alone && options.combine == Combine::row_means && options.micro_steps == 1 && factor != 0)
-      factor = divisor = 1;
+    const Scaling scaling = scaling_of(exchange_, bucket, pass, true);
+    const double divisor = scaling.by_rows
+                               ? static_cast<double>(std::max<std::uint64_t>(total_rows_, 1))
+                               : scaling.divisor;
+    const double early = scaling.early ? divisor : 1;
+    const double late = scaling.early ? 1 : divisor;
 
     if (exchange_.in_place[index] != 0) {
       if (alone) {
         for (const std::size_t gradient : bucket.gradients)
-          scale(exchange_.gradients[gradient].data, {.factor = factor, .divisor = divisor});
+          scale(exchange_.gradients[gradient].data, {.factor = scaling.factor, .divisor = divisor});
         return;
       }
       const TensorView region(exchange_.begin_of(bucket), bucket.dtype,
                               Shape{static_cast<std::int64_t>(bucket.elements)});
-      scale(region, {.factor = factor, .divisor = narrow ? divisor : 1});
-      communicator.all_reduce(region, op);
-      scale(region, {.divisor = narrow ? 1 : divisor});
+      scale(region, {.factor = scaling.factor, .divisor = early});
+      communicator.all_reduce(region, scaling.op);
+      scale(region, {.divisor = late});
       return;
     }
 
     Memory& memory = memory_[index];
-    const double early = narrow ? divisor : 1;
-    const double late = narrow ? 1 : divisor;
     const bool direct = memory.wire.empty();
     std::vector<TensorView> parts;
     std::size_t at = 0;
     for (const std::size_t gradient : bucket.gradients) {
       const TensorView& data = exchange_.gradients[gradient].data;
       if (exchange_.direct[gradient] != 0) {
-        scale(data, {.factor = factor, .divisor = early});
+        scale(data, {.factor = scaling.factor, .divisor = early});
         parts.push_back(data);
         continue;
       }
       const std::size_t count = elements_of(gradient);
-      move_elements(data.raw(), bucket.dtype, memory.sum.data() + at * size_of(memory.sum_dtype),
-                    memory.sum_dtype, count,
-                    {.factor = factor, .divisor = direct ? early : 1, .add = pass.micro_step > 0});
+      move_elements(
+          data.raw(), bucket.dtype, memory.sum.data() + at * size_of(memory.sum_dtype),
+          memory.sum_dtype, count,
+          {.factor = scaling.factor, .divisor = direct ? early : 1, .add = pass.micro_step > 0});
       at += count;
     }
     if (!last) return;
@@ -163,7 +148,7 @@ class HostGradientEngine final : public GradientEngine {
                     {.divisor = early});
     if (memory.elements > 0 || parts.empty())
       parts.emplace_back(travels, wire, Shape{static_cast<std::int64_t>(memory.elements)});
-    communicator.all_reduce(parts, op);
+    communicator.all_reduce(parts, scaling.op);
     at = 0;
     for (const std::size_t gradient : bucket.gradients) {
       const TensorView& data = exchange_.gradients[gradient].data;

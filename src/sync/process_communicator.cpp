@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/exception_text.hpp"
 #include "src/sync/reduction.hpp"
 
 namespace penstock::detail {
@@ -30,16 +31,6 @@ std::string ordinal(std::uint64_t number) {
   return fmt::format("{}{}", number, end);
 }
 
-std::string words_of(const std::exception_ptr& cause) noexcept {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception of unknown type";
-  }
-}
-
 }  // namespace
 
 Deadline deadline_in(double seconds) {
@@ -56,7 +47,7 @@ ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double ti
       heads_(size()) {}
 
 ProcessCommunicator::~ProcessCommunicator() {
-  say_goodbye(broken_ ? words_of(broken_) : "it ended");
+  say_goodbye(broken_ ? text_of(broken_) : "it ended");
   links_->clear();
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "src/core/half.hpp"
+#include "src/sync/element_types.hpp"
 
 namespace penstock::detail {
 
@@ -14,40 +15,12 @@ namespace {
 
 template <class F>
 void with_type(DType dtype, const F& body) {
-  switch (dtype) {
-    case DType::u8:
-      return body(std::uint8_t{});
-    case DType::i8:
-      return body(std::int8_t{});
-    case DType::u16:
-      return body(std::uint16_t{});
-    case DType::i16:
-      return body(std::int16_t{});
-    case DType::u32:
-      return body(std::uint32_t{});
-    case DType::i32:
-      return body(std::int32_t{});
-    case DType::u64:
-      return body(std::uint64_t{});
-    case DType::i64:
-      return body(std::int64_t{});
-    case DType::f16:
-      return body(Half{});
-    case DType::bf16:
-      return body(Bfloat16{});
-    case DType::f32:
-      return body(float{});
-    case DType::f64:
-      return body(double{});
-  }
+  with_element_type<Half, Bfloat16>(dtype, body);
 }
 
+// Signed integers wrap as unsigned ones do.
 template <class T>
-constexpr bool kIs16BitFloat = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
-
-// What T is computed in. Signed integers wrap as unsigned ones do.
-template <class T>
-using Sum = std::conditional_t<kIs16BitFloat<T>, float, T>;
+using Sum = SumType<T>;
 
 template <class T>
 Sum<T> load(T value) noexcept {
@@ -115,8 +88,7 @@ void reduce_as(std::span<const std::byte* const> inputs, std::span<std::byte* co
 
 template <class From, class To>
 void move_as(const std::byte* from_bytes, std::byte* to_bytes, std::size_t count, const Move& how) {
-  using S = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double,
-                               Sum<To>>;
+  using S = MoveType<From, To>;
   const auto* const from = reinterpret_cast<const From*>(from_bytes);
   auto* const to = reinterpret_cast<To*>(to_bytes);
   const auto loop = [&](const auto& change) {
@@ -169,9 +141,7 @@ void move_elements(const std::byte* from, DType from_dtype, std::byte* to, DType
     throw std::logic_error("only floating types are converted");
   with_type(from_dtype, [&]<class From>(From) {
     with_type(to_dtype, [&]<class To>(To) {
-      if constexpr (std::is_same_v<From, To> ||
-                    (!std::is_integral_v<From> && !std::is_integral_v<To>))
-        move_as<From, To>(from, to, count, how);
+      if constexpr (kMovable<From, To>) move_as<From, To>(from, to, count, how);
     });
   });
 }

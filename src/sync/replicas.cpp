@@ -9,6 +9,7 @@
 
 #include <penstock/sync/replicas.hpp>
 
+#include "src/core/exception_text.hpp"
 #include "src/sync/in_process.hpp"
 #include "src/sync/replica_backend.hpp"
 
@@ -64,16 +65,6 @@ void require_alike(Communicator& processes, const std::vector<Device>& devices) 
           "same kind",
           all[0], all[1] != 0 ? "CUDA" : "host", process, all[2 * process],
           all[2 * process + 1] != 0 ? "CUDA" : "host"));
-}
-
-std::string words_of(const std::exception_ptr& cause) {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception of unknown type";
-  }
 }
 
 }  // namespace
@@ -132,7 +123,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
         if (!first) first = cause;
       }
       const std::string why = fmt::format("replica {} ended with an exception: {}",
-                                          communicator.rank(), words_of(cause));
+                                          communicator.rank(), detail::text_of(cause));
       group->fail(std::make_exception_ptr(SyncError(why)));
       backend_->fail(why);
     }
@@ -145,7 +136,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   }
   if (backend_->processes) {
     if (first)
-      backend_->processes->leave("its run() ended with: " + words_of(first));
+      backend_->processes->leave("its run() ended with: " + detail::text_of(first));
     else
       backend_->processes->perform({.kind = Collective::Kind::end_of_run}, nullptr, nullptr,
                                    nullptr);

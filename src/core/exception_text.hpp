@@ -1,0 +1,23 @@
+// core/exception_text: what an exception says, whatever it is.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+
+namespace penstock::detail {
+
+/// what() of `exception`; `fallback` where there is none.
+[[nodiscard]] inline std::string text_of(const std::exception_ptr& exception,
+                                         std::string_view fallback = "") {
+  if (!exception) return std::string(fallback);
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+}  // namespace penstock::detail
