@@ -323,6 +323,35 @@ def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_mega
     Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive
     """
 
+class RemarkedJpeg:
+    """A JPEG that decodes faster, or why it stayed as it was."""
+
+    @property
+    def bytes(self) -> bytes:
+        """The whole file; the given one where it stayed as it was."""
+
+    @property
+    def kept(self) -> str:
+        """Why it stayed as it was; empty where it did not."""
+
+    @property
+    def interval(self) -> int:
+        """MCUs between two restart markers."""
+
+    @property
+    def mcus_in_row(self) -> int: ...
+
+def remark_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> RemarkedJpeg:
+    """
+    Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs
+    evenly, as near to every `interval` of them as can be, and with Huffman tables made for it: a
+    decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
+    it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
+
+    Threads  any number; the interpreter's lock is released.
+    Errors   ValueError  no JPEG, or one that libjpeg finds an error in
+    """
+
 class Tensor:
     """
     One field of all rows of a batch, in device memory.
@@ -451,6 +480,19 @@ class DeviceBatch:
         Stream  its address, torch.cuda.current_stream().cuda_stream, which must outlive this batch.
                 Does nothing on a host device.
         Errors  CudaError
+        """
+
+    def copy_to(self, field: str, destination: Any, *, stream: int | None = None) -> None:
+        """
+        Copies a field to the caller's own memory, a numpy array or a torch tensor on the same
+        device: the static inputs of a step that was captured as a CUDA graph, say. What lies behind
+        a short batch stays as it was.
+
+        Shapes  destination: of the field's dtype, dense, with at least as many elements
+        Stream  on a CUDA device queued on `stream`, by default torch's current one, which waits as
+                with wait_on; the host does not wait. On a host device it is done on return.
+        Errors  KeyError  there is no such field; ValueError  another dtype or device, or too little
+                room; CudaError
         """
 
     def synchronize(self) -> None:
