@@ -51,7 +51,7 @@ std::optional<std::uint32_t> RunningLoader::next_epoch() {
   const Turn turn = take_turn(turn_);
   std::optional<std::uint32_t> epoch;
   wait_in_slices([&](nanoseconds slice) {
-    if (!loader_.wait_for(slice)) return false;
+    if (!loader_.wait_for_epoch(slice)) return false;
     epoch = loader_.next_epoch();
     return true;
   });

@@ -6,10 +6,12 @@ import json
 import math
 import os
 import resource
+import statistics
 import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import TIMEOUT_S
 
@@ -66,13 +68,20 @@ def test_the_saved_texts_are_the_same(images, tmp_path):
 
 
 def test_an_image_costs_no_more_than_in_the_program(images, tmp_path, capsys):
-    """CPU time per image: within 2% with PENSTOCK_TEST_SPEED=1, on a quiet machine; else within twice as much.
+    """CPU time per image, of what a long run does beyond a short one, which leaves out how each starts.
 
-    On a shared machine even CPU time varies by a quarter, by what others do to the caches and the clock. The difference of a long and a short run leaves out how each starts. The least of runs in turn, of so
-    many as it takes: what others do to the caches only ever adds.
+    What its thread does, of which Python is a part, is within 3% everywhere: whatever else a machine does makes both
+    longer. Beside the program, which shows that the module is compiled as it is: within 15%, and within 2% with
+    PENSTOCK_TEST_SPEED=1, by the median of pairs in turn, of so many as it takes. On a shared machine single pairs
+    differ by a fifth either way.
     """
     short, long = 2, 10
-    bound = 1.02 if os.environ.get("PENSTOCK_TEST_SPEED") else 2.0
+    bound = 1.02 if os.environ.get("PENSTOCK_TEST_SPEED") else 1.15
+    count = 40 * (long - short)
+
+    def flags(epochs: int) -> list[str]:
+        given = ["--crop", "224", "--batch", "20", "--depth", "1", "--epochs", str(epochs), "--threads", "1", "--seed", "5"]
+        return [*given, "--quiet", "--devices", "host:1", "--shuffle", "off"]
 
     def program(epochs: int) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -80,31 +89,34 @@ def test_an_image_costs_no_more_than_in_the_program(images, tmp_path, capsys):
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def package(epochs: int) -> float:
-        before = time.process_time()
+    def package(epochs: int) -> np.ndarray:
+        """Of the whole process, and of the thread that loops."""
+        before = np.array([time.process_time(), time.thread_time()])
         assert command.main(["throughput", str(images), "--json", str(tmp_path / "report"), *flags(epochs)]) == 0
-        return time.process_time() - before
-
-    def flags(epochs: int) -> list[str]:
-        given = ["--crop", "224", "--batch", "20", "--epochs", str(epochs), "--threads", "1", "--seed", "5", "--quiet"]
-        return [*given, "--devices", "host:1"]
-
-    least = {(run, epochs): math.inf for run in (program, package) for epochs in (short, long)}
-
-    def per_image(run) -> float:
-        return (least[run, long] - least[run, short]) / (40 * (long - short))
+        return np.array([time.process_time(), time.thread_time()]) - before
 
     package(short)  # what is imported and made once
-    for done in range(1, 16):
-        for run, epochs in least:
-            least[run, epochs] = min(least[run, epochs], run(epochs))
-        if done >= 3 and per_image(package) <= bound * per_image(program):
+    pairs, own = [], []
+    for done in range(1, 22):
+        first = program(long) - program(short) if done % 2 else None
+        whole, thread = package(long) - package(short)
+        cpp = program(long) - program(short) if first is None else first
+        if min(cpp, whole) > 0:
+            pairs.append((cpp, whole))
+            own.append(thread / whole)
+        ratio = statistics.median(python / cpp for cpp, python in pairs) if pairs else math.inf
+        if done >= 5 and ratio <= bound:
             break
     capsys.readouterr()
-    cpp, python = per_image(program) * 1e6, per_image(package) * 1e6
+    cpp, python = (statistics.median(column) / count * 1e6 for column in zip(*pairs))
+    share = statistics.median(own)
     with capsys.disabled():
-        print(f"\nCPU time per image, least of {done} runs: C++ {cpp:.0f} us, Python {python:.0f} us")
-    assert python <= bound * cpp
+        print(
+            f"\nCPU time per image, medians of {done} pairs: C++ {cpp:.0f} us, Python {python:.0f} us ({ratio:.2f}), "
+            f"of which its thread {share * 100:.1f}%"
+        )
+    assert share <= 0.03
+    assert ratio <= bound
 
 
 def test_a_plan_of_ones_own_takes_the_programs_state(images, tmp_path):

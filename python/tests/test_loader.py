@@ -105,6 +105,21 @@ def test_epochs_come_one_by_one_and_skip_what_is_left():
     assert seen == [(0, 0), (0, 1), (0, 2), (1, 3), (2, 6), (2, 7), (2, 8)]
 
 
+def test_an_epoch_is_known_before_its_step_is_filled():
+    opened = threading.Event()
+
+    def function(number):
+        assert opened.wait(60)
+        return {"number": number}
+
+    loader = numbers(4).map(function).batch(4).repeat(2).loader(threads=1)
+    assert loader.next_epoch() == 0
+    assert not loader.wait_for(0)
+    opened.set()
+    assert next(loader).epoch == 0
+    assert loader.next_epoch() == 1
+
+
 def test_a_saved_state_goes_on_with_the_very_bytes():
     whole = [bytes_of(step) for step in plan().loader()]
     for stop in range(len(whole)):

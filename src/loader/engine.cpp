@@ -428,18 +428,20 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
 // ---- the consumer ----
 
 std::optional<std::shared_ptr<InFlight>> Engine::wait(Deadline deadline) {
+  return wait_until(deadline, [&] { return queue_.empty() ? ended_ : queue_.front()->done; });
+}
+
+std::optional<std::shared_ptr<InFlight>> Engine::wait_for_numbers(Deadline deadline) {
+  return wait_until(deadline, [&] { return !queue_.empty() || ended_; });
+}
+
+template <class Ready>
+std::optional<std::shared_ptr<InFlight>> Engine::wait_until(Deadline deadline, Ready ready) {
   std::unique_lock lock(mutex_);
-  const auto ready = [&] { return queue_.empty() ? ended_ : queue_.front()->done; };
   if (deadline == kNever)
     consumer_.wait(lock, ready);
   else if (!consumer_.wait_until(lock, deadline, ready))
     return std::nullopt;
-  return queue_.empty() ? nullptr : queue_.front();
-}
-
-std::shared_ptr<InFlight> Engine::wait_for_numbers() {
-  std::unique_lock lock(mutex_);
-  consumer_.wait(lock, [&] { return !queue_.empty() || ended_; });
   return queue_.empty() ? nullptr : queue_.front();
 }
 

@@ -57,8 +57,9 @@ class Engine {
   /// Waits for the oldest batch to be published; null at the end of the data. Leaves it in its
   /// place. None when it is not there by the deadline.
   [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Deadline deadline = kNever);
-  /// Waits until the oldest batch's numbers are drawn; null at the end of the data.
-  [[nodiscard]] std::shared_ptr<InFlight> wait_for_numbers();
+  /// Waits until the oldest batch's numbers are drawn and it has its place; else as wait().
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait_for_numbers(
+      Deadline deadline = kNever);
   /// Takes the oldest batch out.
   void pop();
 
@@ -84,6 +85,8 @@ class Engine {
   void give_up(InFlight& batch, std::exception_ptr error);
   void end(std::exception_ptr error, std::uint64_t step);
   void note_memory(std::int64_t grown);
+  template <class Ready>
+  std::optional<std::shared_ptr<InFlight>> wait_until(Deadline deadline, Ready ready);
 
   EngineConfig config_;
   std::uint64_t first_;

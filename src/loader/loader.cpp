@@ -58,6 +58,9 @@ Epochs Loader::epochs() {
 }
 
 std::optional<std::uint32_t> Loader::next_epoch() { return run_->next_epoch(); }
+bool Loader::wait_for_epoch(std::chrono::nanoseconds timeout) {
+  return run_->wait_for_epoch(timeout);
+}
 
 LoaderState Loader::state() const { return run_->state(); }
 void Loader::restore(const LoaderState& state) { run_->restore(state); }

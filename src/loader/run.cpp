@@ -123,16 +123,27 @@ bool Run::wait_for_part(std::size_t part, std::chrono::nanoseconds timeout) {
   return fetch(lock, consumer.step, {&consumer, 1}, deadline_in(timeout)) != Fetched::late;
 }
 
+bool Run::wait_for_epoch(std::chrono::nanoseconds timeout) {
+  Lock lock(mutex_);
+  return look_ahead(lock, deadline_in(timeout)).has_value();
+}
+
 std::optional<std::uint32_t> Run::next_epoch() {
   Lock lock(mutex_);
-  if (stopped_) return std::nullopt;
-  refuse_consumers_apart();
-  if (!pending_.empty()) return pending_.front()->info->epoch;  // wait_for() has it already
-  if (error_) std::rethrow_exception(error_);
-  if (ended_) return std::nullopt;
-  const auto batch = *wait(lock, Until::numbers, consumers_);
-  if (!batch) ended_ = true;
+  const auto batch = *look_ahead(lock, kNever);
   return batch ? std::optional(batch->info->epoch) : std::nullopt;
+}
+
+std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline deadline) {
+  if (stopped_) return nullptr;
+  refuse_consumers_apart();
+  if (!pending_.empty()) return pending_.front();  // wait_for() has it already
+  if (error_) std::rethrow_exception(error_);
+  if (ended_) return nullptr;
+  refuse_to_fill_the_ring(consumers_.front());  // no batch is drawn before it has a slot
+  auto batch = wait(lock, Until::numbers, consumers_, deadline);
+  if (batch && !*batch) ended_ = true;
+  return batch;
 }
 
 Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
@@ -188,7 +199,7 @@ std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
   lock.unlock();
   std::optional<std::shared_ptr<InFlight>> batch;
   if (until == Until::numbers)
-    batch = engine_->wait_for_numbers();
+    batch = engine_->wait_for_numbers(deadline);
   else
     batch = engine_->wait(deadline);
   lock.lock();

@@ -34,6 +34,7 @@ class Run {
   std::optional<DeviceBatch> next_part(std::size_t part);
   bool wait_for(std::chrono::nanoseconds timeout);
   bool wait_for_part(std::size_t part, std::chrono::nanoseconds timeout);
+  bool wait_for_epoch(std::chrono::nanoseconds timeout);
   void start();
   void stop();
   std::optional<std::uint32_t> next_epoch();
@@ -84,6 +85,8 @@ class Run {
   /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
   [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
                               Deadline deadline = kNever);
+  /// The batch that is to be taken next, filled or not; null at the end, none when it is too late.
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> look_ahead(Lock& lock, Deadline deadline);
   /// The batch, null at the end of the data; none when it is too late.
   [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Lock& lock, Until until,
                                                               std::span<Consumer> waiting,

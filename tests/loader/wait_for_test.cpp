@@ -3,6 +3,7 @@
 #include <latch>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +54,47 @@ TEST(WaitFor, LeavesTheEpochsAsTheyAre) {
     epochs.push_back(*upcoming);
   }
   EXPECT_THAT(epochs, testing::ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
+TEST(WaitFor, AnEpochIsKnownBeforeItsStepIsFilled) {
+  auto source = fake(4);
+  std::latch opened(1);
+  source->on_read = [&](std::uint64_t number) {
+    if (number == 2) opened.wait();
+  };
+  Loader loader = two_a_batch(source).loader({.threads = 1});
+  ASSERT_TRUE(loader.next());
+  EXPECT_TRUE(loader.wait_for_epoch(10min));
+  EXPECT_EQ(loader.next_epoch(), 0U);
+  EXPECT_FALSE(loader.wait_for(0s));
+  opened.count_down();
+  ASSERT_TRUE(loader.next());
+  EXPECT_TRUE(loader.wait_for_epoch(10min));
+  EXPECT_FALSE(loader.next_epoch());
+}
+
+TEST(WaitFor, AnEpochThatIsNotKnownYetIsWaitedForWithALimit) {
+  auto queue = source::queue({{"x", DType::f32, {}}});
+  Loader loader = Dataset(queue).batch(2).loader();
+  EXPECT_FALSE(loader.wait_for_epoch(0s));
+  EXPECT_FALSE(loader.wait_for_epoch(5ms));
+  queue->close();
+  EXPECT_TRUE(loader.wait_for_epoch(10min));
+  EXPECT_FALSE(loader.next_epoch());
+}
+
+TEST(WaitFor, AnEpochWithoutASlotIsAnErrorAndNoHang) {
+  Loader loader = two_a_batch(fake(100)).loader({.threads = 1});
+  std::vector<Step> held;
+  const std::size_t slots = [&] {
+    held.push_back(*loader.next());
+    return loader.stats().slots;
+  }();
+  while (held.size() < slots) held.push_back(*loader.next());
+  EXPECT_THROW((void)loader.wait_for_epoch(0s), Error);
+  EXPECT_THROW((void)loader.next_epoch(), Error);
+  held.clear();
+  EXPECT_EQ(loader.next_epoch(), 0U);
 }
 
 TEST(WaitFor, IsTrueAtTheEndAndThrowsWhatNextThrows) {

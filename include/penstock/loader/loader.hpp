@@ -73,8 +73,11 @@ class Loader {
   /// for (auto epoch : loader.epochs()) for (const Step& step : epoch) …; a step belongs to the
   /// epoch of its first sample.
   [[nodiscard]] Epochs epochs();
-  /// The epoch of the step that next() will return; none at the end. Waits until it is known.
+  /// The epoch of the step that next() will return; none at the end. Waits until it is known, not
+  /// until the step is ready.
   [[nodiscard]] std::optional<std::uint32_t> next_epoch();
+  /// Waits, at most so long, until next_epoch() can return at once; says whether it can.
+  [[nodiscard]] bool wait_for_epoch(std::chrono::nanoseconds timeout);
 
   /// What was delivered so far: the steps that all devices have taken. The state of any process
   /// restores any world.
