@@ -34,31 +34,16 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
   // A clock reading costs as much as a small sample: in a long grain every 16th sample stands for
   // the others.
   const std::uint64_t timed_every = count >= 32 ? 16 : 1;
-  const auto& parts = batch.info->parts;
-  const auto part_of = [&](std::uint64_t sample) {
-    return std::ranges::find_if(parts, [&](const PartInfo& part) {
-      return sample < part.first_sample + part.slice.samples;
-    });
-  };
-  auto part = part_of(first);
   std::int64_t read_ns = 0;
   std::int64_t timed_ns = 0;
 
   const std::int64_t begin = now_ns();
   std::int64_t sample_begin = begin;
   for (std::uint64_t sample = first; sample < first + count; ++sample) {
-    if (sample >= part->first_sample + part->slice.samples) part = part_of(sample);
-    const std::uint64_t row = sample - part->first_sample;
     const bool timed = (sample - first) % timed_every == 0;
     if (timed && timed_every > 1) sample_begin = now_ns();
     read_done_ = timed ? 0 : -1;
-    make_or_replace(batch,
-                    {.step = batch.info->step,
-                     .sample = sample,
-                     .global_row = part->slice.first + row,
-                     .replica = part->replica},
-                    batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row,
-                    nullptr);
+    fill(batch, sample, nullptr);
     if (timed) {
       const std::int64_t sample_end = now_ns();
       if (read_done_ > 0) read_ns += read_done_ - sample_begin;
@@ -77,20 +62,25 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 
 void RowWorker::work(ReadSample& sample) {
   InFlight& batch = *sample.batch;
-  const auto& parts = batch.info->parts;
-  const auto part = std::ranges::find_if(parts, [&](const PartInfo& each) {
-    return sample.sample < each.first_sample + each.slice.samples;
-  });
-  const std::uint64_t row = sample.sample - part->first_sample;
   const std::int64_t begin = now_ns();
-  make_or_replace(batch,
-                  {.step = batch.info->step,
-                   .sample = sample.sample,
-                   .global_row = part->slice.first + row,
-                   .replica = part->replica},
-                  batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row, &sample);
+  fill(batch, sample.sample, &sample);
   batch.decode_ns += now_ns() - begin;
   hand_in(batch);
+}
+
+// Makes one sample in its place: the row of the part that it belongs to.
+void RowWorker::fill(InFlight& batch, std::uint64_t sample, ReadSample* read) {
+  const auto& parts = batch.info->parts;
+  const auto part = std::ranges::find_if(parts, [&](const PartInfo& each) {
+    return sample < each.first_sample + each.slice.samples;
+  });
+  const std::uint64_t row = sample - part->first_sample;
+  make_or_replace(batch,
+                  {.step = batch.info->step,
+                   .sample = sample,
+                   .global_row = part->slice.first + row,
+                   .replica = part->replica},
+                  batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row, read);
 }
 
 // What was found goes to the batch.

@@ -65,6 +65,7 @@ class RowWorker {
   };
 
   Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
+  void fill(InFlight& batch, std::uint64_t sample, ReadSample* read);
   void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
                        ReadSample* read);
   void hand_in(InFlight& batch);
