@@ -19,8 +19,11 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "  penstock-prepare photos prepared\n"
       "  penstock-prepare 'imagenet/train-{000000..001023}.tar' prepared --name train\n"
       "\n"
-      "The shards have the WebDataset layout; any tar and any JPEG reader reads them. A run that "
-      "was\n"
+      "The shards have the WebDataset layout; any tar and any JPEG reader reads them. Beside each "
+      "shard\n"
+      "lies its JPEG index (*.jpegindex): of which files the data are known to be in order, by "
+      "their\n"
+      "checksums, so that decoding need not look at more than the crop. A run that was\n"
       "killed goes on where it was when it is called again.\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags.",

@@ -103,6 +103,34 @@ TEST_F(Prepare, FeedsThroughputFromItsShards) {
   EXPECT_EQ(report({"--data", (out_ / "data-{000000..000000}.tar").string()})["samples"], kImages);
 }
 
+TEST_F(Prepare, WritesAnIndexThatThroughputGoesByFromTheFirstEpochOn) {
+  const Outcome outcome =
+      run({photos().string(), out_.string(), "--shard-samples", "25", "--json", "-"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.report()["indexed"], kImages);
+  MemoryJpegIndex index;
+  EXPECT_EQ(index.load(out_), kImages);
+  EXPECT_EQ(index.load(out_ / "data-000001.jpegindex"), 25U);
+
+  program = throughput_;
+  const std::vector<std::string> prepared{"--data", out_.string(), "--epochs", "1"};
+  const json by_index = report(prepared);
+  auto without = prepared;
+  without.insert(without.end(), {"--index", "off"});
+  const json without_index = report(without);
+  EXPECT_EQ(by_index["jpeg"]["indexed"], by_index["jpeg"]["own"]);
+  EXPECT_EQ(without_index["jpeg"]["indexed"], 0);
+  EXPECT_EQ(by_index["digest"], without_index["digest"]);
+  EXPECT_EQ(report({"--data", (out_ / "data-{000000..000001}.tar").string()})["jpeg"]["indexed"],
+            50);
+  EXPECT_EQ(report({"--data", out_.string(), "--decode", "libjpeg"})["digest"], by_index["digest"]);
+
+  fs::remove(out_ / "data-000002.jpegindex");
+  const json in_part = report(prepared);
+  EXPECT_EQ(in_part["jpeg"]["indexed"], 50) << "the others are learned";
+  EXPECT_EQ(in_part["digest"], by_index["digest"]);
+}
+
 TEST_F(Prepare, PacksBadFilesAsTheyAreAndSaysSo) {
   const fs::path data = make_folder(6);
   write_file(data / "bad.jpg", "This is no photograph.\n");

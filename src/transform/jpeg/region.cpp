@@ -44,12 +44,9 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling, i
 }
 
 bool JpegRegion::find_points() {
-  const std::int64_t first =
-      std::int64_t{plan_.first_row} * header_.mcus_per_row() + plan_.first_column;
-  const std::int64_t last =
-      std::int64_t{plan_.last_row - 1} * header_.mcus_per_row() + plan_.last_column;
-  used_index_ = index_ != nullptr && use_index(*index_, header_, bytes_.subspan(header_.scan),
-                                               first, last, plan_.checked_mcus, unstuffed_, known_);
+  used_index_ =
+      index_ != nullptr && use_index(*index_, header_, plan_, bytes_.subspan(header_.scan),
+                                     unstuffed_, known_, markers_);
   unchecked_.clear();
   if (used_index_) {
     points_ = known_;

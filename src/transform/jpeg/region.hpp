@@ -95,6 +95,7 @@ class JpegRegion final : public RowSource {
   Lanes lanes_;
   ScanReader reader_;
   std::vector<Checkpoint> known_;
+  std::vector<std::uint32_t> markers_;   // where the scan's are, when an index is used
   std::vector<std::uint8_t> unchecked_;  // restart intervals that are checked when decoded
   std::span<const Checkpoint> points_;   // the reader's, or known_
   std::size_t cursor_ = 0;               // into points_
