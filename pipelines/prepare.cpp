@@ -37,6 +37,7 @@ constexpr std::size_t kListed = 100;
 struct Report {
   std::uint64_t samples = 0;
   std::uint64_t remarked = 0;
+  std::uint64_t shrunk = 0;
   std::uint64_t indexed = 0;  // of which it is known where decoding can begin
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
@@ -47,6 +48,7 @@ struct Report {
   void operator+=(const Report& other) {
     samples += other.samples;
     remarked += other.remarked;
+    shrunk += other.shrunk;
     indexed += other.indexed;
     bytes_in += other.bytes_in;
     bytes_out += other.bytes_out;
@@ -58,14 +60,15 @@ struct Report {
 };
 
 void to_json(json& out, const Report& report) {
-  out = {{"samples", report.samples},     {"remarked", report.remarked},
-         {"indexed", report.indexed},     {"bytes_in", report.bytes_in},
-         {"bytes_out", report.bytes_out}, {"kept", report.kept},
-         {"list", report.listed},         {"left_out", report.left_out}};
+  out = {
+      {"samples", report.samples}, {"remarked", report.remarked}, {"shrunk", report.shrunk},
+      {"indexed", report.indexed}, {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
+      {"kept", report.kept},       {"list", report.listed},       {"left_out", report.left_out}};
 }
 void from_json(const json& in, Report& report) {
   in.at("samples").get_to(report.samples);
   in.at("remarked").get_to(report.remarked);
+  report.shrunk = in.value("shrunk", std::uint64_t{0});
   report.indexed = in.value("indexed", std::uint64_t{0});
   in.at("bytes_in").get_to(report.bytes_in);
   in.at("bytes_out").get_to(report.bytes_out);
@@ -85,6 +88,8 @@ class Progress {
               {"name", options.name},
               {"shard_samples", options.shard_samples},
               {"interval", options.interval},
+              {"longest_side", options.longest_side},
+              {"quality", options.longest_side > 0 ? options.quality : 0},
               {"also", options.also},
               {"skip_bad", options.skip_bad}} {
     if (options.dry_run) return;
@@ -166,6 +171,23 @@ struct Prepared {
   std::exception_ptr error;
 };
 
+// Shrinks the image where it is to be, then re-marks it. Why it stays as it is, if it does.
+std::string prepare_jpeg(const Options& options, std::vector<std::byte>& image, Report& report) {
+  if (options.longest_side > 0) {
+    auto shrunk =
+        ps::shrink_jpeg(image, {.longest_side = options.longest_side, .quality = options.quality});
+    if (!shrunk) return "bad: " + shrunk.fault().reason;
+    if (!shrunk->kept) {
+      image = std::move(shrunk->bytes);
+      report.shrunk = 1;
+    }
+  }
+  auto made = ps::remark_jpeg(image, {.interval = options.interval});
+  if (!made) return "bad: " + made.fault().reason;
+  image = std::move(made->bytes);
+  return made->kept;
+}
+
 // Reads one record and makes of its image what can be made of it.
 Prepared prepare_one(const Options& options, const Input& input, std::uint64_t number,
                      ps::Record& record) {
@@ -189,15 +211,10 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
   done.report.samples = 1;
   done.report.bytes_in = done.sample.image.size();
   std::string kept;
-  if (std::string_view(extension_of(done.sample.image)) != "jpg") {
+  if (std::string_view(extension_of(done.sample.image)) != "jpg")
     kept = "no JPEG";
-  } else if (auto made = ps::remark_jpeg(done.sample.image, {.interval = options.interval});
-             !made) {
-    kept = "bad: " + made.fault().reason;
-  } else {
-    kept = made->kept;
-    done.sample.image = std::move(made->bytes);
-  }
+  else
+    kept = prepare_jpeg(options, done.sample.image, done.report);
   done.report.bytes_out = done.sample.image.size();
   done.index = ps::learn_jpeg_index(done.sample.image);
   if (done.index) {
@@ -308,6 +325,11 @@ std::string to_text(const Report& report, const Options& options, double seconds
           : (static_cast<double>(report.bytes_out) / static_cast<double>(report.bytes_in) - 1) *
                 100,
       seconds);
+  if (options.longest_side > 0)
+    text += fmt::format(
+        "{} of them shrunk to {} pixels on the longer side, at quality {}, with the chroma "
+        "subsampling that they had; EXIF orientation and colour profile kept\n",
+        report.shrunk, options.longest_side, options.quality);
   for (const auto& [why, count] : report.kept)
     text += fmt::format("{} packed as they were: {}\n", count, why);
   if (report.left_out > 0) text += fmt::format("{} left out\n", report.left_out);

@@ -48,6 +48,18 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option(
+         "--longest-side", options.longest_side,
+         "Shrink JPEGs whose longer side is more, by the library's antialiased resize, and\n"
+         "encode them again, with the chroma subsampling that they have; EXIF orientation\n"
+         "and colour profile are kept. Smaller ones are only re-marked; 0: all are")
+      ->type_name("PIXELS")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--quality", options.quality, "libjpeg's, of what --longest-side shrinks")
+      ->type_name("Q")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   app.add_option("--also", options.also, "Of tar shards: other members to take along")
       ->type_name("EXT,...")
       ->delimiter(',')
