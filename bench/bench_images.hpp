@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,9 +24,15 @@ inline Dataset images() {
   return synthetic_images({.count = 400});
 }
 
-/// The same, re-marked, in a folder that goes when the program ends; their numbers stay.
-inline Dataset prepared_images() {
+/// The same, re-marked, in a folder that goes when the program ends; their numbers stay. The index
+/// is what penstock-prepare writes beside its shards.
+struct PreparedImages {
+  Dataset dataset;
+  std::shared_ptr<MemoryJpegIndex> index;
+};
+inline PreparedImages prepared_images() {
   struct Folder {
+    std::shared_ptr<MemoryJpegIndex> index = std::make_shared<MemoryJpegIndex>();
     std::filesystem::path path =
         std::filesystem::temp_directory_path() / ("penstock-bench-" + std::to_string(::getpid()));
     Folder() {
@@ -37,6 +45,7 @@ inline Dataset prepared_images() {
         auto remarked = remark_jpeg(bytes);
         const auto& out =
             remarked ? remarked->bytes : std::vector<std::byte>(bytes.begin(), bytes.end());
+        if (auto learned = learn_jpeg_index(out)) index->put(JpegKey::of(out), std::move(*learned));
         std::ofstream(path / fmt::format("{:08}.jpg", i), std::ios::binary)
             .write(reinterpret_cast<const char*>(out.data()), std::ssize(out));
       }
@@ -44,7 +53,7 @@ inline Dataset prepared_images() {
     ~Folder() { std::filesystem::remove_all(path); }
   };
   static const Folder kFolder;
-  return image_folder(kFolder.path.string());
+  return {image_folder(kFolder.path.string()), kFolder.index};
 }
 
 /// A region of an encoded image, whole pixels.

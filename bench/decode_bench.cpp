@@ -1,12 +1,9 @@
 // How near does a JPEG file come to a training crop at the speed of the decoder alone? The ceiling
 // row is libjpeg-turbo decoding the very same regions from memory, without resizing anything.
 #include <algorithm>
-#include <csetjmp>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,11 +11,8 @@
 
 #include <penstock/penstock.hpp>
 
-extern "C" {
-#include <jpeglib.h>
-}
-
 #include "bench_images.hpp"
+#include "libjpeg_region.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -30,56 +24,19 @@ const std::vector<EncodedRegion>& regions() {
   return kRegions;
 }
 
-[[noreturn]] void fail(j_common_ptr info) {
-  char message[JMSG_LENGTH_MAX];
-  info->err->format_message(info, message);
-  throw std::runtime_error(message);
-}
-
-// As libjpeg-turbo's own example does it: skip to the region's rows, crop to its columns, stop
-// after it.
-void decode_region(const EncodedRegion& image, bool whole, std::vector<unsigned char>& rows) {
-  jpeg_decompress_struct info;
-  jpeg_error_mgr errors;
-  info.err = jpeg_std_error(&errors);
-  errors.error_exit = fail;
-  jpeg_create_decompress(&info);
-  jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(image.bytes.data()),
-               image.bytes.size());
-  jpeg_read_header(&info, TRUE);
-  info.out_color_space = JCS_RGB;
-  info.dct_method = JDCT_ISLOW;
-  info.do_fancy_upsampling = FALSE;
-  jpeg_start_decompress(&info);
-  JDIMENSION x = whole ? 0 : static_cast<JDIMENSION>(image.x);
-  JDIMENSION width = whole ? info.output_width : static_cast<JDIMENSION>(image.width);
-  const JDIMENSION height = whole ? info.output_height : static_cast<JDIMENSION>(image.height);
-  if (!whole) {
-    jpeg_crop_scanline(&info, &x, &width);
-    if (image.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(image.y));
-  }
-  rows.resize(std::size_t{height} * width * 3);
-  for (JDIMENSION row = 0; row < height;) {
-    JSAMPROW lines[8];
-    const JDIMENSION ask = std::min<JDIMENSION>(8, height - row);
-    for (JDIMENSION i = 0; i < ask; ++i) lines[i] = rows.data() + std::size_t{row + i} * width * 3;
-    row += jpeg_read_scanlines(&info, lines, ask);
-  }
-  jpeg_abort_decompress(&info);
-  jpeg_destroy_decompress(&info);
-}
-
 void count(benchmark::State& state, std::uint64_t images) {
   state.SetItemsProcessed(static_cast<std::int64_t>(images));
 }
 
 // The generated set holds no CMYK, and what libjpeg-turbo cannot turn to RGB would throw here.
 void bare(benchmark::State& state, bool whole) {
-  std::vector<unsigned char> rows;
+  std::vector<JSAMPLE> rows;
   std::uint64_t images = 0;
   for (auto _ : state)
     for (const EncodedRegion& region : regions()) {
-      decode_region(region, whole, rows);
+      const PixelBox box{region.x, region.y, region.width, region.height};
+      if (!decode_region_by_libjpeg(region.bytes, whole ? PixelBox{} : box, false, rows))
+        throw std::runtime_error("libjpeg-turbo cannot decode one of the images to RGB");
       benchmark::DoNotOptimize(rows.data());
       ++images;
     }
@@ -99,13 +56,15 @@ void thread_counts(benchmark::internal::Benchmark* rows) {
   rows->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
 }
 
-// From the file to the batch, an epoch an iteration; with an index, every epoch but the first.
-void load(benchmark::State& state, const Dataset& files, JpegDecoder decoder, bool indexed) {
+// From the file to the batch, an epoch an iteration.
+void load(benchmark::State& state, const Dataset& files, JpegDecoder decoder,
+          std::shared_ptr<MemoryJpegIndex> index = nullptr) {
   DecodeJpegOptions options;
   options.crop = random_resized_crop(224);
   options.flip = 0.5F;
   options.decoder = decoder;
-  if (indexed) options.index = std::make_shared<MemoryJpegIndex>();
+  const bool learned_first = index != nullptr && index->size() == 0;
+  options.index = std::move(index);
   const Dataset dataset = files.seed(kSeed).map(decode_jpeg(options)).batch(32);
   const auto steps = *dataset.size();
   // The same epoch each time, so that the regions are those of the ceiling row.
@@ -117,33 +76,33 @@ void load(benchmark::State& state, const Dataset& files, JpegDecoder decoder, bo
     for (std::uint64_t step = 0; step < steps; ++step) images += loader.next()->samples().size();
     return images;
   };
-  if (indexed) epoch();
+  if (learned_first) epoch();
   std::uint64_t images = 0;
   for (auto _ : state) images += epoch();
   count(state, images);
 }
 
-void BM_Loader(benchmark::State& state) { load(state, images(), JpegDecoder::fast, false); }
-void BM_Loader_Index(benchmark::State& state) { load(state, images(), JpegDecoder::fast, true); }
-void BM_Loader_Reference(benchmark::State& state) {
-  load(state, images(), JpegDecoder::reference, false);
+void BM_Loader(benchmark::State& state) { load(state, images(), JpegDecoder::fast); }
+// Every epoch but the first, with an index.
+void BM_Loader_Index(benchmark::State& state) {
+  load(state, images(), JpegDecoder::fast, std::make_shared<MemoryJpegIndex>());
 }
-void BM_Loader_Libjpeg(benchmark::State& state) {
-  load(state, images(), JpegDecoder::libjpeg, false);
-}
-// Of the same images as penstock-prepare writes them.
+void BM_Loader_Reference(benchmark::State& state) { load(state, images(), JpegDecoder::reference); }
+void BM_Loader_Libjpeg(benchmark::State& state) { load(state, images(), JpegDecoder::libjpeg); }
+// Of the same images as penstock-prepare writes them, with the index that it writes; without it.
 void BM_Loader_Prepared(benchmark::State& state) {
-  load(state, prepared_images(), JpegDecoder::fast, false);
+  const PreparedImages prepared = prepared_images();
+  load(state, prepared.dataset, JpegDecoder::fast, prepared.index);
 }
-void BM_Loader_PreparedIndex(benchmark::State& state) {
-  load(state, prepared_images(), JpegDecoder::fast, true);
+void BM_Loader_PreparedNoIndex(benchmark::State& state) {
+  load(state, prepared_images().dataset, JpegDecoder::fast);
 }
 BENCHMARK(BM_Loader)->Apply(thread_counts);
 BENCHMARK(BM_Loader_Index)->Apply(thread_counts);
 BENCHMARK(BM_Loader_Reference)->Apply(thread_counts);
 BENCHMARK(BM_Loader_Libjpeg)->Apply(thread_counts);
 BENCHMARK(BM_Loader_Prepared)->Apply(thread_counts);
-BENCHMARK(BM_Loader_PreparedIndex)->Apply(thread_counts);
+BENCHMARK(BM_Loader_PreparedNoIndex)->Apply(thread_counts);
 
 }  // namespace
 }  // namespace penstock::bench

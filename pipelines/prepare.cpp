@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -36,6 +37,8 @@ constexpr std::size_t kListed = 100;
 struct Report {
   std::uint64_t samples = 0;
   std::uint64_t remarked = 0;
+  std::uint64_t shrunk = 0;
+  std::uint64_t indexed = 0;  // of which it is known where decoding can begin
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
   std::map<std::string, std::uint64_t> kept;  // why, and how many
@@ -45,6 +48,8 @@ struct Report {
   void operator+=(const Report& other) {
     samples += other.samples;
     remarked += other.remarked;
+    shrunk += other.shrunk;
+    indexed += other.indexed;
     bytes_in += other.bytes_in;
     bytes_out += other.bytes_out;
     left_out += other.left_out;
@@ -55,14 +60,16 @@ struct Report {
 };
 
 void to_json(json& out, const Report& report) {
-  out = {{"samples", report.samples},   {"remarked", report.remarked},
-         {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
-         {"kept", report.kept},         {"list", report.listed},
-         {"left_out", report.left_out}};
+  out = {
+      {"samples", report.samples}, {"remarked", report.remarked}, {"shrunk", report.shrunk},
+      {"indexed", report.indexed}, {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
+      {"kept", report.kept},       {"list", report.listed},       {"left_out", report.left_out}};
 }
 void from_json(const json& in, Report& report) {
   in.at("samples").get_to(report.samples);
   in.at("remarked").get_to(report.remarked);
+  report.shrunk = in.value("shrunk", std::uint64_t{0});
+  report.indexed = in.value("indexed", std::uint64_t{0});
   in.at("bytes_in").get_to(report.bytes_in);
   in.at("bytes_out").get_to(report.bytes_out);
   in.at("kept").get_to(report.kept);
@@ -81,6 +88,8 @@ class Progress {
               {"name", options.name},
               {"shard_samples", options.shard_samples},
               {"interval", options.interval},
+              {"longest_side", options.longest_side},
+              {"quality", options.longest_side > 0 ? options.quality : 0},
               {"also", options.also},
               {"skip_bad", options.skip_bad}} {
     if (options.dry_run) return;
@@ -125,7 +134,8 @@ class Progress {
           name.starts_with(options.name + "-") && name.find(".tar.tmp.") != std::string::npos;
       const bool report =
           name.starts_with(path_.filename().string() + ".") && name.ends_with(".part");
-      if (shard || report) fs::remove(entry.path());
+      const bool index = name.starts_with(options.name + "-") && name.ends_with(".jpegindex.new");
+      if (shard || report || index) fs::remove(entry.path());
     }
   }
   static void refuse_to_write_among_others(const fs::path& folder) {
@@ -155,9 +165,28 @@ const char* extension_of(std::span<const std::byte> image) {
 
 struct Prepared {
   Sample sample;
+  std::optional<ps::JpegIndex> index;
+  ps::JpegKey key;
   Report report;
   std::exception_ptr error;
 };
+
+// Shrinks the image where it is to be, then re-marks it. Why it stays as it is, if it does.
+std::string prepare_jpeg(const Options& options, std::vector<std::byte>& image, Report& report) {
+  if (options.longest_side > 0) {
+    auto shrunk =
+        ps::shrink_jpeg(image, {.longest_side = options.longest_side, .quality = options.quality});
+    if (!shrunk) return "bad: " + shrunk.fault().reason;
+    if (!shrunk->kept) {
+      image = std::move(shrunk->bytes);
+      report.shrunk = 1;
+    }
+  }
+  auto made = ps::remark_jpeg(image, {.interval = options.interval});
+  if (!made) return "bad: " + made.fault().reason;
+  image = std::move(made->bytes);
+  return made->kept;
+}
 
 // Reads one record and makes of its image what can be made of it.
 Prepared prepare_one(const Options& options, const Input& input, std::uint64_t number,
@@ -182,16 +211,16 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
   done.report.samples = 1;
   done.report.bytes_in = done.sample.image.size();
   std::string kept;
-  if (std::string_view(extension_of(done.sample.image)) != "jpg") {
+  if (std::string_view(extension_of(done.sample.image)) != "jpg")
     kept = "no JPEG";
-  } else if (auto made = ps::remark_jpeg(done.sample.image, {.interval = options.interval});
-             !made) {
-    kept = "bad: " + made.fault().reason;
-  } else {
-    kept = made->kept;
-    done.sample.image = std::move(made->bytes);
-  }
+  else
+    kept = prepare_jpeg(options, done.sample.image, done.report);
   done.report.bytes_out = done.sample.image.size();
+  done.index = ps::learn_jpeg_index(done.sample.image);
+  if (done.index) {
+    done.key = ps::JpegKey::of(done.sample.image);
+    done.report.indexed = 1;
+  }
   if (kept.empty()) {
     done.report.remarked = 1;
   } else {
@@ -265,7 +294,8 @@ std::string own_key(std::string key, const std::string& previous) {
 }
 
 Report write_shard(const Options& options, Workers& workers, std::uint64_t first,
-                   std::uint64_t last, ps::TarWriter* shard, ProgressLine& line) {
+                   std::uint64_t last, ps::TarWriter* shard, ps::JpegIndexStore& index,
+                   ProgressLine& line) {
   constexpr std::uint64_t kPerThread = 16;
   const std::uint64_t stretch = kPerThread * static_cast<std::uint64_t>(options.threads);
   Report report;
@@ -275,6 +305,7 @@ Report write_shard(const Options& options, Workers& workers, std::uint64_t first
       report += one.report;
       if (one.report.left_out > 0 || shard == nullptr) continue;
       previous = own_key(std::move(one.sample.key), previous);
+      if (one.index) index.put(one.key, std::move(*one.index));
       shard->add(previous + "." + extension_of(one.sample.image), one.sample.image);
       for (const Member& member : one.sample.others)
         shard->add(previous + "." + member.extension, member.bytes);
@@ -294,6 +325,11 @@ std::string to_text(const Report& report, const Options& options, double seconds
           : (static_cast<double>(report.bytes_out) / static_cast<double>(report.bytes_in) - 1) *
                 100,
       seconds);
+  if (options.longest_side > 0)
+    text += fmt::format(
+        "{} of them shrunk to {} pixels on the longer side, at quality {}, with the chroma "
+        "subsampling that they had; EXIF orientation and colour profile kept\n",
+        report.shrunk, options.longest_side, options.quality);
   for (const auto& [why, count] : report.kept)
     text += fmt::format("{} packed as they were: {}\n", count, why);
   if (report.left_out > 0) text += fmt::format("{} left out\n", report.left_out);
@@ -319,12 +355,16 @@ int run(const Options& options) {
     for (std::uint64_t number = progress.shards().size(); number < shards; ++number) {
       const std::uint64_t first = number * options.shard_samples;
       const std::uint64_t last = std::min(first + options.shard_samples, total);
+      ps::MemoryJpegIndex index;
       if (options.dry_run) {
-        progress.add(write_shard(options, workers, first, last, nullptr, line), false);
+        progress.add(write_shard(options, workers, first, last, nullptr, index, line), false);
         continue;
       }
-      ps::TarWriter shard(options.output / fmt::format("{}-{:06}.tar", options.name, number));
-      const Report report = write_shard(options, workers, first, last, &shard, line);
+      const std::string name = fmt::format("{}-{:06}", options.name, number);
+      ps::TarWriter shard(options.output / (name + ".tar"));
+      const Report report = write_shard(options, workers, first, last, &shard, index, line);
+      // One that stands there without its shard does no harm: it is found by what is in the files.
+      index.save(options.output / (name + ".jpegindex"));
       shard.finish();  // all of it appears under its name, or nothing
       progress.add(report, true);
     }

@@ -19,8 +19,11 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "  penstock-prepare photos prepared\n"
       "  penstock-prepare 'imagenet/train-{000000..001023}.tar' prepared --name train\n"
       "\n"
-      "The shards have the WebDataset layout; any tar and any JPEG reader reads them. A run that "
-      "was\n"
+      "The shards have the WebDataset layout; any tar and any JPEG reader reads them. Beside each "
+      "shard\n"
+      "lies its JPEG index (*.jpegindex): of which files the data are known to be in order, by "
+      "their\n"
+      "checksums, so that decoding need not look at more than the crop. A run that was\n"
       "killed goes on where it was when it is called again.\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags.",
@@ -44,6 +47,18 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
                  "MCUs between two restart markers, about: a divisor of the row is taken")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option(
+         "--longest-side", options.longest_side,
+         "Shrink JPEGs whose longer side is more, by the library's antialiased resize, and\n"
+         "encode them again, with the chroma subsampling that they have; EXIF orientation\n"
+         "and colour profile are kept. Smaller ones are only re-marked; 0: all are")
+      ->type_name("PIXELS")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--quality", options.quality, "libjpeg's, of what --longest-side shrinks")
+      ->type_name("Q")
+      ->check(CLI::Range(1, 100))
       ->capture_default_str();
   app.add_option("--also", options.also, "Of tar shards: other members to take along")
       ->type_name("EXT,...")

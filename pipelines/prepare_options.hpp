@@ -17,6 +17,8 @@ struct Options {
   std::string name = "data";
   std::uint64_t shard_samples = 1000;
   int interval = 8;
+  int longest_side = 0;  // 0: as it is
+  int quality = 90;      // of what is made smaller
   std::vector<std::string> also = {"json", "txt"};
   bool skip_bad = false;
   int threads = 0;

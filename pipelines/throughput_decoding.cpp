@@ -1,5 +1,7 @@
 #include "throughput_decoding.hpp"
 
+#include <filesystem>
+
 #include "throughput_files.hpp"
 
 namespace throughput {
@@ -24,6 +26,10 @@ Decoding::Decoding(const Options& options) {
   index_ = std::make_shared<ps::MemoryJpegIndex>(budget == 0 ? kIndexBytes
                                                              : static_cast<std::size_t>(budget));
   if (options.index == "learn") return;
+  if (std::filesystem::is_directory(options.index)) {
+    (void)index_->load(options.index);
+    return;
+  }
   file_ = own_file(options.index, options.launch);
   (void)index_->load(file_);
 }

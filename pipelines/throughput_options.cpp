@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -104,9 +106,11 @@ void add_flags(CLI::App& app, Options& options) {
   machine
       ->add_option(
           "--index", options.index,
-          "Learn where in each JPEG decoding can begin, in memory, or in memory and FILE;\nit "
-          "takes up to a quarter of --budget-mb")
-      ->type_name("off|learn|FILE")
+          "Know where in each JPEG decoding can begin: learn it, in memory, or in memory and "
+          "FILE;\nauto: go by what penstock-prepare wrote beside the shards, if it did; it takes "
+          "up "
+          "to a\nquarter of --budget-mb")
+      ->type_name("auto|off|learn|FILE")
       ->capture_default_str();
 
   auto* run = app.add_option_group("run", "Watching, stopping and going on");
@@ -143,7 +147,7 @@ void check_flags(const Options& options) {
     throw CLI::ValidationError(
         "--shuffle",
         "must be full, off, or the size of a window (1 or more), found '" + options.shuffle + "'");
-  if (options.index != "off" && options.decode == "libjpeg")
+  if (options.index != "off" && options.index != "auto" && options.decode == "libjpeg")
     throw CLI::ValidationError(
         "--index", "needs --decode fast or reference: libjpeg-turbo has no use for an index");
   if (options.state_every != 0 && options.state_out.empty())
@@ -153,6 +157,19 @@ void check_flags(const Options& options) {
   } catch (const std::invalid_argument& error) {
     throw CLI::ValidationError("--devices", error.what());
   }
+}
+
+// The folder with the indices that penstock-prepare wrote beside the data, or "off".
+std::string index_beside(const Options& options) {
+  namespace fs = std::filesystem;
+  if (options.data.empty() || options.decode == "libjpeg") return "off";
+  std::error_code error;
+  const fs::path data(options.data);
+  const fs::path folder = fs::is_directory(data, error) ? data : data.parent_path();
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".jpegindex") return folder.string();
+  return "off";
 }
 
 std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& options) {
@@ -194,6 +211,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     return kUsageError;
   }
   if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
+  if (options.index == "auto") options.index = index_beside(options);
   if (!options.epochs && !options.steps) options.epochs = 1;
   if (!options.record.empty() || !options.verify.empty()) options.digest = true;
   return std::nullopt;

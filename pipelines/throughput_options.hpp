@@ -22,7 +22,7 @@ struct Options {
   int threads = 0;
   std::optional<int> io_threads;
   std::string decode = "fast";
-  std::string index = "off";  // or learn, or a file
+  std::string index = "auto";  // off, learn, a file or a folder once the flags are parsed
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
   std::string remainder = "keep";

@@ -50,6 +50,7 @@
 #include <penstock/transform/jpeg_index.hpp>
 #include <penstock/transform/jpeg_stats.hpp>
 #include <penstock/transform/remark_jpeg.hpp>
+#include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>
 #include <penstock/batch/slicing.hpp>

@@ -19,6 +19,7 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kFileMark = "penstock jpeg index 1\n";
+constexpr std::string_view kExtension = ".jpegindex";
 // An index of more is not one of ours.
 constexpr std::uint64_t kMaxMcus = std::uint64_t{1} << 28;
 
@@ -178,6 +179,14 @@ std::size_t MemoryJpegIndex::bytes() const {
 std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return 0;
+  if (std::filesystem::is_directory(file, error)) {
+    std::size_t loaded = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(file, error))
+      if (entry.path().extension() == kExtension && !entry.is_directory(error))
+        loaded += load(entry.path());
+    if (error) throw Error(fmt::format("{}: {}", file.string(), error.message()));
+    return loaded;
+  }
   std::ifstream in(file, std::ios::binary);
   std::string mark(kFileMark.size(), '\0');
   if (!in || !in.read(mark.data(), static_cast<std::streamsize>(mark.size())) || mark != kFileMark)

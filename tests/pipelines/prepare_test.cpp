@@ -103,6 +103,58 @@ TEST_F(Prepare, FeedsThroughputFromItsShards) {
   EXPECT_EQ(report({"--data", (out_ / "data-{000000..000000}.tar").string()})["samples"], kImages);
 }
 
+TEST_F(Prepare, WritesAnIndexThatThroughputGoesByFromTheFirstEpochOn) {
+  const Outcome outcome =
+      run({photos().string(), out_.string(), "--shard-samples", "25", "--json", "-"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.report()["indexed"], kImages);
+  MemoryJpegIndex index;
+  EXPECT_EQ(index.load(out_), kImages);
+  EXPECT_EQ(index.load(out_ / "data-000001.jpegindex"), 25U);
+
+  program = throughput_;
+  const std::vector<std::string> prepared{"--data", out_.string(), "--epochs", "1"};
+  const json by_index = report(prepared);
+  auto without = prepared;
+  without.insert(without.end(), {"--index", "off"});
+  const json without_index = report(without);
+  EXPECT_EQ(by_index["jpeg"]["indexed"], by_index["jpeg"]["own"]);
+  EXPECT_EQ(without_index["jpeg"]["indexed"], 0);
+  EXPECT_EQ(by_index["digest"], without_index["digest"]);
+  const json of_some = report({"--data", (out_ / "data-{000000..000001}.tar").string()});
+  EXPECT_EQ(of_some["jpeg"]["indexed"], of_some["jpeg"]["own"]);
+  EXPECT_EQ(report({"--data", out_.string(), "--decode", "libjpeg"})["digest"], by_index["digest"]);
+
+  fs::remove(out_ / "data-000002.jpegindex");
+  const json in_part = report(prepared);
+  // Some images of an epoch that nobody asked for are decoded ahead.
+  EXPECT_EQ(in_part["jpeg"]["own"].get<int>() - in_part["jpeg"]["indexed"].get<int>(), kImages - 50)
+      << "the others are learned";
+  EXPECT_EQ(in_part["digest"], by_index["digest"]);
+}
+
+TEST_F(Prepare, ShrinksWhatIsLargerThanItMayBe) {
+  const Outcome outcome = run({photos().string(), out_.string(), "--longest-side", "100",
+                               "--quality", "85", "--json", "-"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const json report = outcome.report();
+  EXPECT_EQ(report["samples"], kImages);
+  EXPECT_GT(report["shrunk"], 0);
+  EXPECT_EQ(report["indexed"], kImages);
+  EXPECT_LT(report["bytes_out"], report["bytes_in"]);
+  EXPECT_THAT(outcome.err, HasSubstr("100 pixels on the longer side, at quality 85"));
+  Loader loader = webdataset(out_.string())
+                      .map(decode_jpeg({.crop = resize_to(48, 48), .geometry = "size"}))
+                      .batch(1)
+                      .loader();
+  while (const auto step = loader.next()) {
+    const auto* size = (*step)[0]["size"].data<std::int32_t>();
+    EXPECT_LE(std::max(size[5], size[6]), 100);
+  }
+  EXPECT_EQ(run({photos().string(), out_.string(), "--longest-side", "90"}).status, 1)
+      << "another size in the same folder";
+}
+
 TEST_F(Prepare, PacksBadFilesAsTheyAreAndSaysSo) {
   const fs::path data = make_folder(6);
   write_file(data / "bad.jpg", "This is no photograph.\n");

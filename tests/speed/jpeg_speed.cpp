@@ -9,7 +9,6 @@
 // ratios are of the same round, their median counts.
 #include <algorithm>
 #include <cmath>
-#include <csetjmp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,12 +22,12 @@
 
 #include <fmt/format.h>
 #include <hwy/targets.h>
-#include <jpeglib.h>
 
 #include <penstock/core/random.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/remark_jpeg.hpp>
 
+#include "bench/libjpeg_region.hpp"
 #include "src/transform/jpeg/region.hpp"
 #include "tests/speed/photos.hpp"
 
@@ -61,46 +60,9 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-struct LibjpegError {
-  jpeg_error_mgr base;
-  std::jmp_buf jump;
-};
-
-// As libjpeg-turbo's own example does it: crop to the region's columns, skip to its rows, stop
-// after it.
 bool by_libjpeg(const Bytes& bytes, const PixelRect& rect, bool fancy, std::vector<JSAMPLE>& out) {
-  jpeg_decompress_struct jpeg;
-  LibjpegError error;
-  jpeg.err = jpeg_std_error(&error.base);
-  error.base.error_exit = [](j_common_ptr info) {
-    std::longjmp(reinterpret_cast<LibjpegError*>(info->err)->jump, 1);
-  };
-  if (setjmp(error.jump) != 0) {
-    jpeg_destroy_decompress(&jpeg);
-    return false;
-  }
-  jpeg_create_decompress(&jpeg);
-  jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-  jpeg_read_header(&jpeg, TRUE);
-  jpeg.out_color_space = JCS_RGB;
-  jpeg.dct_method = JDCT_ISLOW;
-  jpeg.do_fancy_upsampling = fancy ? TRUE : FALSE;
-  jpeg_start_decompress(&jpeg);
-  auto x = static_cast<JDIMENSION>(rect.x);
-  auto width = static_cast<JDIMENSION>(rect.width);
-  if (width < jpeg.output_width) jpeg_crop_scanline(&jpeg, &x, &width);
-  if (rect.y > 0) jpeg_skip_scanlines(&jpeg, static_cast<JDIMENSION>(rect.y));
-  const auto height = static_cast<JDIMENSION>(rect.height);
-  out.resize(std::size_t{height} * width * 3);
-  for (JDIMENSION row = 0; row < height;) {
-    JSAMPROW lines[8];
-    const JDIMENSION ask = std::min<JDIMENSION>(8, height - row);
-    for (JDIMENSION i = 0; i < ask; ++i) lines[i] = out.data() + std::size_t{row + i} * width * 3;
-    row += jpeg_read_scanlines(&jpeg, lines, ask);
-  }
-  jpeg_abort_decompress(&jpeg);
-  jpeg_destroy_decompress(&jpeg);
-  return true;
+  return bench::decode_region_by_libjpeg(bytes, {rect.x, rect.y, rect.width, rect.height}, fancy,
+                                         out);
 }
 
 class Own {

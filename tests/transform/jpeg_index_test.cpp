@@ -135,6 +135,62 @@ TEST(JpegIndex, FindsTheSameFaults) {
   EXPECT_GT(indexed.counts().indexed, 200U) << "what is above the damage has an index";
 }
 
+TEST(JpegIndex, OfRestartIntervalsWithinRowsSaysLittleMoreThanThatAllIsInOrder) {
+  for (const int restart : {0, 4, 9, 500}) {
+    const Bytes file = jpeg_of(picture(403, 309), {.restart = restart});
+    const auto index = learn_jpeg_index(file);
+    ASSERT_TRUE(index);
+    EXPECT_EQ(index->clean_mcus, 51U * 39);
+    if (restart == 4 || restart == 9) {
+      EXPECT_EQ(index->entries.size(), 1U);
+      EXPECT_LT(index->to_bytes().size(), 24U);
+    } else {
+      EXPECT_GT(index->entries.size(), 30U);
+    }
+  }
+}
+
+TEST(JpegIndex, LearnedBeforehandIsThatOfTheFirstDecoding) {
+  for (const Bytes& file : files()) {
+    Indexed indexed;
+    (void)indexed(file, 0);
+    const auto learned = learn_jpeg_index(file);
+    ASSERT_TRUE(learned);
+    const auto kept = indexed.index().find(JpegKey::of(file));
+    ASSERT_NE(kept, nullptr);
+    EXPECT_EQ(*learned, *kept);
+  }
+  EXPECT_EQ(learn_jpeg_index({}), std::nullopt);
+  EXPECT_EQ(learn_jpeg_index(jpeg_of(picture(403, 309), {.progressive = true})), std::nullopt);
+  Bytes cut = jpeg_of(picture(403, 309), {.restart = 9});
+  cut.resize(cut.size() / 2);
+  const auto part = learn_jpeg_index(cut);
+  ASSERT_TRUE(part);
+  EXPECT_GT(part->clean_mcus, 51U * 10);
+  EXPECT_LT(part->clean_mcus, 51U * 30);
+}
+
+// Pixels may be wrong where an index lies about damage, never where the markers are out of order.
+TEST(JpegIndex, IsRefusedWhereTheMarkersAreNotInOrder) {
+  const Bytes file = jpeg_of(picture(403, 309), {.restart = 9});
+  const auto index = learn_jpeg_index(file);
+  ASSERT_TRUE(index);
+  int markers = 0;
+  for (std::size_t i = 700; i + 1 < file.size(); ++i) {
+    if (file[i] != std::byte{0xFF} || (file[i + 1] & std::byte{0xF8}) != std::byte{0xD0}) continue;
+    if (++markers % 16 != 1) continue;
+    for (const std::byte other : {std::byte{0xD9}, std::byte{0xFF}, file[i + 1] ^ std::byte{1}}) {
+      Bytes bad = file;
+      bad[i + 1] = other;
+      Indexed indexed;
+      indexed.index().put(JpegKey::of(bad), *index);
+      for (std::uint64_t number = 0; number < 3; ++number)
+        EXPECT_EQ(indexed(bad, number), without_index(bad, number)) << i;
+    }
+  }
+  EXPECT_GT(markers, 200);
+}
+
 TEST(JpegIndex, IsNotTakenForOtherBytes) {
   Indexed indexed;
   Bytes file = jpeg_of(picture(403, 309), {});
@@ -295,6 +351,20 @@ TEST_F(IndexFile, KeepsEverything) {
     EXPECT_EQ(*other.find(key(i)), some_index(i));
   }
   EXPECT_EQ(other.load(folder_ / "none"), 0U);
+}
+
+TEST_F(IndexFile, OfAFolderAreAllThatAreCalledSo) {
+  MemoryJpegIndex more;
+  for (unsigned i = 15; i < 30; ++i) more.put(key(i), some_index(i));
+  more.save(folder_ / "b.jpegindex");
+  index_.save(folder_ / "a.jpegindex");
+  write("something else");
+  MemoryJpegIndex all;
+  EXPECT_EQ(all.load(folder_), 35U);
+  EXPECT_EQ(all.size(), 30U);
+  MemoryJpegIndex none;
+  std::filesystem::create_directories(folder_ / "empty.jpegindex");
+  EXPECT_EQ(none.load(folder_ / "empty.jpegindex"), 0U);
 }
 
 TEST_F(IndexFile, GivesNothingThatIsDamaged) {

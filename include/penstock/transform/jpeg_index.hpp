@@ -52,6 +52,14 @@ struct JpegIndex {
   friend bool operator==(const JpegIndex&, const JpegIndex&) = default;
 };
 
+/// What decode_jpeg learns about an image when it first decodes it: for a program that goes through
+/// all of them beforehand, as penstock-prepare does. Where restart markers divide the rows of MCUs,
+/// that is little more than that the data are in order: 20 bytes. Nothing where they are not from
+/// the start on, or Penstock's own decoder does not take the image.
+///
+/// Threads  any number
+[[nodiscard]] std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg);
+
 /// Keeps indices for decode_jpeg. What it gives is checked against the image that is decoded, and
 /// what decoding finds out is checked against it: an index that is wrong costs time, or makes the
 /// sample's way to libjpeg-turbo; it is then learned anew.
@@ -80,11 +88,12 @@ class MemoryJpegIndex final : public JpegIndexStore {
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] std::size_t bytes() const;
 
-  /// Adds the indices of a file that save() wrote; returns how many. Parts that are damaged are
-  /// left out, and a file that does not exist has none.
+  /// Adds the indices of a file that save() wrote, or of all files of a folder that are called
+  /// *.jpegindex, such as penstock-prepare writes beside its shards; returns how many. Parts that
+  /// are damaged are left out, and a file that does not exist has none.
   ///
   /// Errors  Error  the file is there and cannot be read, or is of another kind
-  std::size_t load(const std::filesystem::path& file);
+  std::size_t load(const std::filesystem::path& file_or_folder);
   /// Writes all indices, each with its key and a checksum, under another name, then renames it.
   ///
   /// Errors  Error  the file cannot be written

@@ -9,25 +9,27 @@
 #include <penstock/transform/jpeg_index.hpp>
 
 #include "src/transform/jpeg/header.hpp"
+#include "src/transform/jpeg/plan.hpp"
 #include "src/transform/jpeg/scan.hpp"
 #include "src/transform/jpeg/unstuff.hpp"
 
 namespace penstock::detail {
 
 /// The index of an image: of `points`, which go as far as its data is in order, the last one before
-/// every MCU row. `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing
-/// where no part of it is in order.
+/// every MCU row; where restart markers divide the rows, only the first: these are found quickly.
+/// `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing where no part of it
+/// is in order.
 [[nodiscard]] std::optional<JpegIndex> make_index(const JpegHeader& header,
                                                   std::span<const Checkpoint> points,
                                                   Unstuffed& unstuffed, std::size_t scan_bytes);
 
-/// Copies the part of a scan that holds the MCUs [first, last) into `unstuffed`, and sets `points`
-/// to the checkpoints there. False where the index cannot be this image's, or does not go as far as
-/// `checked`.
+/// Copies the part of a scan that `plan` needs into `unstuffed`, and sets `points` to the
+/// checkpoints there. `markers` is scratch. False where the index cannot be this image's, or does
+/// not go as far as libjpeg-turbo would read.
 [[nodiscard]] bool use_index(const JpegIndex& index, const JpegHeader& header,
-                             std::span<const std::uint8_t> scan, std::int64_t first,
-                             std::int64_t last, std::int64_t checked, Unstuffed& unstuffed,
-                             std::vector<Checkpoint>& points);
+                             const RegionPlan& plan, std::span<const std::uint8_t> scan,
+                             Unstuffed& unstuffed, std::vector<Checkpoint>& points,
+                             std::vector<std::uint32_t>& markers);
 
 /// libjpeg-turbo reads some bytes ahead of its bits, and has a warning where the file ends there.
 /// True where it will not come to that: `bit` is as far as it decodes, within `stretch`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "src/transform/jpeg/known.hpp"
 #include "src/transform/jpeg/pixels.hpp"
@@ -43,12 +44,10 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling, i
 }
 
 bool JpegRegion::find_points() {
-  const std::int64_t first =
-      std::int64_t{plan_.first_row} * header_.mcus_per_row() + plan_.first_column;
-  const std::int64_t last =
-      std::int64_t{plan_.last_row - 1} * header_.mcus_per_row() + plan_.last_column;
-  used_index_ = index_ != nullptr && use_index(*index_, header_, bytes_.subspan(header_.scan),
-                                               first, last, plan_.checked_mcus, unstuffed_, known_);
+  used_index_ =
+      index_ != nullptr && use_index(*index_, header_, plan_, bytes_.subspan(header_.scan),
+                                     unstuffed_, known_, markers_);
+  unchecked_.clear();
   if (used_index_) {
     points_ = known_;
     lanes_.data = unstuffed_.data();
@@ -59,15 +58,39 @@ bool JpegRegion::find_points() {
   return scan_for_points();
 }
 
+// Restart intervals of the region, within one row, are checked as they are decoded: to their ends,
+// though that may be a bit too far. It is not worth that where most of the interval is beside the
+// region; and the last one's end is looked at in another way.
+void JpegRegion::choose_unchecked() {
+  const std::int64_t interval = header_.restart_interval;
+  const std::int64_t columns = header_.mcus_per_row();
+  if (learn_ || interval == 0 || interval > columns) return;
+  const std::int64_t last = (plan_.checked_mcus - 1) / interval;
+  // With fewer there is nothing to decode.
+  if (std::cmp_less_equal(unstuffed_.stretches().size(), last)) return;
+  unchecked_.assign(static_cast<std::size_t>(last), 0);
+  for (std::int64_t row = plan_.first_row; row < plan_.last_row; ++row) {
+    const std::int64_t begin = row * columns + plan_.first_column;
+    const std::int64_t end = row * columns + plan_.last_column;
+    const std::int64_t earliest = std::max(row * columns, begin - kChunkMcus);
+    const std::int64_t latest = std::min((row + 1) * columns, end + interval / 2);
+    for (std::int64_t i = (earliest + interval - 1) / interval;
+         i < last && (i + 1) * interval <= latest; ++i)
+      if ((i + 1) * interval > begin) unchecked_[static_cast<std::size_t>(i)] = 1;
+  }
+}
+
 bool JpegRegion::scan_for_points() {
   const std::span<const std::uint8_t> scan_bytes = bytes_.subspan(header_.scan);
   unstuffed_.read(scan_bytes, header_.restart_interval > 0);
   lanes_.data = unstuffed_.data();
   lanes_.entropy.make_skips();
+  choose_unchecked();
   const ScanData scan{layout_,
                       {unstuffed_.data(), unstuffed_.size()},
                       unstuffed_.stretches(),
-                      header_.restart_interval};
+                      header_.restart_interval,
+                      unchecked_};
   const std::int64_t all = std::int64_t{header_.mcu_rows()} * header_.mcus_per_row();
   const std::int64_t until = learn_ ? all : plan_.checked_mcus;
   const double part = static_cast<double>(until) / static_cast<double>(all);
@@ -116,8 +139,16 @@ void JpegRegion::add_pieces(int row) {
     while (cursor_ + 1 < points_.size() && points_[cursor_ + 1].mcu <= begin) ++cursor_;
     const Checkpoint* const then = cursor_ + 1 < points_.size() ? &points_[cursor_ + 1] : nullptr;
     const std::int64_t until = then != nullptr ? std::min(then->mcu, end) : end;
-    pieces_.push_back({points_[cursor_], begin, until, row,
-                       then != nullptr && then->mcu == until ? then : nullptr});
+    const Checkpoint& from = points_[cursor_];
+    pieces_.push_back(
+        {from, begin, until, row, then != nullptr && then->mcu == until ? then : nullptr});
+    if (!unchecked_.empty()) {
+      const auto interval = static_cast<std::size_t>(from.mcu / header_.restart_interval);
+      if (interval < unchecked_.size() && unchecked_[interval] != 0) {
+        pieces_.back().last_bit = std::uint64_t{8} * unstuffed_.stretches()[interval].end;
+        pieces_.back().end = static_cast<std::int64_t>(interval + 1) * header_.restart_interval;
+      }
+    }
     begin = until;
   }
 }
@@ -137,13 +168,19 @@ bool JpegRegion::finish_chunk(std::size_t lane, Piece& piece) {
       static_cast<int>(std::min<std::int64_t>(piece.end - piece.from.mcu, kChunkMcus));
   const auto first =
       static_cast<int>(std::clamp<std::int64_t>(piece.begin - piece.from.mcu, 0, mcus));
-  const std::int64_t column =
-      piece.from.mcu + first - std::int64_t{piece.row} * header_.mcus_per_row();
-  if (!planes_.put(lanes_.chunks[lane], first, mcus, static_cast<int>(column), piece.row,
+  const std::int64_t row_begin = std::int64_t{piece.row} * header_.mcus_per_row();
+  const std::int64_t column = piece.from.mcu + first - row_begin;
+  const auto last = static_cast<int>(
+      std::clamp<std::int64_t>(row_begin + plan_.last_column - piece.from.mcu, first, mcus));
+  if (!planes_.put(lanes_.chunks[lane], first, last, static_cast<int>(column), piece.row,
                    piece.from.at.dc))
     return false;
   piece.from.mcu += mcus;
   piece.from.at.bit = stream.bit;
+  // A byte that was not used would be one too many, where a marker comes next.
+  if (piece.last_bit != 0 && piece.from.mcu == piece.end &&
+      (stream.bit > piece.last_bit || piece.last_bit - stream.bit >= 8))
+    return false;
   if (piece.from.mcu < piece.end || piece.then == nullptr) return true;
   // A restart marker stands before some checkpoints; where it does is known.
   const bool restarts = header_.restart_interval > 0 && piece.end % header_.restart_interval == 0;

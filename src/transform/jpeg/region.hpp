@@ -62,13 +62,16 @@ class JpegRegion final : public RowSource {
   struct Piece {
     Checkpoint from;
     std::int64_t begin = 0;  // the first that is needed
-    std::int64_t end = 0;
+    std::int64_t end = 0;    // behind the last that is decoded
     int row = 0;
     const Checkpoint* then = nullptr;  // the one at `end`, if there is one
+    // Where a restart interval ends that nobody has looked at yet; 0 for others.
+    std::uint64_t last_bit = 0;
   };
 
   [[nodiscard]] bool find_points();
   [[nodiscard]] bool scan_for_points();
+  void choose_unchecked();
   void prepare_rows(int span);
   [[nodiscard]] bool decode_band();
   [[nodiscard]] bool decode_pieces();
@@ -92,8 +95,10 @@ class JpegRegion final : public RowSource {
   Lanes lanes_;
   ScanReader reader_;
   std::vector<Checkpoint> known_;
-  std::span<const Checkpoint> points_;  // the reader's, or known_
-  std::size_t cursor_ = 0;              // into points_
+  std::vector<std::uint32_t> markers_;   // where the scan's are, when an index is used
+  std::vector<std::uint8_t> unchecked_;  // restart intervals that are checked when decoded
+  std::span<const Checkpoint> points_;   // the reader's, or known_
+  std::size_t cursor_ = 0;               // into points_
   std::vector<Piece> pieces_;
   JpegPlanes planes_;
 

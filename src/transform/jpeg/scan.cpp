@@ -199,6 +199,10 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
   };
   const auto begin_task = [&](std::size_t lane) {
     Task& task = tasks[lane];
+    for (; next < last && next < scan.left_to_caller.size() && scan.left_to_caller[next] != 0;
+         ++next)
+      points_.push_back({.mcu = static_cast<std::int64_t>(next) * interval,
+                         .at = {.bit = std::uint64_t{8} * scan.stretches[next].begin}});
     task.busy = broken_at == INT64_MAX && next < last;
     if (!task.busy) {
       lanes.start(lane, 0, kChunkMcus * scan.layout.blocks);

@@ -33,6 +33,9 @@ struct ScanData {
   std::span<const std::uint8_t> bytes;  ///< Unstuffed's, without its slack
   std::span<const Stretch> stretches;
   int restart_interval = 0;
+  /// Restart intervals that the caller decodes and checks to their ends. Only the beginnings of
+  /// these are noted: nothing in them is looked at. Empty: none.
+  std::span<const std::uint8_t> left_to_caller;
 };
 
 /// Goes through a scan without decoding its values, and notes checkpoints.

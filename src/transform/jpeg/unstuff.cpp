@@ -1,6 +1,7 @@
 #include "src/transform/jpeg/unstuff.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "src/transform/rows.hpp"
@@ -31,6 +32,32 @@ std::size_t CopyToFF(const std::uint8_t* from, std::size_t size, std::uint8_t* t
   return i;
 }
 
+// Most 0xFF of a scan are data: these are told from markers many at a time.
+std::size_t FindMarkers(const std::uint8_t* bytes, std::size_t size, std::uint32_t* at,
+                        std::size_t most) {
+  const hn::CappedTag<std::uint8_t, 64> d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto ff = hn::Set(d, std::uint8_t{0xFF});
+  std::size_t found = 0;
+  std::size_t i = 0;
+  for (; found < most && i + lanes < size; i += lanes) {
+    const auto marker = hn::AndNot(hn::Eq(hn::LoadU(d, bytes + i + 1), hn::Zero(d)),
+                                   hn::Eq(hn::LoadU(d, bytes + i), ff));
+    if (HWY_LIKELY(hn::AllFalse(d, marker))) continue;
+    std::uint8_t bytes_of[8] = {};
+    (void)hn::StoreMaskBits(d, marker, bytes_of);
+    std::uint64_t bits;
+    std::memcpy(&bits, bytes_of, sizeof(bits));
+    if constexpr (std::endian::native == std::endian::big) bits = __builtin_bswap64(bits);
+    for (; bits != 0 && found < most; bits &= bits - 1)
+      at[found++] =
+          static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(std::countr_zero(bits));
+  }
+  for (; found < most && i + 1 < size; ++i)
+    if (bytes[i] == 0xFF && bytes[i + 1] != 0) at[found++] = static_cast<std::uint32_t>(i);
+  return found;
+}
+
 }  // namespace penstock::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -39,6 +66,7 @@ namespace penstock::detail {
 namespace {
 
 HWY_EXPORT(CopyToFF);
+HWY_EXPORT(FindMarkers);
 
 // A vector's stores reach that far behind the data.
 constexpr std::size_t kVectorBytes = 64;
@@ -47,15 +75,25 @@ static_assert(kUnstuffSlack >= kVectorBytes);
 }  // namespace
 
 void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
+  begin(bytes.size());
+  add(bytes, restarts);
+  end();
+}
+
+void Unstuffed::begin(std::size_t most) {
   // The copy is never longer than its source.
-  if (bytes_.size() < bytes.size() + kUnstuffSlack) bytes_.resize(bytes.size() + kUnstuffSlack);
+  if (bytes_.size() < most + kUnstuffSlack) bytes_.resize(most + kUnstuffSlack);
   stretches_.clear();
   left_out_.clear();
   cursor_ = 0;
+  size_ = 0;
+}
+
+void Unstuffed::add(std::span<const std::uint8_t> bytes, bool restarts) {
   std::uint8_t* const out = bytes_.data();
-  std::size_t to = 0;
+  std::size_t to = size_;
   std::size_t at = 0;
-  Stretch stretch{};
+  Stretch stretch{.begin = static_cast<std::uint32_t>(to)};
   for (;;) {
     // Not through a pointer that is kept: before the first call it is one that looks at the CPU.
     const std::size_t copied =
@@ -87,7 +125,12 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
   stretch.end = static_cast<std::uint32_t>(to);
   stretches_.push_back(stretch);
   size_ = to;
-  std::memset(out + to, 0, kUnstuffSlack);
+}
+
+void Unstuffed::end() { std::memset(bytes_.data() + size_, 0, kUnstuffSlack); }
+
+std::size_t find_markers(std::span<const std::uint8_t> bytes, std::span<std::uint32_t> at) {
+  return HWY_DYNAMIC_DISPATCH(FindMarkers)(bytes.data(), bytes.size(), at.data(), at.size());
 }
 
 std::size_t Unstuffed::raw_position(std::size_t position) noexcept {

@@ -39,6 +39,11 @@ class Unstuffed {
   /// Copies up to the first marker; with `restarts`, up to the first that is none of those.
   /// `bytes` begins after the scan's header, or at a byte that is data.
   void read(std::span<const std::uint8_t> bytes, bool restarts);
+  /// The same in parts: what read() makes of each of them, one behind the other. Of such data,
+  /// positions cannot be asked for. `most`: the bytes of all parts together, at most.
+  void begin(std::size_t most);
+  void add(std::span<const std::uint8_t> bytes, bool restarts);
+  void end();
 
   [[nodiscard]] const std::uint8_t* data() const noexcept { return bytes_.data(); }
   /// Bytes of data; kUnstuffSlack zero bytes follow.
@@ -61,5 +66,10 @@ class Unstuffed {
   std::vector<std::uint32_t> left_out_;
   std::size_t cursor_ = 0;  // into left_out_, where the last question ended
 };
+
+/// Notes in `at` where the first markers in `bytes` are, the first of each one's two bytes; no more
+/// than `at` holds. Returns how many there are. 0xFF that a zero byte follows is none.
+[[nodiscard]] std::size_t find_markers(std::span<const std::uint8_t> bytes,
+                                       std::span<std::uint32_t> at);
 
 }  // namespace penstock::detail
