@@ -5,13 +5,14 @@
 
 namespace penstock::fuzz {
 
-inline constexpr int kIndexImages = 4;
+inline constexpr int kIndexImages = 6;
 
 inline testing_images::Bytes index_image(int which) {
   using namespace testing_images;
   JpegKind kind;
   if (which % 2 == 1) kind.sampling = {{2, 2}, {1, 1}, {1, 1}};
-  if (which >= 2) kind.restart = 5;
+  // Within the rows of MCUs, and across them.
+  if (which >= 2) kind.restart = which < 4 ? 5 : 40;
   return jpeg_of(picture(150, 110), kind);
 }
 

@@ -34,8 +34,9 @@ struct DecodeJpegOptions {
   /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
   /// pixels as without it, by a smaller transform instead of the resize's first steps.
   bool scaled = false;
-  /// When given: what is learned about a JPEG when it is first decoded, so that later only the crop
-  /// is. Neither the pixels nor the faults depend on it.
+  /// When given: what is learned about a JPEG when it is first decoded, or was when
+  /// penstock-prepare packed it, so that only the crop is decoded then. Neither the pixels nor the
+  /// faults depend on it.
   std::shared_ptr<JpegIndexStore> index{};
   std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the JPEGs
 };
