@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import datetime
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import threading
@@ -54,9 +56,8 @@ def measured(command: list[str], cores: int, **options) -> tuple[dict, float]:
     from child import tree
 
     given = ["taskset", "-c", ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[:cores])]
-    process = subprocess.Popen(
-        given + command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(given + command, start_new_session=True, **pipes, **options)
     peak, done = 0.0, threading.Event()
 
     def watch() -> None:
@@ -75,12 +76,12 @@ def measured(command: list[str], cores: int, **options) -> tuple[dict, float]:
     try:
         out, err = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
         raise NoResult(f"no result within {TIMEOUT_S} s") from None
     finally:
         done.set()
         watcher.join()
+        with contextlib.suppress(ProcessLookupError):  # a framework's workers, where it left some behind
+            os.killpg(process.pid, signal.SIGKILL)
     if process.returncode != 0:
         raise NoResult(reason(err) or f"exit status {process.returncode}")
     return parse(out, err), peak
