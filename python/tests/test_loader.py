@@ -110,9 +110,10 @@ def test_an_epoch_is_known_before_its_step_is_filled():
 
     def function(number):
         assert opened.wait(60)
-        return {"number": number}
+        return number
 
-    loader = numbers(4).map(function).batch(4).repeat(2).loader(threads=1)
+    plan = numbers(4).map(function, outputs={"number": ("i64", (2,))}).batch(4).repeat(2)
+    loader = plan.loader(threads=1)
     assert loader.next_epoch() == 0
     assert not loader.wait_for(0)
     opened.set()
