@@ -44,9 +44,8 @@ class Slow final : public Source {
 const SourcePtr& photos() {
   static const SourcePtr kPhotos = [] {
     const char* const folder = std::getenv("PENSTOCK_BENCH_DATA");
-    return source::image_folder(folder != nullptr
-                                    ? std::filesystem::path(folder)
-                                    : source::synthetic_image_folder({.count = 400}));
+    return source::image_folder(folder != nullptr ? std::filesystem::path(folder)
+                                                  : source::synthetic_image_folder({.count = 400}));
   }();
   return kPhotos;
 }
@@ -88,9 +87,7 @@ void BM_Reading_Cold(benchmark::State& state) { deliver(state, photos(), std::nu
 BENCHMARK(BM_Reading_Cold)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 // As before there were threads for reading: decoders wait for their own reads.
-void BM_Reading_ColdWithoutReadAhead(benchmark::State& state) {
-  deliver(state, photos(), 0, true);
-}
+void BM_Reading_ColdWithoutReadAhead(benchmark::State& state) { deliver(state, photos(), 0, true); }
 BENCHMARK(BM_Reading_ColdWithoutReadAhead)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 void BM_Reading_5msEach(benchmark::State& state) {

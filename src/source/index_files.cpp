@@ -183,8 +183,8 @@ class IndexOpener {
     std::set<std::string> labels(recipe_.labels.begin(), recipe_.labels.end());
     if (find(shard, stamp, labels)) return;
 
-    const StoredFilePtr file = require_open(
-        path, is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
+    const StoredFilePtr file =
+        require_open(path, is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
     ShardLock lock(file->descriptor());
     if (wait) {
       lock.take_or_wait();

@@ -48,8 +48,9 @@ class FileList {
   std::vector<std::string> class_names_;
 };
 
-/// Lists every file below `root`, a folder or s3://bucket/prefix, whose name has one of the endings (lower case, with the dot).
-/// Names that begin with a dot are passed over. At least one file, or an Error.
+/// Lists every file below `root`, a folder or s3://bucket/prefix, whose name has one of the endings
+/// (lower case, with the dot). Names that begin with a dot are passed over. At least one file, or
+/// an Error.
 ///
 /// Errors  Error  a folder cannot be listed, there is no such file, or some lie in `root` and some
 ///                in its sub-folders

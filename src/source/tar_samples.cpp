@@ -256,7 +256,8 @@ std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   return value;
 }
 
-ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path, std::span<const std::string> labels) {
+ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
+                              std::span<const std::string> labels) {
   FileWindow window(file, path);
   SampleGrouper grouper(window, labels);
   scan_tar(

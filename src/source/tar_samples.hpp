@@ -37,7 +37,8 @@ struct SampleName {
 /// a sample of its own.
 ///
 /// Errors  Error  as scan_tar
-[[nodiscard]] ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path, std::span<const std::string> labels);
+[[nodiscard]] ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
+                                            std::span<const std::string> labels);
 
 /// What is damaged, in words.
 [[nodiscard]] std::string describe_tar_damage(const Damage& damage);

@@ -377,7 +377,8 @@ SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
   std::vector<std::string> paths =
       detail::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010", *storage);
   std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
-  return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options), std::move(storage));
+  return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
+                                     std::move(storage));
 }
 
 }  // namespace penstock

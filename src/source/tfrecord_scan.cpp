@@ -190,7 +190,8 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-ScannedShard scan_tfrecord(const StoredFile& file, const std::string& path, std::span<const std::string> labels) {
+ScannedShard scan_tfrecord(const StoredFile& file, const std::string& path,
+                           std::span<const std::string> labels) {
   FileWindow window(file, path);
   return TfRecordScanner(window, path, labels).run();
 }

@@ -364,7 +364,8 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
       shards, [](std::string_view name) { return detail::lower_case(name).ends_with(".tar"); },
       "*.tar files", *storage);
   std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
-  return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options), std::move(storage));
+  return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
+                                      std::move(storage));
 }
 
 }  // namespace penstock

@@ -16,8 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string key = fuzz::kCacheKey;
   const std::size_t head_bytes = cache_entry_head(key, {}).size();
   static const int kFile = ::memfd_create("entry", MFD_CLOEXEC);
-  if (::ftruncate(kFile, 0) != 0 ||
-      ::pwrite(kFile, data, size, 0) != static_cast<ssize_t>(size)) {
+  if (::ftruncate(kFile, 0) != 0 || ::pwrite(kFile, data, size, 0) != static_cast<ssize_t>(size)) {
     return 0;
   }
   std::string into(size > head_bytes ? size - head_bytes : 0, '?');

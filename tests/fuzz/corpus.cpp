@@ -58,15 +58,17 @@ void write_tars(const std::filesystem::path& folder) {
   const std::string pax = fmt::format(" path={}.jpg\n", name);
   const std::string member = tar_member("a.jpg", "image") + tar_member("a.cls", "7");
   write_text(folder / "plain", plain_tar(2));
-  write_text(folder / "pax", tar_member("./PaxHeaders/x", fmt::format("{}{}", pax.size() + 3, pax),
-                                        'x') +
-                                 member + tar_end());
-  write_text(folder / "size", tar_member("./PaxHeaders/x", "10 size=5\n", 'x') + member + tar_end());
+  write_text(folder / "pax",
+             tar_member("./PaxHeaders/x", fmt::format("{}{}", pax.size() + 3, pax), 'x') + member +
+                 tar_end());
+  write_text(folder / "size",
+             tar_member("./PaxHeaders/x", "10 size=5\n", 'x') + member + tar_end());
   write_text(folder / "long", tar_member("././@LongLink", name + ".cls" + '\0', 'L') + member);
   write_text(folder / "global", tar_member("pax_global_header", "14 path=b.cls\n", 'g') + member);
   write_text(folder / "sparse", member + tar_member("b.jpg", "x", 'S') + tar_end());
   write_text(folder / "joined", member + tar_end() + member + tar_end());
-  write_text(folder / "folders", tar_member("d/", "", '5') + tar_member("d/l.jpg", "", '2') + member);
+  write_text(folder / "folders",
+             tar_member("d/", "", '5') + tar_member("d/l.jpg", "", '2') + member);
   write_text(folder / "gzip", "\x1F\x8B\x08 and so on");
 }
 

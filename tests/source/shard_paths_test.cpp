@@ -19,7 +19,8 @@ using ::testing::ThrowsMessage;
 
 std::vector<std::string> find(const ShardPaths& paths) {
   return find_shards(
-      paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files", Storage());
+      paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files",
+      Storage());
 }
 
 // As bash prints them.

@@ -43,9 +43,9 @@ AwsCredentialChain::AwsCredentialChain(const AwsProfile& profile, Environment en
                         std::optional<std::string> token, const std::string& origin) {
     if (!key && !secret) return;
     if (!key || !secret) {
-      throw Error(fmt::format(
-          "{} gives {}, but no {}; give both, or neither", origin,
-          key ? "an access key" : "a secret access key", key ? "secret access key" : "access key"));
+      throw Error(fmt::format("{} gives {}, but no {}; give both, or neither", origin,
+                              key ? "an access key" : "a secret access key",
+                              key ? "secret access key" : "access key"));
     }
     credentials_ = AwsCredentials{std::move(*key), std::move(*secret), token.value_or("")};
     origin_ = origin;
@@ -134,8 +134,8 @@ AwsCredentialChain::Temporary AwsCredentialChain::parse(const std::string& json,
   };
   Temporary temporary{{text("AccessKeyId"), text("SecretAccessKey"), text("Token")}, Time::max()};
   if (temporary.credentials.access_key.empty() || temporary.credentials.secret_key.empty()) {
-    throw Error(fmt::format("{} gave no AWS credentials: expected AccessKeyId and SecretAccessKey",
-                            from));
+    throw Error(
+        fmt::format("{} gave no AWS credentials: expected AccessKeyId and SecretAccessKey", from));
   }
   std::tm parts{};
   if (::strptime(text("Expiration").c_str(), "%Y-%m-%dT%H:%M:%S", &parts) != nullptr) {

@@ -37,9 +37,9 @@ Hash sha256(std::string_view text) {
 Hash hmac(std::string_view key, std::string_view text) {
   Hash hash;
   unsigned size = 0;
-  const void* const made = ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
-                                  reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                                  hash.data(), &size);
+  const void* const made =
+      ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+             reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data(), &size);
   if (made == nullptr) throw Error("OpenSSL cannot make an HMAC-SHA256, which S3 requests need");
   return hash;
 }
@@ -90,21 +90,21 @@ std::vector<std::string> sign_aws_request(const AwsRequest& request,
     names += (names.empty() ? "" : ";") + name;
     lines += fmt::format("{}:{}\n", name, value);
   }
-  const std::string canonical =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.method, request.path, request.query, lines,
-                  names, kEmptyHash);
+  const std::string canonical = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.method, request.path,
+                                            request.query, lines, names, kEmptyHash);
   const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, region);
   const std::string to_sign =
       fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hex(sha256(canonical)));
   Hash key = hmac("AWS4" + credentials.secret_key, day);
-  for (const std::string_view part : {region, std::string_view("s3"), std::string_view("aws4_request")}) {
+  for (const std::string_view part :
+       {region, std::string_view("s3"), std::string_view("aws4_request")}) {
     key = hmac(text_of(key), part);
   }
   std::vector<std::string> headers;
   for (const auto& [name, value] : own) headers.push_back(fmt::format("{}: {}", name, value));
-  headers.push_back(
-      fmt::format("authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
-                  credentials.access_key, scope, names, hex(hmac(text_of(key), to_sign))));
+  headers.push_back(fmt::format(
+      "authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
+      credentials.access_key, scope, names, hex(hmac(text_of(key), to_sign))));
   return headers;
 }
 

@@ -34,8 +34,9 @@ struct AwsRequest {
 /// many versions, each in its own way.
 ///
 /// Source  AWS Signature Version 4, "Authenticating Requests: Using the Authorization Header".
-[[nodiscard]] std::vector<std::string> sign_aws_request(
-    const AwsRequest& request, const AwsCredentials& credentials, std::string_view region,
-    std::chrono::system_clock::time_point now);
+[[nodiscard]] std::vector<std::string> sign_aws_request(const AwsRequest& request,
+                                                        const AwsCredentials& credentials,
+                                                        std::string_view region,
+                                                        std::chrono::system_clock::time_point now);
 
 }  // namespace penstock::detail

@@ -8,7 +8,8 @@ namespace penstock {
 namespace detail {
 ObjectStorePtr open_object_store(const ObjectStorageOptions&) {
   throw Error(
-      "this build of penstock reads no s3:// paths: configure it with -DPENSTOCK_S3=ON, which needs "
+      "this build of penstock reads no s3:// paths: configure it with -DPENSTOCK_S3=ON, which "
+      "needs "
       "libcurl, OpenSSL and pugixml (libcurl4-openssl-dev, libssl-dev, libpugixml-dev)");
 }
 }  // namespace detail

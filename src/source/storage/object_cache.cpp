@@ -157,7 +157,8 @@ std::uint64_t scan(const fs::path& cache, std::vector<Entry>& entries) {
     while (const dirent* const item = ::readdir(directory.get())) {
       const std::string_view name = item->d_name;
       const bool is_entry = name.size() == kNameDigits + kEnding.size() && name.ends_with(kEnding);
-      const bool is_temporary = name.substr(std::min(name.size(), kNameDigits)).starts_with(kTemporary);
+      const bool is_temporary =
+          name.substr(std::min(name.size(), kNameDigits)).starts_with(kTemporary);
       struct stat info {};
       if ((!is_entry && !is_temporary) ||
           ::fstatat(::dirfd(directory.get()), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -171,10 +172,10 @@ std::uint64_t scan(const fs::path& cache, std::vector<Entry>& entries) {
       const std::uint64_t bytes = taken(static_cast<std::uint64_t>(info.st_size));
       total += bytes;
       if (!is_entry) continue;
-      entries.push_back({.used_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 +
-                                    info.st_mtim.tv_nsec,
-                         .bytes = bytes,
-                         .folder = number});
+      entries.push_back(
+          {.used_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
+           .bytes = bytes,
+           .folder = number});
       std::copy_n(name.begin(), kNameDigits, entries.back().name.begin());
     }
   }
@@ -194,9 +195,9 @@ class CachedStore final : public ObjectStore {
 
   Result<void> read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
                     std::span<std::byte> into) const override {
-    const std::string key = fmt::format("{}\n{} {:016x} {} {}", name.url(), stamp.bytes,
-                                        static_cast<std::uint64_t>(stamp.version), offset,
-                                        into.size());
+    const std::string key =
+        fmt::format("{}\n{} {:016x} {} {}", name.url(), stamp.bytes,
+                    static_cast<std::uint64_t>(stamp.version), offset, into.size());
     if (cache_.find(key, into)) return {};
     Result<void> result = store_->read(name, stamp, offset, into);
     if (result) cache_.store(key, into);
@@ -238,17 +239,18 @@ bool read_cache_entry(int file, std::string_view key, std::span<std::byte> into)
 
 ObjectCache::ObjectCache(fs::path folder, std::uint64_t max_bytes)
     : folder_(std::move(folder)), max_bytes_(max_bytes) {
-  if (max_bytes_ == 0) throw std::invalid_argument("a cache of 0 bytes keeps nothing; leave it out");
+  if (max_bytes_ == 0)
+    throw std::invalid_argument("a cache of 0 bytes keeps nothing; leave it out");
   std::error_code error;
   folder_ = fs::absolute(folder_);
   fs::create_directories(folder_, error);
   const FileDescriptor lock(
       ::open((folder_ / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (lock.is_open()) return;
-  throw Error(fmt::format(
-      "cannot write the cache folder {}: {}; set PENSTOCK_OBJECT_CACHE, or "
-      "ObjectCacheOptions::folder, to a folder that can be written",
-      folder_.string(), error ? error.message() : errno_text(errno)));
+  throw Error(
+      fmt::format("cannot write the cache folder {}: {}; set PENSTOCK_OBJECT_CACHE, or "
+                  "ObjectCacheOptions::folder, to a folder that can be written",
+                  folder_.string(), error ? error.message() : errno_text(errno)));
 }
 
 fs::path ObjectCache::path_of(std::string_view key) const {
@@ -286,8 +288,7 @@ void ObjectCache::store(std::string_view key, std::span<const std::byte> bytes) 
 std::optional<fs::path> ObjectCache::reserve(const fs::path& path, std::uint64_t bytes) const {
   if (taken(bytes) > max_bytes_) return std::nullopt;
   static std::atomic<std::uint64_t> number{0};  // of this process; its id is in the name too
-  const fs::path aside =
-      fs::path(path).replace_extension() +=
+  const fs::path aside = fs::path(path).replace_extension() +=
       fmt::format("{}{:x}.{:x}", kTemporary, ::getpid(), number.fetch_add(1));
   Ledger ledger(folder_);
   if (!ledger.take()) return std::nullopt;
@@ -334,7 +335,8 @@ std::uint64_t ObjectCache::make_room(std::uint64_t most) const {
 
 ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& options) {
   fs::path folder = options.folder;
-  if (const char* const variable = std::getenv("PENSTOCK_OBJECT_CACHE"); folder.empty() && variable) {
+  if (const char* const variable = std::getenv("PENSTOCK_OBJECT_CACHE");
+      folder.empty() && variable) {
     folder = variable;
   }
   if (folder.empty()) return store;

@@ -45,10 +45,9 @@ std::optional<S3Page> parse_s3_page(std::string_view xml) {
   const auto key_of = [&](const char* text) { return encoded ? decoded(text) : std::string(text); };
   S3Page page;
   for (const pugi::xml_node object : root.children("Contents")) {
-    page.entries.push_back(
-        {.key = key_of(object.child_value("Key")),
-         .stamp = {object.child("Size").text().as_ullong(),
-                   version_of_etag(object.child_value("ETag"))}});
+    page.entries.push_back({.key = key_of(object.child_value("Key")),
+                            .stamp = {object.child("Size").text().as_ullong(),
+                                      version_of_etag(object.child_value("ETag"))}});
   }
   for (const pugi::xml_node folder : root.children("CommonPrefixes")) {
     page.entries.push_back({.key = key_of(folder.child_value("Prefix")), .is_folder = true});

@@ -55,9 +55,8 @@ S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environ
   const AwsProfile profile(options.profile, environment);
   region_ = first_of({given(options.region), environment("AWS_REGION"),
                       environment("AWS_DEFAULT_REGION"), profile.get("region"), "us-east-1"});
-  endpoint_ =
-      first_of({given(options.endpoint), environment("AWS_ENDPOINT_URL_S3"),
-                environment("AWS_ENDPOINT_URL"), profile.get("endpoint_url")});
+  endpoint_ = first_of({given(options.endpoint), environment("AWS_ENDPOINT_URL_S3"),
+                        environment("AWS_ENDPOINT_URL"), profile.get("endpoint_url")});
   custom_endpoint_ = !endpoint_.empty();
   if (!custom_endpoint_) {
     endpoint_ = fmt::format("https://s3.{}.amazonaws.com{}", region_,
@@ -131,7 +130,8 @@ std::string S3Store::whose_request() const {
 
 Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) const {
   S3Error error = parse_s3_error(response.body);
-  const std::string region = first_of({given(response.header("x-amz-bucket-region")), error.region});
+  const std::string region =
+      first_of({given(response.header("x-amz-bucket-region")), error.region});
   const bool other_region = !region.empty() && region != region_;
   const long status = response.status;
   Fault fault{.file = name.url()};
@@ -157,10 +157,9 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) co
     // What S3 itself says to repeat, and what a proxy before it says while it is away.
     fault.transient = status == 408 || status == 429 || status >= 500 ||
                       error.code == "RequestTimeout" || error.code == "SlowDown";
-    fault.reason = fmt::format("{} answered with status {}{}", endpoint_, status,
-                               error.code.empty() ? ""
-                                                  : fmt::format(" ({}: {})", error.code,
-                                                                error.message));
+    fault.reason =
+        fmt::format("{} answered with status {}{}", endpoint_, status,
+                    error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message));
   }
   return fault;
 }
@@ -214,10 +213,8 @@ Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::
       whole ? "" : fmt::format("bytes={}-{}", offset, offset + into.size() - 1);
   Result<HttpResponse> response = send("GET", name, "", range, into);
   const auto fault = [&](std::string reason, bool transient = false) {
-    return Fault{.reason = std::move(reason),
-                 .file = name.url(),
-                 .offset = offset,
-                 .transient = transient};
+    return Fault{
+        .reason = std::move(reason), .file = name.url(), .offset = offset, .transient = transient};
   };
   if (!response) {
     response.fault().offset = offset;
@@ -235,10 +232,10 @@ Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::
   const std::string_view expected = whole ? "" : std::string_view(range).substr(6);
   const std::string got = response->header("content-range");
   if (!whole && (response->status != 206 || !got.starts_with(fmt::format("bytes {}/", expected)))) {
-    return fault(fmt::format("{} does not read ranges: asked for bytes {}, it answered with status "
-                             "{}{}",
-                             endpoint_, expected, response->status,
-                             got.empty() ? "" : fmt::format(" and {}", got)));
+    return fault(fmt::format(
+        "{} does not read ranges: asked for bytes {}, it answered with status "
+        "{}{}",
+        endpoint_, expected, response->status, got.empty() ? "" : fmt::format(" and {}", got)));
   }
   if (response->received != into.size()) {
     return fault(fmt::format("expected {} bytes, received {}", into.size(), response->received),

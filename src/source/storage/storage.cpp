@@ -29,10 +29,10 @@ FileStamp stamp_of(const struct stat& info) noexcept {
 Result<FileStamp> stamp_of(const std::string& path, int failed, const struct stat& info) {
   if (failed != 0) return fault_of_errno(path, 0, "cannot stat", errno);
   if (S_ISREG(info.st_mode)) return stamp_of(info);
-  return Fault{.reason = fmt::format("expected a regular file, found {}",
-                                     S_ISDIR(info.st_mode) ? "a folder"
-                                                           : "a pipe, socket or device"),
-               .file = path};
+  return Fault{
+      .reason = fmt::format("expected a regular file, found {}",
+                            S_ISDIR(info.st_mode) ? "a folder" : "a pipe, socket or device"),
+      .file = path};
 }
 
 class LocalFile final : public StoredFile {
@@ -159,10 +159,11 @@ std::string Storage::read_text(const std::string& path) const {
     Result<StoredFilePtr> file = open(path);
     if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.fault().reason));
     const std::uint64_t bytes = (*file)->stamp().bytes;
-    if (bytes > kMost) throw Error(fmt::format("{} has {} bytes, too many for a text", path, bytes));
+    if (bytes > kMost)
+      throw Error(fmt::format("{} has {} bytes, too many for a text", path, bytes));
     text.resize(bytes);
-    auto result = with_retries(
-        [&] { return (*file)->read(0, std::as_writable_bytes(std::span(text))); });
+    auto result =
+        with_retries([&] { return (*file)->read(0, std::as_writable_bytes(std::span(text))); });
     if (!result) throw Error(fmt::format("cannot read {}: {}", path, result.fault().reason));
     return text;
   }

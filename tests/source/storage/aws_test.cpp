@@ -46,8 +46,7 @@ TEST(AwsSignature, IsAmazonsOwnForItsExamples) {
 }
 
 TEST(AwsSignature, CoversTheTokenOfTemporaryCredentials) {
-  const auto headers =
-      sign_aws_request({"GET", "h", "/", "", {}}, {"a", "b", "token"}, "r", {});
+  const auto headers = sign_aws_request({"GET", "h", "/", "", {}}, {"a", "b", "token"}, "r", {});
   EXPECT_THAT(headers, Contains("x-amz-security-token: token"));
   EXPECT_THAT(headers.back(),
               HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token"));
@@ -101,8 +100,8 @@ TEST_F(AwsFiles, HalfAKeyAndAnUnknownProfileAreErrors) {
               ThrowsMessage<Error>(HasSubstr("but no secret access key; give both")));
   variables_["AWS_PROFILE"] = "nobody";
   EXPECT_THAT([&] { (void)credentials(); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("no AWS profile 'nobody'"),
-                                         HasSubstr(home_.path().string()))));
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("no AWS profile 'nobody'"), HasSubstr(home_.path().string()))));
 }
 
 TEST(S3Answers, PagesAreReadWithTheirKeysDecoded) {

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,7 +45,8 @@ int found(const ObjectCache& cache, int number, std::size_t bytes) {
 std::uint64_t taken_by(const fs::path& folder) {
   std::uint64_t bytes = 0;
   std::error_code ignored;
-  for (fs::recursive_directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+  for (fs::recursive_directory_iterator it(folder, ignored), end; it != end;
+       it.increment(ignored)) {
     const auto size = it->file_size(ignored);
     if (!ignored) bytes += size;
   }

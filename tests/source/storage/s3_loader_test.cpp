@@ -30,9 +30,9 @@ class S3Loader : public ::testing::Test {
  protected:
   void SetUp() override {
     PENSTOCK_REQUIRE_MOTO();
-    for (const auto& [name, value] : {std::pair("AWS_ACCESS_KEY_ID", "testing"),
-                                      std::pair("AWS_SECRET_ACCESS_KEY", "testing"),
-                                      std::pair("no_proxy", "127.0.0.1")}) {
+    for (const auto& [name, value] :
+         {std::pair("AWS_ACCESS_KEY_ID", "testing"), std::pair("AWS_SECRET_ACCESS_KEY", "testing"),
+          std::pair("no_proxy", "127.0.0.1")}) {
       ::setenv(name, value, 1);
     }
   }
@@ -91,9 +91,9 @@ TEST_F(S3Loader, FolderAndShardsGiveTheDigestOfLocalOnesAndStatesGoAcross) {
   const S3Server server(photos());
   const IndexOptions in_memory{.place = IndexPlace::memory};
   for (const bool shards : {false, true}) {
-    const auto here =
-        shards ? source::webdataset((photos() / "shards").string(), {.index = in_memory})
-               : source::image_folder(photos() / "folder");
+    const auto here = shards
+                          ? source::webdataset((photos() / "shards").string(), {.index = in_memory})
+                          : source::image_folder(photos() / "folder");
     const auto there = shards
                            ? source::webdataset("s3://photos/shards/*.tar",
                                                 {.index = in_memory, .storage = server.options()})
@@ -143,20 +143,24 @@ TEST_F(S3Loader, AServerThatStopsAnsweringIsAnErrorAfterTheTimeout) {
   const S3Server server(photos(), {"--hang-after", "15"});
   auto options = server.options();
   options.timeout = std::chrono::seconds(2);
-  Loader all = loader(source::image_folder("s3://photos/folder", {.storage = options}),
-                      {.attempts = 1});
+  Loader all =
+      loader(source::image_folder("s3://photos/folder", {.storage = options}), {.attempts = 1});
   ASSERT_TRUE(all.next());
   const auto begin = Clock::now();
-  EXPECT_THAT([&] { while (all.next()) {} },
-              ::testing::ThrowsMessage<DataError>(HasSubstr("no byte for 2000 ms")));
+  EXPECT_THAT(
+      [&] {
+        while (all.next()) {
+        }
+      },
+      ::testing::ThrowsMessage<DataError>(HasSubstr("no byte for 2000 ms")));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST_F(S3Loader, GoesOnWhenTheServerComesBack) {
   const std::string whole = digest_of(source::image_folder(photos() / "folder"));
   S3Server server(photos());
-  Loader all = loader(remote_folder(server),
-                      {.attempts = 16, .first_wait = std::chrono::milliseconds(1)});
+  Loader all =
+      loader(remote_folder(server), {.attempts = 16, .first_wait = std::chrono::milliseconds(1)});
   ASSERT_TRUE(all.next());
   server.kill();
   std::jthread back([&] { server.start(); });

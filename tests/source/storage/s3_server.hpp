@@ -30,11 +30,11 @@ inline std::string moto_python() {
 }
 
 /// Skips a test where there is no such server to be had, and says so; fails it where there must be.
-#define PENSTOCK_REQUIRE_MOTO()                                                               \
-  if (::penstock::test::moto_python().empty()) {                                              \
+#define PENSTOCK_REQUIRE_MOTO()                                                                 \
+  if (::penstock::test::moto_python().empty()) {                                                \
     if (std::getenv("PENSTOCK_REQUIRE_MOTO") != nullptr) FAIL() << "no moto: run scripts/moto"; \
-    GTEST_SKIP() << "no S3 server to test with: scripts/moto installs one (it needs PyPI)";   \
-  }                                                                                           \
+    GTEST_SKIP() << "no S3 server to test with: scripts/moto installs one (it needs PyPI)";     \
+  }                                                                                             \
   static_assert(true)
 
 class S3Server {
@@ -77,8 +77,8 @@ class S3Server {
     if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {
       throw std::runtime_error("no pipe");
     }
-    std::vector<std::string> command{moto_python(), PENSTOCK_S3_SERVER, "--folder", folder_.string(),
-                                     "--port", port_};
+    std::vector<std::string> command{moto_python(),    PENSTOCK_S3_SERVER, "--folder",
+                                     folder_.string(), "--port",           port_};
     command.insert(command.end(), flags_.begin(), flags_.end());
     std::vector<char*> argv;
     for (std::string& word : command) argv.push_back(word.data());

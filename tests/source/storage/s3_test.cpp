@@ -37,9 +37,9 @@ class S3 : public ::testing::Test {
     ::setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
     ::setenv("no_proxy", "127.0.0.1", 1);
     files_ = new TemporaryFolder;
-    for (const char* name : {"train/b/1.jpg", "train/b/0.png", "train/a/x y+z=\xC3\xA4%41.jpg",
-                             "train/a/deep/er.JPEG", "train/.hidden/1.jpg", "train/c/notes.txt",
-                             "flat/1.jpg", "flat/2.jpg"}) {
+    for (const char* name :
+         {"train/b/1.jpg", "train/b/0.png", "train/a/x y+z=\xC3\xA4%41.jpg", "train/a/deep/er.JPEG",
+          "train/.hidden/1.jpg", "train/c/notes.txt", "flat/1.jpg", "flat/2.jpg"}) {
       files_->write(name, std::string("bytes of ") + name);
     }
     files_->write("flat/empty.jpg", "");
@@ -95,8 +95,8 @@ TEST_F(S3, AFolderOfImagesIsTheSameAsALocalOne) {
 }
 
 TEST_F(S3, AFlatFolderHasItsLabelsFromAnObject) {
-  const auto there = source::image_folder(
-      remote("flat/"), {.labels = remote("flat.txt"), .storage = options()});
+  const auto there =
+      source::image_folder(remote("flat/"), {.labels = remote("flat.txt"), .storage = options()});
   const auto found = describe_all(there);
   EXPECT_EQ(found[1], "image=bytes of flat/2.jpg;label=8 ;");
   EXPECT_THAT(found[2], AllOf(HasSubstr("flat/empty.jpg"), HasSubstr("empty (0 bytes)")));
@@ -111,10 +111,10 @@ TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
   const IndexOptions in_memory{.place = IndexPlace::memory};
   const auto here = source::webdataset(local("shards"), {.index = in_memory});
   ASSERT_EQ(here->size(), 15U);
-  for (const char* shards : {"shards", "shards/", "shards/t-*.tar", "shards/t-{0..2}.tar",
-                             "s*/t-[0-2].tar"}) {
-    expect_same(*here, *source::webdataset(remote(shards),
-                                           {.index = in_memory, .storage = options()}));
+  for (const char* shards :
+       {"shards", "shards/", "shards/t-*.tar", "shards/t-{0..2}.tar", "s*/t-[0-2].tar"}) {
+    expect_same(*here,
+                *source::webdataset(remote(shards), {.index = in_memory, .storage = options()}));
   }
   expect_same(*source::tfrecord(local("records"), {.index = in_memory}),
               *source::tfrecord(remote("records"), {.index = in_memory, .storage = options()}));
@@ -147,10 +147,9 @@ TEST_F(S3, AnIndexThatLiesBesideIsUsedAndOneOfAnotherShardIsNot) {
   folder.write("a/other.tar", test::plain_tar(3));
   const S3Server server(folder.path(), {});
   const TemporaryFolder cache;
-  const auto there =
-      source::webdataset("s3://photos/a", {.index = {.place = IndexPlace::memory,
-                                                     .cache = cache.path()},
-                                           .storage = server.options()});
+  const auto there = source::webdataset(
+      "s3://photos/a",
+      {.index = {.place = IndexPlace::memory, .cache = cache.path()}, .storage = server.options()});
   EXPECT_EQ(there->size(), 8U);
   EXPECT_EQ(server.gets(), 3);  // two indexes, and the shard whose index was of another
   EXPECT_EQ(describe_all(there)[2], describe_all(here)[2]);
@@ -180,8 +179,8 @@ TEST_F(S3, WhatIsNotThereIsNamed) {
     return [url] { source::image_folder(url, {.storage = options()}); };
   };
   EXPECT_THAT(open("s3://nobodys/train"),
-              ThrowsMessage<Error>(AllOf(HasSubstr("no bucket 'nobodys'"),
-                                         HasSubstr(server_->endpoint()))));
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("no bucket 'nobodys'"), HasSubstr(server_->endpoint()))));
   EXPECT_THAT(open(remote("none")), ThrowsMessage<Error>(HasSubstr("no files at all")));
   EXPECT_THAT([] { source::webdataset(remote("none/a.tar"), {.storage = options()}); },
               ThrowsMessage<Error>(AllOf(HasSubstr("s3://photos/none/a.tar"),
@@ -216,10 +215,10 @@ TEST_F(S3, CredentialsAreSignedAndDenialsSaySo) {
   // Moto signs the requests itself, by Amazon's own code, and compares.
   EXPECT_EQ(open(server.access_key(), server.secret_key()),
             describe_all(source::image_folder(local("train"))));
-  EXPECT_THAT([&] { open(server.access_key(), "wrong"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("bucket 'photos'"),
-                                         HasSubstr("SignatureDoesNotMatch"),
-                                         HasSubstr("those of the environment"))));
+  EXPECT_THAT(
+      [&] { open(server.access_key(), "wrong"); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("bucket 'photos'"), HasSubstr("SignatureDoesNotMatch"),
+                                 HasSubstr("those of the environment"))));
   EXPECT_THAT([&] { open("nobody", "wrong"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("denied"), HasSubstr("InvalidAccessKeyId"))));
 }
