@@ -27,9 +27,10 @@ class FileWindow {
   /// Errors  Error  the file cannot be read, also not when it is tried again, or is shorter
   ///                than it was
   [[nodiscard]] std::span<const std::byte> at(std::uint64_t offset, std::size_t bytes) {
-    if (offset < begin_ || offset - begin_ > size_ || bytes > size_ - (offset - begin_)) {
-      fill(offset, bytes);
-    }
+    const bool begins_here = offset >= begin_ && offset - begin_ <= size_;
+    const bool ends_here = begins_here && (bytes <= size_ - (offset - begin_) ||
+                                           begin_ + size_ == file_bytes_);  // all there is
+    if (!ends_here) fill(offset, bytes);
     const std::size_t skipped = offset < begin_ ? size_ : static_cast<std::size_t>(offset - begin_);
     const std::size_t there = size_ - skipped;
     return {buffer_.get() + skipped, bytes < there ? bytes : there};

@@ -192,7 +192,8 @@ class IndexOpener {
       return;
     }
     stamp = file->stamp();
-    if (find(shard, stamp, labels)) return;
+    // Another may have made it in the meantime; there is no lock of an object to wait for.
+    if (!is_object_url(path) && find(shard, stamp, labels)) return;
 
     const std::vector<std::string> names(labels.begin(), labels.end());
     const ScannedShard scanned = recipe_.scan(*file, path, names);

@@ -1,8 +1,8 @@
 #include "src/source/storage/storage.hpp"
 
+#include <array>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -169,8 +169,12 @@ std::string Storage::read_text(const std::string& path) const {
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (file) text.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file || file.bad()) {
+  std::array<char, 65536> part;
+  while (file && !file.eof()) {
+    file.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.is_open() || file.bad()) {
     throw Error(fmt::format("cannot open {}: {}; check the path", path, errno_text(errno)));
   }
   return text;

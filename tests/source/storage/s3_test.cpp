@@ -103,8 +103,9 @@ TEST_F(S3, AFlatFolderHasItsLabelsFromAnObject) {
 }
 
 TEST_F(S3, ListingsOfSeveralPagesAreWhole) {
-  expect_same(*source::image_folder(local("many")),
-              *source::image_folder(remote("many"), {.storage = options()}));
+  const auto there = source::image_folder(remote("many"), {.storage = options()});
+  EXPECT_EQ(there->size(), 1100U);
+  EXPECT_EQ(there->fingerprint(), source::image_folder(local("many"))->fingerprint());
 }
 
 TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
@@ -176,20 +177,20 @@ TEST_F(S3, RangesAreReadAndAChangedObjectIsNoticed) {
 
 TEST_F(S3, WhatIsNotThereIsNamed) {
   const auto open = [](const std::string& url) {
-    return [url] { source::image_folder(url, {.storage = options()}); };
+    return [url] { (void)source::image_folder(url, {.storage = options()}); };
   };
   EXPECT_THAT(open("s3://nobodys/train"),
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("no bucket 'nobodys'"), HasSubstr(server_->endpoint()))));
   EXPECT_THAT(open(remote("none")), ThrowsMessage<Error>(HasSubstr("no files at all")));
-  EXPECT_THAT([] { source::webdataset(remote("none/a.tar"), {.storage = options()}); },
+  EXPECT_THAT([] { (void)source::webdataset(remote("none/a.tar"), {.storage = options()}); },
               ThrowsMessage<Error>(AllOf(HasSubstr("s3://photos/none/a.tar"),
                                          HasSubstr("there is no object 'none/a.tar'"))));
-  EXPECT_THAT([] { source::webdataset(remote("train"), {.storage = options()}); },
+  EXPECT_THAT([] { (void)source::webdataset(remote("train"), {.storage = options()}); },
               ThrowsMessage<Error>(HasSubstr("no shards in")));
   auto wrong = options();
   wrong.endpoint += "/path";
-  EXPECT_THAT([&] { source::image_folder(remote("train"), {.storage = wrong}); },
+  EXPECT_THAT([&] { (void)source::image_folder(remote("train"), {.storage = wrong}); },
               ThrowsMessage<Error>(HasSubstr("expected an endpoint such as")));
 }
 
