@@ -9,11 +9,6 @@
 
 namespace penstock::loader {
 
-namespace {
-// A disk has its full speed with a few reads at once; a network wants more, which it can be told.
-constexpr int kIoThreads = 4;
-}  // namespace
-
 std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan) {
   if (!plan->batch)
     throw std::invalid_argument(
@@ -78,8 +73,9 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
   for (const WeightChange& change : weights)
     mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
 
-  const bool may_wait = std::ranges::any_of(
-      plan->branches, [](const Branch& branch) { return branch.source->may_wait(); });
+  int reads_at_once = 0;
+  for (const Branch& branch : plan->branches)
+    reads_at_once = std::max(reads_at_once, branch.source->reads_at_once());
 
   auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
       .branches = std::move(branches),
@@ -99,7 +95,7 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
       .seed = seed,
       .weights = std::move(mix_weights),
       .threads = options.threads == 0 ? cores : options.threads,
-      .io_threads = options.io_threads.value_or(may_wait ? kIoThreads : 0),
+      .io_threads = options.io_threads.value_or(reads_at_once),
       .depth = depth,
       .budget_bytes = options.budget_bytes,
       .observer = options.observer,

@@ -14,6 +14,7 @@
 #include "src/source/file.hpp"
 #include "src/source/labels.hpp"
 #include "src/source/listing.hpp"
+#include "src/source/storage/storage.hpp"
 
 namespace penstock {
 
@@ -23,9 +24,10 @@ enum Field : std::size_t { kImage, kLabel, kFields };
 
 class ImageFolder final : public Source {
  public:
-  ImageFolder(const std::filesystem::path& root, detail::FileList files, detail::Labels labels,
-              std::uint64_t max_file_bytes)
-      : root_(root.string()),
+  ImageFolder(std::string root, detail::StoragePtr storage, detail::FileList files,
+              detail::Labels labels, std::uint64_t max_file_bytes)
+      : root_(std::move(root)),
+        storage_(std::move(storage)),
         files_(std::move(files)),
         labels_(std::move(labels)),
         max_file_bytes_(max_file_bytes),
@@ -50,7 +52,7 @@ class ImageFolder final : public Source {
     *std::copy(name.begin(), name.end(), end) = '\0';
 
     Result<std::span<const std::byte>> bytes =
-        detail::read_file(path.data(), max_file_bytes_, record);
+        storage_->read_whole(path.data(), files_.stamp(number), max_file_bytes_, record);
     if (!bytes) return std::move(bytes.fault());
     const std::array extents{static_cast<std::int64_t>(bytes->size())};
     record.set(kImage, bytes->data(), DType::u8, Shape(extents));
@@ -66,6 +68,10 @@ class ImageFolder final : public Source {
     RecordInfo info{.key = location(number).substr(root_.size()),
                     .label = *label_of(number),
                     .bytes = std::nullopt};
+    if (const detail::FileStamp* const stamp = files_.stamp(number)) {
+      info.bytes = stamp->bytes;
+      return info;
+    }
     std::error_code unknown;
     const std::uintmax_t bytes = std::filesystem::file_size(location(number), unknown);
     if (!unknown) info.bytes = bytes;
@@ -73,6 +79,9 @@ class ImageFolder final : public Source {
   }
 
   [[nodiscard]] bool may_wait() const noexcept override { return true; }
+  [[nodiscard]] int reads_at_once() const noexcept override {
+    return detail::is_object_url(root_) ? detail::kObjectReadsAtOnce : Source::reads_at_once();
+  }
   std::string fingerprint() const override {
     std::string labels;
     for (const std::string& name : class_names()) {
@@ -95,6 +104,7 @@ class ImageFolder final : public Source {
   }
 
   std::string root_;  // absolute, with a slash at the end
+  detail::StoragePtr storage_;
   detail::FileList files_;
   detail::Labels labels_;
   std::uint64_t max_file_bytes_;
@@ -126,8 +136,11 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
     throw std::invalid_argument("max_file_bytes is 0, which no image fits; the default is 256 MiB");
   }
   const std::vector<std::string> endings = normalised(options.extensions);
-  const std::filesystem::path absolute = std::filesystem::absolute(root);
-  detail::FileList files = detail::list_files(absolute, endings, options.follow_symlinks);
+  detail::require_readable_scheme(root.string());
+  const std::filesystem::path absolute =
+      detail::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
+  auto storage = std::make_shared<const detail::Storage>(options.storage);
+  detail::FileList files = detail::list_files(absolute, endings, options.follow_symlinks, *storage);
   detail::Labels labels;
   if (!options.labels.empty()) {
     if (!files.class_names().empty()) {
@@ -136,10 +149,10 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
           "leave the option out",
           root.string()));
     }
-    labels = detail::read_labels(options.labels, files);
+    labels = detail::read_labels(options.labels, files, *storage);
   }
-  return std::make_shared<ImageFolder>(absolute, std::move(files), std::move(labels),
-                                       options.max_file_bytes);
+  return std::make_shared<ImageFolder>(absolute.string(), std::move(storage), std::move(files),
+                                       std::move(labels), options.max_file_bytes);
 }
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 #include "src/source/index_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -16,16 +17,15 @@
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
 
 #include "src/source/file.hpp"
+#include "src/source/storage/retry.hpp"
 #include "src/source/synthetic_cache.hpp"
 
 namespace penstock::detail {
@@ -37,35 +37,23 @@ namespace fs = std::filesystem;
 constexpr std::string_view kEnding = ".penstock-index";
 constexpr std::string_view kTemporary = ".penstock-index.tmp.";
 
-ShardStamp require_shard(const std::string& path, int failed, const struct stat& info) {
-  if (failed != 0) {
-    throw Error(
-        fmt::format("cannot stat the shard {}: {}; check the path and the permissions of "
-                    "its folders",
-                    path, errno_text(errno)));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    throw Error(fmt::format("expected a shard at {}, found {}; give regular files", path,
-                            S_ISDIR(info.st_mode) ? "a folder" : "a pipe, socket or device"));
-  }
-  return stamp_of(info);
+// The reason of a fault behind what was tried, which the message says itself.
+std::string_view reason_of(const Fault& fault, std::string_view tried) {
+  const std::string_view reason = fault.reason;
+  return reason.starts_with(tried) ? reason.substr(tried.size()) : reason;
 }
 
-std::optional<ShardIndex> load(const fs::path& path) {
-  const FileDescriptor file(open_for_reading(path.c_str()));
-  struct stat info {};
-  if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return std::nullopt;
-  }
-  const auto size = static_cast<std::size_t>(info.st_size);
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(file.get(), bytes.get() + done, size - done);
-    if (got == 0 || (got < 0 && errno != EINTR)) return std::nullopt;
-    if (got > 0) done += static_cast<std::size_t>(got);
-  }
-  return ShardIndex::decode(std::move(bytes), size);
+FileStamp require_shard(const std::string& path, Result<FileStamp> stamp) {
+  if (stamp) return *stamp;
+  throw Error(fmt::format("cannot stat the shard {}: {}; check the path{}", path,
+                          reason_of(stamp.fault(), "cannot stat: "),
+                          is_object_url(path) ? "" : " and the permissions of its folders"));
+}
+
+StoredFilePtr require_open(const std::string& path, Result<StoredFilePtr> file) {
+  if (file) return *file;
+  throw Error(fmt::format("cannot open the shard {}: {}; check its permissions", path,
+                          reason_of(file.fault(), "cannot open: ")));
 }
 
 ShardIndex decode_own(std::span<const std::byte> file) {
@@ -123,8 +111,12 @@ class ShardLock {
 class IndexOpener {
  public:
   IndexOpener(std::span<const std::string> shards, const IndexRecipe& recipe,
-              const IndexOptions& options)
-      : shards_(shards), recipe_(recipe), options_(options), found_(shards.size()) {
+              const IndexOptions& options, const Storage& storage)
+      : shards_(shards),
+        recipe_(recipe),
+        options_(options),
+        storage_(storage),
+        found_(shards.size()) {
     try {
       cache_ = (options.cache.empty() ? default_cache() : fs::absolute(options.cache)) / "indexes";
     } catch (const fs::filesystem_error&) {
@@ -187,28 +179,26 @@ class IndexOpener {
 
   void open(std::size_t shard, bool wait) {
     const std::string& path = shards_[shard];
-    struct stat info {};
-    ShardStamp stamp = require_shard(path, ::stat(path.c_str(), &info), info);
+    ShardStamp stamp = require_shard(path, storage_.stat(path));
     std::set<std::string> labels(recipe_.labels.begin(), recipe_.labels.end());
     if (find(shard, stamp, labels)) return;
 
-    const FileDescriptor file(open_for_reading(path.c_str()));
-    if (!file.is_open()) {
-      throw Error(fmt::format("cannot open the shard {}: {}; check its permissions", path,
-                              errno_text(errno)));
-    }
-    ShardLock lock(file.get());
+    const StoredFilePtr file =
+        require_open(path, is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
+    ShardLock lock(file->descriptor());
     if (wait) {
       lock.take_or_wait();
     } else if (!lock.take()) {
       return;
     }
-    stamp = require_shard(path, ::fstat(file.get(), &info), info);
-    if (find(shard, stamp, labels)) return;
+    stamp = file->stamp();
+    // Another may have made it in the meantime; there is no lock of an object to wait for.
+    if (!is_object_url(path) && find(shard, stamp, labels)) return;
 
     const std::vector<std::string> names(labels.begin(), labels.end());
-    const ScannedShard scanned = recipe_.scan(file.get(), stamp.bytes, path, names);
-    if (require_shard(path, ::fstat(file.get(), &info), info) != stamp) {
+    const ScannedShard scanned = recipe_.scan(*file, path, names);
+    // An object is compared at each read.
+    if (!is_object_url(path) && require_shard(path, storage_.stat(path)) != stamp) {
       throw Error(
           fmt::format("the shard {} changes while it is being indexed; open it once it is "
                       "complete",
@@ -223,9 +213,13 @@ class IndexOpener {
   // Whether there is an index that fits. One that lacks a label adds its own to those wanted, so
   // that two users of one shard do not undo each other's index.
   bool find(std::size_t shard, const ShardStamp& stamp, std::set<std::string>& labels) {
-    for (const fs::path& place : {beside(shards_[shard]), cached(shards_[shard])}) {
+    const std::string& path = shards_[shard];
+    // Of an object the cache's comes first: it costs no request.
+    std::array<std::string, 2> places{beside(path), cached(path).string()};
+    if (is_object_url(path)) std::swap(places[0], places[1]);
+    for (const std::string& place : places) {
       if (place.empty()) continue;
-      std::optional<ShardIndex> index = load(place);
+      std::optional<ShardIndex> index = load(path, place, stamp);
       if (!index || index->kind() != recipe_.kind || index->stamp() != stamp) continue;
       if (std::ranges::all_of(recipe_.labels, [&](const std::string& name) {
             return index->labels(name) != nullptr;
@@ -238,10 +232,30 @@ class IndexOpener {
     return false;
   }
 
+  std::optional<ShardIndex> load(const std::string& shard, const std::string& place,
+                                 const ShardStamp& stamp) {
+    Result<StoredFilePtr> file = storage_.open(place);
+    if (!file) return std::nullopt;
+    const auto size = static_cast<std::size_t>((*file)->stamp().bytes);
+    auto bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
+    const std::span<std::byte> all(bytes.get(), size);
+    if (!with_retries([&] { return (*file)->read(0, all); })) return std::nullopt;
+    std::optional<ShardIndex> index = ShardIndex::decode(std::move(bytes), size);
+    if (!is_object_url(place) || !index || index->stamp().bytes != stamp.bytes) return index;
+    // Made from a local copy of the shard. Kept, with the object's stamp, for the next time.
+    bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
+    const std::span<const std::byte> old = index->file_bytes();
+    std::copy(old.begin(), old.end(), bytes.get());
+    if (!ShardIndex::restamp({bytes.get(), size}, stamp)) return std::nullopt;
+    keep(shard, {bytes.get(), size});
+    return ShardIndex::decode(std::move(bytes), size);
+  }
+
   void keep(const std::string& path, std::span<const std::byte> bytes) {
     if (options_.place == IndexPlace::memory) return;
-    if (options_.place == IndexPlace::beside && store(beside(path), bytes)) {
-      remember(beside(path).parent_path());
+    const bool beside_it = options_.place == IndexPlace::beside && !is_object_url(path);
+    if (beside_it && store(beside(path), bytes)) {
+      remember(fs::path(beside(path)).parent_path());
     } else if (!cache_.empty()) {
       std::error_code ignored;
       fs::create_directories(cache_, ignored);
@@ -249,11 +263,12 @@ class IndexOpener {
     }
   }
 
-  static fs::path beside(const std::string& path) { return path + std::string(kEnding); }
+  static std::string beside(const std::string& path) { return path + std::string(kEnding); }
 
   fs::path cached(const std::string& path) const {
     if (cache_.empty()) return {};
-    const fs::path absolute = fs::absolute(path).lexically_normal();
+    const fs::path absolute =
+        is_object_url(path) ? fs::path(path) : fs::absolute(path).lexically_normal();
     constexpr std::size_t kReadable = 100;  // the hash tells shards apart, the name tells people
     return cache_ / fmt::format("{}-{}{}", hash_text(absolute.string()),
                                 absolute.filename().string().substr(0, kReadable), kEnding);
@@ -284,6 +299,7 @@ class IndexOpener {
   std::span<const std::string> shards_;
   const IndexRecipe& recipe_;
   const IndexOptions& options_;
+  const Storage& storage_;
   fs::path cache_;
   std::vector<std::optional<ShardIndex>> found_;
   std::mutex mutex_;
@@ -293,12 +309,12 @@ class IndexOpener {
 }  // namespace
 
 std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const IndexRecipe& recipe,
-                                     const IndexOptions& options) {
+                                     const IndexOptions& options, const Storage& storage) {
   if (options.threads < 0) {
     throw std::invalid_argument(fmt::format(
         "expected IndexOptions::threads >= 0, where 0 chooses, found {}", options.threads));
   }
-  return IndexOpener(shards, recipe, options).run();
+  return IndexOpener(shards, recipe, options, storage).run();
 }
 
 }  // namespace penstock::detail

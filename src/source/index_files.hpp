@@ -10,6 +10,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/source/shard_index.hpp"
+#include "src/source/storage/storage.hpp"
 
 namespace penstock::detail {
 
@@ -23,21 +24,25 @@ struct ScannedShard {
 struct IndexRecipe {
   ShardKind kind{};
   std::vector<std::string> labels;  ///< names that the index must hold labels for
-  /// Scans an open shard of so many bytes, with the labels of these names.
+  /// Scans a shard, with the labels of these names.
   ///
   /// Errors  Error  the file cannot be read, or is not of this kind at all
-  std::function<ScannedShard(int file, std::uint64_t bytes, const std::string& path,
+  std::function<ScannedShard(const StoredFile& file, const std::string& path,
                              std::span<const std::string> labels)>
       scan;
 };
 
 /// The index of each shard, in the same order. What cannot be written is kept in memory alone.
 ///
+/// Beside an object nothing is written; an index that lies there, made from a local copy, is taken
+/// if it is of a shard of the same size, since its time of change tells nothing.
+///
 /// Errors  std::invalid_argument  options.threads is negative
 ///         Error                  a shard is missing, is not a regular file, cannot be read, or
 ///                                changes while it is scanned
 [[nodiscard]] std::vector<ShardIndex> open_indexes(std::span<const std::string> shards,
                                                    const IndexRecipe& recipe,
-                                                   const IndexOptions& options);
+                                                   const IndexOptions& options,
+                                                   const Storage& storage);
 
 }  // namespace penstock::detail

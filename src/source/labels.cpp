@@ -1,17 +1,14 @@
 #include "src/source/labels.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
-
-#include "src/source/file.hpp"
 
 namespace penstock::detail {
 
@@ -53,12 +50,7 @@ class LabelReader {
   LabelReader(const std::filesystem::path& path, const FileList& images)
       : path_(path), images_(images), line_of_(images.size(), 0), label_of_(images.size()) {}
 
-  Labels run() {
-    std::ifstream file(path_, std::ios::binary);
-    if (!file) {
-      throw Error(fmt::format("cannot open the labels file {}: {}; check the path", path_.string(),
-                              errno_text(errno)));
-    }
+  Labels run(std::istream& file) {
     std::string text;
     for (std::uint64_t number = 1; std::getline(file, text); ++number) {
       std::string_view line = text;
@@ -66,10 +58,6 @@ class LabelReader {
       if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(3);
       line = trimmed(line);
       if (!line.empty()) add(number, line);
-    }
-    if (file.bad()) {
-      throw Error(
-          fmt::format("cannot read the labels file {}: {}", path_.string(), errno_text(errno)));
     }
     require_all();
     return first_word_line_ == 0 ? integers() : classes();
@@ -162,8 +150,10 @@ class LabelReader {
 
 }  // namespace
 
-Labels read_labels(const std::filesystem::path& labels_file, const FileList& images) {
-  return LabelReader(labels_file, images).run();
+Labels read_labels(const std::filesystem::path& labels_file, const FileList& images,
+                   const Storage& storage) {
+  std::istringstream file(storage.read_text(labels_file.string()));
+  return LabelReader(labels_file, images).run(file);
 }
 
 }  // namespace penstock::detail

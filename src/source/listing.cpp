@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -55,11 +56,15 @@ std::string FileList::hash() const {
 class FileLister {
  public:
   FileLister(const std::filesystem::path& root, std::span<const std::string> endings,
-             bool follow_symlinks)
-      : root_(root), endings_(endings), follow_symlinks_(follow_symlinks) {}
+             bool follow_symlinks, const Storage& storage)
+      : root_(root), endings_(endings), follow_symlinks_(follow_symlinks), storage_(storage) {}
 
   FileList run() {
-    walk("");
+    if (is_object_url(root_.native())) {
+      list_objects();
+    } else {
+      walk("");
+    }
     if (list_.size() == 0) throw Error(describe_no_images());
     if (in_root_ > 0 && in_root_ < list_.size()) throw Error(describe_both_layouts());
     number_classes();
@@ -101,6 +106,63 @@ class FileLister {
     }
     if (path.empty()) in_root_ = files_in(folder);
     if (entered) ancestors_.pop_back();
+  }
+
+  // Numbers files and folders as walk() does for a local copy, so that both are the same data set.
+  void list_objects() {
+    ObjectName prefix = parse_object_url(root_.native());
+    prefix.key = prefix.folder_prefix();
+    std::vector<ListedObject> objects;
+    storage_.objects().list(prefix, true, [&](ListedObject&& object) {
+      object.key.erase(0, prefix.key.size());
+      // Consoles make folders out of empty objects whose names end in a slash.
+      if (!object.key.empty() && !object.key.ends_with('/') && !is_hidden(object.key)) {
+        objects.push_back(std::move(object));
+      }
+      return true;
+    });
+    // S3 sorts by bytes; not all who speak its language do.
+    std::ranges::sort(objects, {}, &ListedObject::key);
+    std::map<std::string, std::uint32_t, std::less<>> folders;
+    add_folder("", folders);
+    for (const ListedObject& object : objects) {
+      const std::size_t name_at = object.key.rfind('/') + 1;
+      const std::string_view name = std::string_view(object.key).substr(name_at);
+      const std::uint32_t folder = add_folder(object.key.substr(0, name_at), folders);
+      if (!has_ending(name)) {
+        count_other(name);
+        continue;
+      }
+      add_file(folder, name);
+      list_.stamps_.push_back(object.stamp);
+      if (name_at == 0) {
+        ++in_root_;
+        continue;
+      }
+      const std::string_view top = std::string_view(object.key).substr(0, object.key.find('/'));
+      if (list_.class_names_.empty() || list_.class_names_.back() != top) {
+        list_.class_names_.emplace_back(top);
+      }
+    }
+  }
+
+  // With the folders that it lies in, these first.
+  std::uint32_t add_folder(const std::string& path,
+                           std::map<std::string, std::uint32_t, std::less<>>& folders) {
+    const auto found = folders.find(path);
+    if (found != folders.end()) return found->second;
+    if (!path.empty()) {
+      const std::size_t slash = path.rfind('/', path.size() - 2);
+      add_folder(slash == path.npos ? "" : path.substr(0, slash + 1), folders);
+    }
+    const auto number = static_cast<std::uint32_t>(list_.folders_.size());
+    list_.folders_.push_back({path});
+    folders.emplace(path, number);
+    return number;
+  }
+
+  static bool is_hidden(std::string_view key) noexcept {
+    return key.front() == '.' || key.find("/.") != key.npos;
   }
 
   void add_file(std::uint32_t folder, std::string_view name) {
@@ -245,6 +307,7 @@ class FileLister {
   const std::filesystem::path& root_;
   std::span<const std::string> endings_;
   bool follow_symlinks_;
+  const Storage& storage_;
   FileList list_;
   std::uint64_t in_root_ = 0;
   std::vector<FolderIdentity> ancestors_;
@@ -252,8 +315,8 @@ class FileLister {
 };
 
 FileList list_files(const std::filesystem::path& root, std::span<const std::string> endings,
-                    bool follow_symlinks) {
-  return FileLister(root, endings, follow_symlinks).run();
+                    bool follow_symlinks, const Storage& storage) {
+  return FileLister(root, endings, follow_symlinks, storage).run();
 }
 
 }  // namespace penstock::detail

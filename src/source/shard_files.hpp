@@ -1,4 +1,4 @@
-// source/shard_files: open descriptors of many shards.
+// source/shard_files: many shards, opened when they are read.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 #include <penstock/core/result.hpp>
 
-#include "src/source/file.hpp"
 #include "src/source/shard_index.hpp"
+#include "src/source/storage/storage.hpp"
 
 namespace penstock::detail {
 
@@ -23,10 +23,13 @@ class ShardFiles {
   /// Not so many that the program's own files have no room.
   static constexpr std::size_t kDefaultOpen = 256;
 
-  explicit ShardFiles(std::vector<std::string> paths, std::size_t most_open = kDefaultOpen);
+  ShardFiles(std::vector<std::string> paths, StoragePtr storage,
+             std::size_t most_open = kDefaultOpen);
 
   [[nodiscard]] std::size_t size() const noexcept { return paths_.size(); }
   [[nodiscard]] const std::string& path(std::size_t shard) const noexcept { return paths_[shard]; }
+
+  [[nodiscard]] bool is_remote() const noexcept;
 
   /// Reads all of `into`. A Fault if the shard cannot be opened, is no longer the one with this
   /// stamp, or cannot be read there.
@@ -34,14 +37,14 @@ class ShardFiles {
                                   std::span<std::byte> into) const;
 
  private:
-  using FilePtr = std::shared_ptr<const FileDescriptor>;
-  [[nodiscard]] Result<FilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
-  void forget(std::size_t shard, const FilePtr& file) const;
+  [[nodiscard]] Result<StoredFilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
+  void forget(std::size_t shard, const StoredFilePtr& file) const;
 
   std::vector<std::string> paths_;
+  StoragePtr storage_;
   std::size_t most_open_;
   mutable std::mutex mutex_;
-  mutable std::vector<FilePtr> files_;
+  mutable std::vector<StoredFilePtr> files_;
   mutable std::vector<std::size_t> opened_;  // shards with a file, as a ring
   mutable std::size_t oldest_ = 0;           // next of them to be closed
 };

@@ -23,7 +23,7 @@ struct FileHeader {
   std::uint32_t version = kVersion;
   std::uint32_t kind = 0;
   std::uint64_t shard_bytes = 0;
-  std::int64_t shard_mtime_ns = 0;
+  std::int64_t shard_version = 0;
   std::uint64_t records = 0;
   std::uint64_t content_hash = 0;  // XXH3 of what the shard holds
   std::uint64_t body_bytes = 0;
@@ -170,11 +170,6 @@ std::string_view text_between(std::string_view text, const PackedColumn& ends,
 
 }  // namespace
 
-ShardStamp stamp_of(const struct stat& info) noexcept {
-  return {static_cast<std::uint64_t>(info.st_size),
-          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
-}
-
 LabelState ShardIndex::Labels::state(std::uint64_t record) const noexcept {
   return static_cast<LabelState>(states[record]);
 }
@@ -212,9 +207,22 @@ std::vector<std::byte> ShardIndex::encode(ShardKind kind, const ShardStamp& stam
   }
   return body.finish({.kind = static_cast<std::uint32_t>(kind),
                       .shard_bytes = stamp.bytes,
-                      .shard_mtime_ns = stamp.mtime_ns,
+                      .shard_version = stamp.version,
                       .records = records,
                       .content_hash = content_hash});
+}
+
+bool ShardIndex::restamp(std::span<std::byte> file, const ShardStamp& stamp) noexcept {
+  FileHeader header;
+  if (file.size() < sizeof header) return false;
+  std::memcpy(&header, file.data(), sizeof header);
+  // What was damaged before is so after it.
+  const std::uint64_t damage = header.header_hash ^ header_hash(header);
+  header.shard_bytes = stamp.bytes;
+  header.shard_version = stamp.version;
+  header.header_hash = header_hash(header) ^ damage;
+  std::memcpy(file.data(), &header, sizeof header);
+  return true;
 }
 
 std::optional<ShardIndex> ShardIndex::decode(std::unique_ptr<std::byte[]> bytes, std::size_t size) {
@@ -230,7 +238,7 @@ std::optional<ShardIndex> ShardIndex::decode(std::unique_ptr<std::byte[]> bytes,
   ShardIndex index;
   index.size_ = size;
   index.kind_ = static_cast<ShardKind>(header.kind);
-  index.stamp_ = {header.shard_bytes, header.shard_mtime_ns};
+  index.stamp_ = {header.shard_bytes, header.shard_version};
   index.records_ = header.records;
   index.content_hash_ = header.content_hash;
   index.bytes_ = std::move(bytes);

@@ -15,21 +15,15 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/stat.h>
-
 #include "src/source/packed_column.hpp"
+#include "src/source/storage/stored_file.hpp"
 
 namespace penstock::detail {
 
 enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2 };
 
 /// What tells whether a shard is still the one that was indexed.
-struct ShardStamp {
-  std::uint64_t bytes = 0;
-  std::int64_t mtime_ns = 0;
-  friend bool operator==(const ShardStamp&, const ShardStamp&) = default;
-};
-[[nodiscard]] ShardStamp stamp_of(const struct stat& info) noexcept;
+using ShardStamp = FileStamp;
 
 /// What a damaged stretch of a shard is.
 enum class DamageKind : std::uint8_t {
@@ -105,6 +99,9 @@ class ShardIndex {
   /// Numbers in it that lead outside of it, which no checksum excludes, never do.
   [[nodiscard]] static std::optional<ShardIndex> decode(std::unique_ptr<std::byte[]> bytes,
                                                         std::size_t size);
+  /// Writes another stamp into the bytes of an index file: for one that was made elsewhere, and was
+  /// copied along with its shard. False where they are too few.
+  static bool restamp(std::span<std::byte> file, const ShardStamp& stamp) noexcept;
   /// What decode() wants behind the bytes it is given.
   static constexpr std::size_t kPadding = PackedColumn::kPadding;
 
@@ -115,6 +112,10 @@ class ShardIndex {
   /// the index.
   [[nodiscard]] std::uint64_t content_hash() const noexcept { return content_hash_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return size_; }
+  /// Of the index file.
+  [[nodiscard]] std::span<const std::byte> file_bytes() const noexcept {
+    return {bytes_.get(), size_};
+  }
 
   [[nodiscard]] std::string_view key(std::uint64_t record) const noexcept;
   [[nodiscard]] Range members(std::uint64_t record) const noexcept;

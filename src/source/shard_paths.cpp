@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <glob.h>
 
 #include <penstock/core/error.hpp>
@@ -182,17 +183,14 @@ Texts matches(const std::string& pattern) {
 
 class Finder {
  public:
-  Finder(const std::function<bool(std::string_view)>& is_shard, std::string_view what)
-      : is_shard_(is_shard), what_(what) {}
+  Finder(const std::function<bool(std::string_view)>& is_shard, std::string_view what,
+         const Storage& storage)
+      : is_shard_(is_shard), what_(what), storage_(storage) {}
 
   void add(const std::string& given) {
     if (given.empty()) throw std::invalid_argument("the path of a shard is empty");
-    if (given.find("://") != given.npos || given.starts_with("pipe:")) {
-      throw std::invalid_argument(fmt::format(
-          "{} is not a path: shards are read from local files so far; copy them, or mount the "
-          "place where they are",
-          given));
-    }
+    require_readable_scheme(given);
+    if (is_object_url(given)) return add_objects(given);
     if (exists(given)) return add_existing(given);
     for (const std::string& path : expand_braces(given)) {
       if (exists(path)) {
@@ -245,8 +243,68 @@ class Finder {
     }
   }
 
+  void add_objects(const std::string& given) {
+    constexpr std::string_view kSpecial = "*?[{";
+    // One request more for patterns alone, which are rare as names.
+    if (given.find_first_of(kSpecial) != given.npos && storage_.stat(given)) {
+      shards.push_back(given);
+      return;
+    }
+    for (const std::string& url : expand_braces(given)) {
+      const std::string_view name = std::string_view(url).substr(url.rfind('/') + 1);
+      if (url.find_first_of("*?[") != url.npos) {
+        add_matching_objects(url);
+      } else if (is_shard_(name)) {
+        shards.push_back(url);
+      } else {
+        add_object_folder(url);
+      }
+    }
+  }
+
+  void add_object_folder(const std::string& url) {
+    ObjectName folder = parse_object_url(url);
+    const ObjectName given = folder;
+    folder.key = folder.folder_prefix();
+    Texts found;
+    storage_.objects().list(folder, false, [&](ListedObject&& object) {
+      const std::string_view name = std::string_view(object.key).substr(folder.key.size());
+      if (!object.is_folder && !name.starts_with('.') && is_shard_(name)) {
+        found.push_back(ObjectName{folder.bucket, object.key}.url());
+      }
+      return true;
+    });
+    // A shard under a name that says nothing of its kind.
+    if (found.empty() && !given.key.empty() && storage_.stat(url)) found.push_back(url);
+    if (found.empty()) {
+      throw Error(fmt::format("no shards in {}: expected {}; check the path, or give a pattern",
+                              folder.url(), what_));
+    }
+    std::sort(found.begin(), found.end());
+    shards.insert(shards.end(), found.begin(), found.end());
+  }
+
+  void add_matching_objects(const std::string& url) {
+    const ObjectName pattern = parse_object_url(url);
+    const std::size_t special = pattern.key.find_first_of("*?[");
+    ObjectName prefix{pattern.bucket, pattern.key.substr(0, special)};
+    const bool recursive = pattern.key.find('/', special) != std::string::npos;
+    Texts found;
+    storage_.objects().list(prefix, recursive, [&](ListedObject&& object) {
+      if (!object.is_folder && !object.key.ends_with(".penstock-index") &&
+          ::fnmatch(pattern.key.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) {
+        found.push_back(ObjectName{prefix.bucket, object.key}.url());
+      }
+      return true;
+    });
+    if (found.empty()) throw Error(fmt::format("no shard fits {}; check the pattern", url));
+    std::sort(found.begin(), found.end());
+    shards.insert(shards.end(), found.begin(), found.end());
+  }
+
   const std::function<bool(std::string_view)>& is_shard_;
   std::string_view what_;
+  const Storage& storage_;
 };
 
 }  // namespace
@@ -254,11 +312,11 @@ class Finder {
 Texts expand_braces(std::string_view pattern) { return expand(pattern, pattern); }
 
 Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_view)>& is_shard,
-                  std::string_view what) {
+                  std::string_view what, const Storage& storage) {
   if (paths.as_given().empty()) {
     throw std::invalid_argument("no shards given; expected a path, a folder or a pattern");
   }
-  Finder finder(is_shard, what);
+  Finder finder(is_shard, what, storage);
   for (const std::string& given : paths.as_given()) finder.add(given);
   return std::move(finder.shards);
 }

@@ -9,6 +9,8 @@
 
 #include <penstock/source/shards.hpp>
 
+#include "src/source/storage/storage.hpp"
+
 namespace penstock::detail {
 
 /// All texts that a shell makes of braces: {a,b}, {1..3}, {08..10}, {0..9..3}, {a..e}, also nested.
@@ -21,10 +23,12 @@ inline constexpr std::size_t kMaxExpansions = 10'000'000;
 /// The shards' paths, in their order. `is_shard` says which files of a folder count, by their
 /// names, and `what` how to call them, such as "*.tar files".
 ///
-/// Errors  std::invalid_argument  nothing given, an empty path, or a URL
+/// An object that is named, or that braces stand for, is not looked for: it is when it is opened.
+///
+/// Errors  std::invalid_argument  nothing given, an empty path, or a URL other than s3://
 ///         Error                  a path or pattern leads to no file, or a folder cannot be listed
 [[nodiscard]] std::vector<std::string> find_shards(
     const ShardPaths& paths, const std::function<bool(std::string_view name)>& is_shard,
-    std::string_view what);
+    std::string_view what, const Storage& storage);
 
 }  // namespace penstock::detail

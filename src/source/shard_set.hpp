@@ -22,8 +22,8 @@ class ShardSet {
     std::uint64_t record = 0;
   };
 
-  ShardSet(std::vector<std::string> paths, std::vector<ShardIndex> indexes)
-      : files_(std::move(paths)), indexes_(std::move(indexes)) {
+  ShardSet(std::vector<std::string> paths, std::vector<ShardIndex> indexes, StoragePtr storage)
+      : files_(std::move(paths), std::move(storage)), indexes_(std::move(indexes)) {
     std::uint64_t records = 0;
     for (const ShardIndex& index : indexes_) ends_.push_back(records += index.records());
   }
@@ -36,6 +36,9 @@ class ShardSet {
   [[nodiscard]] const std::string& path(std::size_t shard) const noexcept {
     return files_.path(shard);
   }
+
+  /// Whether any shard is an object.
+  [[nodiscard]] bool is_remote() const noexcept { return files_.is_remote(); }
 
   [[nodiscard]] Place place(std::uint64_t number) const noexcept {
     const auto end = std::upper_bound(ends_.begin(), ends_.end(), number);

@@ -256,9 +256,9 @@ std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   return value;
 }
 
-ScannedShard scan_tar_samples(int file, std::uint64_t bytes, const std::string& path,
+ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
                               std::span<const std::string> labels) {
-  FileWindow window(file, bytes, path);
+  FileWindow window(file, path);
   SampleGrouper grouper(window, labels);
   scan_tar(
       window, path, [&](TarEntry&& entry) { grouper.add(std::move(entry)); },

@@ -29,7 +29,7 @@ struct SampleName {
 /// What a text such as " 17\n" says, as Python's int() reads it: blanks around, a sign.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
 
-/// The samples of an open tar file: neighbouring members with one key. `labels` names extensions,
+/// The samples of a tar file: neighbouring members with one key. `labels` names extensions,
 /// alternatives separated by a blank, whose members are read as integers.
 ///
 /// A damaged stretch belongs to the sample that it lies in, or that lacks what the shard's other
@@ -37,7 +37,7 @@ struct SampleName {
 /// a sample of its own.
 ///
 /// Errors  Error  as scan_tar
-[[nodiscard]] ScannedShard scan_tar_samples(int file, std::uint64_t bytes, const std::string& path,
+[[nodiscard]] ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
                                             std::span<const std::string> labels);
 
 /// What is damaged, in words.

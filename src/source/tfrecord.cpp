@@ -95,8 +95,8 @@ std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
 class TfRecords final : public Source {
  public:
   TfRecords(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-            TfRecordOptions options)
-      : shards_(std::move(paths), std::move(indexes)),
+            TfRecordOptions options, detail::StoragePtr storage)
+      : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
         specs_(specs_of(options_.fields)) {
     for (const FieldSpec& spec : specs_) {
@@ -159,6 +159,9 @@ class TfRecords final : public Source {
   }
 
   [[nodiscard]] bool may_wait() const noexcept override { return true; }
+  [[nodiscard]] int reads_at_once() const noexcept override {
+    return shards_.is_remote() ? detail::kObjectReadsAtOnce : Source::reads_at_once();
+  }
   std::string fingerprint() const override {
     std::string fields;
     for (std::size_t i = 0; i < specs_.size(); ++i) {
@@ -370,10 +373,12 @@ SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
   for (const ExampleField& field : options.fields) {
     if (TfRecords::is_label(field)) recipe.labels.push_back(TfRecords::label_name(field));
   }
+  auto storage = std::make_shared<const detail::Storage>(options.storage);
   std::vector<std::string> paths =
-      detail::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010");
-  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index);
-  return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options));
+      detail::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010", *storage);
+  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
+  return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
+                                     std::move(storage));
 }
 
 }  // namespace penstock

@@ -190,9 +190,9 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-ScannedShard scan_tfrecord(int file, std::uint64_t bytes, const std::string& path,
+ScannedShard scan_tfrecord(const StoredFile& file, const std::string& path,
                            std::span<const std::string> labels) {
-  FileWindow window(file, bytes, path);
+  FileWindow window(file, path);
   return TfRecordScanner(window, path, labels).run();
 }
 

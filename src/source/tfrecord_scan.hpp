@@ -26,7 +26,7 @@ inline constexpr std::size_t kFrameFooter = 4;
 /// header; what is cut off is one damaged record.
 ///
 /// Errors  Error  the file cannot be read, or is compressed
-[[nodiscard]] ScannedShard scan_tfrecord(int file, std::uint64_t bytes, const std::string& path,
+[[nodiscard]] ScannedShard scan_tfrecord(const StoredFile& file, const std::string& path,
                                          std::span<const std::string> labels);
 
 /// What is damaged, in words.

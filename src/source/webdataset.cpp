@@ -44,8 +44,8 @@ std::vector<FieldSpec> specs_of(std::span<const WebDatasetField> fields) {
 class WebDataset final : public Source {
  public:
   WebDataset(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-             WebDatasetOptions options)
-      : shards_(std::move(paths), std::move(indexes)),
+             WebDatasetOptions options, detail::StoragePtr storage)
+      : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
         specs_(specs_of(options_.fields)) {
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard) {
@@ -86,6 +86,9 @@ class WebDataset final : public Source {
   }
 
   [[nodiscard]] bool may_wait() const noexcept override { return true; }
+  [[nodiscard]] int reads_at_once() const noexcept override {
+    return shards_.is_remote() ? detail::kObjectReadsAtOnce : Source::reads_at_once();
+  }
   std::string fingerprint() const override {
     std::string fields;
     for (const WebDatasetField& field : options_.fields) {
@@ -356,11 +359,13 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
   for (const WebDatasetField& field : options.fields) {
     if (field.type == WebDatasetField::Type::integer) recipe.labels.push_back(label_name(field));
   }
+  auto storage = std::make_shared<const detail::Storage>(options.storage);
   std::vector<std::string> paths = detail::find_shards(
       shards, [](std::string_view name) { return detail::lower_case(name).ends_with(".tar"); },
-      "*.tar files");
-  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index);
-  return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options));
+      "*.tar files", *storage);
+  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
+  return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
+                                      std::move(storage));
 }
 
 }  // namespace penstock

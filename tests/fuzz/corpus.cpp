@@ -1,6 +1,7 @@
-// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them.
+// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; tar
+// shards, entries of the object cache, and what S3 servers answer.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg and FOLDER/index
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, tar, cache and answers
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -9,9 +10,14 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <penstock/transform/decode_jpeg.hpp>
 
+#include "src/source/storage/object_cache.hpp"
+#include "tests/fuzz/cache_entry.hpp"
 #include "tests/fuzz/index_image.hpp"
+#include "tests/source/shards.hpp"
 #include "tests/transform/images.hpp"
 
 namespace {
@@ -41,6 +47,52 @@ std::vector<JpegKind> kinds() {
   return all;
 }
 
+void write_text(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+void write_tars(const std::filesystem::path& folder) {
+  using namespace penstock::test;
+  std::filesystem::create_directories(folder);
+  const std::string name(120, 'k');
+  const std::string pax = fmt::format(" path={}.jpg\n", name);
+  const std::string member = tar_member("a.jpg", "image") + tar_member("a.cls", "7");
+  write_text(folder / "plain", plain_tar(2));
+  write_text(folder / "pax",
+             tar_member("./PaxHeaders/x", fmt::format("{}{}", pax.size() + 3, pax), 'x') + member +
+                 tar_end());
+  write_text(folder / "size",
+             tar_member("./PaxHeaders/x", "10 size=5\n", 'x') + member + tar_end());
+  write_text(folder / "long", tar_member("././@LongLink", name + ".cls" + '\0', 'L') + member);
+  write_text(folder / "global", tar_member("pax_global_header", "14 path=b.cls\n", 'g') + member);
+  write_text(folder / "sparse", member + tar_member("b.jpg", "x", 'S') + tar_end());
+  write_text(folder / "joined", member + tar_end() + member + tar_end());
+  write_text(folder / "folders",
+             tar_member("d/", "", '5') + tar_member("d/l.jpg", "", '2') + member);
+  write_text(folder / "gzip", "\x1F\x8B\x08 and so on");
+}
+
+void write_cache_entries(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (const std::size_t bytes : {0, 1, 300}) {
+    const std::string text(bytes, 'x');
+    write_text(folder / std::to_string(bytes),
+               detail::cache_entry_head(fuzz::kCacheKey, std::as_bytes(std::span(text))) + text);
+  }
+}
+
+void write_answers(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_text(folder / "page",
+             "<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType>"
+             "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+             "<Contents><Key>a%20b</Key><Size>12</Size><ETag>&quot;0f&quot;</ETag></Contents>"
+             "<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes></ListBucketResult>");
+  write_text(folder / "error",
+             "<Error><Code>NoSuchKey</Code><Message>none</Message><Region>r</Region></Error>");
+  write_text(folder / "profile", "[default]\nregion = r # \n[profile a]\naws_access_key_id=k\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,6 +104,9 @@ int main(int argc, char** argv) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder / "jpeg");
   std::filesystem::create_directories(folder / "index");
+  write_tars(folder / "tar");
+  write_cache_entries(folder / "cache");
+  write_answers(folder / "answers");
   unsigned seed = 0;
   for (JpegKind kind : kinds()) {
     for (const auto& [width, height, quality] :

@@ -19,7 +19,8 @@ using ::testing::ThrowsMessage;
 
 std::vector<std::string> find(const ShardPaths& paths) {
   return find_shards(
-      paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files");
+      paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files",
+      Storage());
 }
 
 // As bash prints them.
@@ -90,7 +91,7 @@ TEST(ShardPaths, SayWhatIsMissing) {
               ThrowsMessage<Error>(HasSubstr("no shard fits")));
   EXPECT_THAT([&] { (void)find((folder / "empty").string()); },
               ThrowsMessage<Error>(AllOf(HasSubstr("no shards in"), HasSubstr("*.tar files"))));
-  EXPECT_THAT([&] { (void)find("s3://bucket/a.tar"); },
+  EXPECT_THAT([&] { (void)find("gs://bucket/a.tar"); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("local files")));
   EXPECT_THROW((void)find(""), std::invalid_argument);
   EXPECT_THROW((void)find(std::vector<std::string>{}), std::invalid_argument);

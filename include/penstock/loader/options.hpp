@@ -135,8 +135,8 @@ struct LoaderOptions {
   /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
   int threads = 0;
   /// Threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads
-  /// read for themselves. None: 4 where a source may wait for a disk or a network, else 0. Speed
-  /// only.
+  /// read for themselves. None: 4 where a source may wait for a disk, 32 where it reads
+  /// objects (Source::reads_at_once), else 0. Speed only.
   std::optional<int> io_threads{};
   RetryOptions retry{};
   /// Cores that it shares with other loaders; null: none. Speed only.

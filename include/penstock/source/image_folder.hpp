@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/source/object_storage.hpp>
 #include <penstock/source/source.hpp>
 
 namespace penstock {
@@ -24,6 +25,7 @@ struct ImageFolderOptions {
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
   /// Whether links to files and folders count; otherwise they are passed over.
   bool follow_symlinks = true;
+  ObjectStorageOptions storage{};  ///< for s3:// paths
 };
 
 namespace source {
@@ -39,11 +41,16 @@ namespace source {
 /// name is not in it either: a folder may move. info() gives the path relative to `root` as the
 /// key, the label, and the file's size by one stat, if that succeeds.
 ///
+/// With "s3://bucket/prefix" the images are the objects below that prefix, slashes being folders;
+/// the fingerprint is that of a local copy. The listing tells their sizes and versions, which are
+/// kept in 16 bytes for each: an object that is replaced later is a fault.
+///
 /// Shapes   image u8 [?] (the file's bytes), label i64 [].
 /// Units    the listing keeps the file names' bytes and 12 more for each file.
 /// Errors   std::invalid_argument  no folder or no extension given, max_file_bytes = 0, or labels
 ///                                 for a folder that has classes
-///          Error                  a folder is missing or cannot be listed, holds no image or mixes
+///          Error                  (of s3:// also: a bucket is missing or denied, its server away)
+///                                 a folder is missing or cannot be listed, holds no image or mixes
 ///                                 both layouts; the labels do not fit the images
 ///          Fault, from read()     the file vanished, may not be read, is empty, is not a regular
 ///                                 file, is larger than max_file_bytes, or shrank while being read

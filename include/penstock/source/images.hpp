@@ -19,11 +19,15 @@ enum class ImageForm : std::uint8_t {
 /// Goes by names alone: a path or pattern that ends in .tar; one that ends in .tfrecord, .tfrecords
 /// or .tfrec, or holds "-of-"; a folder by the first such file in it; anything else is a folder of
 /// images.
-[[nodiscard]] ImageForm image_form(const std::string& path);
+///
+/// Errors  Error  of s3:// folders: the bucket cannot be listed
+[[nodiscard]] ImageForm image_form(const std::string& path,
+                                   const ObjectStorageOptions& storage = {});
 
 namespace source {
 
-/// The images at `path`, a folder or a pattern such as "train-{000000..000099}.tar".
+/// The images at `path`, a folder or a pattern such as "train-{000000..000099}.tar", or either
+/// of these behind "s3://bucket/".
 ///
 /// Shapes  image u8 [?], label i64 [].
 /// Errors  as image_folder(), webdataset() or tfrecord()

@@ -13,7 +13,7 @@ namespace penstock {
 /// One or more of: the path of a shard; a folder, whose shards count in the order of their names'
 /// bytes; a pattern of the shell: with braces, "train-{000000..000099}.tar" or "{train,val}.tar",
 /// in the order as written, or with * ? [...], in the order of the paths' bytes. What is there
-/// under the very name that was given is never taken for a pattern.
+/// under the very name that was given is never taken for a pattern. Each may be s3://bucket/key.
 ///
 ///   source::webdataset("imagenet/train-{000000..001023}.tar");
 ///   source::webdataset({"a.tar", "b.tar"});
@@ -35,7 +35,7 @@ class ShardPaths {
 
 /// Where an index is looked for and kept.
 enum class IndexPlace {
-  beside,  ///< `<shard>.penstock-index`; where that cannot be written, as `cache`
+  beside,  ///< `<shard>.penstock-index`; where that cannot be written, and for objects, as `cache`
   cache,   ///< in a folder of their own
   memory,  ///< nowhere: each opening scans the shards, unless it finds an index in either place
 };

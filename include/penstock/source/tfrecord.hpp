@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/source/object_storage.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 
@@ -37,6 +38,7 @@ struct TfRecordOptions {
   /// A larger record is a fault, so that no single one can take all memory.
   std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
   IndexOptions index{};
+  ObjectStorageOptions storage{};  ///< for s3:// paths
 };
 
 namespace source {

@@ -1,0 +1,53 @@
+// source/object_storage: how objects are read where a path says s3://bucket/key.
+//
+// Whoever reads s3:// paths the AWS tools' way needs none of this: what is left out here comes from
+// the same variables and files.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace penstock {
+
+/// Objects, or the parts of them that were read, kept on a local disk. Speed only: an entry counts
+/// for one object with one ETag, holds a checksum, and is read again from the storage when it is
+/// damaged. Any number of processes may share a folder; each keeps to its own max_bytes.
+struct ObjectCacheOptions {
+  /// Empty: $PENSTOCK_OBJECT_CACHE; without that too, nothing is kept.
+  std::filesystem::path folder{};
+  /// What the folder's entries may take together; those that were used longest ago are removed
+  /// first. 0: $PENSTOCK_OBJECT_CACHE_MB, else 64 GiB.
+  std::uint64_t max_bytes = 0;
+};
+
+/// For all sources that take paths. Local paths need none of it.
+struct ObjectStorageOptions {
+  /// "http://127.0.0.1:9000" or another S3-compatible server. Empty: $AWS_ENDPOINT_URL_S3,
+  /// $AWS_ENDPOINT_URL, the profile's endpoint_url, else Amazon's in the region.
+  std::string endpoint{};
+  /// Empty: $AWS_REGION, $AWS_DEFAULT_REGION, the profile's, else us-east-1.
+  std::string region{};
+  /// Which part of ~/.aws/credentials and ~/.aws/config counts. Empty: $AWS_PROFILE, else default.
+  std::string profile{};
+  /// Requests are not signed: for public buckets. Otherwise credentials are looked for in
+  /// $AWS_ACCESS_KEY_ID with $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN, in the profile, at the
+  /// container's endpoint, and at the EC2 instance's (IMDSv2); where there are none, requests are
+  /// not signed either.
+  bool anonymous = false;
+  /// Whether the bucket stands in the URL's path rather than in the host's name. None: with a
+  /// custom endpoint, and for names with a dot.
+  std::optional<bool> path_style{};
+  std::chrono::milliseconds connect_timeout{5000};
+  /// A request that has gone on for so long without a byte has failed, and may be repeated
+  /// (LoaderOptions::retry).
+  std::chrono::milliseconds timeout{30000};
+  ObjectCacheOptions cache{};
+};
+
+/// Whether this build of the library reads s3:// paths; it was made without libcurl otherwise.
+[[nodiscard]] bool has_object_storage() noexcept;
+
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// source/storage/aws_profile: ~/.aws/credentials and ~/.aws/config.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock::detail {
+
+/// A variable of the environment; nothing where it is not set, or empty.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+[[nodiscard]] std::optional<std::string> process_environment(const char* name);
+
+/// What both files say of one profile; the credentials file is asked first.
+class AwsProfile {
+ public:
+  /// Errors  Error  a profile was asked for, by `name` or $AWS_PROFILE, that neither file has
+  AwsProfile(const std::string& name, const Environment& environment);
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
+
+ private:
+  std::string name_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+/// The values of "[section]" in an ini file's text; nothing if there is no such section. Values
+/// that are nested below a key are passed over.
+[[nodiscard]] std::optional<std::map<std::string, std::string, std::less<>>> read_ini_section(
+    std::string_view text, std::string_view section);
+
+}  // namespace penstock::detail

@@ -1,0 +1,42 @@
+// source/storage/aws_signature: what proves to an S3 server who sends a request.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::detail {
+
+struct AwsCredentials {
+  std::string access_key;
+  std::string secret_key;
+  std::string session_token{};  ///< of temporary ones
+};
+
+/// Percent-encodes all but letters, digits and -._~, and the slashes of a key if they are to stay.
+[[nodiscard]] std::string aws_encode(std::string_view text, bool keep_slashes = false);
+
+/// A request without a body, as it is signed. Name and value of a header, in lower case and sorted;
+/// of a query parameter, encoded and sorted.
+struct AwsRequest {
+  std::string method;
+  std::string host;   ///< with its port, where that is not the usual one
+  std::string path;   ///< encoded
+  std::string query;  ///< encoded, its parameters sorted
+  std::vector<std::pair<std::string, std::string>> headers;  ///< others to be signed, such as range
+};
+
+/// The headers to send with the request, "name: value", those of its own aside.
+///
+/// By hand, since libcurl's signatures of keys and queries with special characters were wrong in
+/// many versions, each in its own way.
+///
+/// Source  AWS Signature Version 4, "Authenticating Requests: Using the Authorization Header".
+[[nodiscard]] std::vector<std::string> sign_aws_request(const AwsRequest& request,
+                                                        const AwsCredentials& credentials,
+                                                        std::string_view region,
+                                                        std::chrono::system_clock::time_point now);
+
+}  // namespace penstock::detail

@@ -1,0 +1,70 @@
+// source/storage/http: requests over connections that are kept, by libcurl.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/result.hpp>
+
+namespace penstock::detail {
+
+struct HttpRequest {
+  std::string method = "GET";  ///< GET, HEAD or PUT, without a body
+  std::string url;
+  std::vector<std::string> headers;  ///< "name: value"
+  bool past_proxies = false;         ///< for addresses that only this machine has
+};
+
+struct HttpResponse {
+  long status = 0;
+  std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case
+  std::string body;            ///< unless it went into the caller's memory
+  std::uint64_t received = 0;  ///< bytes of the body, wherever they went
+
+  [[nodiscard]] bool is_good() const noexcept { return status >= 200 && status < 300; }
+  /// Empty where there is none.
+  [[nodiscard]] std::string header(std::string_view name) const;
+};
+
+struct HttpTimeouts {
+  std::chrono::milliseconds connect{5000};
+  std::chrono::milliseconds idle{30000};  ///< without a byte
+};
+
+/// Follows no redirects. Keeps a connection for each request that was ever under way at once.
+///
+/// Threads  const, any number at once.
+class HttpClient {
+ public:
+  explicit HttpClient(HttpTimeouts timeouts);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Any status is a response. The body of a good one goes to `into`, if given; what does not fit
+  /// ends the transfer, and received is larger than `into`.
+  ///
+  /// Errors  Fault  no response: its reason, and whether to try again
+  [[nodiscard]] Result<HttpResponse> send(
+      const HttpRequest& request, std::optional<std::span<std::byte>> into = std::nullopt) const;
+
+ private:
+  class Handle;
+  [[nodiscard]] std::unique_ptr<Handle> take() const;
+  void give_back(std::unique_ptr<Handle> handle) const;
+
+  HttpTimeouts timeouts_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Handle>> idle_;
+};
+
+}  // namespace penstock::detail

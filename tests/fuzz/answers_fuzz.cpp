@@ -1,0 +1,21 @@
+// What an S3 server answers, and the AWS tools' files, from anywhere.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "src/source/storage/aws_profile.hpp"
+#include "src/source/storage/s3_answers.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace penstock::detail;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto page = parse_s3_page(text)) {
+    for (const ListedObject& entry : page->entries) {
+      if (entry.key.size() > size) std::abort();
+    }
+  }
+  (void)parse_s3_error(text);
+  (void)read_ini_section(text, "default");
+  return 0;
+}

@@ -1,0 +1,24 @@
+// A build without libcurl: s3:// paths are refused, with the remedy.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/images.hpp>
+#include <penstock/source/webdataset.hpp>
+
+namespace penstock {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(WithoutObjectStorage, PathsOfObjectsAreRefusedWithTheRemedy) {
+  EXPECT_FALSE(has_object_storage());
+  EXPECT_THAT([] { (void)source::images("s3://bucket/train"); },
+              ThrowsMessage<Error>(HasSubstr("-DPENSTOCK_S3=ON")));
+  EXPECT_THAT([] { (void)source::webdataset("s3://bucket/a.tar"); },
+              ThrowsMessage<Error>(HasSubstr("-DPENSTOCK_S3=ON")));
+}
+
+}  // namespace
+}  // namespace penstock
