@@ -47,7 +47,7 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
 
 def test_re_marked_files_have_the_same_pixels(images, tmp_path):
     def pixels(folder):
-        decode = ps.decode_jpeg(crop=ps.resize_to(48))
+        decode = ps.decode_jpeg(crop=ps.resize_to(48, 48))
         return next(ps.image_folder(folder).map(decode).batch(40).loader())["image"].numpy().copy()
 
     remarked = 0
