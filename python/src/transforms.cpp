@@ -240,8 +240,9 @@ void bind_transforms(nb::module_& module) {
   module.def(
       "decode_jpeg",
       [](const Crop& crop, float flip, std::string field, double max_megapixels, bool exif,
-         std::string geometry, const Choice<JpegDecoder>& decoder, bool scaled,
-         const std::optional<PyJpegIndex>& index, const std::optional<PyJpegStats>& stats) {
+         std::string geometry, const Choice<JpegDecoder>& decoder,
+         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
+         const std::optional<PyJpegStats>& stats) {
         return PyTransform{decode_jpeg({.field = std::move(field),
                                         .crop = crop,
                                         .flip = flip,
@@ -249,13 +250,15 @@ void bind_transforms(nb::module_& module) {
                                         .exif = exif,
                                         .geometry = std::move(geometry),
                                         .decoder = decoder.value("decoder"),
+                                        .filter = filter.value("filter"),
                                         .scaled = scaled,
                                         .index = index ? index->store : nullptr,
                                         .stats = stats ? stats->stats : nullptr})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
       "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"fast"},
-      "scaled"_a = false, "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
+      "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
+      "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
       R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
 `flip` is the probability of mirroring left to right. A header that claims more than
@@ -265,7 +268,7 @@ flipped; width and height of the upright image; orientation.
 
 `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
 "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-pixels of "fast". `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
+pixels of "fast". `filter` resizes, "bilinear" or "bicubic", antialiased. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
 photographs of many megapixels. An `index` makes all epochs but the first faster.
 
 JPEG, PNG and WebP, recognised by their signatures.

@@ -37,6 +37,7 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
     fast = pixels(index=index, stats=stats)
     assert stats.counts()["own"] == 40 and len(index) > 0 and index.nbytes > 0
     assert (fast == pixels(decoder="libjpeg")).all() and (fast != pixels(decoder="reference")).any()
+    assert (fast != pixels(filter="bicubic")).any()
     index.save(tmp_path / "index")
     other = ps.MemoryJpegIndex()
     assert other.load(tmp_path / "index") == len(index) == len(other) and other.load(tmp_path / "none") == 0

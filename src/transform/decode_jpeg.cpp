@@ -102,6 +102,7 @@ class DecodeJpeg final : public Transform {
     if (!options_.exif) text += ", exif=false";
     if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
     if (options_.scaled) text += ", scaled=true";
+    if (options_.filter == ResizeFilter::bicubic) text += ", filter=bicubic";
     // The others give the same pixels.
     if (options_.decoder == JpegDecoder::reference) text += ", decoder=reference";
     return text + ")";
@@ -158,7 +159,7 @@ class DecodeJpeg final : public Transform {
     Region region = turn.stored(job.region, width, height);
     region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
     resize.plan(detail::scaled_down(width, job.scale), detail::scaled_down(height, job.scale),
-                region, size, mirror);
+                region, size, mirror, options_.filter);
   }
 
   bool resize_into(const Job& job, detail::RowSource& rows, Scratch& scratch,

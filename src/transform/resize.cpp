@@ -8,9 +8,10 @@
 namespace penstock::detail {
 
 void Resize::plan(int source_width, int source_height, const Region& box, ImageSize output,
-                  bool mirror) {
-  vertical_.plan(source_height, box.y, box.height, output.height);
-  horizontal_.plan(source_width, box.x, box.width, output.width);
+                  bool mirror, ResizeFilter filter) {
+  filter_ = filter;
+  vertical_.plan(source_height, box.y, box.height, output.height, filter);
+  horizontal_.plan(source_width, box.x, box.width, output.width, filter);
   plan_pairs(mirror);
 }
 
@@ -38,7 +39,7 @@ void Resize::plan_pairs(bool mirror) {
     const std::int16_t* weights = horizontal_.weights(from);
     for (int k = 0; k < horizontal_.count(from); ++k) {
       const int lane = at % 2 + k;
-      pairs[lane / 2] |= static_cast<std::uint32_t>(weights[k]) << (lane % 2 * 16);
+      pairs[lane / 2] |= std::uint32_t{static_cast<std::uint16_t>(weights[k])} << (lane % 2 * 16);
     }
   }
   // Room for a vector's spill behind the row, and for weightless pairs: those must hold numbers.
@@ -62,10 +63,10 @@ bool Resize::run(RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
       const int count = vertical_.count(i);
       const std::uint8_t* const* source = rows.rows(first, first + count);
       if (source == nullptr) return false;
-      sum_rows(source, vertical_.weights(i), count, row_pairs_, lane, between_.get());
+      sum_rows(filter_, source, vertical_.weights(i), count, row_pairs_, lane, between_.get());
     }
     std::uint8_t* row = out + y * stride;
-    sum_columns(between_.get(), table, horizontal_.output(), row,
+    sum_columns(filter_, between_.get(), table, horizontal_.output(), row,
                 y + 1 < height ? row + stride : row);
   }
   return true;

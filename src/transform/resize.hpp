@@ -14,14 +14,16 @@
 
 namespace penstock::detail {
 
-/// Antialiased bilinear resize, vertically and then horizontally, in integers: 14-bit weights, 7
-/// bits of fraction between the directions, halves rounded up. The same bytes on every CPU.
+/// Antialiased resize, vertically and then horizontally, in integers: 14-bit weights, 7 bits of
+/// fraction between the directions (6 with bicubic), halves rounded up. The same bytes on every
+/// CPU.
 ///
 /// Threads  one caller at a time; keeps scratch memory between calls.
 class Resize {
  public:
   /// Errors  none; the box lies within the source, and no extent is empty
-  void plan(int source_width, int source_height, const Region& box, ImageSize output, bool mirror);
+  void plan(int source_width, int source_height, const Region& box, ImageSize output, bool mirror,
+            ResizeFilter filter = ResizeFilter::bilinear);
 
   /// The pixels that the plan reads: the box and what the filter reaches around it.
   [[nodiscard]] PixelRect source() const noexcept;
@@ -37,6 +39,7 @@ class Resize {
  private:
   void plan_pairs(bool mirror);
 
+  ResizeFilter filter_ = ResizeFilter::bilinear;
   ResizeAxis vertical_;
   ResizeAxis horizontal_;
   // What one output pixel takes of a row of pixel pairs, in the order in which pixels are written:

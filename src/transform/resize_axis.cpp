@@ -5,11 +5,24 @@
 
 namespace penstock::detail {
 
-void ResizeAxis::plan(int source, double begin, double extent, int output) {
+namespace {
+
+double weight_at(double distance, ResizeFilter filter) {
+  if (filter == ResizeFilter::bilinear) return std::max(1.0 - distance, 0.0);
+  constexpr double kA = -0.5;
+  if (distance < 1) return ((kA + 2) * distance - (kA + 3)) * distance * distance + 1;
+  if (distance < 2) return (((distance - 5) * distance + 8) * distance - 4) * kA;
+  return 0;
+}
+
+}  // namespace
+
+void ResizeAxis::plan(int source, double begin, double extent, int output, ResizeFilter filter) {
   const double scale = extent / output;
-  const double support = std::max(scale, 1.0);
-  const double narrow = 1.0 / support;
-  // The triangle is two supports wide; one pixel more can be touched at its ends.
+  const double stretch = std::max(scale, 1.0);
+  const double support = (filter == ResizeFilter::bilinear ? 1 : 2) * stretch;
+  const double narrow = 1.0 / stretch;
+  // A filter is two supports wide; one pixel more can be touched at its ends.
   taps_ = std::min(static_cast<int>(std::ceil(2 * support)) + 1, source);
 
   const auto outputs = static_cast<std::size_t>(output);
@@ -28,7 +41,7 @@ void ResizeAxis::plan(int source, double begin, double extent, int output) {
     double sum = 0;
     for (int k = 0; k < count; ++k) {
       const double distance = std::abs((k + low - center + 0.5) * narrow);
-      exact_[static_cast<std::size_t>(k)] = std::max(1.0 - distance, 0.0);
+      exact_[static_cast<std::size_t>(k)] = weight_at(distance, filter);
       sum += exact_[static_cast<std::size_t>(k)];
     }
     std::int16_t* weights = weights_.data() + static_cast<std::size_t>(i) * stride;
@@ -39,7 +52,8 @@ void ResizeAxis::plan(int source, double begin, double extent, int output) {
     int used = 0;
     for (int k = 0; k < count; ++k) {
       running += exact_[static_cast<std::size_t>(k)];
-      const int until = k == count - 1 ? 1 << kWeightBits : static_cast<int>(running * unit + 0.5);
+      const int until =
+          k == count - 1 ? 1 << kWeightBits : static_cast<int>(std::floor(running * unit + 0.5));
       const int weight = until - given;
       given = until;
       if (weight == 0 && used == 0) {

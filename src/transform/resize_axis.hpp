@@ -5,21 +5,25 @@
 #include <cstdint>
 #include <vector>
 
+#include <penstock/transform/crop.hpp>
+
 namespace penstock::detail {
 
 /// Weights add up to this.
 inline constexpr int kWeightBits = 14;
 
 /// One direction of a separable resize. A triangle as wide as two source pixels, or as two output
-/// pixels where those are larger, stands over the centre of each output pixel.
+/// pixels where those are larger, stands over the centre of each output pixel; or a cubic as wide
+/// as four of them.
 ///
-/// Source  Pillow's precompute_coeffs with BILINEAR, in doubles; then rounded so that the running
-///         sums of the weights are right, which makes every output pixel's weights add up exactly.
+/// Source  Pillow's precompute_coeffs with BILINEAR and BICUBIC (Keys, a = -1/2), in doubles; then
+///         rounded so that the running sums of the weights are right, which makes every output
+///         pixel's weights add up exactly.
 class ResizeAxis {
  public:
   /// Output pixel i is the part [begin + i*s, begin + (i+1)*s) of a line of `source` pixels, with
   /// s = extent/output. Weights reach beyond the box where there are pixels.
-  void plan(int source, double begin, double extent, int output);
+  void plan(int source, double begin, double extent, int output, ResizeFilter filter);
 
   [[nodiscard]] int output() const noexcept { return static_cast<int>(first_.size()); }
   /// Every output pixel has the source pixels first(i) .. first(i) + taps() - 1; some of the last

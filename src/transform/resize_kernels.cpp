@@ -1,5 +1,6 @@
 #include "src/transform/resize_kernels.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/transform/resize_axis.hpp"
@@ -20,39 +21,42 @@ namespace hn = hwy::HWY_NAMESPACE;
 #if HWY_TARGET == HWY_SCALAR
 
 // The same sums, one number at a time.
-void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
-             int lane, std::int16_t* between) {
-  constexpr int kShift = kWeightBits - kFractionBits;
+void SumRows(ResizeFilter filter, const std::uint8_t* const* rows, const std::int16_t* weights,
+             int taps, int pairs, int lane, std::int16_t* between) {
+  const int shift = kWeightBits - fraction_bits(filter);
   for (int x = 0; x < 2 * pairs; ++x) {
     std::int16_t* out = between + static_cast<std::size_t>(x / 2) * kGroup +
                         static_cast<std::size_t>(lane) * (kGroup / 2) + x % 2;
     for (std::size_t c = 0; c < kPixelBytes; ++c) {
-      std::int32_t sum = 1 << (kShift - 1);
+      std::int32_t sum = 1 << (shift - 1);
       for (int k = 0; k < taps; ++k)
         sum += rows[k][static_cast<std::size_t>(x) * kPixelBytes + c] * weights[k];
-      out[2 * c] = static_cast<std::int16_t>(sum >> kShift);
+      out[2 * c] = static_cast<std::int16_t>(sum >> shift);
     }
   }
 }
 
-void SumColumns(const std::int16_t* between, const PairTable& table, int width, std::uint8_t* first,
-                std::uint8_t* second) {
-  constexpr int kShift = kWeightBits + kFractionBits;
+void SumColumns(ResizeFilter filter, const std::int16_t* between, const PairTable& table, int width,
+                std::uint8_t* first, std::uint8_t* second) {
+  const int shift = kWeightBits + fraction_bits(filter);
+  const auto level = [&](std::int32_t sum) {
+    return static_cast<std::uint8_t>(std::clamp(sum >> shift, 0, 255));
+  };
   for (int x = 0; x < width; ++x) {
     const std::int16_t* at = between + static_cast<std::size_t>(table.at[x]) * kGroup;
     const std::uint32_t* weights =
         table.weights + static_cast<std::size_t>(x) * static_cast<std::size_t>(table.pairs);
     for (std::size_t c = 0; c < 3; ++c) {
-      std::int32_t sums[kRowsTogether] = {1 << (kShift - 1), 1 << (kShift - 1)};
+      std::int32_t sums[kRowsTogether] = {1 << (shift - 1), 1 << (shift - 1)};
       for (int k = 0; k < table.pairs; ++k) {
-        const std::int32_t left = weights[k] & 0xFFFF;
-        const std::int32_t right = static_cast<std::int32_t>(weights[k] >> 16);
+        const std::int32_t left = static_cast<std::int16_t>(weights[k] & 0xFFFF);
+        const std::int32_t right = static_cast<std::int16_t>(weights[k] >> 16);
         const std::int16_t* group = at + static_cast<std::size_t>(k) * kGroup + 2 * c;
         sums[0] += group[0] * left + group[1] * right;
         sums[1] += group[kGroup / 2] * left + group[kGroup / 2 + 1] * right;
       }
-      first[static_cast<std::size_t>(x) * 3 + c] = static_cast<std::uint8_t>(sums[0] >> kShift);
-      second[static_cast<std::size_t>(x) * 3 + c] = static_cast<std::uint8_t>(sums[1] >> kShift);
+      first[static_cast<std::size_t>(x) * 3 + c] = level(sums[0]);
+      second[static_cast<std::size_t>(x) * 3 + c] = level(sums[1]);
     }
   }
 }
@@ -85,16 +89,17 @@ HWY_INLINE std::uint32_t join(std::int16_t low, std::int16_t high) {
 }
 
 // kPairs pairs of rows; 0 stands for any number.
-template <int kPairs>
+template <ResizeFilter kFilter, int kPairs>
 void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
                int lane, std::int16_t* between) {
   const D8 d8;
   const D16 d16;
   const D32 d32;
   constexpr std::size_t kLanes = hn::MaxLanes(d16);
+  constexpr int kShift = kWeightBits - fraction_bits(kFilter);
   const std::size_t end = static_cast<std::size_t>(pairs) * 2 * kPixelBytes;
   std::int16_t* out = between + static_cast<std::size_t>(lane) * (kGroup / 2);
-  const V32 half = hn::Set(d32, 1 << (kWeightBits - kFractionBits - 1));
+  const V32 half = hn::Set(d32, 1 << (kShift - 1));
   const V32 upper = hn::Set(d32, static_cast<std::int32_t>(0xFFFF0000U));
 
   const int row_pairs = kPairs == 0 ? (taps + 1) / 2 : kPairs;
@@ -124,8 +129,10 @@ void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int
       left.add(hn::InterleaveLower(d16, pixels_a, pixels_b), weights_ab);
       right.add(hn::InterleaveUpper(d16, pixels_a, pixels_b), weights_ab);
     }
-    const V32 low = hn::ShiftRight<kWeightBits - kFractionBits>(left.total());
-    const V32 high = hn::And(hn::ShiftLeft<16 - kWeightBits + kFractionBits>(right.total()), upper);
+    V32 low = hn::ShiftRight<kShift>(left.total());
+    if constexpr (kFilter != ResizeFilter::bilinear)
+      low = hn::AndNot(upper, low);  // may be below 0
+    const V32 high = hn::And(hn::ShiftLeft<16 - kShift>(right.total()), upper);
     const V16 sums = hn::BitCast(d16, hn::Or(low, high));
 #if HWY_MAX_BYTES < 32
     hn::StoreU(sums, d16, out);
@@ -139,24 +146,41 @@ void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int
   }
 }
 
-void SumRows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
-             int lane, std::int16_t* between) {
+template <ResizeFilter kFilter>
+void SumRowsBy(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
+               int lane, std::int16_t* between) {
   switch ((taps + 1) / 2) {
     case 1:
-      return SumRowsOf<1>(rows, weights, taps, pairs, lane, between);
+      return SumRowsOf<kFilter, 1>(rows, weights, taps, pairs, lane, between);
     case 2:
-      return SumRowsOf<2>(rows, weights, taps, pairs, lane, between);
+      return SumRowsOf<kFilter, 2>(rows, weights, taps, pairs, lane, between);
     case 3:
-      return SumRowsOf<3>(rows, weights, taps, pairs, lane, between);
+      return SumRowsOf<kFilter, 3>(rows, weights, taps, pairs, lane, between);
     default:
-      return SumRowsOf<0>(rows, weights, taps, pairs, lane, between);
+      return SumRowsOf<kFilter, 0>(rows, weights, taps, pairs, lane, between);
   }
 }
 
+void SumRows(ResizeFilter filter, const std::uint8_t* const* rows, const std::int16_t* weights,
+             int taps, int pairs, int lane, std::int16_t* between) {
+  if (filter == ResizeFilter::bilinear)
+    return SumRowsBy<ResizeFilter::bilinear>(rows, weights, taps, pairs, lane, between);
+  return SumRowsBy<ResizeFilter::bicubic>(rows, weights, taps, pairs, lane, between);
+}
+
 // Lane by lane, the four bytes of the four pixels' sums; then R G B of each of them.
+template <ResizeFilter kFilter>
 HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D32>> pack(V32 p0, V32 p1, V32 p2, V32 p3) {
-  constexpr int kShift = kWeightBits + kFractionBits;
+  constexpr int kShift = kWeightBits + fraction_bits(kFilter);
   const D32 d32;
+  if constexpr (kFilter != ResizeFilter::bilinear) {
+    const V32 least = hn::Zero(d32);
+    const V32 most = hn::Set(d32, (256 << kShift) - 1);
+    p0 = hn::Clamp(p0, least, most);
+    p1 = hn::Clamp(p1, least, most);
+    p2 = hn::Clamp(p2, least, most);
+    p3 = hn::Clamp(p3, least, most);
+  }
   const hn::Repartition<std::uint8_t, D32> bytes;
   const V32 b0 = hn::ShiftRight<kShift>(p0);
   const V32 b1 = hn::And(hn::ShiftRight<kShift - 8>(p1), hn::Set(d32, 0xFF00));
@@ -168,13 +192,13 @@ HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D32>> pack(V32 p0, V32 p1, V32 
                               hn::LoadDup128(bytes, kOrder));
 }
 
-template <int kPairs>
+template <ResizeFilter kFilter, int kPairs>
 void SumColumnsOf(const std::int16_t* between, const PairTable& table, int width,
                   std::uint8_t* first, std::uint8_t* second) {
   const D16 d16;
   const D32 d32;
   const int pairs = kPairs == 0 ? table.pairs : kPairs;
-  const V32 half = hn::Set(d32, 1 << (kWeightBits + kFractionBits - 1));
+  const V32 half = hn::Set(d32, 1 << (kWeightBits + fraction_bits(kFilter) - 1));
   const auto pixel = [&](int x, std::size_t part) HWY_ATTR {
     const std::int16_t* at = between + static_cast<std::size_t>(table.at[x]) * kGroup + part;
     const std::uint32_t* weights =
@@ -203,30 +227,39 @@ void SumColumnsOf(const std::int16_t* between, const PairTable& table, int width
       }
     };
 #if HWY_MAX_BYTES < 32
-    store(pack(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0)), first);
-    store(pack(pixel(x, kBlock), pixel(x1, kBlock), pixel(x2, kBlock), pixel(x3, kBlock)), second);
+    store(pack<kFilter>(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0)), first);
+    store(pack<kFilter>(pixel(x, kBlock), pixel(x1, kBlock), pixel(x2, kBlock), pixel(x3, kBlock)),
+          second);
 #else
-    const auto both = pack(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0));
+    const auto both = pack<kFilter>(pixel(x, 0), pixel(x1, 0), pixel(x2, 0), pixel(x3, 0));
     store(hn::LowerHalf(d_block, both), first);
     store(hn::UpperHalf(d_block, both), second);
 #endif
   }
 }
 
-void SumColumns(const std::int16_t* between, const PairTable& table, int width, std::uint8_t* first,
-                std::uint8_t* second) {
+template <ResizeFilter kFilter>
+void SumColumnsBy(const std::int16_t* between, const PairTable& table, int width,
+                  std::uint8_t* first, std::uint8_t* second) {
   switch (table.pairs) {
     case 1:
-      return SumColumnsOf<1>(between, table, width, first, second);
+      return SumColumnsOf<kFilter, 1>(between, table, width, first, second);
     case 2:
-      return SumColumnsOf<2>(between, table, width, first, second);
+      return SumColumnsOf<kFilter, 2>(between, table, width, first, second);
     case 3:
-      return SumColumnsOf<3>(between, table, width, first, second);
+      return SumColumnsOf<kFilter, 3>(between, table, width, first, second);
     case 4:
-      return SumColumnsOf<4>(between, table, width, first, second);
+      return SumColumnsOf<kFilter, 4>(between, table, width, first, second);
     default:
-      return SumColumnsOf<0>(between, table, width, first, second);
+      return SumColumnsOf<kFilter, 0>(between, table, width, first, second);
   }
+}
+
+void SumColumns(ResizeFilter filter, const std::int16_t* between, const PairTable& table, int width,
+                std::uint8_t* first, std::uint8_t* second) {
+  if (filter == ResizeFilter::bilinear)
+    return SumColumnsBy<ResizeFilter::bilinear>(between, table, width, first, second);
+  return SumColumnsBy<ResizeFilter::bicubic>(between, table, width, first, second);
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR
@@ -240,14 +273,14 @@ namespace penstock::detail {
 HWY_EXPORT(SumRows);
 HWY_EXPORT(SumColumns);
 
-void sum_rows(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int pairs,
-              int lane, std::int16_t* between) {
-  HWY_DYNAMIC_DISPATCH(SumRows)(rows, weights, taps, pairs, lane, between);
+void sum_rows(ResizeFilter filter, const std::uint8_t* const* rows, const std::int16_t* weights,
+              int taps, int pairs, int lane, std::int16_t* between) {
+  HWY_DYNAMIC_DISPATCH(SumRows)(filter, rows, weights, taps, pairs, lane, between);
 }
 
-void sum_columns(const std::int16_t* between, const PairTable& table, int width,
-                 std::uint8_t* first, std::uint8_t* second) {
-  HWY_DYNAMIC_DISPATCH(SumColumns)(between, table, width, first, second);
+void sum_columns(ResizeFilter filter, const std::int16_t* between, const PairTable& table,
+                 int width, std::uint8_t* first, std::uint8_t* second) {
+  HWY_DYNAMIC_DISPATCH(SumColumns)(filter, between, table, width, first, second);
 }
 
 }  // namespace penstock::detail

@@ -46,9 +46,10 @@ Image formula(int width, int height) {
   return image;
 }
 
-Levels resized(Image& image, const Region& box, ImageSize size, bool mirror = false) {
+Levels resized(Image& image, const Region& box, ImageSize size, bool mirror = false,
+               ResizeFilter filter = ResizeFilter::bilinear) {
   Resize resize;
-  resize.plan(image.width, image.height, box, size, mirror);
+  resize.plan(image.width, image.height, box, size, mirror, filter);
   const PixelRect source = resize.source();
   EXPECT_GE(source.x, 0);
   EXPECT_GE(source.y, 0);
@@ -63,17 +64,27 @@ Levels resized(Image& image, const Region& box, ImageSize size, bool mirror = fa
   return out;
 }
 
+// As Pillow's bilinear_filter and bicubic_filter.
+double filtered(double x, ResizeFilter filter) {
+  x = std::abs(x);
+  if (filter == ResizeFilter::bilinear) return std::max(1.0 - x, 0.0);
+  if (x < 1) return 1.5 * x * x * x - 2.5 * x * x + 1;
+  return x < 2 ? -0.5 * x * x * x + 2.5 * x * x - 4 * x + 2 : 0;
+}
+
 // One output pixel's weights over the whole line, exact.
-std::vector<double> exact_weights(int source, double begin, double extent, int output, int i) {
+std::vector<double> exact_weights(int source, double begin, double extent, int output, int i,
+                                  ResizeFilter filter) {
   const double scale = extent / output;
-  const double support = std::max(scale, 1.0);
+  const double stretch = std::max(scale, 1.0);
+  const double support = stretch * (filter == ResizeFilter::bilinear ? 1 : 2);
   const double center = begin + (i + 0.5) * scale;
   const int low = std::max(static_cast<int>(center - support + 0.5), 0);
   const int high = std::min(static_cast<int>(center + support + 0.5), source);
   std::vector<double> weights(static_cast<std::size_t>(source), 0.0);
   double sum = 0;
   for (int k = low; k < high; ++k) {
-    const double w = std::max(1.0 - std::abs((k - center + 0.5) * (1.0 / support)), 0.0);
+    const double w = filtered((k - center + 0.5) / stretch, filter);
     weights[static_cast<std::size_t>(k)] = w;
     sum += w;
   }
@@ -81,68 +92,82 @@ std::vector<double> exact_weights(int source, double begin, double extent, int o
   return weights;
 }
 
-// The same in 1/16384, so that every running sum is the rounded one.
-std::vector<int> integer_weights(int source, double begin, double extent, int output, int i) {
+// The same in 1/16384, so that every running sum is the rounded one. In the arithmetic of the
+// library, since a half may be rounded either way.
+std::vector<int> integer_weights(int source, double begin, double extent, int output, int i,
+                                 ResizeFilter filter) {
   const double scale = extent / output;
-  const double support = std::max(scale, 1.0);
+  const double stretch = std::max(scale, 1.0);
+  const double support = stretch * (filter == ResizeFilter::bilinear ? 1 : 2);
   const double center = begin + (i + 0.5) * scale;
-  std::vector<double> triangle;
+  const int low = std::max(static_cast<int>(center - support + 0.5), 0);
+  const int high = std::min(static_cast<int>(center + support + 0.5), source);
+  std::vector<double> weights(static_cast<std::size_t>(source), 0.0);
   double sum = 0;
-  for (int k = 0; k < source; ++k) {
-    triangle.push_back(std::max(1.0 - std::abs((k - center + 0.5) * (1.0 / support)), 0.0));
-    sum += triangle.back();
+  for (int k = low; k < high; ++k) {
+    const double x = std::abs((k - center + 0.5) * (1.0 / stretch));
+    double& w = weights[static_cast<std::size_t>(k)];
+    if (filter == ResizeFilter::bilinear)
+      w = std::max(1.0 - x, 0.0);
+    else if (x < 1)
+      w = (1.5 * x - 2.5) * x * x + 1;
+    else
+      w = x < 2 ? (((x - 5) * x + 8) * x - 4) * -0.5 : 0;
+    sum += w;
   }
-  const double unit = 16384 / sum;
-  std::vector<int> weights;
+  std::vector<int> integers(weights.size(), 0);
   double running = 0;
   int given = 0;
-  for (const double w : triangle) {
-    running += w;
-    const int until = running == sum ? 16384 : static_cast<int>(running * unit + 0.5);
-    weights.push_back(until - given);
+  for (int k = low; k < high; ++k) {
+    running += weights[static_cast<std::size_t>(k)];
+    const int until =
+        k == high - 1 ? 16384 : static_cast<int>(std::floor(running * (16384 / sum) + 0.5));
+    integers[static_cast<std::size_t>(k)] = until - given;
     given = until;
   }
-  return weights;
+  return integers;
 }
 
-// Rows first, with 7 bits of fraction kept; then columns.
-Levels model(Image& image, const Region& box, ImageSize size, bool mirror) {
+// Rows first, with 7 or 6 bits of fraction kept; then columns.
+Levels model(Image& image, const Region& box, ImageSize size, bool mirror, ResizeFilter filter) {
+  const int fraction = filter == ResizeFilter::bilinear ? 7 : 6;
   std::vector<int> between(static_cast<std::size_t>(size.height * image.width * 3));
   for (int y = 0; y < size.height; ++y) {
-    const auto weights = integer_weights(image.height, box.y, box.height, size.height, y);
+    const auto weights = integer_weights(image.height, box.y, box.height, size.height, y, filter);
     for (int x = 0; x < image.width; ++x) {
       for (int c = 0; c < 3; ++c) {
-        int sum = 0;
+        int sum = 1 << (13 - fraction);
         for (int k = 0; k < image.height; ++k)
           sum += weights[static_cast<std::size_t>(k)] * image.at(x, k)[c];
-        between[static_cast<std::size_t>((y * image.width + x) * 3 + c)] = (sum + 64) >> 7;
+        between[static_cast<std::size_t>((y * image.width + x) * 3 + c)] = sum >> (14 - fraction);
       }
     }
   }
   Levels out(static_cast<std::size_t>(size.height * size.width * 3));
   for (int x = 0; x < size.width; ++x) {
-    const auto weights = integer_weights(image.width, box.x, box.width, size.width, x);
+    const auto weights = integer_weights(image.width, box.x, box.width, size.width, x, filter);
     const int to = mirror ? size.width - 1 - x : x;
     for (int y = 0; y < size.height; ++y) {
       for (int c = 0; c < 3; ++c) {
-        int sum = 0;
+        int sum = 1 << (13 + fraction);
         for (int k = 0; k < image.width; ++k)
           sum += weights[static_cast<std::size_t>(k)] *
                  between[static_cast<std::size_t>((y * image.width + k) * 3 + c)];
         out[static_cast<std::size_t>((y * size.width + to) * 3 + c)] =
-            static_cast<std::uint8_t>((sum + (1 << 20)) >> 21);
+            static_cast<std::uint8_t>(std::clamp(sum >> (14 + fraction), 0, 255));
       }
     }
   }
   return out;
 }
 
-double largest_error(Image& image, const Region& box, ImageSize size, const Levels& out) {
+double largest_error(Image& image, const Region& box, ImageSize size, ResizeFilter filter,
+                     const Levels& out) {
   double largest = 0;
   for (int y = 0; y < size.height; ++y) {
-    const auto rows = exact_weights(image.height, box.y, box.height, size.height, y);
+    const auto rows = exact_weights(image.height, box.y, box.height, size.height, y, filter);
     for (int x = 0; x < size.width; ++x) {
-      const auto columns = exact_weights(image.width, box.x, box.width, size.width, x);
+      const auto columns = exact_weights(image.width, box.x, box.width, size.width, x, filter);
       for (int c = 0; c < 3; ++c) {
         double sum = 0;
         for (int j = 0; j < image.height; ++j)
@@ -150,7 +175,7 @@ double largest_error(Image& image, const Region& box, ImageSize size, const Leve
             sum += rows[static_cast<std::size_t>(j)] * columns[static_cast<std::size_t>(i)] *
                    image.at(i, j)[c];
         const double found = out[static_cast<std::size_t>((y * size.width + x) * 3 + c)];
-        largest = std::max(largest, std::abs(found - sum));
+        largest = std::max(largest, std::abs(found - std::clamp(sum, 0.0, 255.0)));
       }
     }
   }
@@ -162,6 +187,7 @@ struct Case {
   Region box;
   ImageSize size;
   bool mirror;
+  ResizeFilter filter;
 };
 
 Case random_case(std::mt19937& random) {
@@ -170,7 +196,8 @@ Case random_case(std::mt19937& random) {
   Case one{noise(1 + below(60), 1 + below(60), random),
            {},
            {1 + below(40), 1 + below(40)},
-           below(2) == 1};
+           below(2) == 1,
+           below(2) == 1 ? ResizeFilter::bicubic : ResizeFilter::bilinear};
   one.box.width = part(one.image.width);
   one.box.height = part(one.image.height);
   one.box.x = (one.image.width - one.box.width) * below(1001) / 1000;
@@ -202,9 +229,10 @@ TEST_P(ResizeOn, EqualsThePlainModelToTheBit) {
     SCOPED_TRACE(testing::Message()
                  << "case " << i << ": " << one.image.width << "x" << one.image.height << " box "
                  << one.box.x << "," << one.box.y << " " << one.box.width << "x" << one.box.height
-                 << " to " << one.size.width << "x" << one.size.height);
-    ASSERT_EQ(resized(one.image, one.box, one.size, one.mirror),
-              model(one.image, one.box, one.size, one.mirror));
+                 << " to " << one.size.width << "x" << one.size.height
+                 << (one.filter == ResizeFilter::bicubic ? ", bicubic" : ""));
+    ASSERT_EQ(resized(one.image, one.box, one.size, one.mirror, one.filter),
+              model(one.image, one.box, one.size, one.mirror, one.filter));
   }
 }
 
@@ -212,7 +240,8 @@ TEST_P(ResizeOn, EqualsThePlainModelWhereManyPixelsBecomeOne) {
   std::mt19937 random(5);
   Image image = noise(700, 500, random);
   const Region box{.x = 0, .y = 0, .width = 700, .height = 500};
-  EXPECT_EQ(resized(image, box, {2, 3}), model(image, box, {2, 3}, false));
+  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic})
+    EXPECT_EQ(resized(image, box, {2, 3}, false, filter), model(image, box, {2, 3}, false, filter));
 }
 
 std::vector<std::int64_t> targets() {
@@ -229,8 +258,8 @@ TEST(Resize, IsWithinALevelOfTheExactFilter) {
   std::mt19937 random(2);
   for (int i = 0; i < 60; ++i) {
     Case one = random_case(random);
-    const Levels out = resized(one.image, one.box, one.size);
-    EXPECT_LT(largest_error(one.image, one.box, one.size, out), 0.6) << "case " << i;
+    const Levels out = resized(one.image, one.box, one.size, false, one.filter);
+    EXPECT_LT(largest_error(one.image, one.box, one.size, one.filter, out), 0.6) << "case " << i;
   }
 }
 
@@ -239,11 +268,25 @@ TEST(Resize, KeepsAPlainColourWhateverTheScale) {
     Image image(301, 203);
     std::ranges::fill(image.pixels, static_cast<std::uint8_t>(level));
     for (const int side : {1, 2, 7, 100, 224, 500}) {
-      const Levels out =
-          resized(image, {.x = 1.3, .y = 2.7, .width = 290.1, .height = 199.9}, side);
-      EXPECT_EQ(std::ranges::count(out, level), std::ssize(out)) << level << " to " << side;
+      for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic}) {
+        const Region box{.x = 1.3, .y = 2.7, .width = 290.1, .height = 199.9};
+        const Levels out = resized(image, box, side, false, filter);
+        EXPECT_EQ(std::ranges::count(out, level), std::ssize(out)) << level << " to " << side;
+      }
     }
   }
+}
+
+// Black and white beside each other: a cubic goes beyond both.
+TEST(Resize, KeepsToTheLevelsThatThereAre) {
+  Image image(64, 64);
+  for (int y = 0; y < 64; ++y)
+    for (int x = 0; x < 64; ++x)
+      for (int c = 0; c < 3; ++c) image.at(x, y)[c] = (x / 8 + y / 8) % 2 == 0 ? 0 : 255;
+  const Region box{.x = 0, .y = 0, .width = 64, .height = 64};
+  for (const int side : {50, 64, 150})
+    EXPECT_EQ(resized(image, box, side, false, ResizeFilter::bicubic),
+              model(image, box, side, false, ResizeFilter::bicubic));
 }
 
 TEST(Resize, CopiesWhereNothingChanges) {
@@ -303,6 +346,31 @@ TEST(Resize, EnlargesAsPillowDoesWithPixelsFromAroundTheBox) {
       123, 111, 147, 69,  147, 112, 87,  111, 78,  113, 90,  67,  206, 143, 77,  138, 160, 83,
       46,  160, 131, 72,  63,  177, 98,  33,  143, 124, 69,  30,  151, 106, 61,  169, 134, 107};
   expect_within_one(resized(image, {.x = 1, .y = 2, .width = 5, .height = 4}, {6, 8}), pillow);
+}
+
+// The same with Image.BICUBIC.
+TEST(Resize, IsBicubicAsPillowIs) {
+  Image large = formula(23, 19);
+  const Levels shrunk{124, 126, 122, 116, 130, 128, 126, 120, 136, 133, 133, 127, 143, 132, 131,
+                      122, 131, 124, 121, 113, 128, 135, 114, 123, 120, 124, 112, 137, 117, 135,
+                      129, 133, 147, 138, 124, 126, 124, 131, 122, 119, 137, 121, 129, 126, 130,
+                      145, 123, 162, 125, 114, 159, 112, 126, 132, 115, 109, 117, 128, 136, 136,
+                      146, 106, 118, 145, 141, 146, 139, 116, 128, 133, 136, 111, 132, 134, 117,
+                      142, 121, 131, 144, 104, 129, 147, 124, 132, 134, 136, 122, 135, 128, 147};
+  const Region part{.x = 2.25, .y = 1.5, .width = 17.5, .height = 15.75};
+  expect_within_one(resized(large, part, {5, 6}, false, ResizeFilter::bicubic), shrunk);
+  Image small = formula(9, 7);
+  const Levels enlarged{
+      227, 178, 132, 136, 228, 194, 16,  238, 222, 38,  106, 99,  71,  43,  44,  96,  70,  78,
+      98,  98,  117, 109, 136, 167, 139, 105, 173, 96,  116, 162, 34,  146, 113, 56,  78,  53,
+      90,  67,  54,  127, 121, 117, 172, 176, 180, 173, 186, 201, 47,  23,  215, 83,  5,   128,
+      119, 57,  6,   147, 103, 57,  159, 145, 116, 161, 178, 160, 199, 207, 199, 176, 174, 175,
+      121, 51,  255, 156, 79,  174, 193, 118, 51,  236, 165, 95,  178, 213, 163, 37,  246, 215,
+      43,  137, 117, 75,  49,  37,  211, 92,  161, 168, 148, 115, 108, 179, 93,  143, 115, 147,
+      124, 105, 157, 50,  150, 113, 61,  97,  58,  102, 70,  44,  231, 145, 57,  143, 179, 60,
+      26,  174, 132, 50,  47,  199, 89,  1,   150, 125, 55,  10,  156, 103, 41,  174, 140, 110};
+  const Region box{.x = 1, .y = 2, .width = 5, .height = 4};
+  expect_within_one(resized(small, box, {6, 8}, false, ResizeFilter::bicubic), enlarged);
 }
 
 TEST(Resize, ShrinksALotAsPillowDoes) {

@@ -21,6 +21,13 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
+/// How pixels become fewer, or more. Both are antialiased: where an image shrinks, the filter is as
+/// much wider.
+enum class ResizeFilter : std::uint8_t {
+  bilinear,
+  bicubic,  ///< sharper; Keys' cubic with a = -1/2, as Pillow's BICUBIC
+};
+
 /// Both ends included.
 struct Range {
   double low = 0;

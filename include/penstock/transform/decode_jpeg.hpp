@@ -30,6 +30,7 @@ struct DecodeJpegOptions {
   /// to 8).
   std::string geometry{};
   JpegDecoder decoder = JpegDecoder::fast;
+  ResizeFilter filter = ResizeFilter::bilinear;
   /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
   /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
   /// pixels as without it, by a smaller transform instead of the resize's first steps.
@@ -48,8 +49,8 @@ struct DecodeJpegOptions {
 /// and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
 /// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale); JPEGs that
 /// Penstock's own decoder does not take (progressive, CMYK and the like) go to libjpeg-turbo. The
-/// resize is an antialiased bilinear filter in integers, so equal bytes in give equal bytes out on
-/// every CPU.
+/// resize is an antialiased filter in integers, so equal bytes in give equal bytes out on every
+/// CPU.
 ///
 /// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
 /// error or a warning for; a JPEG's data past the region's last rows are not looked at), one over
