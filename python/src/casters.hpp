@@ -70,8 +70,7 @@ PENSTOCK_NAMES(MixUntil, "typing.Literal['first', 'all']", {"first", "all"});
 PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
                {"beside", "cache", "memory"});
 PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
-PENSTOCK_NAMES(ResizeFilter, "typing.Literal['bilinear', 'bicubic']",
-               {"bilinear", ResizeFilter::bilinear}, {"bicubic", ResizeFilter::bicubic})
+PENSTOCK_NAMES(ResizeFilter, "typing.Literal['bilinear', 'bicubic']", {"bilinear", "bicubic"});
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
                {"fast", "reference", "libjpeg"});
 PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});

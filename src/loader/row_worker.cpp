@@ -71,9 +71,8 @@ void RowWorker::work(ReadSample& sample) {
 // Makes one sample in its place: the row of the part that it belongs to.
 void RowWorker::fill(InFlight& batch, std::uint64_t sample, ReadSample* read) {
   const auto& parts = batch.info->parts;
-  const auto part = std::ranges::find_if(parts, [&](const PartInfo& each) {
-    return sample < each.first_sample + each.slice.samples;
-  });
+  const auto part = std::ranges::find_if(
+      parts, [&](const PartInfo& each) { return sample < each.first_sample + each.slice.samples; });
   const std::uint64_t row = sample - part->first_sample;
   make_or_replace(batch,
                   {.step = batch.info->step,
