@@ -44,11 +44,13 @@ struct Report {
   std::map<std::string, std::uint64_t> kept;  // why, and how many
   std::vector<std::string> listed;            // the first of those, and what was left out
   std::uint64_t left_out = 0;
+  std::uint64_t tar_bytes = 0;  // of the shards
 
   void operator+=(const Report& other) {
     samples += other.samples;
     remarked += other.remarked;
     shrunk += other.shrunk;
+    tar_bytes += other.tar_bytes;
     indexed += other.indexed;
     bytes_in += other.bytes_in;
     bytes_out += other.bytes_out;
@@ -59,17 +61,23 @@ struct Report {
   }
 };
 
+fs::path shard_path(const Options& options, std::uint64_t number) {
+  return options.output / fmt::format("{}-{:06}.tar", options.name, number);
+}
+
 void to_json(json& out, const Report& report) {
-  out = {
-      {"samples", report.samples}, {"remarked", report.remarked}, {"shrunk", report.shrunk},
-      {"indexed", report.indexed}, {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
-      {"kept", report.kept},       {"list", report.listed},       {"left_out", report.left_out}};
+  out = {{"samples", report.samples},   {"remarked", report.remarked},
+         {"shrunk", report.shrunk},     {"indexed", report.indexed},
+         {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
+         {"kept", report.kept},         {"list", report.listed},
+         {"left_out", report.left_out}, {"tar_bytes", report.tar_bytes}};
 }
 void from_json(const json& in, Report& report) {
   in.at("samples").get_to(report.samples);
   in.at("remarked").get_to(report.remarked);
   report.shrunk = in.value("shrunk", std::uint64_t{0});
   report.indexed = in.value("indexed", std::uint64_t{0});
+  report.tar_bytes = in.value("tar_bytes", std::uint64_t{0});
   in.at("bytes_in").get_to(report.bytes_in);
   in.at("bytes_out").get_to(report.bytes_out);
   in.at("kept").get_to(report.kept);
@@ -105,11 +113,22 @@ class Progress {
       throw ps::Error(
           fmt::format("'{}' is damaged: remove the folder and begin anew", path_.string()));
     for (const auto& [key, value] : head_.items())
-      if (found.value(key, json()) != value)
+      if (key != "skip_bad" && found.value(key, json()) != value)
         throw ps::Error(fmt::format(
-            "'{}' was made with another {} ({} instead of {}): name another folder, or remove it",
+            "'{}' was made with {} {}, and now it is {}: name another folder, or remove this one",
             path_.string(), key, found.value(key, json()).dump(), value.dump()));
-    for (const json& shard : found["shards"]) shards_.push_back(shard.get<Report>());
+    for (const json& shard : found["shards"]) {
+      auto report = shard.get<Report>();
+      const fs::path tar = shard_path(options, shards_.size());
+      std::error_code error;
+      const std::uintmax_t bytes = fs::file_size(tar, error);
+      if (error || (report.tar_bytes > 0 && bytes != report.tar_bytes)) {
+        fmt::print(stderr, "'{}' has been {} since: it is written again, and all behind it\n",
+                   tar.string(), error ? "removed" : "changed");
+        break;
+      }
+      shards_.push_back(std::move(report));
+    }
   }
 
   [[nodiscard]] const std::vector<Report>& shards() const noexcept { return shards_; }
@@ -360,12 +379,13 @@ int run(const Options& options) {
         progress.add(write_shard(options, workers, first, last, nullptr, index, line), false);
         continue;
       }
-      const std::string name = fmt::format("{}-{:06}", options.name, number);
-      ps::TarWriter shard(options.output / (name + ".tar"));
-      const Report report = write_shard(options, workers, first, last, &shard, index, line);
+      const fs::path path = shard_path(options, number);
+      ps::TarWriter shard(path);
+      Report report = write_shard(options, workers, first, last, &shard, index, line);
       // One that stands there without its shard does no harm: it is found by what is in the files.
-      index.save(options.output / (name + ".jpegindex"));
+      index.save(fs::path(path).replace_extension(".jpegindex"));
       shard.finish();  // all of it appears under its name, or nothing
+      report.tar_bytes = fs::file_size(path);
       progress.add(report, true);
     }
   }
@@ -376,8 +396,8 @@ int run(const Options& options) {
     const auto source = ps::source::webdataset(options.output.string());
     if (source->size() != report.samples)
       throw ps::Error(
-          fmt::format("{} samples were written, and {} are found in '{}': please report "
-                      "this",
+          fmt::format("{} samples were written, and {} are found in '{}': somebody else writes "
+                      "there, or changed a shard; remove the folder and begin anew",
                       report.samples, source->size(), options.output.string()));
   }
   const bool json_to_stdout = options.json == "-";

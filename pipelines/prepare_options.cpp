@@ -64,8 +64,10 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->type_name("EXT,...")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_flag("--skip-bad", options.skip_bad,
-               "Leave out records that cannot be read, instead of stopping");
+  app.add_flag(
+      "--skip-bad", options.skip_bad,
+      "Leave out records that cannot be read, instead of stopping; images that are read and "
+      "cannot\nbe decoded are packed as they are, and counted");
   app.add_option("--threads", options.threads, "0: one per core")
       ->type_name("T")
       ->check(CLI::NonNegativeNumber)

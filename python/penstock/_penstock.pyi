@@ -303,7 +303,7 @@ class Transform:
 
     def __repr__(self) -> str: ...
 
-def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
+def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -314,7 +314,7 @@ def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_mega
 
     `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
     "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-    pixels of "fast". `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
+    pixels of "fast". `filter` resizes, "bilinear" or "bicubic", antialiased. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
     photographs of many megapixels. An `index` makes all epochs but the first faster.
 
     JPEG, PNG and WebP, recognised by their signatures.

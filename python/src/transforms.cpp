@@ -268,8 +268,8 @@ flipped; width and height of the upright image; orientation.
 
 `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
 "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-pixels of "fast". `filter` resizes, "bilinear" or "bicubic", antialiased. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
-photographs of many megapixels. An `index` makes all epochs but the first faster.
+pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes at 1/2, 1/4 or 1/8
+where the region allows it: for photographs of many megapixels. An `index` makes all epochs but the first faster.
 
 JPEG, PNG and WebP, recognised by their signatures.
 
@@ -302,7 +302,7 @@ decoder can then begin in the middle of a row. Every coefficient is compared; an
 it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
 
 Threads  any number; the interpreter's lock is released.
-Errors   ValueError  no JPEG, or one that libjpeg finds an error in)");
+Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1)");
 
   module.def("_map_python", &map_python, "function"_a, "inputs"_a, "outputs"_a, "name"_a,
              "make_generator"_a.none());

@@ -187,6 +187,8 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
     if (error) throw Error(fmt::format("{}: {}", file.string(), error.message()));
     return loaded;
   }
+  if (std::filesystem::file_size(file, error) == 0 && !error)
+    return 0;  // cut off at its very start
   std::ifstream in(file, std::ios::binary);
   std::string mark(kFileMark.size(), '\0');
   if (!in || !in.read(mark.data(), static_cast<std::streamsize>(mark.size())) || mark != kFileMark)

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
@@ -178,6 +179,11 @@ RemarkedJpeg keep(std::span<const std::byte> jpeg, std::string why) {
 
 Result<RemarkedJpeg> remark_jpeg(std::span<const std::byte> jpeg,
                                  const RemarkJpegOptions& options) {
+  if (options.interval < 1 || !(options.max_growth >= 0))
+    throw std::invalid_argument(
+        fmt::format("remark_jpeg: expected an interval of 1 or more and a max_growth of 0 or more, "
+                    "found {} and {}",
+                    options.interval, options.max_growth));
   Coefficients in;
   if (!in.read(jpeg)) return Fault{.reason = in.message()};
   if (in.jpeg().arith_code == TRUE) return keep(jpeg, "arithmetic coding");

@@ -88,6 +88,24 @@ TEST_F(Prepare, GoesOnAfterKill9AndGivesTheSameBytes) {
   EXPECT_GT(unfinished, 0);
 }
 
+TEST_F(Prepare, WritesAgainWhatWasChangedOrRemovedSince) {
+  const std::vector<std::string> flags{photos().string(), out_.string(), "--shard-samples", "15"};
+  ASSERT_EQ(run(flags).status, 0);
+  const auto whole = contents(out_);
+  const fs::path shard = out_ / "data-000001.tar";
+  for (const bool removed : {false, true}) {
+    if (removed)
+      fs::remove(shard);
+    else
+      fs::resize_file(shard, 1000);
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(shard.string() +
+                                       (removed ? "' has been removed" : "' has been changed")));
+    EXPECT_EQ(contents(out_), whole);
+  }
+}
+
 TEST_F(Prepare, PacksItsOwnShardsAgainUnchanged) {
   ASSERT_EQ(run({photos().string(), out_.string()}).status, 0);
   const fs::path again = folder_ / "again";
@@ -174,7 +192,8 @@ TEST_F(Prepare, RefusesToWriteAmongOtherFilesOrOtherwiseMadeShards) {
   const fs::path data = make_folder(4);
   refuses({data.string(), data.string()}, 1, "is not empty");
   ASSERT_EQ(run({data.string(), out_.string()}).status, 0);
-  refuses({data.string(), out_.string(), "--interval", "16"}, 1, "another interval");
+  refuses({data.string(), out_.string(), "--interval", "16"}, 1, "interval 8, and now it is 16");
+  EXPECT_EQ(run({data.string(), out_.string(), "--skip-bad"}).status, 0);
   refuses({(folder_ / "nowhere").string(), (folder_ / "x").string()}, 1, "nowhere");
   refuses({data.string()}, 2, "OUTPUT");
   EXPECT_FALSE(fs::exists(folder_ / "x"));

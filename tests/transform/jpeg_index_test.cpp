@@ -389,6 +389,8 @@ TEST_F(IndexFile, GivesNothingThatIsDamaged) {
     }
     EXPECT_EQ(right, loaded);
   }
+  write("");
+  EXPECT_EQ(MemoryJpegIndex().load(file()), 0U);
 }
 
 TEST_F(IndexFile, RefusesAnotherFile) {

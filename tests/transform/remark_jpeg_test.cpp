@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,6 +110,14 @@ TEST(RemarkJpeg, LeavesAFileThatWouldGrow) {
   const RemarkedJpeg made = remark(tiny, {.interval = 4, .max_growth = -0.9});
   EXPECT_THAT(made.kept, HasSubstr("grow"));
   EXPECT_EQ(made.bytes, tiny);
+}
+
+TEST(RemarkJpeg, RefusesOptionsThatMeanNothing) {
+  for (const RemarkJpegOptions& options : {RemarkJpegOptions{.interval = 0},
+                                           {.interval = -1},
+                                           {.max_growth = -0.1},
+                                           {.max_growth = NAN}})
+    EXPECT_THROW((void)remark_jpeg({}, options), std::invalid_argument);
 }
 
 TEST(RemarkJpeg, ABadFileIsAFault) {

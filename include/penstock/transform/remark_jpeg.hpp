@@ -40,7 +40,8 @@ struct RemarkedJpeg {
 ///
 /// Units    memory for the coefficients, 2 bytes for each sample of each component, twice.
 /// Threads  any number.
-/// Errors   Fault  no JPEG, or one that libjpeg finds an error or has a warning in
+/// Errors   Fault                  no JPEG, or one that libjpeg finds an error or has a warning in
+///          std::invalid_argument  an interval below 1, or a max_growth below 0
 /// Source   what jpegtran -restart -optimize does, by libjpeg's coefficient interface
 [[nodiscard]] Result<RemarkedJpeg> remark_jpeg(std::span<const std::byte> jpeg,
                                                const RemarkJpegOptions& options = {});
