@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -179,10 +180,10 @@ RemarkedJpeg keep(std::span<const std::byte> jpeg, std::string why) {
 
 Result<RemarkedJpeg> remark_jpeg(std::span<const std::byte> jpeg,
                                  const RemarkJpegOptions& options) {
-  if (options.interval < 1 || !(options.max_growth >= 0))
+  if (options.interval < 1 || std::isnan(options.max_growth))
     throw std::invalid_argument(
-        fmt::format("remark_jpeg: expected an interval of 1 or more and a max_growth of 0 or more, "
-                    "found {} and {}",
+        fmt::format("remark_jpeg: expected an interval of 1 or more and a max_growth that is a "
+                    "number, found {} and {}",
                     options.interval, options.max_growth));
   Coefficients in;
   if (!in.read(jpeg)) return Fault{.reason = in.message()};

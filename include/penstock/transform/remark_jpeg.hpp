@@ -15,8 +15,8 @@ struct RemarkJpegOptions {
   /// MCUs between two restart markers, as near to this as a divisor of the MCU row from 4 on can
   /// be.
   int interval = 8;
-  /// A result that is larger than this share of the file is tried with longer intervals, then given
-  /// up.
+  /// A result that is larger than the file by more than this share of it is tried with longer
+  /// intervals, then given up. Below 0: it has to be smaller.
   double max_growth = 0.01;
 };
 
@@ -41,7 +41,7 @@ struct RemarkedJpeg {
 /// Units    memory for the coefficients, 2 bytes for each sample of each component, twice.
 /// Threads  any number.
 /// Errors   Fault                  no JPEG, or one that libjpeg finds an error or has a warning in
-///          std::invalid_argument  an interval below 1, or a max_growth below 0
+///          std::invalid_argument  an interval below 1, or a max_growth that is no number
 /// Source   what jpegtran -restart -optimize does, by libjpeg's coefficient interface
 [[nodiscard]] Result<RemarkedJpeg> remark_jpeg(std::span<const std::byte> jpeg,
                                                const RemarkJpegOptions& options = {});
