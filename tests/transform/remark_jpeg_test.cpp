@@ -113,10 +113,8 @@ TEST(RemarkJpeg, LeavesAFileThatWouldGrow) {
 }
 
 TEST(RemarkJpeg, RefusesOptionsThatMeanNothing) {
-  for (const RemarkJpegOptions& options : {RemarkJpegOptions{.interval = 0},
-                                           {.interval = -1},
-                                           {.max_growth = -0.1},
-                                           {.max_growth = NAN}})
+  for (const RemarkJpegOptions& options :
+       {RemarkJpegOptions{.interval = 0}, {.interval = -1}, {.max_growth = NAN}})
     EXPECT_THROW((void)remark_jpeg({}, options), std::invalid_argument);
 }
 
