@@ -7,7 +7,7 @@ from pathlib import Path
 from summary import Spread, ratios, table
 
 _PEERS = ("dali_loader", "tf_data", "ffcv_loader", "grain_loader", "spdl_loader")
-_OFF, _LEARN = "Penstock (C++)", "Penstock (C++), --index learn"
+_OURS, _LEARN = "Penstock (C++)", "Penstock (C++), --index learn"
 
 
 def _rate(run) -> float:
@@ -28,12 +28,12 @@ def asked(rows, cores: int) -> list[list[str]]:
     """What was asked of Penstock beside what was found."""
     lines = []
     for text, name, source, families, wanted in (
-        ("as they are, of torchvision's DataLoader", _OFF, "as they are", ("torchvision_loader",), 5),
+        ("as they are, of torchvision's DataLoader", _OURS, "as they are", ("torchvision_loader",), 5),
         ("as they are with an index, of torchvision's DataLoader", _LEARN, "as they are", ("torchvision_loader",), 7),
-        ("prepared with an index, of torchvision's DataLoader", _LEARN, "prepared", ("torchvision_loader",), 8),
-        ("as they are, of the best other", _OFF, "as they are", _PEERS, 1.5),
-        ("prepared with an index, of the best other", _LEARN, "prepared", _PEERS, 3),
-        ("prepared with an index, of libjpeg-turbo's bare region decode", _LEARN, "prepared", ("ceiling",), 2.5),
+        ("prepared, of torchvision's DataLoader", _OURS, "prepared", ("torchvision_loader",), 8),
+        ("as they are, of the best other", _OURS, "as they are", _PEERS, 1.5),
+        ("prepared, of the best other", _OURS, "prepared", _PEERS, 3),
+        ("prepared, of libjpeg-turbo's bare region decode", _OURS, "prepared", ("ceiling",), 2.5),
     ):
         ours, other = _of(rows, name, source), _fastest(rows, families, cores)
         # A row that failed in a round has fewer of them: no pairs, no ratio.
