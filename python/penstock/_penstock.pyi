@@ -314,8 +314,8 @@ def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_mega
 
     `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
     "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-    pixels of "fast". `filter` resizes, "bilinear" or "bicubic", antialiased. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for
-    photographs of many megapixels. An `index` makes all epochs but the first faster.
+    pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes at 1/2, 1/4 or 1/8
+    where the region allows it: for photographs of many megapixels. An `index` makes all epochs but the first faster.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
@@ -349,7 +349,7 @@ def remark_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> 
     it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
 
     Threads  any number; the interpreter's lock is released.
-    Errors   ValueError  no JPEG, or one that libjpeg finds an error in
+    Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1
     """
 
 class Tensor:
