@@ -49,13 +49,19 @@ class Resume : public Throughput {
   }
 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kKills = 5;  // each takes ten times as long
+#else
+constexpr int kKills = 20;
+#endif
+
 TEST_F(Resume, EndsInTheSameDigestAfterKill9AtAnyMoment) {
   const std::string state = (folder_ / "state.json").string();
   const json whole = report({"--epochs", "30"});
   const auto steps = whole["steps"].get<std::uint64_t>();
   std::mt19937 random(1);
   std::uint64_t killed_underway = 0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < kKills; ++round) {
     fs::remove(state);
     const pid_t child = start(flags(
         {"--epochs", "30", "--state-out", state, "--state-every", "1", "--devices", "host:4"}));
