@@ -1,9 +1,8 @@
 #include "src/transform/jpeg.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
-
-#include <jerror.h>
 
 #include "src/transform/exif.hpp"
 
@@ -22,34 +21,17 @@ constexpr int round_up(int value, int step) { return (value + step - 1) / step *
 
 }  // namespace
 
-void JpegReader::fail(j_common_ptr jpeg) {
-  auto* error = reinterpret_cast<ErrorManager*>(jpeg->err);
-  (*jpeg->err->format_message)(jpeg, error->message);
-  std::longjmp(error->jump, 1);
-}
-
-void JpegReader::warn(j_common_ptr jpeg, int level) {
-  if (level >= 0) return;
-  // Odd version numbers in the JFIF and Adobe markers say nothing about the pixels.
-  const int code = jpeg->err->msg_code;
-  if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
-  fail(jpeg);
-}
-
 void JpegReader::count_scans(j_common_ptr jpeg) {
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(jpeg);
   if (decompress->input_scan_number <= kMaxScans) return;
-  auto* error = reinterpret_cast<ErrorManager*>(jpeg->err);
+  auto* error = reinterpret_cast<LibjpegErrors*>(jpeg->err);
   std::snprintf(error->message, sizeof(error->message),
                 "more than %d scans: save the image as a JPEG with fewer", kMaxScans);
   std::longjmp(error->jump, 1);
 }
 
 JpegReader::JpegReader() {
-  jpeg_.err = jpeg_std_error(&error_.base);
-  error_.base.error_exit = fail;
-  error_.base.emit_message = warn;
-  error_.base.output_message = [](j_common_ptr) {};
+  jpeg_.err = error_.set_up();
   progress_.progress_monitor = count_scans;
 }
 

@@ -1,17 +1,14 @@
 // transform/jpeg: the rows of a region of a JPEG, without decoding the rest of it.
 #pragma once
 
-#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include <jpeglib.h>
-
 #include "src/transform/jpeg/upsampling.hpp"
+#include "src/transform/libjpeg_errors.hpp"
 #include "src/transform/rows.hpp"
 
 namespace penstock::detail {
@@ -48,14 +45,6 @@ class JpegReader final : public RowSource {
   [[nodiscard]] std::string_view message() const noexcept { return error_.message; }
 
  private:
-  // What libjpeg calls back. It leaves by longjmp: no frame between may own anything.
-  struct ErrorManager {
-    jpeg_error_mgr base;  // the first member: libjpeg knows no other
-    std::jmp_buf jump;
-    char message[JMSG_LENGTH_MAX];
-  };
-  static void fail(j_common_ptr jpeg);
-  static void warn(j_common_ptr jpeg, int level);
   static void count_scans(j_common_ptr jpeg);
 
   bool read_header(const unsigned char* bytes, unsigned long size) noexcept;
@@ -68,7 +57,7 @@ class JpegReader final : public RowSource {
     return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
   }
 
-  ErrorManager error_{};
+  LibjpegErrors error_{};
   jpeg_decompress_struct jpeg_{};
   jpeg_progress_mgr progress_{};
 

@@ -1,19 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <csetjmp>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
-// libjpeg's header needs FILE and size_t before it.
-#include <jerror.h>
-#include <jpeglib.h>
 
 #include <penstock/transform/remark_jpeg.hpp>
+
+#include "src/transform/libjpeg_errors.hpp"
 
 namespace penstock {
 
@@ -21,35 +18,6 @@ namespace {
 
 constexpr int kLeastInterval = 4;
 constexpr int kAdobe = JPEG_APP0 + 14;
-
-struct Free {
-  void operator()(unsigned char* bytes) const noexcept { std::free(bytes); }
-};
-using Encoded = std::unique_ptr<unsigned char, Free>;
-
-// What libjpeg calls back. It leaves by longjmp: no frame between may own anything.
-struct ErrorManager {
-  jpeg_error_mgr base;  // the first member: libjpeg knows no other
-  std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-
-  jpeg_error_mgr* set_up() {
-    jpeg_std_error(&base);
-    base.error_exit = [](j_common_ptr jpeg) {
-      auto* error = reinterpret_cast<ErrorManager*>(jpeg->err);
-      (*jpeg->err->format_message)(jpeg, error->message);
-      std::longjmp(error->jump, 1);
-    };
-    base.emit_message = [](j_common_ptr jpeg, int level) {
-      const int code = jpeg->err->msg_code;
-      // Odd version numbers in the JFIF and Adobe markers say nothing about the picture.
-      if (level < 0 && code != JWRN_JFIF_MAJOR && code != JWRN_ADOBE_XFORM)
-        jpeg->err->error_exit(jpeg);
-    };
-    base.output_message = [](j_common_ptr) {};
-    return &base;
-  }
-};
 
 // A JPEG's coefficients, as they are in the file.
 class Coefficients {
@@ -115,7 +83,7 @@ class Coefficients {
     return true;
   }
 
-  ErrorManager error_{};
+  detail::LibjpegErrors error_{};
   jpeg_decompress_struct jpeg_{};
   jvirt_barray_ptr* arrays_ = nullptr;
 };
@@ -156,7 +124,7 @@ class Writer {
   [[nodiscard]] const char* message() const noexcept { return error_.message; }
 
  private:
-  ErrorManager error_{};
+  detail::LibjpegErrors error_{};
   jpeg_compress_struct out_{};
 };
 
@@ -196,7 +164,7 @@ Result<RemarkedJpeg> remark_jpeg(std::span<const std::byte> jpeg,
     unsigned long size = 0;
     Writer writer;
     const bool written = writer.write(in, interval, &memory, &size);
-    const Encoded encoded(memory);
+    const detail::Encoded encoded(memory);
     if (!written) return Fault{.reason = writer.message()};
     if (static_cast<double>(size) > limit) continue;
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <csetjmp>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -14,12 +13,11 @@
 #include <vector>
 
 #include <fmt/format.h>
-// libjpeg's header needs FILE and size_t before it.
-#include <jpeglib.h>
 
 #include <penstock/transform/shrink_jpeg.hpp>
 
 #include "src/transform/jpeg.hpp"
+#include "src/transform/libjpeg_errors.hpp"
 #include "src/transform/resize.hpp"
 
 namespace penstock {
@@ -94,28 +92,9 @@ std::array<std::uint8_t, 32> exif_with(int orientation) {
       0,   0,   0,   0,    0,    0};
 }
 
-struct Free {
-  void operator()(unsigned char* bytes) const noexcept { std::free(bytes); }
-};
-
-// What libjpeg calls back. It leaves by longjmp: no frame between may own anything.
-struct ErrorManager {
-  jpeg_error_mgr base;  // the first member: libjpeg knows no other
-  std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-};
-
 class Encoder {
  public:
-  Encoder() {
-    out_.err = jpeg_std_error(&error_.base);
-    error_.base.error_exit = [](j_common_ptr jpeg) {
-      auto* error = reinterpret_cast<ErrorManager*>(jpeg->err);
-      (*jpeg->err->format_message)(jpeg, error->message);
-      std::longjmp(error->jump, 1);
-    };
-    error_.base.output_message = [](j_common_ptr) {};
-  }
+  Encoder() { out_.err = error_.set_up(); }
   ~Encoder() { jpeg_destroy_compress(&out_); }
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -157,7 +136,7 @@ class Encoder {
   [[nodiscard]] const char* message() const noexcept { return error_.message; }
 
  private:
-  ErrorManager error_{};
+  detail::LibjpegErrors error_{};
   jpeg_compress_struct out_{};
 };
 
@@ -212,7 +191,7 @@ Result<ShrunkJpeg> shrink_jpeg(std::span<const std::byte> jpeg, const ShrinkJpeg
   Encoder encoder;
   const bool written =
       encoder.write(pixels.data(), size, original, orientation, options.quality, &memory, &count);
-  const std::unique_ptr<unsigned char, Free> encoded(memory);
+  const detail::Encoded encoded(memory);
   if (!written) return Fault{.reason = encoder.message()};
   const auto* const first = reinterpret_cast<const std::byte*>(memory);
   return ShrunkJpeg{.bytes = {first, first + count}, .width = size.width, .height = size.height};

@@ -1,0 +1,31 @@
+// transform/libjpeg_errors: how libjpeg says what is wrong, in place of ending the program.
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+// libjpeg's header needs FILE and size_t before it.
+#include <jpeglib.h>
+
+namespace penstock::detail {
+
+/// What libjpeg calls back. It leaves by longjmp, to where setjmp(jump) was called: no frame
+/// between may own anything. A warning counts as an error.
+struct LibjpegErrors {
+  jpeg_error_mgr base;  // the first member: libjpeg knows no other
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+
+  /// For the `err` of a decompressor or compressor, which may not outlive this.
+  [[nodiscard]] jpeg_error_mgr* set_up() noexcept;
+};
+
+struct FreeEncoded {
+  void operator()(unsigned char* bytes) const noexcept { std::free(bytes); }
+};
+/// What jpeg_mem_dest() allocates.
+using Encoded = std::unique_ptr<unsigned char, FreeEncoded>;
+
+}  // namespace penstock::detail
