@@ -34,16 +34,18 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
   // A clock reading costs as much as a small sample: in a long grain every 16th sample stands for
   // the others.
   const std::uint64_t timed_every = count >= 32 ? 16 : 1;
+  auto part = part_of(batch, first);
   std::int64_t read_ns = 0;
   std::int64_t timed_ns = 0;
 
   const std::int64_t begin = now_ns();
   std::int64_t sample_begin = begin;
   for (std::uint64_t sample = first; sample < first + count; ++sample) {
+    if (sample >= part->first_sample + part->slice.samples) part = part_of(batch, sample);
     const bool timed = (sample - first) % timed_every == 0;
     if (timed && timed_every > 1) sample_begin = now_ns();
     read_done_ = timed ? 0 : -1;
-    fill(batch, sample, nullptr);
+    fill(batch, part, sample, nullptr);
     if (timed) {
       const std::int64_t sample_end = now_ns();
       if (read_done_ > 0) read_ns += read_done_ - sample_begin;
@@ -63,23 +65,27 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 void RowWorker::work(ReadSample& sample) {
   InFlight& batch = *sample.batch;
   const std::int64_t begin = now_ns();
-  fill(batch, sample.sample, &sample);
+  fill(batch, part_of(batch, sample.sample), sample.sample, &sample);
   batch.decode_ns += now_ns() - begin;
   hand_in(batch);
 }
 
+RowWorker::Part RowWorker::part_of(const InFlight& batch, std::uint64_t sample) {
+  return std::ranges::find_if(batch.info->parts, [&](const PartInfo& part) {
+    return sample < part.first_sample + part.slice.samples;
+  });
+}
+
 // Makes one sample in its place: the row of the part that it belongs to.
-void RowWorker::fill(InFlight& batch, std::uint64_t sample, ReadSample* read) {
-  const auto& parts = batch.info->parts;
-  const auto part = std::ranges::find_if(
-      parts, [&](const PartInfo& each) { return sample < each.first_sample + each.slice.samples; });
+void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read) {
   const std::uint64_t row = sample - part->first_sample;
   make_or_replace(batch,
                   {.step = batch.info->step,
                    .sample = sample,
                    .global_row = part->slice.first + row,
                    .replica = part->replica},
-                  batch.slice(static_cast<std::size_t>(part - parts.begin())).data(), row, read);
+                  batch.slice(static_cast<std::size_t>(part - batch.info->parts.begin())).data(),
+                  row, read);
 }
 
 // What was found goes to the batch.

@@ -57,6 +57,7 @@ class RowWorker {
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return record_.memory_bytes(); }
 
  private:
+  using Part = std::vector<PartInfo>::const_iterator;
   struct Place {
     std::uint64_t step;
     std::uint64_t sample;  // index in the batch
@@ -65,7 +66,8 @@ class RowWorker {
   };
 
   Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
-  void fill(InFlight& batch, std::uint64_t sample, ReadSample* read);
+  [[nodiscard]] static Part part_of(const InFlight& batch, std::uint64_t sample);
+  void fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read);
   void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
                        ReadSample* read);
   void hand_in(InFlight& batch);
