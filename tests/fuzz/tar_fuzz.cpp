@@ -10,8 +10,8 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/source/tar_header.hpp"
-#include "src/source/tar_samples.hpp"
+#include "src/source/shards/tar_header.hpp"
+#include "src/source/shards/tar_samples.hpp"
 
 namespace {
 

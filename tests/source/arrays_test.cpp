@@ -10,7 +10,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/arrays.hpp>
 
-#include "src/source/npy.hpp"
+#include "src/source/arrays/npy.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/npy_files.hpp"
 

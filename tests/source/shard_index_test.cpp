@@ -1,4 +1,4 @@
-#include "src/source/shard_index.hpp"
+#include "src/source/shards/shard_index.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "src/source/shard_paths.hpp"
+#include "src/source/shards/shard_paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

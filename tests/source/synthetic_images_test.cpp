@@ -12,7 +12,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/source/synthetic.hpp>
 
-#include "src/source/synthetic_pixels.hpp"
+#include "src/source/synthetic/synthetic_pixels.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/jpeg_reader.hpp"
 

@@ -1,0 +1,120 @@
+#include "src/source/arrays/columns.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/digest.hpp>
+
+namespace penstock::detail {
+
+namespace {
+
+bool is_aligned(const std::byte* data, std::size_t row_bytes, DType dtype) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(data) | row_bytes) % size_of(dtype) == 0;
+}
+
+// Both ends of an array tell most data sets of equal shape apart at no cost.
+std::string hash_ends(std::span<const std::byte> bytes) {
+  constexpr std::size_t kEnd = 4096;
+  const std::size_t size = std::min(kEnd, bytes.size());
+  const auto text = [](std::span<const std::byte> part) {
+    return std::string_view(reinterpret_cast<const char*>(part.data()), part.size());
+  };
+  return hash_text(text(bytes.first(size))) + hash_text(text(bytes.last(size)));
+}
+
+}  // namespace
+
+ColumnSource::ColumnSource(std::string kind, std::vector<Rows> columns, bool from_storage)
+    : kind_(std::move(kind)), columns_(std::move(columns)) {
+  for (const Rows& rows : columns_) {
+    const FieldSpec& spec = rows.column.spec;
+    const std::byte* const data = rows.column.bytes.data();
+    fields_.push_back(spec);
+    starts_.push_back({data, spec.bytes(), is_aligned(data, spec.bytes(), spec.dtype)});
+    if (from_storage) storage_bytes_ += spec.bytes();
+  }
+  require_names(fields_);
+  size_ = columns_.front().count;
+}
+
+Result<void> ColumnSource::read(std::uint64_t number, Record& record) const {
+  record.reset(starts_.size());
+  for (std::size_t i = 0; i < starts_.size(); ++i) {
+    const Start& start = starts_[i];
+    const std::byte* row = start.data + number * start.row_bytes;
+    if (!start.aligned) {
+      Result<std::span<std::byte>> copy = record.allocate(start.row_bytes);
+      if (!copy) return std::move(copy.fault());
+      std::memcpy(copy->data(), row, start.row_bytes);
+      row = copy->data();
+    }
+    record.set(i, row, fields_[i].dtype, fields_[i].shape);
+  }
+  record.add_bytes_read(storage_bytes_);
+  return {};
+}
+
+std::string ColumnSource::location(std::uint64_t number) const {
+  return fmt::format("{} row {}", columns_.front().location, number);
+}
+
+std::string ColumnSource::fingerprint() const {
+  std::string contents;
+  for (const Rows& rows : columns_) {
+    contents += rows.column.spec.to_string() + hash_ends(rows.column.bytes);
+  }
+  return fmt::format("{}({} rows, {})", kind_, size_, hash_text(contents));
+}
+
+void require_names(std::span<const FieldSpec> fields) {
+  if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one");
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name.empty()) {
+      throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (fields[k].name == fields[i].name) {
+        throw std::invalid_argument(
+            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
+      }
+    }
+  }
+}
+
+std::size_t require_row_bytes(const FieldSpec& spec, const std::string& where) {
+  if (spec.shape.rank() == Shape::kMaxRank) {  // a batch puts one more in front
+    throw std::invalid_argument(
+        fmt::format("field '{}' of {}: expected rows of at most {} extents, found {}", spec.name,
+                    where, Shape::kMaxRank - 1, spec.shape.to_string()));
+  }
+  auto bytes = static_cast<std::int64_t>(size_of(spec.dtype));
+  bool fixed = true;
+  for (const std::int64_t extent : spec.shape.extents()) {
+    fixed = fixed && extent > 0 && !__builtin_mul_overflow(bytes, extent, &bytes);
+  }
+  if (!fixed) {
+    throw std::invalid_argument(fmt::format(
+        "field '{}' of {}: expected rows of a fixed number of bytes, at least one and fewer than "
+        "2^63, found the row {} {}",
+        spec.name, where, name_of(spec.dtype), spec.shape.to_string()));
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+std::string describe_unequal(std::span<const Rows> columns) {
+  for (const Rows& rows : columns) {
+    const Rows& first = columns.front();
+    if (rows.count == first.count) continue;
+    return fmt::format("'{}' ({}) has {} rows, but '{}' ({}) has {}; expected equally many",
+                       first.column.spec.name, first.location, first.count, rows.column.spec.name,
+                       rows.location, rows.count);
+  }
+  return {};
+}
+
+}  // namespace penstock::detail

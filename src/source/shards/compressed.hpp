@@ -1,0 +1,13 @@
+// source/shards/compressed: a plain word about files that have no random access.
+#pragma once
+
+#include <string>
+
+#include "src/source/shards/file_window.hpp"
+
+namespace penstock::detail {
+
+/// Errors  Error  the file begins as gzip's, zstd's, xz's or bzip2's do
+void require_uncompressed(FileWindow& file, const std::string& path);
+
+}  // namespace penstock::detail

@@ -1,0 +1,320 @@
+#include "src/source/shards/index_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <penstock/core/digest.hpp>
+#include <penstock/core/error.hpp>
+
+#include "src/source/file.hpp"
+#include "src/source/storage/retry.hpp"
+#include "src/source/synthetic/synthetic_cache.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".penstock-index";
+constexpr std::string_view kTemporary = ".penstock-index.tmp.";
+
+// The reason of a fault behind what was tried, which the message says itself.
+std::string_view reason_of(const Fault& fault, std::string_view tried) {
+  const std::string_view reason = fault.reason;
+  return reason.starts_with(tried) ? reason.substr(tried.size()) : reason;
+}
+
+FileStamp require_shard(const std::string& path, Result<FileStamp> stamp) {
+  if (stamp) return *stamp;
+  throw Error(fmt::format("cannot stat the shard {}: {}; check the path{}", path,
+                          reason_of(stamp.fault(), "cannot stat: "),
+                          is_object_url(path) ? "" : " and the permissions of its folders"));
+}
+
+StoredFilePtr require_open(const std::string& path, Result<StoredFilePtr> file) {
+  if (file) return *file;
+  throw Error(fmt::format("cannot open the shard {}: {}; check its permissions", path,
+                          reason_of(file.fault(), "cannot open: ")));
+}
+
+ShardIndex decode_own(std::span<const std::byte> file) {
+  auto bytes = std::make_unique_for_overwrite<std::byte[]>(file.size() + ShardIndex::kPadding);
+  std::copy(file.begin(), file.end(), bytes.get());
+  std::optional<ShardIndex> index = ShardIndex::decode(std::move(bytes), file.size());
+  if (!index) throw std::logic_error("an index that was just encoded cannot be decoded");
+  return std::move(*index);
+}
+
+// Written aside, flushed and renamed, so that a reader finds all of it or none. The name is drawn,
+// since process numbers of several machines may meet in one folder.
+bool store(const fs::path& path, std::span<const std::byte> bytes) {
+  std::random_device draw;
+  const fs::path aside = path.parent_path() / fmt::format("{}{}{:08x}{:08x}", path.stem().string(),
+                                                          kTemporary, draw(), draw());
+  const int error = write_file(aside.c_str(), bytes, true);
+  if (error == 0 && std::rename(aside.c_str(), path.c_str()) == 0) return true;
+  std::error_code ignored;
+  if (error != EEXIST) fs::remove(aside, ignored);
+  return false;
+}
+
+// The exclusive right to index a shard, among processes and threads. It is the shard itself that is
+// locked: no lock file is left in the data's folder, and none need be made where nothing can be.
+class ShardLock {
+ public:
+  explicit ShardLock(int file) noexcept : file_(file) {}
+  ShardLock(const ShardLock&) = delete;
+  ShardLock& operator=(const ShardLock&) = delete;
+  // Explicitly, since a forked child may still hold the descriptor.
+  ~ShardLock() {
+    if (held_) ::flock(file_, LOCK_UN);
+  }
+
+  // False while another holds it; true also where the file system has no such locks.
+  [[nodiscard]] bool take() noexcept {
+    held_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+    return held_ || errno != EWOULDBLOCK;
+  }
+  // Waits, but not for ever: whoever holds it may have been stopped. Two that scan the same shard
+  // do no harm.
+  void take_or_wait() noexcept {
+    constexpr int kTries = 6000;
+    for (int i = 0; i < kTries && !take(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+ private:
+  int file_;
+  bool held_ = false;
+};
+
+class IndexOpener {
+ public:
+  IndexOpener(std::span<const std::string> shards, const IndexRecipe& recipe,
+              const IndexOptions& options, const Storage& storage)
+      : shards_(shards),
+        recipe_(recipe),
+        options_(options),
+        storage_(storage),
+        found_(shards.size()) {
+    try {
+      cache_ = (options.cache.empty() ? default_cache() : fs::absolute(options.cache)) / "indexes";
+    } catch (const fs::filesystem_error&) {
+      // Without a cache folder, what is not beside its shard is in memory.
+    }
+  }
+
+  std::vector<ShardIndex> run() {
+    in_parallel([this](std::size_t shard) { open(shard, false); });
+    // Those that others were indexing; most are there by now.
+    if (!std::ranges::all_of(found_, [](const auto& index) { return index.has_value(); })) {
+      in_parallel([this](std::size_t shard) {
+        if (!found_[shard]) open(shard, true);
+      });
+    }
+    remove_leftovers();
+    std::vector<ShardIndex> indexes;
+    indexes.reserve(found_.size());
+    for (auto& index : found_) indexes.push_back(std::move(*index));
+    return indexes;
+  }
+
+ private:
+  // One call for each shard. The exception of the first shard that has one is thrown on.
+  template <class Work>
+  void in_parallel(const Work& work) {
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    std::size_t failed_shard = shards_.size();
+    std::exception_ptr failure;
+    const auto loop = [&] {
+      for (std::size_t shard; (shard = next.fetch_add(1)) < shards_.size();) {
+        try {
+          work(shard);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          next = shards_.size();
+          if (shard < failed_shard) {
+            failed_shard = shard;
+            failure = std::current_exception();
+          }
+        }
+      }
+    };
+    {
+      std::vector<std::jthread> helpers;
+      for (std::size_t i = 1; i < threads(); ++i) helpers.emplace_back(loop);
+      loop();
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  std::size_t threads() const noexcept {
+    constexpr unsigned kAtLeast = 8;
+    const unsigned wanted = options_.threads > 0
+                                ? static_cast<unsigned>(options_.threads)
+                                : std::max(kAtLeast, std::thread::hardware_concurrency());
+    return std::min<std::size_t>(wanted, shards_.size());
+  }
+
+  void open(std::size_t shard, bool wait) {
+    const std::string& path = shards_[shard];
+    ShardStamp stamp = require_shard(path, storage_.stat(path));
+    std::set<std::string> labels(recipe_.labels.begin(), recipe_.labels.end());
+    if (find(shard, stamp, labels)) return;
+
+    const StoredFilePtr file =
+        require_open(path, is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
+    ShardLock lock(file->descriptor());
+    if (wait) {
+      lock.take_or_wait();
+    } else if (!lock.take()) {
+      return;
+    }
+    stamp = file->stamp();
+    // Another may have made it in the meantime; there is no lock of an object to wait for.
+    if (!is_object_url(path) && find(shard, stamp, labels)) return;
+
+    const std::vector<std::string> names(labels.begin(), labels.end());
+    const ScannedShard scanned = recipe_.scan(*file, path, names);
+    // An object is compared at each read.
+    if (!is_object_url(path) && require_shard(path, storage_.stat(path)) != stamp) {
+      throw Error(
+          fmt::format("the shard {} changes while it is being indexed; open it once it is "
+                      "complete",
+                      path));
+    }
+    const std::vector<std::byte> bytes =
+        ShardIndex::encode(recipe_.kind, stamp, scanned.records, scanned.contents);
+    keep(path, bytes);
+    found_[shard] = decode_own(bytes);
+  }
+
+  // Whether there is an index that fits. One that lacks a label adds its own to those wanted, so
+  // that two users of one shard do not undo each other's index.
+  bool find(std::size_t shard, const ShardStamp& stamp, std::set<std::string>& labels) {
+    const std::string& path = shards_[shard];
+    // Of an object the cache's comes first: it costs no request.
+    std::array<std::string, 2> places{beside(path), cached(path).string()};
+    if (is_object_url(path)) std::swap(places[0], places[1]);
+    for (const std::string& place : places) {
+      if (place.empty()) continue;
+      std::optional<ShardIndex> index = load(path, place, stamp);
+      if (!index || index->kind() != recipe_.kind || index->stamp() != stamp) continue;
+      if (std::ranges::all_of(recipe_.labels, [&](const std::string& name) {
+            return index->labels(name) != nullptr;
+          })) {
+        found_[shard] = std::move(*index);
+        return true;
+      }
+      for (std::string& name : index->label_names()) labels.insert(std::move(name));
+    }
+    return false;
+  }
+
+  std::optional<ShardIndex> load(const std::string& shard, const std::string& place,
+                                 const ShardStamp& stamp) {
+    Result<StoredFilePtr> file = storage_.open(place);
+    if (!file) return std::nullopt;
+    const auto size = static_cast<std::size_t>((*file)->stamp().bytes);
+    auto bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
+    const std::span<std::byte> all(bytes.get(), size);
+    if (!with_retries([&] { return (*file)->read(0, all); })) return std::nullopt;
+    std::optional<ShardIndex> index = ShardIndex::decode(std::move(bytes), size);
+    if (!is_object_url(place) || !index || index->stamp().bytes != stamp.bytes) return index;
+    // Made from a local copy of the shard. Kept, with the object's stamp, for the next time.
+    bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
+    const std::span<const std::byte> old = index->file_bytes();
+    std::copy(old.begin(), old.end(), bytes.get());
+    if (!ShardIndex::restamp({bytes.get(), size}, stamp)) return std::nullopt;
+    keep(shard, {bytes.get(), size});
+    return ShardIndex::decode(std::move(bytes), size);
+  }
+
+  void keep(const std::string& path, std::span<const std::byte> bytes) {
+    if (options_.place == IndexPlace::memory) return;
+    const bool beside_it = options_.place == IndexPlace::beside && !is_object_url(path);
+    if (beside_it && store(beside(path), bytes)) {
+      remember(fs::path(beside(path)).parent_path());
+    } else if (!cache_.empty()) {
+      std::error_code ignored;
+      fs::create_directories(cache_, ignored);
+      if (store(cached(path), bytes)) remember(cache_);
+    }
+  }
+
+  static std::string beside(const std::string& path) { return path + std::string(kEnding); }
+
+  fs::path cached(const std::string& path) const {
+    if (cache_.empty()) return {};
+    const fs::path absolute =
+        is_object_url(path) ? fs::path(path) : fs::absolute(path).lexically_normal();
+    constexpr std::size_t kReadable = 100;  // the hash tells shards apart, the name tells people
+    return cache_ / fmt::format("{}-{}{}", hash_text(absolute.string()),
+                                absolute.filename().string().substr(0, kReadable), kEnding);
+  }
+
+  void remember(const fs::path& folder) {
+    const std::lock_guard lock(mutex_);
+    written_to_.insert(folder);
+  }
+
+  // What killed processes left where something was written now. An hour is more than any write
+  // takes.
+  void remove_leftovers() const noexcept {
+    try {
+      for (const fs::path& folder : written_to_) {
+        for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder)) {
+          if (entry.path().filename().string().find(kTemporary) == std::string::npos) continue;
+          std::error_code ignored;
+          const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
+          if (!ignored && age > std::chrono::hours(1)) fs::remove(entry.path(), ignored);
+        }
+      }
+    } catch (const std::exception&) {
+      // They take a little room and do no harm.
+    }
+  }
+
+  std::span<const std::string> shards_;
+  const IndexRecipe& recipe_;
+  const IndexOptions& options_;
+  const Storage& storage_;
+  fs::path cache_;
+  std::vector<std::optional<ShardIndex>> found_;
+  std::mutex mutex_;
+  std::set<fs::path> written_to_;
+};
+
+}  // namespace
+
+std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const IndexRecipe& recipe,
+                                     const IndexOptions& options, const Storage& storage) {
+  if (options.threads < 0) {
+    throw std::invalid_argument(fmt::format(
+        "expected IndexOptions::threads >= 0, where 0 chooses, found {}", options.threads));
+  }
+  return IndexOpener(shards, recipe, options, storage).run();
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,48 @@
+// source/shards/index_files: the indexes of shards, found beside them or in the cache, or made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/source/shards.hpp>
+
+#include "src/source/shards/shard_index.hpp"
+#include "src/source/storage/storage.hpp"
+
+namespace penstock::detail {
+
+/// What a scan found in a shard; the records' number is not always that of the members.
+struct ScannedShard {
+  std::uint64_t records = 0;
+  ShardContents contents;
+};
+
+/// How one kind of shard is indexed.
+struct IndexRecipe {
+  ShardKind kind{};
+  std::vector<std::string> labels;  ///< names that the index must hold labels for
+  /// Scans a shard, with the labels of these names.
+  ///
+  /// Errors  Error  the file cannot be read, or is not of this kind at all
+  std::function<ScannedShard(const StoredFile& file, const std::string& path,
+                             std::span<const std::string> labels)>
+      scan;
+};
+
+/// The index of each shard, in the same order. What cannot be written is kept in memory alone.
+///
+/// Beside an object nothing is written; an index that lies there, made from a local copy, is taken
+/// if it is of a shard of the same size, since its time of change tells nothing.
+///
+/// Errors  std::invalid_argument  options.threads is negative
+///         Error                  a shard is missing, is not a regular file, cannot be read, or
+///                                changes while it is scanned
+[[nodiscard]] std::vector<ShardIndex> open_indexes(std::span<const std::string> shards,
+                                                   const IndexRecipe& recipe,
+                                                   const IndexOptions& options,
+                                                   const Storage& storage);
+
+}  // namespace penstock::detail

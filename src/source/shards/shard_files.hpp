@@ -1,0 +1,52 @@
+// source/shards/shard_files: many shards, opened when they are read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/result.hpp>
+
+#include "src/source/shards/shard_index.hpp"
+#include "src/source/storage/storage.hpp"
+
+namespace penstock::detail {
+
+/// Opens a shard when it is first read and keeps it open, up to a number of them.
+///
+/// Threads  any number at once.
+class ShardFiles {
+ public:
+  /// Not so many that the program's own files have no room.
+  static constexpr std::size_t kDefaultOpen = 256;
+
+  ShardFiles(std::vector<std::string> paths, StoragePtr storage,
+             std::size_t most_open = kDefaultOpen);
+
+  [[nodiscard]] std::size_t size() const noexcept { return paths_.size(); }
+  [[nodiscard]] const std::string& path(std::size_t shard) const noexcept { return paths_[shard]; }
+
+  [[nodiscard]] bool is_remote() const noexcept;
+
+  /// Reads all of `into`. A Fault if the shard cannot be opened, is no longer the one with this
+  /// stamp, or cannot be read there.
+  [[nodiscard]] Result<void> read(std::size_t shard, const ShardStamp& stamp, std::uint64_t offset,
+                                  std::span<std::byte> into) const;
+
+ private:
+  [[nodiscard]] Result<StoredFilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
+  void forget(std::size_t shard, const StoredFilePtr& file) const;
+
+  std::vector<std::string> paths_;
+  StoragePtr storage_;
+  std::size_t most_open_;
+  mutable std::mutex mutex_;
+  mutable std::vector<StoredFilePtr> files_;
+  mutable std::vector<std::size_t> opened_;  // shards with a file, as a ring
+  mutable std::size_t oldest_ = 0;           // next of them to be closed
+};
+
+}  // namespace penstock::detail

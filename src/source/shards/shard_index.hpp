@@ -1,0 +1,160 @@
+// source/shards/shard_index: where the records of one shard lie, as it is kept in a file of its
+// own.
+//
+// The file, all little-endian: a header (see FileHeader in the .cpp), then a body, which is a table
+// of sections and the sections. A section is a column of numbers or of bytes; whoever does not know
+// its id passes over it, so a later writer may add some (a checksum for each record has its id
+// already). What cannot be passed over raises the version.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/source/shards/packed_column.hpp"
+#include "src/source/storage/stored_file.hpp"
+
+namespace penstock::detail {
+
+enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2 };
+
+/// What tells whether a shard is still the one that was indexed.
+using ShardStamp = FileStamp;
+
+/// What a damaged stretch of a shard is.
+enum class DamageKind : std::uint8_t {
+  none,
+  cut_header,    ///< the file ends within a header
+  cut_data,      ///< the file ends within what a header announces
+  bad_header,    ///< a header whose checksum or fields are wrong
+  bad_extended,  ///< a pax header or GNU long name that makes no sense
+  zeros,         ///< the end mark of a tar file, with members behind it
+  empty,         ///< a tar file of 0 bytes
+  sparse,        ///< a kind of member that no reader here understands
+};
+
+struct Damage {
+  std::uint64_t record = 0;
+  std::uint64_t begin = 0;  ///< bytes of the shard
+  std::uint64_t end = 0;
+  DamageKind kind = DamageKind::none;
+};
+
+/// One stretch of the shard: a member of a tar file's sample, or a whole TFRecord.
+struct Member {
+  std::uint64_t begin = 0;  ///< of its data
+  std::uint64_t bytes = 0;
+  std::uint64_t extension = 0;  ///< index into extensions
+  bool own_size = true;         ///< the header before the data holds this size
+};
+
+/// What is known of a record's label.
+enum class LabelState : std::uint8_t {
+  missing,  ///< the record has no such member or feature
+  known,
+  unreadable,  ///< it has one that is not one integer
+};
+
+/// What the scan of a shard finds, in plain vectors; becomes a ShardIndex.
+struct ShardContents {
+  struct Labels {
+    std::string name;
+    std::vector<LabelState> states;    ///< one per record
+    std::vector<std::int64_t> values;  ///< one per record
+  };
+  std::vector<std::string> keys;                 ///< one per record, or none at all
+  std::vector<std::uint64_t> first_member_ends;  ///< one per record; empty: one member each
+  std::vector<Member> members;
+  std::vector<std::string> extensions;
+  std::vector<Damage> damages;  ///< in the order of their records
+  std::vector<Labels> labels;
+};
+
+/// The index of one shard. Packed: about 7 bytes for a TFRecord; for a sample of a tar file the
+/// length of its key, about 7 bytes for each member and about 5 more, labels included.
+///
+/// Threads  const, any number at once.
+class ShardIndex {
+ public:
+  struct Range {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;  ///< one behind
+  };
+  struct Labels {
+    PackedColumn states;
+    PackedColumn values;
+    [[nodiscard]] LabelState state(std::uint64_t record) const noexcept;
+    [[nodiscard]] std::int64_t value(std::uint64_t record) const noexcept;
+  };
+
+  /// The bytes of an index file.
+  [[nodiscard]] static std::vector<std::byte> encode(ShardKind kind, const ShardStamp& stamp,
+                                                     std::uint64_t records,
+                                                     const ShardContents& contents);
+  /// Takes the bytes of an index file over; nothing if they are none of this version, or damaged.
+  /// Numbers in it that lead outside of it, which no checksum excludes, never do.
+  [[nodiscard]] static std::optional<ShardIndex> decode(std::unique_ptr<std::byte[]> bytes,
+                                                        std::size_t size);
+  /// Writes another stamp into the bytes of an index file: for one that was made elsewhere, and was
+  /// copied along with its shard. False where they are too few.
+  static bool restamp(std::span<std::byte> file, const ShardStamp& stamp) noexcept;
+  /// What decode() wants behind the bytes it is given.
+  static constexpr std::size_t kPadding = PackedColumn::kPadding;
+
+  [[nodiscard]] ShardKind kind() const noexcept { return kind_; }
+  [[nodiscard]] const ShardStamp& stamp() const noexcept { return stamp_; }
+  [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  /// Of all that the shard holds, the labels' columns aside: equal for the same shard, whoever made
+  /// the index.
+  [[nodiscard]] std::uint64_t content_hash() const noexcept { return content_hash_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return size_; }
+  /// Of the index file.
+  [[nodiscard]] std::span<const std::byte> file_bytes() const noexcept {
+    return {bytes_.get(), size_};
+  }
+
+  [[nodiscard]] std::string_view key(std::uint64_t record) const noexcept;
+  [[nodiscard]] Range members(std::uint64_t record) const noexcept;
+  [[nodiscard]] Member member(std::uint64_t number) const noexcept;
+  [[nodiscard]] std::uint64_t extensions() const noexcept { return extension_ends_.size(); }
+  [[nodiscard]] std::string_view extension(std::uint64_t number) const noexcept;
+  [[nodiscard]] std::optional<Damage> damage(std::uint64_t record) const noexcept;
+  /// The labels of that name, if they were asked for when the index was made.
+  [[nodiscard]] const Labels* labels(std::string_view name) const noexcept;
+  [[nodiscard]] std::vector<std::string> label_names() const;
+
+ private:
+  struct NamedLabels {
+    std::string_view name;
+    Labels labels;
+  };
+  [[nodiscard]] bool read_sections(std::span<const std::byte> body, std::uint32_t sections);
+
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t size_ = 0;
+  ShardKind kind_{};
+  ShardStamp stamp_;
+  std::uint64_t records_ = 0;
+  std::uint64_t content_hash_ = 0;
+  std::string_view key_text_;
+  std::string_view extension_text_;
+  PackedColumn key_ends_;
+  PackedColumn member_ends_;
+  PackedColumn member_begins_;
+  PackedColumn member_bytes_;
+  PackedColumn member_extensions_;
+  PackedColumn member_flags_;
+  PackedColumn extension_ends_;
+  PackedColumn damage_records_;
+  PackedColumn damage_begins_;
+  PackedColumn damage_ends_;
+  PackedColumn damage_kinds_;
+  std::vector<NamedLabels> labels_;
+};
+
+}  // namespace penstock::detail

@@ -1,0 +1,324 @@
+#include "src/source/shards/shard_paths.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <glob.h>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::detail {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+[[noreturn]] void throw_too_many(std::string_view pattern) {
+  throw std::invalid_argument(
+      fmt::format("the pattern {} stands for more than {} paths", pattern, kMaxExpansions));
+}
+
+// The brace that closes the one at `open`; npos if none does.
+std::size_t closing_brace(std::string_view text, std::size_t open) noexcept {
+  int depth = 0;
+  for (std::size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '{') ++depth;
+    if (text[i] == '}' && --depth == 0) return i;
+  }
+  return text.npos;
+}
+
+std::vector<std::string_view> split_at_commas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == ',' && depth == 0)) {
+      parts.push_back(text.substr(begin, i - begin));
+      begin = i + 1;
+    } else if (text[i] == '{') {
+      ++depth;
+    } else if (text[i] == '}') {
+      --depth;
+    }
+  }
+  return parts;
+}
+
+std::optional<std::int64_t> integer(std::string_view text) noexcept {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+bool is_padded(std::string_view number) noexcept {
+  if (number.starts_with('-')) number.remove_prefix(1);
+  return number.size() > 1 && number.front() == '0';
+}
+
+// {first..last} and {first..last..step}, of integers or single letters; nothing for other texts.
+std::optional<Texts> expand_range(std::string_view inside, std::string_view pattern) {
+  const std::size_t dots = inside.find("..");
+  if (dots == inside.npos) return std::nullopt;
+  const std::string_view from = inside.substr(0, dots);
+  std::string_view to = inside.substr(dots + 2);
+  std::int64_t step = 1;
+  if (const std::size_t more = to.find(".."); more != to.npos) {
+    const auto given = integer(to.substr(more + 2));
+    if (!given || *given == INT64_MIN) return std::nullopt;
+    step = *given < 0 ? -*given : *given;
+    if (step == 0) step = 1;
+    to = to.substr(0, more);
+  }
+  const auto is_letter = [](std::string_view text) {
+    return text.size() == 1 &&
+           ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+  };
+  const bool letters = is_letter(from) && is_letter(to);
+  const std::optional<std::int64_t> first = letters ? from[0] : integer(from);
+  const std::optional<std::int64_t> last = letters ? to[0] : integer(to);
+  if (!first || !last) return std::nullopt;
+  const bool up = *first <= *last;
+  const std::uint64_t distance =
+      up ? static_cast<std::uint64_t>(*last) - static_cast<std::uint64_t>(*first)
+         : static_cast<std::uint64_t>(*first) - static_cast<std::uint64_t>(*last);
+  const std::uint64_t steps = distance / static_cast<std::uint64_t>(step);
+  if (steps >= kMaxExpansions) throw_too_many(pattern);
+  const std::size_t digits =
+      is_padded(from) || is_padded(to) ? std::max(from.size(), to.size()) : 0;
+  Texts texts;
+  for (std::uint64_t i = 0; i <= steps; ++i) {
+    // Unsigned, since the way from the first to the last may be longer than a signed number.
+    const std::uint64_t moved = i * static_cast<std::uint64_t>(step);
+    const auto from_first = static_cast<std::uint64_t>(*first);
+    const auto value = static_cast<std::int64_t>(up ? from_first + moved : from_first - moved);
+    texts.push_back(letters ? std::string(1, static_cast<char>(value))
+                            : fmt::format("{:0{}}", value, digits));
+  }
+  return texts;
+}
+
+Texts expand(std::string_view text, std::string_view pattern);
+
+// What the braces stand for; nothing if they stand for themselves.
+std::optional<Texts> expand_inside(std::string_view inside, std::string_view pattern) {
+  const std::vector<std::string_view> parts = split_at_commas(inside);
+  if (parts.size() == 1) return expand_range(inside, pattern);
+  Texts texts;
+  for (const std::string_view part : parts) {
+    for (std::string& each : expand(part, pattern)) texts.push_back(std::move(each));
+    if (texts.size() > kMaxExpansions) throw_too_many(pattern);
+  }
+  return texts;
+}
+
+Texts expand(std::string_view text, std::string_view pattern) {
+  Texts all{""};
+  while (!text.empty()) {
+    const std::size_t open = text.find('{');
+    const std::size_t close = open == text.npos ? text.npos : closing_brace(text, open);
+    Texts middle{""};
+    std::size_t plain = text.size();
+    std::size_t used = text.size();
+    if (open != text.npos) {
+      plain = used = open + 1;
+      if (close != text.npos) {
+        if (auto inside = expand_inside(text.substr(open + 1, close - open - 1), pattern)) {
+          plain = open;
+          used = close + 1;
+          middle = std::move(*inside);
+        }
+      }
+    }
+    if (all.size() * middle.size() > kMaxExpansions) throw_too_many(pattern);
+    Texts longer;
+    longer.reserve(all.size() * middle.size());
+    for (const std::string& begin : all) {
+      for (const std::string& end : middle) {
+        longer.push_back(begin + std::string(text.substr(0, plain)) + end);
+      }
+    }
+    all = std::move(longer);
+    text.remove_prefix(used);
+  }
+  return all;
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+// The paths that a pattern with * ? [] fits, by their bytes: glob() itself sorts by the locale.
+Texts matches(const std::string& pattern) {
+  struct Matches : ::glob_t {
+    Matches() : ::glob_t{} {}
+    Matches(const Matches&) = delete;
+    Matches& operator=(const Matches&) = delete;
+    ~Matches() { ::globfree(this); }
+  } found;
+  const int error = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  if (error != 0 && error != GLOB_NOMATCH) {
+    throw Error(
+        fmt::format("cannot look for {}: out of memory, or a folder cannot be read", pattern));
+  }
+  Texts paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+class Finder {
+ public:
+  Finder(const std::function<bool(std::string_view)>& is_shard, std::string_view what,
+         const Storage& storage)
+      : is_shard_(is_shard), what_(what), storage_(storage) {}
+
+  void add(const std::string& given) {
+    if (given.empty()) throw std::invalid_argument("the path of a shard is empty");
+    require_readable_scheme(given);
+    if (is_object_url(given)) return add_objects(given);
+    if (exists(given)) return add_existing(given);
+    for (const std::string& path : expand_braces(given)) {
+      if (exists(path)) {
+        add_existing(path);
+      } else if (path.find_first_of("*?[") != path.npos) {
+        add_matches(path);
+      } else {
+        throw Error(fmt::format("expected a shard at {}, found nothing; check the path{}", path,
+                                path == given ? "" : fmt::format(", which {} stands for", given)));
+      }
+    }
+  }
+
+  Texts shards;
+
+ private:
+  void add_existing(const std::string& path) {
+    if (!is_folder(path)) {
+      shards.push_back(path);
+      return;
+    }
+    Texts found;
+    std::error_code error;
+    std::filesystem::directory_iterator entries(path, error);
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+      const std::string name = entries->path().filename().string();
+      std::error_code ignored;
+      if (name.starts_with('.') || !is_shard_(name) || entries->is_directory(ignored)) continue;
+      found.push_back(entries->path().string());
+    }
+    if (error) {
+      throw Error(fmt::format("cannot list {}: {}; make the folder readable (chmod u+rx)", path,
+                              error.message()));
+    }
+    if (found.empty()) {
+      throw Error(fmt::format("no shards in {}: expected {}; check the path, or give a pattern",
+                              path, what_));
+    }
+    std::sort(found.begin(), found.end());
+    shards.insert(shards.end(), found.begin(), found.end());
+  }
+
+  void add_matches(const std::string& pattern) {
+    const Texts found = matches(pattern);
+    for (const std::string& path : found) {
+      if (!is_folder(path) && !path.ends_with(".penstock-index")) shards.push_back(path);
+    }
+    if (found.empty()) {
+      throw Error(fmt::format("no shard fits {}; check the pattern", pattern));
+    }
+  }
+
+  void add_objects(const std::string& given) {
+    constexpr std::string_view kSpecial = "*?[{";
+    // One request more for patterns alone, which are rare as names.
+    if (given.find_first_of(kSpecial) != given.npos && storage_.stat(given)) {
+      shards.push_back(given);
+      return;
+    }
+    for (const std::string& url : expand_braces(given)) {
+      const std::string_view name = std::string_view(url).substr(url.rfind('/') + 1);
+      if (url.find_first_of("*?[") != url.npos) {
+        add_matching_objects(url);
+      } else if (is_shard_(name)) {
+        shards.push_back(url);
+      } else {
+        add_object_folder(url);
+      }
+    }
+  }
+
+  void add_object_folder(const std::string& url) {
+    ObjectName folder = parse_object_url(url);
+    const ObjectName given = folder;
+    folder.key = folder.folder_prefix();
+    Texts found;
+    storage_.objects().list(folder, false, [&](ListedObject&& object) {
+      const std::string_view name = std::string_view(object.key).substr(folder.key.size());
+      if (!object.is_folder && !name.starts_with('.') && is_shard_(name)) {
+        found.push_back(ObjectName{folder.bucket, object.key}.url());
+      }
+      return true;
+    });
+    // A shard under a name that says nothing of its kind.
+    if (found.empty() && !given.key.empty() && storage_.stat(url)) found.push_back(url);
+    if (found.empty()) {
+      throw Error(fmt::format("no shards in {}: expected {}; check the path, or give a pattern",
+                              folder.url(), what_));
+    }
+    std::sort(found.begin(), found.end());
+    shards.insert(shards.end(), found.begin(), found.end());
+  }
+
+  void add_matching_objects(const std::string& url) {
+    const ObjectName pattern = parse_object_url(url);
+    const std::size_t special = pattern.key.find_first_of("*?[");
+    ObjectName prefix{pattern.bucket, pattern.key.substr(0, special)};
+    const bool recursive = pattern.key.find('/', special) != std::string::npos;
+    Texts found;
+    storage_.objects().list(prefix, recursive, [&](ListedObject&& object) {
+      if (!object.is_folder && !object.key.ends_with(".penstock-index") &&
+          ::fnmatch(pattern.key.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) {
+        found.push_back(ObjectName{prefix.bucket, object.key}.url());
+      }
+      return true;
+    });
+    if (found.empty()) throw Error(fmt::format("no shard fits {}; check the pattern", url));
+    std::sort(found.begin(), found.end());
+    shards.insert(shards.end(), found.begin(), found.end());
+  }
+
+  const std::function<bool(std::string_view)>& is_shard_;
+  std::string_view what_;
+  const Storage& storage_;
+};
+
+}  // namespace
+
+Texts expand_braces(std::string_view pattern) { return expand(pattern, pattern); }
+
+Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_view)>& is_shard,
+                  std::string_view what, const Storage& storage) {
+  if (paths.as_given().empty()) {
+    throw std::invalid_argument("no shards given; expected a path, a folder or a pattern");
+  }
+  Finder finder(is_shard, what, storage);
+  for (const std::string& given : paths.as_given()) finder.add(given);
+  return std::move(finder.shards);
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,46 @@
+// source/shards/tar_samples: which members of a tar file make one sample.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "src/source/shards/index_files.hpp"
+
+namespace penstock::detail {
+
+/// A member's name, taken apart.
+struct SampleName {
+  std::string_view key;        ///< up to the first dot of the last component, folders included
+  std::string_view extension;  ///< behind that dot, with its case
+};
+
+/// As the webdataset package does: nothing for names without a dot, and for its own notes, whose
+/// names begin with __something__.
+///
+/// Source  webdataset 1.0.2, tariterators.base_plus_ext and tar_file_iterator.
+[[nodiscard]] std::optional<SampleName> split_name(std::string_view name) noexcept;
+
+/// ASCII letters in lower case; others as they are.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+/// What a text such as " 17\n" says, as Python's int() reads it: blanks around, a sign.
+[[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
+
+/// The samples of a tar file: neighbouring members with one key. `labels` names extensions,
+/// alternatives separated by a blank, whose members are read as integers.
+///
+/// A damaged stretch belongs to the sample that it lies in, or that lacks what the shard's other
+/// samples have, and so moves no other sample; only where no neighbour lacks anything it counts as
+/// a sample of its own.
+///
+/// Errors  Error  as scan_tar
+[[nodiscard]] ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
+                                            std::span<const std::string> labels);
+
+/// What is damaged, in words.
+[[nodiscard]] std::string describe_tar_damage(const Damage& damage);
+
+}  // namespace penstock::detail

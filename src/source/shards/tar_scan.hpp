@@ -1,0 +1,42 @@
+// source/shards/tar_scan: the files in a tar file, by its headers alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "src/source/shards/file_window.hpp"
+#include "src/source/shards/shard_index.hpp"
+
+namespace penstock::detail {
+
+/// A regular file in a tar file.
+struct TarEntry {
+  std::string name;
+  std::uint64_t begin = 0;  ///< of its data, whose header is the block before it
+  std::uint64_t bytes = 0;
+  bool own_size = true;  ///< the size is the header's, not a pax record's
+};
+
+/// A stretch that could not be understood.
+struct TarHole {
+  DamageKind kind{};
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::string name;  ///< of the member that begins here, as far as it can be told; else empty
+};
+
+/// Walks through a tar file and calls `entry` or `hole` for each file or damaged stretch, in their
+/// order. Reads POSIX ustar, pax (path and size), GNU tar's long names and base-256 sizes, and
+/// version 7; passes over all that is not a regular file.
+///
+/// Behind a damaged header it goes on where that header's size leads to another good one, else at
+/// the next block that is a good ustar header. What is cut off reaches to the end of the file. A
+/// file may end without the zero blocks that mark its end.
+///
+/// Errors  Error  the file cannot be read, or is compressed
+void scan_tar(FileWindow& file, const std::string& path,
+              const std::function<void(TarEntry&&)>& entry,
+              const std::function<void(TarHole&&)>& hole);
+
+}  // namespace penstock::detail
