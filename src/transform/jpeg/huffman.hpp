@@ -11,7 +11,7 @@
 namespace penstock::detail {
 
 /// Bits that one look-up sees.
-inline constexpr int kWindowBits = 11;
+inline constexpr int kWindowBits = 10;
 inline constexpr std::size_t kWindows = std::size_t{1} << kWindowBits;
 
 /// What one symbol does, in 32 bits that can be added up:
