@@ -1,6 +1,7 @@
 #include "src/transform/jpeg/lanes.hpp"
 
 #include <bit>
+#include <utility>
 
 // Vectors are not needed here, but the bit instructions that come with them are.
 #undef HWY_TARGET_INCLUDE
@@ -182,92 +183,34 @@ HWY_INLINE void Save(Lanes& lanes, std::size_t i, Running& r) {
   lane.block = static_cast<std::size_t>(lane.tables - lanes.entropy.blocks());
 }
 
-template <bool kSkipping>
-std::size_t RunOne(Lanes& lanes) {
-  Lane& lane = lanes.lane[0];
-  Running a = Load<kSkipping>(lanes, 0);
-  for (;;) {
-    Refill(lanes, lane, a);
-    for (int i = 0; i < 3; ++i) {
-      if (HWY_LIKELY(Step<kSkipping>(lanes, lane, a))) continue;
-      Save<kSkipping>(lanes, 0, a);
-      return 0;
-    }
-    Account(lane, a);
-  }
-}
-
-// Written out: in arrays, streams do not stay in registers.
-std::size_t RunThree(Lanes& lanes) {
-  Running a = Load<false>(lanes, 0);
-  Running b = Load<false>(lanes, 1);
-  Running c = Load<false>(lanes, 2);
+// The streams are parameters: in arrays, they do not stay in registers.
+template <bool kSkipping, std::size_t... kLane, class... Each>
+HWY_INLINE std::size_t Run(Lanes& lanes, std::index_sequence<kLane...>, Each... r) {
   std::size_t done = 0;
   for (;;) {
-    Refill(lanes, lanes.lane[0], a);
-    Refill(lanes, lanes.lane[1], b);
-    Refill(lanes, lanes.lane[2], c);
-#define PENSTOCK_STEP(i, r)                                  \
-  if (HWY_UNLIKELY(!Step<false>(lanes, lanes.lane[i], r))) { \
-    done = i;                                                \
-    break;                                                   \
+    (Refill(lanes, lanes.lane[kLane], r), ...);
+    // Not a loop, nor a lambda: in memory, they would be half as fast.
+    if (!((Step<kSkipping>(lanes, lanes.lane[kLane], r) || (done = kLane, false)) && ...)) break;
+    if (!((Step<kSkipping>(lanes, lanes.lane[kLane], r) || (done = kLane, false)) && ...)) break;
+    if (!((Step<kSkipping>(lanes, lanes.lane[kLane], r) || (done = kLane, false)) && ...)) break;
+    (Account(lanes.lane[kLane], r), ...);
   }
-#define PENSTOCK_STEPS PENSTOCK_STEP(0, a) PENSTOCK_STEP(1, b) PENSTOCK_STEP(2, c)
-    PENSTOCK_STEPS
-    PENSTOCK_STEPS
-    PENSTOCK_STEPS
-#undef PENSTOCK_STEPS
-#undef PENSTOCK_STEP
-    Account(lanes.lane[0], a);
-    Account(lanes.lane[1], b);
-    Account(lanes.lane[2], c);
-  }
-  Save<false>(lanes, 0, a);
-  Save<false>(lanes, 1, b);
-  Save<false>(lanes, 2, c);
+  (Save<kSkipping>(lanes, kLane, r), ...);
   return done;
 }
 
-std::size_t RunFour(Lanes& lanes) {
-  Running a = Load<true>(lanes, 0);
-  Running b = Load<true>(lanes, 1);
-  Running c = Load<true>(lanes, 2);
-  Running e = Load<true>(lanes, 3);
-  std::size_t done = 0;
-  for (;;) {
-    Refill(lanes, lanes.lane[0], a);
-    Refill(lanes, lanes.lane[1], b);
-    Refill(lanes, lanes.lane[2], c);
-    Refill(lanes, lanes.lane[3], e);
-#define PENSTOCK_STEP(i, r)                                 \
-  if (HWY_UNLIKELY(!Step<true>(lanes, lanes.lane[i], r))) { \
-    done = i;                                               \
-    break;                                                  \
-  }
-#define PENSTOCK_STEPS \
-  PENSTOCK_STEP(0, a) PENSTOCK_STEP(1, b) PENSTOCK_STEP(2, c) PENSTOCK_STEP(3, e)
-    PENSTOCK_STEPS
-    PENSTOCK_STEPS
-    PENSTOCK_STEPS
-#undef PENSTOCK_STEPS
-#undef PENSTOCK_STEP
-    Account(lanes.lane[0], a);
-    Account(lanes.lane[1], b);
-    Account(lanes.lane[2], c);
-    Account(lanes.lane[3], e);
-  }
-  Save<true>(lanes, 0, a);
-  Save<true>(lanes, 1, b);
-  Save<true>(lanes, 2, c);
-  Save<true>(lanes, 3, e);
-  return done;
+template <bool kSkipping, std::size_t... kLane>
+HWY_NOINLINE std::size_t RunLanes(Lanes& lanes, std::index_sequence<kLane...> which) {
+  return Run<kSkipping>(lanes, which, Load<kSkipping>(lanes, kLane)...);
 }
 
 std::size_t Decode(Lanes& lanes, int count) {
-  return count == 1 ? RunOne<false>(lanes) : RunThree(lanes);
+  if (count == 1) return RunLanes<false>(lanes, std::make_index_sequence<1>());
+  return RunLanes<false>(lanes, std::make_index_sequence<kDecodingLanes>());
 }
 std::size_t Skip(Lanes& lanes, int count) {
-  return count == 1 ? RunOne<true>(lanes) : RunFour(lanes);
+  if (count == 1) return RunLanes<true>(lanes, std::make_index_sequence<1>());
+  return RunLanes<true>(lanes, std::make_index_sequence<kSkippingLanes>());
 }
 
 }  // namespace penstock::detail::HWY_NAMESPACE
