@@ -4,8 +4,30 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace prepare {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Why shards cannot be written there; empty where they can.
+std::string output_trouble(const Options& options) {
+  const std::string output = options.output.string();
+  if (output.find("://") != std::string::npos || output.starts_with("s3:"))
+    return fmt::format("'{}' is no folder: write the shards to a disk, and upload the folder",
+                       output);
+  std::error_code error;
+  const fs::path input = fs::weakly_canonical(options.input, error);
+  if (error || !fs::is_directory(input, error)) return {};
+  const fs::path inside = fs::weakly_canonical(options.output, error).lexically_relative(input);
+  if (inside.empty() || *inside.begin() == "..") return {};
+  return fmt::format(
+      "'{}' is inside '{}', whose data the shards would become: name a folder elsewhere", output,
+      options.input);
+}
+
+}  // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app(
@@ -80,6 +102,11 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  const std::string trouble = output_trouble(options);
+  if (!trouble.empty()) {
+    fmt::print(stderr, "penstock-prepare: {}\n", trouble);
+    return kUsageError;
   }
   if (options.threads == 0)
     options.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));

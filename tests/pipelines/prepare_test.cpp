@@ -190,7 +190,10 @@ TEST_F(Prepare, RefusesToWriteAmongOtherFilesOrOtherwiseMadeShards) {
     EXPECT_THAT(outcome.err, HasSubstr(words));
   };
   const fs::path data = make_folder(4);
-  refuses({data.string(), data.string()}, 1, "is not empty");
+  refuses({data.string(), photos().string()}, 1, "is not empty");
+  refuses({data.string(), data.string()}, 2, "is inside");
+  refuses({data.string(), (data / "shards").string()}, 2, "name a folder elsewhere");
+  refuses({data.string(), "s3://bucket/shards"}, 2, "upload");
   ASSERT_EQ(run({data.string(), out_.string()}).status, 0);
   refuses({data.string(), out_.string(), "--interval", "16"}, 1, "interval 8, and now it is 16");
   EXPECT_EQ(run({data.string(), out_.string(), "--skip-bad"}).status, 0);
