@@ -109,16 +109,13 @@ class Progress {
     }
     std::ifstream file(path_);
     const json found = json::parse(file, nullptr, false);
-    if (found.is_discarded() || !found.contains("shards"))
-      throw ps::Error(
-          fmt::format("'{}' is damaged: remove the folder and begin anew", path_.string()));
+    if (found.is_discarded() || !found.contains("shards")) throw damaged();
     for (const auto& [key, value] : head_.items())
       if (key != "skip_bad" && found.value(key, json()) != value)
         throw ps::Error(fmt::format(
             "'{}' was made with {} {}, and now it is {}: name another folder, or remove this one",
             path_.string(), key, found.value(key, json()).dump(), value.dump()));
-    for (const json& shard : found["shards"]) {
-      auto report = shard.get<Report>();
+    for (const Report& report : reports_in(found["shards"])) {
       const fs::path tar = shard_path(options, shards_.size());
       std::error_code error;
       const std::uintmax_t bytes = fs::file_size(tar, error);
@@ -127,7 +124,7 @@ class Progress {
                    tar.string(), error ? "removed" : "changed");
         break;
       }
-      shards_.push_back(std::move(report));
+      shards_.push_back(report);
     }
   }
 
@@ -138,6 +135,17 @@ class Progress {
   }
 
  private:
+  [[nodiscard]] ps::Error damaged() const {
+    return ps::Error(
+        fmt::format("'{}' is damaged: remove the folder and begin anew", path_.string()));
+  }
+  [[nodiscard]] std::vector<Report> reports_in(const json& shards) const {
+    try {
+      return shards.get<std::vector<Report>>();
+    } catch (const json::exception&) {
+      throw damaged();
+    }
+  }
   void save() const {
     json all = head_;
     all["shards"] = shards_;
@@ -363,7 +371,12 @@ std::string to_text(const Report& report, const Options& options, double seconds
 int run(const Options& options) {
   const std::int64_t begin = ps::now_ns();
   const Input input(options);
-  if (!options.dry_run) fs::create_directories(options.output);
+  if (std::error_code error; !options.dry_run && !fs::is_directory(options.output, error)) {
+    fs::create_directories(options.output, error);
+    if (error)
+      throw ps::Error(fmt::format("the folder '{}' cannot be made: {}; name one that can",
+                                  options.output.string(), error.message()));
+  }
   Progress progress(options, input);
   const std::uint64_t total = input.size();
   const std::uint64_t shards = (total + options.shard_samples - 1) / options.shard_samples;

@@ -197,6 +197,12 @@ TEST_F(Prepare, RefusesToWriteAmongOtherFilesOrOtherwiseMadeShards) {
   ASSERT_EQ(run({data.string(), out_.string()}).status, 0);
   refuses({data.string(), out_.string(), "--interval", "16"}, 1, "interval 8, and now it is 16");
   EXPECT_EQ(run({data.string(), out_.string(), "--skip-bad"}).status, 0);
+  const fs::path progress = out_ / "penstock-prepare.json";
+  json damaged = json::parse(read_file(progress));
+  damaged["shards"][0].erase("samples");
+  std::ofstream(progress) << damaged;
+  refuses({data.string(), out_.string()}, 1, "json' is damaged");
+  refuses({data.string(), (progress / "shards").string()}, 1, "cannot be made: Not a directory");
   refuses({(folder_ / "nowhere").string(), (folder_ / "x").string()}, 1, "nowhere");
   refuses({data.string()}, 2, "OUTPUT");
   EXPECT_FALSE(fs::exists(folder_ / "x"));

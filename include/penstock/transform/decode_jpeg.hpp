@@ -48,9 +48,9 @@ struct DecodeJpegOptions {
 /// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, not composited. Colour profiles,
 /// and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
 /// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale); JPEGs that
-/// Penstock's own decoder does not take (progressive, CMYK and the like) go to libjpeg-turbo. The
-/// resize is an antialiased filter in integers, so equal bytes in give equal bytes out on every
-/// CPU.
+/// Penstock's own decoder does not take (progressive, a scan for each component, CMYK and the like)
+/// go to libjpeg-turbo. The resize is an antialiased filter in integers, so equal bytes in give
+/// equal bytes out on every CPU.
 ///
 /// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
 /// error or a warning for; a JPEG's data past the region's last rows are not looked at), one over

@@ -18,7 +18,7 @@ enum class JpegFallback : std::uint8_t {
   precision,   ///< not 8 bits
   components,  ///< neither one nor three: CMYK
   sampling,    ///< chroma stored in a way that no encoder of photographs uses
-  scans,       ///< components in scans of their own
+  scans,       ///< components in scans of their own; remark_jpeg() makes one scan of them
   header,      ///< tables missing, unusual markers, or damage
   data,        ///< pixels that are not in order: most of these become faults
 };
