@@ -90,9 +90,10 @@ void add_flags(CLI::App& app, Options& options) {
       ->type_name("scatter|round_robin|shard_early")
       ->capture_default_str();
   machine
-      ->add_option(
-          "--io-threads", options.io_threads,
-          "Threads that read ahead of decoding; 0: decoding threads read; by default 4 for files")
+      ->add_option("--io-threads", options.io_threads,
+                   "Threads that read ahead of decoding; 0: decoding threads read; by default 4 "
+                   "for files,\n32 for "
+                   "objects in buckets")
       ->type_name("I")
       ->check(CLI::NonNegativeNumber);
   machine
@@ -107,10 +108,10 @@ void add_flags(CLI::App& app, Options& options) {
       ->add_option(
           "--index", options.index,
           "Know where in each JPEG decoding can begin: learn it, in memory, or in memory and "
-          "FILE;\nauto: go by what penstock-prepare wrote beside the shards, if it did; it takes "
-          "up "
-          "to a\nquarter of --budget-mb")
-      ->type_name("auto|off|learn|FILE")
+          "FILE;\nauto: go by what penstock-prepare wrote beside shards on a disk, if it did; or a "
+          "FOLDER\nwith its *.jpegindex, for shards in a bucket. It takes up to a quarter of "
+          "--budget-mb")
+      ->type_name("auto|off|learn|FILE|FOLDER")
       ->capture_default_str();
 
   auto* run = app.add_option_group("run", "Watching, stopping and going on");
@@ -150,6 +151,11 @@ void check_flags(const Options& options) {
   if (options.index != "off" && options.index != "auto" && options.decode == "libjpeg")
     throw CLI::ValidationError(
         "--index", "needs --decode fast or reference: libjpeg-turbo has no use for an index");
+  if (options.index.starts_with("s3:"))
+    throw CLI::ValidationError(
+        "--index",
+        "indices are kept on a disk: copy the *.jpegindex files to a folder, "
+        "and name that");
   if (options.state_every != 0 && options.state_out.empty())
     throw CLI::ValidationError("--state-every", "needs --state-out FILE to write to");
   try {

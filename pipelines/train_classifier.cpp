@@ -74,10 +74,7 @@ ps::Loader make_loader(const Options& options, bool held_out) {
 
 std::size_t classes_of(const Options& options) {
   if (options.data.empty()) return static_cast<std::size_t>(options.classes);
-  std::size_t folders = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(options.data))
-    folders += entry.is_directory() ? 1 : 0;
-  return folders;
+  return ps::source::image_folder(options.data)->class_names().size();
 }
 
 /// What the first replica of the first process keeps for the report.

@@ -32,10 +32,13 @@ Deadline deadline_in(std::chrono::nanoseconds timeout) {
 }
 
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
+  if (tolerated.policy != OnFault::raise)
+    return DataError(fault, "this data is in no state to train on");
   return DataError(
-      fault, tolerated.policy == OnFault::raise
-                 ? "mend or remove it, or go on without it by the fault policy replace or mask"
-                 : "this data is in no state to train on");
+      fault, fault.transient ? "go on from a state when the storage is back, or give it more time "
+                               "(LoaderOptions::retry)"
+                             : "mend or remove it, or go on without it by the fault policy replace "
+                               "or mask");
 }
 
 }  // namespace

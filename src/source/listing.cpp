@@ -152,7 +152,8 @@ class FileLister {
     const auto found = folders.find(path);
     if (found != folders.end()) return found->second;
     if (!path.empty()) {
-      const std::size_t slash = path.rfind('/', path.size() - 2);
+      // Of "/", which is what "prefix//name" begins with, there is none.
+      const std::size_t slash = path.size() < 2 ? path.npos : path.rfind('/', path.size() - 2);
       add_folder(slash == path.npos ? "" : path.substr(0, slash + 1), folders);
     }
     const auto number = static_cast<std::uint32_t>(list_.folders_.size());
@@ -279,7 +280,13 @@ class FileLister {
   std::string describe_no_images() const {
     std::string message = fmt::format("no images below {}: looked for files ending in {}, found ",
                                       root_.string(), fmt::join(endings_, " "));
-    if (others_.empty()) return message + "no files at all; check the path";
+    if (others_.empty()) {
+      return message +
+             (is_object_url(root_.string())
+                  ? "no objects at all; check the prefix: it is a folder's, without * and "
+                    "no object's own name"
+                  : "no files at all; check the path");
+    }
     std::vector<std::pair<std::string, std::uint64_t>> kinds(others_.begin(), others_.end());
     std::stable_sort(kinds.begin(), kinds.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });

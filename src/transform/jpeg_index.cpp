@@ -92,6 +92,15 @@ std::uint64_t checksum_of(const JpegKey& key, std::span<const std::byte> bytes) 
   throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
+void require_on_disk(const std::filesystem::path& file) {
+  // A path has one of the slashes of s3://.
+  if (file.string().starts_with("s3:"))
+    throw Error(
+        fmt::format("{}: JPEG indices are kept on a disk: copy the *.jpegindex files to a folder, "
+                    "and name that",
+                    file.string()));
+}
+
 }  // namespace
 
 JpegKey JpegKey::of(std::span<const std::byte> jpeg) noexcept {
@@ -177,6 +186,7 @@ std::size_t MemoryJpegIndex::bytes() const {
 }
 
 std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
+  require_on_disk(file);
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return 0;
   if (std::filesystem::is_directory(file, error)) {
@@ -219,6 +229,7 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
 }
 
 void MemoryJpegIndex::save(const std::filesystem::path& file) const {
+  require_on_disk(file);
   std::filesystem::path other = file;
   other += ".new";
   {

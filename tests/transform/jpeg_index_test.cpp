@@ -284,6 +284,12 @@ TEST(JpegIndex, ComesBackFromItsBytes) {
   EXPECT_EQ(JpegIndex::from_bytes(longer), std::nullopt);
 }
 
+TEST(JpegIndex, IsKeptOnADisk) {
+  MemoryJpegIndex index;
+  EXPECT_THROW((void)index.load("s3://bucket/prepared"), Error);
+  EXPECT_THROW(index.save("s3://bucket/index"), Error);
+}
+
 TEST(JpegIndex, RefusesBytesThatCannotBeOne) {
   const auto bytes = some_index(2).to_bytes();
   std::mt19937 random(23);

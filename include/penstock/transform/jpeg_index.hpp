@@ -92,11 +92,13 @@ class MemoryJpegIndex final : public JpegIndexStore {
   /// *.jpegindex, such as penstock-prepare writes beside its shards; returns how many. Parts that
   /// are damaged are left out, and a file that does not exist has none.
   ///
-  /// Errors  Error  the file is there and cannot be read, or is of another kind
+  /// Errors  Error  the file is there and cannot be read, or is of another kind; or it is in a
+  /// bucket:
+  ///         indices are kept on a disk
   std::size_t load(const std::filesystem::path& file_or_folder);
   /// Writes all indices, each with its key and a checksum, under another name, then renames it.
   ///
-  /// Errors  Error  the file cannot be written
+  /// Errors  Error  the file cannot be written, or is in a bucket
   void save(const std::filesystem::path& file) const;
 
  private:

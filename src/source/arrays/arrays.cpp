@@ -77,6 +77,10 @@ detail::Rows raw_rows(const ArrayField& field, detail::MappedFile file) {
 SourcePtr source::arrays(std::vector<ArrayField> fields) {
   std::vector<detail::Rows> rows;
   for (const ArrayField& field : fields) {
+    if (field.path.string().starts_with("s3:/")) {
+      throw std::invalid_argument(fmt::format(
+          "{}: arrays are mapped, from local files only; copy it to a disk", field.path.string()));
+    }
     detail::MappedFile file = detail::map_file(field.path);
     rows.push_back(detail::is_npy(file.bytes) ? npy_rows(field, std::move(file))
                                               : raw_rows(field, std::move(file)));

@@ -45,9 +45,9 @@ std::string_view reason_of(const Fault& fault, std::string_view tried) {
 
 FileStamp require_shard(const std::string& path, Result<FileStamp> stamp) {
   if (stamp) return *stamp;
-  throw Error(fmt::format("cannot stat the shard {}: {}; check the path{}", path,
-                          reason_of(stamp.fault(), "cannot stat: "),
-                          is_object_url(path) ? "" : " and the permissions of its folders"));
+  throw Error(fmt::format(
+      "cannot stat the shard {}: {}{}", path, reason_of(stamp.fault(), "cannot stat: "),
+      is_object_url(path) ? "" : "; check the path and the permissions of its folders"));
 }
 
 StoredFilePtr require_open(const std::string& path, Result<StoredFilePtr> file) {

@@ -265,7 +265,8 @@ class WebDataset final : public Source {
             (piece.member.own_size && parsed->bytes != piece.member.bytes)) {
           return fault(piece.member.begin - detail::kTarBlock,
                        "the tar header is no longer the one that was indexed: the shard is "
-                       "damaged, or was changed; open it again");
+                       "damaged, or was changed; open it again, without the .penstock-index that "
+                       "lies beside it, if one does");
         }
         const std::array extents{static_cast<std::int64_t>(piece.member.bytes)};
         record.set(piece.field, data, DType::u8, Shape(extents));

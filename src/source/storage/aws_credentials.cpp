@@ -71,13 +71,14 @@ std::optional<AwsCredentials> AwsCredentialChain::get() {
   if (looked_ && !credentials_) return std::nullopt;
   looked_ = true;
   try {
+    std::string origin = "the container's endpoint";
     std::optional<Temporary> found = from_container();
-    origin_ = "the container's endpoint";
     if (!found) {
+      origin = "the EC2 instance's role";
       found = from_instance();
-      origin_ = "the EC2 instance's role";
     }
     if (!found) return std::nullopt;
+    origin_ = std::move(origin);
     credentials_ = std::move(found->credentials);
     expires_ = found->expires;
   } catch (const Error&) {
@@ -104,7 +105,9 @@ std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_container(
 }
 
 std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_instance() const {
-  if (environment_("AWS_EC2_METADATA_DISABLED").value_or("") == "true") return std::nullopt;
+  std::string disabled = environment_("AWS_EC2_METADATA_DISABLED").value_or("");
+  for (char& c : disabled) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (disabled == "true") return std::nullopt;
   std::string base =
       environment_("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254");
   while (base.ends_with('/')) base.pop_back();

@@ -46,6 +46,14 @@ std::string query_of(const ObjectName& prefix, bool recursive, const std::string
   return query + "encoding-type=url&list-type=2&prefix=" + aws_encode(prefix.key);
 }
 
+// What helps where a request was denied, by the server's word for it.
+std::string_view remedy_of_denial(std::string_view code) {
+  if (code == "SignatureDoesNotMatch") return "check the secret access key, and the endpoint";
+  if (code == "InvalidAccessKeyId") return "check the access key, and the endpoint";
+  if (code == "RequestTimeTooSkewed") return "set this machine's clock";
+  return "they need s3:GetObject, and s3:ListBucket for folders";
+}
+
 }  // namespace
 
 S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environment)
@@ -148,11 +156,9 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) co
         name.key, name.bucket, endpoint_);
   } else if (status == 403 || status == 401) {
     fault.reason = fmt::format(
-        "access to '{}' in the bucket '{}' at {} was denied{}; {}; they need s3:GetObject, and "
-        "s3:ListBucket for folders",
-        name.key, name.bucket, endpoint_,
-        error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message),
-        whose_request());
+        "access to '{}' in the bucket '{}' at {} was denied{}; {}; {}", name.key, name.bucket,
+        endpoint_, error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message),
+        whose_request(), remedy_of_denial(error.code));
   } else {
     // What S3 itself says to repeat, and what a proxy before it says while it is away.
     fault.transient = status == 408 || status == 429 || status >= 500 ||
@@ -193,6 +199,11 @@ Result<FileStamp> S3Store::stat(const ObjectName& name) const {
   return with_retries([&]() -> Result<FileStamp> {
     auto response = send("HEAD", name, "", "", std::nullopt);
     if (!response) return std::move(response.fault());
+    if (!response->is_good() && response->status != 404) {
+      // Answers to HEAD have no body, which is where S3 says why.
+      auto told = send("GET", name, "", "bytes=0-0", std::nullopt);
+      if (told && !told->is_good()) response = std::move(told);
+    }
     if (!response->is_good()) return fault_of(*response, name);
     FileStamp stamp{.version = version_of_etag(response->header("etag"))};
     const std::string length = response->header("content-length");

@@ -185,8 +185,14 @@ void require_readable_scheme(const std::string& path) {
   if (path.find("://") == path.npos && !path.starts_with("pipe:") && !path.starts_with("s3:/")) {
     return;
   }
+  // What pathlib makes of s3://bucket, and what is typed for it.
+  if ((path.starts_with("s3:/") || path.starts_with("S3:/")) && path.size() > 4) {
+    throw std::invalid_argument(
+        fmt::format("{} is not a path: did you mean s3://{}? (In Python, give it as a str.)", path,
+                    path.substr(path.find_first_not_of('/', 4))));
+  }
   throw std::invalid_argument(fmt::format(
-      "{} is not a path: shards are read from local files and from s3://bucket/key; copy them, or "
+      "{} is not a path: data are read from local files and from s3://bucket/key; copy them, or "
       "mount the place where they are",
       path));
 }

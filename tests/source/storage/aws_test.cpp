@@ -93,6 +93,16 @@ TEST_F(AwsFiles, TheEnvironmentComesBeforeTheProfile) {
   EXPECT_EQ(credentials()->access_key, "variable");
 }
 
+TEST_F(AwsFiles, WhereThereAreNoneTheyAreNobodys) {
+  for (const char* disabled : {"true", "TRUE"}) {
+    variables_["AWS_EC2_METADATA_DISABLED"] = disabled;
+    variables_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9";  // nobody is there
+    AwsCredentialChain chain(AwsProfile("", environment()), environment());
+    EXPECT_EQ(chain.get(), std::nullopt);
+    EXPECT_EQ(chain.origin(), "");
+  }
+}
+
 TEST_F(AwsFiles, HalfAKeyAndAnUnknownProfileAreErrors) {
   EXPECT_EQ(credentials(), std::nullopt);
   variables_["AWS_ACCESS_KEY_ID"] = "alone";

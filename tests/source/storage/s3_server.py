@@ -99,8 +99,9 @@ for folder, _, names in os.walk(arguments.folder):
     for name in names:
         path = os.path.join(folder, name)
         with open(path, "rb") as file:
-            backend.put_object(arguments.bucket, os.path.relpath(path, arguments.folder),
-                               file.read())
+            # No folder can be called nothing; a part of a key can.
+            key = os.path.relpath(path, arguments.folder).replace("/NOTHING/", "//")
+            backend.put_object(arguments.bucket, key, file.read())
 if arguments.check_signatures:
     iam = boto3.client("iam", endpoint_url=endpoint)
     iam.create_user(UserName="reader")
