@@ -133,16 +133,15 @@ HWY_INLINE void Transpose(V16* r) {
 
 // Bytes of a, then of b, within every block; 0 to 255.
 HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D16>> Pack(V16 a, V16 b) {
-  const hn::Repartition<std::uint8_t, D16> d8;
-  using V8 = hn::Vec<decltype(d8)>;
 #if HWY_TARGET <= HWY_AVX3
-  return V8{_mm512_packus_epi16(a.raw, b.raw)};
+  return {_mm512_packus_epi16(a.raw, b.raw)};
 #elif HWY_TARGET == HWY_AVX2
-  return V8{_mm256_packus_epi16(a.raw, b.raw)};
+  return {_mm256_packus_epi16(a.raw, b.raw)};
 #elif HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
-  return V8{_mm_packus_epi16(a.raw, b.raw)};
+  return {_mm_packus_epi16(a.raw, b.raw)};
 #else
   static_assert(kBlocks == 1);
+  const hn::Repartition<std::uint8_t, D16> d8;
   const D8 half;
   return hn::Combine(d8, hn::DemoteTo(half, b), hn::DemoteTo(half, a));
 #endif
