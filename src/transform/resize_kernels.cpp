@@ -70,13 +70,16 @@ using D32 = hn::RepartitionToWide<D16>;
 using V16 = hn::Vec<D16>;
 using V32 = hn::Vec<D32>;
 
-// sum + a[2i]*b[2i] + a[2i+1]*b[2i+1]. What the two parts hold before the end is the target's.
+// Sums of a[2i]*b[2i] + a[2i+1]*b[2i+1]. What the two parts hold before the end is the target's, so
+// they begin with zeros, and another number is added at the end.
 struct PairSum {
   V32 even, odd;
   HWY_INLINE void add(V16 a, V16 b) {
     even = hn::ReorderWidenMulAccumulate(D32(), a, b, even, odd);
   }
-  HWY_INLINE V32 total() const { return hn::RearrangeToOddPlusEven(even, odd); }
+  HWY_INLINE V32 plus(V32 number) const {
+    return hn::Add(hn::RearrangeToOddPlusEven(even, odd), number);
+  }
 };
 
 HWY_INLINE V16 weight_pair(std::uint32_t pair) {
@@ -99,6 +102,7 @@ void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int
   constexpr int kShift = kWeightBits - fraction_bits(kFilter);
   const std::size_t end = static_cast<std::size_t>(pairs) * 2 * kPixelBytes;
   std::int16_t* out = between + static_cast<std::size_t>(lane) * (kGroup / 2);
+  const V32 zero = hn::Zero(d32);
   const V32 half = hn::Set(d32, 1 << (kShift - 1));
   const V32 upper = hn::Set(d32, static_cast<std::int32_t>(0xFFFF0000U));
 
@@ -118,8 +122,8 @@ void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int
     w[k] = weight(k);
   }
   for (std::size_t at = 0; at < end; at += kLanes) {
-    PairSum left{half, hn::Zero(d32)};  // pixels 0 and 2 of the vector
-    PairSum right{half, hn::Zero(d32)};
+    PairSum left{zero, zero};  // pixels 0 and 2 of the vector
+    PairSum right{zero, zero};
     for (int k = 0; k < row_pairs; ++k) {
       const V16 pixels_a =
           hn::PromoteTo(d16, hn::LoadU(d8, (kPairs == 0 ? rows[2 * k] : a[k]) + at));
@@ -129,10 +133,10 @@ void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int
       left.add(hn::InterleaveLower(d16, pixels_a, pixels_b), weights_ab);
       right.add(hn::InterleaveUpper(d16, pixels_a, pixels_b), weights_ab);
     }
-    V32 low = hn::ShiftRight<kShift>(left.total());
+    V32 low = hn::ShiftRight<kShift>(left.plus(half));
     if constexpr (kFilter != ResizeFilter::bilinear)
       low = hn::AndNot(upper, low);  // may be below 0
-    const V32 high = hn::And(hn::ShiftLeft<16 - kShift>(right.total()), upper);
+    const V32 high = hn::And(hn::ShiftLeft<16 - kShift>(right.plus(half)), upper);
     const V16 sums = hn::BitCast(d16, hn::Or(low, high));
 #if HWY_MAX_BYTES < 32
     hn::StoreU(sums, d16, out);
@@ -198,15 +202,16 @@ void SumColumnsOf(const std::int16_t* between, const PairTable& table, int width
   const D16 d16;
   const D32 d32;
   const int pairs = kPairs == 0 ? table.pairs : kPairs;
+  const V32 zero = hn::Zero(d32);
   const V32 half = hn::Set(d32, 1 << (kWeightBits + fraction_bits(kFilter) - 1));
   const auto pixel = [&](int x, std::size_t part) HWY_ATTR {
     const std::int16_t* at = between + static_cast<std::size_t>(table.at[x]) * kGroup + part;
     const std::uint32_t* weights =
         table.weights + static_cast<std::size_t>(x) * static_cast<std::size_t>(pairs);
-    PairSum sum{half, hn::Zero(d32)};
+    PairSum sum{zero, zero};
     for (int k = 0; k < pairs; ++k)
       sum.add(hn::LoadU(d16, at + static_cast<std::size_t>(k) * kGroup), weight_pair(weights[k]));
-    return sum.total();
+    return sum.plus(half);
   };
   [[maybe_unused]] constexpr std::size_t kBlock = kGroup / 2;
   const hn::FixedTag<std::uint8_t, 16> d_block;

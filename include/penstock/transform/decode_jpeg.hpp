@@ -50,7 +50,8 @@ struct DecodeJpegOptions {
 /// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale); JPEGs that
 /// Penstock's own decoder does not take (progressive, a scan for each component, CMYK and the like)
 /// go to libjpeg-turbo. The resize is an antialiased filter in integers, so equal bytes in give
-/// equal bytes out on every CPU.
+/// equal bytes out on every CPU; but for damaged JPEGs whose numbers overflow, of which
+/// libjpeg-turbo makes other pixels on ARM than on x86.
 ///
 /// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
 /// error or a warning for; a JPEG's data past the region's last rows are not looked at), one over

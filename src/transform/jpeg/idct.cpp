@@ -65,6 +65,22 @@ HWY_INLINE Half HalfPass(V16 r26, V16 r71, V16 r53, V16 z34, V32 t0, V32 t1) {
            hn::Sub(e2, o2), hn::Sub(e1, o1), hn::Sub(e0, o0)}};
 }
 
+// idct::narrow of two vectors of sums, which what rounds is part of where it does not come last.
+template <int kShift>
+HWY_INLINE V16 Narrow(V32 a, V32 b) {
+  const D16 d;
+  if constexpr (!kWrapsBetween) {
+    return hn::ReorderDemote2To(d, hn::ShiftRight<kShift>(a), hn::ShiftRight<kShift>(b));
+  } else if constexpr (kShift == kShift1) {
+    return hn::ConcatEven(d, hn::BitCast(d, hn::ShiftRight<kShift>(b)),
+                          hn::BitCast(d, hn::ShiftRight<kShift>(a)));
+  } else {
+    const V16 upper = hn::ConcatOdd(d, hn::BitCast(d, b), hn::BitCast(d, a));
+    return hn::ShiftRight<kShift - 16>(
+        hn::SaturatedAdd(upper, hn::Set(d, std::int16_t{1 << (kShift - 17)})));
+  }
+}
+
 template <int kShift>
 HWY_INLINE void Pass(V16* r) {
   const D16 d;
@@ -74,7 +90,7 @@ HWY_INLINE void Pass(V16* r) {
   const V16 difference = hn::Sub(r[0], r[4]);
   const V16 z3 = hn::Add(r[7], r[3]);
   const V16 z4 = hn::Add(r[5], r[1]);
-  const V32 half = hn::Set(d32, 1 << (kShift - 1));
+  const V32 half = hn::Set(d32, kWrapsBetween && kShift == kShift2 ? 0 : 1 << (kShift - 1));
   // A number in the upper half of 32 bits, and 3 bits down: times 2^13.
   constexpr int kDown = 16 - kConstBits;
   const auto low = [&](V16 x) HWY_ATTR {
@@ -89,9 +105,7 @@ HWY_INLINE void Pass(V16* r) {
   const Half b = HalfPass(hn::InterleaveUpper(d, r[2], r[6]), hn::InterleaveUpper(d, r[7], r[1]),
                           hn::InterleaveUpper(d, r[5], r[3]), hn::InterleaveUpper(d, z3, z4),
                           high(sum), high(difference));
-  for (int i = 0; i < 8; ++i)
-    r[i] =
-        hn::ReorderDemote2To(d, hn::ShiftRight<kShift>(a.out[i]), hn::ShiftRight<kShift>(b.out[i]));
+  for (int i = 0; i < 8; ++i) r[i] = Narrow<kShift>(a.out[i], b.out[i]);
 }
 
 // Within every block.
@@ -119,16 +133,15 @@ HWY_INLINE void Transpose(V16* r) {
 
 // Bytes of a, then of b, within every block; 0 to 255.
 HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D16>> Pack(V16 a, V16 b) {
-  const hn::Repartition<std::uint8_t, D16> d8;
-  using V8 = hn::Vec<decltype(d8)>;
 #if HWY_TARGET <= HWY_AVX3
-  return V8{_mm512_packus_epi16(a.raw, b.raw)};
+  return {_mm512_packus_epi16(a.raw, b.raw)};
 #elif HWY_TARGET == HWY_AVX2
-  return V8{_mm256_packus_epi16(a.raw, b.raw)};
+  return {_mm256_packus_epi16(a.raw, b.raw)};
 #elif HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
-  return V8{_mm_packus_epi16(a.raw, b.raw)};
+  return {_mm_packus_epi16(a.raw, b.raw)};
 #else
   static_assert(kBlocks == 1);
+  const hn::Repartition<std::uint8_t, D16> d8;
   const D8 half;
   return hn::Combine(d8, hn::DemoteTo(half, b), hn::DemoteTo(half, a));
 #endif
@@ -210,7 +223,7 @@ HWY_INLINE void InverseDctOfGroup(const Block* const* blocks, const std::int16_t
   LoadRows(blocks, dc, quant, rows);
   const V16 limit = hn::Set(d, static_cast<std::int16_t>(kShortCutLimit - 1));
   const auto beyond = hn::Gt(hn::Max(rows[0], hn::Not(rows[0])), limit);
-  if (HWY_UNLIKELY(!hn::AllFalse(d, beyond))) {
+  if (!kWrapsBetween && HWY_UNLIKELY(!hn::AllFalse(d, beyond))) {
     for (int b = 0; b < kBlocks; ++b)
       block(*blocks[b], dc[b], quant, out + std::ptrdiff_t{8} * b, stride);
     return;

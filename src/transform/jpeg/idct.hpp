@@ -35,7 +35,8 @@ struct BlockRow {
 /// Writes 8 rows of 8 * count samples, 0 to 255, and nothing beside them.
 ///
 /// Source  libjpeg's accurate integer DCT (jidctint.c), with the 16-bit sums of libjpeg-turbo's
-///         vectors, bit for bit: these differ where coefficients are out of any encoder's range.
+///         vectors for this kind of CPU, bit for bit: these differ where coefficients are out of
+///         any encoder's range.
 void inverse_dct(const BlockRow& blocks, const QuantTable& quant, std::uint8_t* out,
                  std::ptrdiff_t stride);
 

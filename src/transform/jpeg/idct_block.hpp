@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hwy/detect_compiler_arch.h>
+
 #include "src/transform/jpeg/idct.hpp"
 
 namespace penstock::detail::idct {
@@ -28,13 +30,28 @@ constexpr int kPass1Bits = 2;
 constexpr int kShift1 = kConstBits - kPass1Bits;
 constexpr int kShift2 = kConstBits + kPass1Bits + 3;
 
-// libjpeg-turbo's vectors have a short cut for blocks whose only coefficients are in the first row:
-// it wraps around where the long way saturates. From here on they differ.
+// What does not fit in 16 bits between the passes wraps around in libjpeg-turbo's vectors for ARM,
+// and saturates in those for x86.
+constexpr bool kWrapsBetween = HWY_ARCH_ARM != 0;
+
+// There is a short cut for blocks whose only coefficients are in the first row, which always wraps
+// around. From here on it and the long way differ, where that saturates.
 constexpr int kShortCutLimit = 8192;
 
 constexpr std::int16_t wrap(std::int32_t value) { return static_cast<std::int16_t>(value); }
 constexpr std::int16_t saturate(std::int32_t value) {
   return static_cast<std::int16_t>(std::clamp(value, -32768, 32767));
+}
+
+// A pass's sum, scaled down and rounded.
+template <int kShift>
+constexpr std::int16_t narrow(std::uint32_t sum) {
+  if constexpr (!kWrapsBetween)
+    return saturate(static_cast<std::int32_t>(sum + (1U << (kShift - 1))) >> kShift);
+  else if constexpr (kShift == kShift1)
+    return wrap(static_cast<std::int32_t>(sum + (1U << (kShift - 1))) >> kShift);
+  else  // the upper half is what gets rounded, and that does not wrap
+    return wrap(((static_cast<std::int32_t>(sum) >> 16) + (1 << (kShift - 17))) >> (kShift - 16));
 }
 
 // One pass over eight numbers that are `step` apart. Sums wrap at 32 bits.
@@ -58,9 +75,8 @@ inline void pass(std::int16_t* at, std::ptrdiff_t step) {
                                 mul(in(5), k2053 - k2562) + mul(in(3), -k2562) + y4,
                                 mul(in(7), k0298 - k0899) + mul(in(1), -k0899) + y3};
   for (int i = 0; i < 4; ++i) {
-    constexpr std::uint32_t kHalf = 1U << (kShift - 1);
-    at[i * step] = saturate(static_cast<std::int32_t>(even[i] + odd[i] + kHalf) >> kShift);
-    at[(7 - i) * step] = saturate(static_cast<std::int32_t>(even[i] - odd[i] + kHalf) >> kShift);
+    at[i * step] = narrow<kShift>(even[i] + odd[i]);
+    at[(7 - i) * step] = narrow<kShift>(even[i] - odd[i]);
   }
 }
 
