@@ -27,6 +27,7 @@ inline std::string program;  // NOLINT
 
 inline constexpr int kImages = 60;
 inline constexpr uid_t kNobody = 65534;
+inline constexpr int kCannotStart = 97;  // the status of a child that could not
 
 inline std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -74,7 +75,7 @@ class Throughput : public testing::Test {
     for (const std::string& flag : flags) argv.push_back(const_cast<char*>(flag.c_str()));
     argv.push_back(nullptr);
     execv(program.c_str(), argv.data());
-    _exit(97);
+    _exit(kCannotStart);
   }
   Outcome finish(pid_t child, const std::string& name = "") {
     int status = 0;

@@ -117,6 +117,8 @@ TEST_F(Throughput, NamesADirectoryThatItsUserMayNotRead) {
   fs::permissions(folder_, fs::perms::all);
   fs::permissions(data / "dogs", fs::perms::none);
   const Outcome outcome = run({"--data", data.string(), "--batch", "1"}, kNobody);
+  if (outcome.status == kCannotStart)
+    GTEST_SKIP() << "a folder above " << program << " is closed to other users";
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err,
               AllOf(HasSubstr((data / "dogs").string()), HasSubstr("ermission denied")));
