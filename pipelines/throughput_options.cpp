@@ -92,8 +92,7 @@ void add_flags(CLI::App& app, Options& options) {
   machine
       ->add_option("--io-threads", options.io_threads,
                    "Threads that read ahead of decoding; 0: decoding threads read; by default 4 "
-                   "for files,\n32 for "
-                   "objects in buckets")
+                   "for files,\n32 for objects in buckets")
       ->type_name("I")
       ->check(CLI::NonNegativeNumber);
   machine
@@ -154,8 +153,7 @@ void check_flags(const Options& options) {
   if (options.index.starts_with("s3:"))
     throw CLI::ValidationError(
         "--index",
-        "indices are kept on a disk: copy the *.jpegindex files to a folder, "
-        "and name that");
+        "indices are kept on a disk: copy the *.jpegindex files to a folder, and name it");
   if (options.state_every != 0 && options.state_out.empty())
     throw CLI::ValidationError("--state-every", "needs --state-out FILE to write to");
   try {

@@ -72,11 +72,6 @@ ps::Loader make_loader(const Options& options, bool held_out) {
                .threads = options.threads});
 }
 
-std::size_t classes_of(const Options& options) {
-  if (options.data.empty()) return static_cast<std::size_t>(options.classes);
-  return ps::source::image_folder(options.data)->class_names().size();
-}
-
 /// What the first replica of the first process keeps for the report.
 struct Report {
   std::vector<std::pair<std::uint64_t, double>> losses;
@@ -90,16 +85,16 @@ struct Report {
 /// One replica of the training loop.
 class Trainer {
  public:
-  Trainer(const Options& options, ps::ReplicaContext& replica, ps::Loader& loader,
-          const std::optional<Checkpoint>& start, Report& report)
+  Trainer(const Options& options, std::size_t classes, ps::ReplicaContext& replica,
+          ps::Loader& loader, const std::optional<Checkpoint>& start, Report& report)
       : options_(options),
         all_(replica.communicator()),
         stream_(replica.stream()),
         loader_(loader),
         input_(loader.device(replica.local())),
         report_(report),
-        model_(Model::open(replica, classes_of(options))) {
-    const Layout layout(classes_of(options));
+        model_(Model::open(replica, classes)) {
+    const Layout layout(classes);
     if (start && start->weights.parameters.size() != layout.begin[6])
       throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
     model_->write(start ? start->weights : Weights::random(layout, options.seed));
@@ -235,14 +230,16 @@ int run(const Options& options) {
     start = Checkpoint::read(options.checkpoint);
     train.restore(start->loader);
   }
-  const std::uint64_t steps_per_epoch =
-      (dataset(options, false).source().size() + options.batch - 1) / options.batch;
+  const ps::Dataset data = dataset(options, false);
+  const std::size_t classes = options.data.empty() ? static_cast<std::size_t>(options.classes)
+                                                   : data.source().class_names().size();
+  const std::uint64_t steps_per_epoch = (data.source().size() + options.batch - 1) / options.batch;
   const std::uint64_t end =
       std::min(options.steps.value_or(~std::uint64_t{0}), options.epochs * steps_per_epoch);
   const std::uint64_t from = train.state().step;
   Report report;
   replicas.run([&](ps::ReplicaContext& replica) {
-    Trainer trainer(options, replica, train, start, report);
+    Trainer trainer(options, classes, replica, train, start, report);
     trainer.run(from, end, steps_per_epoch);
     trainer.evaluate(held_out, replica.local());
   });

@@ -93,7 +93,7 @@ std::uint64_t checksum_of(const JpegKey& key, std::span<const std::byte> bytes) 
 }
 
 void require_on_disk(const std::filesystem::path& file) {
-  // A path has one of the slashes of s3://.
+  // With one slash it is what pathlib makes of s3://bucket.
   if (file.string().starts_with("s3:"))
     throw Error(
         fmt::format("{}: JPEG indices are kept on a disk: copy the *.jpegindex files to a folder, "

@@ -286,8 +286,10 @@ TEST(JpegIndex, ComesBackFromItsBytes) {
 
 TEST(JpegIndex, IsKeptOnADisk) {
   MemoryJpegIndex index;
-  EXPECT_THROW((void)index.load("s3://bucket/prepared"), Error);
-  EXPECT_THROW(index.save("s3://bucket/index"), Error);
+  for (const char* file : {"s3://bucket/prepared", "s3:/bucket/prepared"}) {
+    EXPECT_THAT([&] { (void)index.load(file); }, ThrowsMessage<Error>(HasSubstr("on a disk")));
+    EXPECT_THAT([&] { index.save(file); }, ThrowsMessage<Error>(HasSubstr("on a disk")));
+  }
 }
 
 TEST(JpegIndex, RefusesBytesThatCannotBeOne) {

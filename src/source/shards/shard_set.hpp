@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,12 @@
 #include "src/source/shards/shard_index.hpp"
 
 namespace penstock::detail {
+
+/// Behind what is no longer as it was indexed.
+inline constexpr std::string_view kDamagedOrChanged =
+    "is damaged, or was changed; open it again, without the .penstock-index that lies beside it, "
+    "if "
+    "one does";
 
 class ShardSet {
  public:

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "src/source/lower_case.hpp"
 #include "src/source/shards/tar_scan.hpp"
 
 namespace penstock::detail {
@@ -233,14 +234,6 @@ std::optional<SampleName> split_name(std::string_view name) noexcept {
     if (name.substr(begin, last - begin).find('.') != name.npos) return std::nullopt;
   }
   return SampleName{name.substr(0, dot), name.substr(dot + 1)};
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {

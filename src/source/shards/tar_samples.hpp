@@ -23,9 +23,6 @@ struct SampleName {
 /// Source  webdataset 1.0.2, tariterators.base_plus_ext and tar_file_iterator.
 [[nodiscard]] std::optional<SampleName> split_name(std::string_view name) noexcept;
 
-/// ASCII letters in lower case; others as they are.
-[[nodiscard]] std::string lower_case(std::string_view text);
-
 /// What a text such as " 17\n" says, as Python's int() reads it: blanks around, a sign.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
 

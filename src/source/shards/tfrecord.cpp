@@ -188,9 +188,8 @@ class TfRecords final : public Source {
   std::optional<std::string> check_frame(std::span<const std::byte> frame,
                                          std::uint64_t bytes) const {
     if (detail::parse_frame_header(frame.first<detail::kFrameHeader>()) != bytes) {
-      return "the record's header is no longer the one that was indexed: the file is damaged, or "
-             "was changed; open it again, without the .penstock-index that lies beside it, if one "
-             "does";
+      return fmt::format("the record's header is no longer the one that was indexed: the file {}",
+                         detail::kDamagedOrChanged);
     }
     if (!options_.verify) return std::nullopt;
     std::uint32_t stated = 0;

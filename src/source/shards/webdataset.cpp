@@ -9,6 +9,7 @@
 #include <penstock/source/webdataset.hpp>
 
 #include "src/source/arrays/columns.hpp"
+#include "src/source/lower_case.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
@@ -263,10 +264,10 @@ class WebDataset final : public Source {
         const auto parsed = detail::parse_tar_header(header);
         if (!detail::has_tar_checksum(header) || !parsed ||
             (piece.member.own_size && parsed->bytes != piece.member.bytes)) {
-          return fault(piece.member.begin - detail::kTarBlock,
-                       "the tar header is no longer the one that was indexed: the shard is "
-                       "damaged, or was changed; open it again, without the .penstock-index that "
-                       "lies beside it, if one does");
+          return fault(
+              piece.member.begin - detail::kTarBlock,
+              fmt::format("the tar header is no longer the one that was indexed: the shard {}",
+                          detail::kDamagedOrChanged));
         }
         const std::array extents{static_cast<std::int64_t>(piece.member.bytes)};
         record.set(piece.field, data, DType::u8, Shape(extents));

@@ -10,6 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/source/lower_case.hpp"
 #include "src/source/storage/http.hpp"
 #include "src/source/storage/retry.hpp"
 
@@ -105,9 +106,9 @@ std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_container(
 }
 
 std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_instance() const {
-  std::string disabled = environment_("AWS_EC2_METADATA_DISABLED").value_or("");
-  for (char& c : disabled) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (disabled == "true") return std::nullopt;
+  if (lower_case(environment_("AWS_EC2_METADATA_DISABLED").value_or("")) == "true") {
+    return std::nullopt;
+  }
   std::string base =
       environment_("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254");
   while (base.ends_with('/')) base.pop_back();

@@ -199,7 +199,8 @@ Result<FileStamp> S3Store::stat(const ObjectName& name) const {
   return with_retries([&]() -> Result<FileStamp> {
     auto response = send("HEAD", name, "", "", std::nullopt);
     if (!response) return std::move(response.fault());
-    if (!response->is_good() && response->status != 404) {
+    const long status = response->status;
+    if (status == 400 || status == 401 || status == 403) {
       // Answers to HEAD have no body, which is where S3 says why.
       auto told = send("GET", name, "", "bytes=0-0", std::nullopt);
       if (told && !told->is_good()) response = std::move(told);

@@ -1,0 +1,18 @@
+// source/lower_case: letters of ASCII, whatever the locale.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock::detail {
+
+/// ASCII letters in lower case; others as they are.
+[[nodiscard]] inline std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+}  // namespace penstock::detail
