@@ -42,7 +42,7 @@ inline PreparedImages prepared_images() {
       for (std::uint64_t i = 0; i < dataset.source().size(); ++i) {
         (void)dataset.source().read(i, record);
         const auto bytes = record[0].bytes();
-        auto remarked = remark_jpeg(bytes);
+        auto remarked = transcode_jpeg(bytes);
         const auto& out =
             remarked ? remarked->bytes : std::vector<std::byte>(bytes.begin(), bytes.end());
         if (auto learned = learn_jpeg_index(out)) index->put(JpegKey::of(out), std::move(*learned));
@@ -70,7 +70,7 @@ inline std::vector<EncodedRegion> first_epoch_regions(std::uint64_t seed) {
   const Dataset dataset = images().seed(seed);
   Loader loader =
       dataset
-          .map(decode_jpeg({.crop = random_resized_crop(224), .flip = 0.5F, .geometry = "region"}))
+          .map(decode_image({.crop = random_resized_crop(224), .flip = 0.5F, .geometry = "region"}))
           .batch(1)
           .loader();
   std::vector<EncodedRegion> regions;

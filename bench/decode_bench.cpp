@@ -59,13 +59,13 @@ void thread_counts(benchmark::internal::Benchmark* rows) {
 // From the file to the batch, an epoch an iteration.
 void load(benchmark::State& state, const Dataset& files, JpegDecoder decoder,
           std::shared_ptr<MemoryJpegIndex> index = nullptr) {
-  DecodeJpegOptions options;
+  DecodeImageOptions options;
   options.crop = random_resized_crop(224);
   options.flip = 0.5F;
   options.decoder = decoder;
   const bool learned_first = index != nullptr && index->size() == 0;
   options.index = std::move(index);
-  const Dataset dataset = files.seed(kSeed).map(decode_jpeg(options)).batch(32);
+  const Dataset dataset = files.seed(kSeed).map(decode_image(options)).batch(32);
   const auto steps = *dataset.size();
   // The same epoch each time, so that the regions are those of the ceiling row.
   Loader loader = dataset.loader({.threads = static_cast<int>(state.range(0))});

@@ -163,20 +163,20 @@ const std::vector<float> kMean{0.485F, 0.456F, 0.406F};
 const std::vector<float> kDeviation{0.229F, 0.224F, 0.225F};
 
 void BM_Finish_F16_Nchw(benchmark::State& state) {
-  finish_images(state, {.dtype = DType::f16, .mean = kMean, .deviation = kDeviation});
+  finish_images(state, {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation});
 }
 void BM_Finish_Bf16_Nhwc(benchmark::State& state) {
   finish_images(
       state,
-      {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .deviation = kDeviation});
+      {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .stddev = kDeviation});
 }
 void BM_Finish_F32_Nchw(benchmark::State& state) {
-  finish_images(state, {.mean = kMean, .deviation = kDeviation});
+  finish_images(state, {.mean = kMean, .stddev = kDeviation});
 }
 void BM_Finish_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
   finish_images(state, {.dtype = DType::f16,
                         .mean = kMean,
-                        .deviation = kDeviation,
+                        .stddev = kDeviation,
                         .flip = 0.5,
                         .mixup = 0.4,
                         .erase = {.probability = 0.25}});
@@ -206,7 +206,7 @@ void BM_Loop_KernelOf(benchmark::State& state) {
                 std::memcpy(out[0].raw(), in[0].raw(), kImageBytes);
               }))
           .batch(kImages)
-          .finish({.dtype = DType::f16, .mean = kMean, .deviation = kDeviation, .flip = 0.5})
+          .finish({.dtype = DType::f16, .mean = kMean, .stddev = kDeviation, .flip = 0.5})
           .prefetch_to_devices({kGpu}, {.depth = 3});
   Loader loader = plan.loader();
   const Stream stream;

@@ -46,7 +46,7 @@ class Slow final : public Source {
     return source_->read(number, record);
   }
   std::string location(std::uint64_t number) const override { return source_->location(number); }
-  bool may_wait() const noexcept override { return true; }
+  bool is_blocking() const noexcept override { return true; }
   std::string fingerprint() const override { return source_->fingerprint(); }
 
  private:
@@ -81,7 +81,7 @@ double epoch(const SourcePtr& source, std::optional<int> io_threads, bool cold) 
   Loader loader = Dataset(source)
                       .shuffle({.seed = 7})
                       .repeat(epochs)
-                      .map(decode_jpeg({.crop = random_resized_crop(224), .flip = 0.5F}))
+                      .map(decode_image({.crop = random_resized_crop(224), .flip = 0.5F}))
                       .batch(kBatch)
                       .loader({.io_threads = io_threads});
   const auto begin = std::chrono::steady_clock::now();

@@ -209,7 +209,7 @@ std::string prepare_jpeg(const Options& options, std::vector<std::byte>& image, 
       report.shrunk = 1;
     }
   }
-  auto made = ps::remark_jpeg(image, {.interval = options.interval});
+  auto made = ps::transcode_jpeg(image, {.interval = options.interval});
   if (!made) return "bad: " + made.fault().reason;
   image = std::move(made->bytes);
   return made->kept;

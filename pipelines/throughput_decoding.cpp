@@ -35,7 +35,7 @@ Decoding::Decoding(const Options& options) {
 }
 
 ps::TransformPtr Decoding::transform(const Options& options) const {
-  ps::DecodeJpegOptions decode;
+  ps::DecodeImageOptions decode;
   decode.crop = ps::random_resized_crop(options.crop);
   decode.flip = 0.5F;
   decode.decoder = options.decode == "fast"        ? ps::JpegDecoder::fast
@@ -43,7 +43,7 @@ ps::TransformPtr Decoding::transform(const Options& options) const {
                                                    : ps::JpegDecoder::libjpeg;
   decode.index = index_;
   decode.stats = stats_;
-  return ps::decode_jpeg(decode);
+  return ps::decode_image(decode);
 }
 
 void Decoding::save() const {

@@ -63,7 +63,7 @@ ps::Loader make_loader(const Options& options, bool held_out) {
                         : ps::random_resized_crop(static_cast<int>(kSide), {.scale = {0.35, 1}});
   auto plan = dataset(options, held_out).seed(options.seed);
   if (!held_out) plan = plan.shuffle();
-  plan = plan.map(ps::decode_jpeg({.crop = crop, .flip = held_out ? 0.0F : 0.5F}))
+  plan = plan.map(ps::decode_image({.crop = crop, .flip = held_out ? 0.0F : 0.5F}))
              .batch(options.batch, {.uneven = true});
   if (!held_out) plan = plan.repeat();
   return plan.prefetch_to_devices(devices_of(options), {.depth = 3})

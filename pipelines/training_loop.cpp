@@ -91,7 +91,7 @@ void for_each_row(const ps::DeviceBatch& part, Use&& use) {
 ps::Dataset batches(const ps::Dataset& dataset, const ps::Crop& crop, float flip) {
   return dataset.seed(1)
       .shuffle()
-      .map(ps::decode_jpeg({.crop = crop, .flip = flip}))
+      .map(ps::decode_image({.crop = crop, .flip = flip}))
       .batch(32, {.uneven = true});
 }
 

@@ -239,7 +239,7 @@ class Penstock:
         import penstock as ps
 
         self.row.version = f"Penstock {ps.__version__}"
-        plan = ps.images(self.data).map(ps.decode_jpeg(crop=ps.center_crop(224, resize=256))).batch(self.bench.job["batch"])
+        plan = ps.images(self.data).map(ps.decode_image(crop=ps.center_crop(224, resize=256))).batch(self.bench.job["batch"])
         wanted = len(self.bench.compared)
         found: list = []
         for step in plan.loader():
@@ -360,7 +360,7 @@ class Bench:
             Penstock(self, ours, False, "auto", prepared, "prepared"),
             Penstock(self, f"{ours}, --index off", False, "off", prepared, "prepared"),
             Ceiling(self),
-            Peer(self, "torchvision DataLoader, decode_jpeg", "torchvision_loader", "u8 NCHW"),
+            Peer(self, "torchvision DataLoader, decode_image", "torchvision_loader", "u8 NCHW"),
             Peer(self, "torchvision DataLoader, Pillow", "torchvision_loader", "u8 NCHW", "pil"),
             LibTorch(self),
             Peer(self, "DALI, CPU", "dali_loader", "u8 NHWC"),

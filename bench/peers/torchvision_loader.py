@@ -29,9 +29,9 @@ def _load(path: str, variant: str):
 
         with Image.open(path) as image:
             return image.convert("RGB")
-    from torchvision.io import ImageReadMode, decode_jpeg, read_file
+    from torchvision.io import ImageReadMode, decode_image, read_file
 
-    return decode_jpeg(read_file(path), mode=ImageReadMode.RGB)
+    return decode_image(read_file(path), mode=ImageReadMode.RGB)
 
 
 class _Files(Dataset):

@@ -37,7 +37,7 @@
 #include <penstock/source/images.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/zip.hpp>
-#include <penstock/source/synthetic.hpp>
+#include <penstock/testing/synthetic.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/values.hpp>
 #include <penstock/source/queue.hpp>
@@ -45,11 +45,11 @@
 #include <penstock/source/queue_client.hpp>
 #include <penstock/source/generator.hpp>
 #include <penstock/transform/crop.hpp>
-#include <penstock/transform/decode_jpeg.hpp>
+#include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/function.hpp>
-#include <penstock/transform/jpeg_index.hpp>
-#include <penstock/transform/jpeg_stats.hpp>
-#include <penstock/transform/remark_jpeg.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/jpeg/jpeg_stats.hpp>
+#include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/batch/layout.hpp>

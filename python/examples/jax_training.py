@@ -34,7 +34,7 @@ def main() -> float:
     parser.add_argument("--epochs", type=int, default=4)
     options = parser.parse_args()
 
-    decode = ps.decode_jpeg(crop=ps.random_resized_crop(SIDE, scale=(0.5, 1)), flip=0.5)
+    decode = ps.decode_image(crop=ps.random_resized_crop(SIDE, scale=(0.5, 1)), flip=0.5)
     dataset = ps.synthetic_images(options.synthetic, classes=CLASSES, cache=options.cache)
     # A sharded array needs equal parts: drop the short last batch, or pad it.
     plan = dataset.seed(7).shuffle().map(decode).batch(32, remainder="drop")

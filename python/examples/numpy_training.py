@@ -15,7 +15,7 @@ SIDE = 16
 
 def batches(dataset: ps.Dataset, train: bool) -> ps.Dataset:
     crop = ps.random_resized_crop(SIDE, scale=(0.5, 1)) if train else ps.center_crop(SIDE, resize=SIDE)
-    return dataset.seed(1).shuffle().map(ps.decode_jpeg(crop=crop, flip=0.5 if train else 0)).batch(32)
+    return dataset.seed(1).shuffle().map(ps.decode_image(crop=crop, flip=0.5 if train else 0)).batch(32)
 
 
 def features(step: ps.Step) -> np.ndarray:

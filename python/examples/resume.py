@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     options = parser.parse_args()
 
-    decode = ps.decode_jpeg(crop=ps.random_resized_crop(32), flip=0.5)
+    decode = ps.decode_image(crop=ps.random_resized_crop(32), flip=0.5)
     dataset = ps.synthetic_images(options.synthetic, cache=options.cache)
     loader = dataset.seed(7).shuffle().map(decode).batch(16).repeat(options.epochs).loader()
     if options.state.exists():

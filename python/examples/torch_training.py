@@ -30,7 +30,7 @@ def main() -> None:
     #                                                     PILToTensor()]))
     dataset = ps.image_folder(options.data) if options.data else ps.synthetic_images(
         options.synthetic, cache=options.cache)  # fmt: skip
-    decode = ps.decode_jpeg(crop=ps.random_resized_crop(options.crop), flip=0.5)
+    decode = ps.decode_image(crop=ps.random_resized_crop(options.crop), flip=0.5)
     # was: sampler = DistributedSampler(dataset)
     #      loader = DataLoader(dataset, batch_size=batch // world, sampler=sampler, num_workers=8,
     #                          pin_memory=True, drop_last=True, persistent_workers=True)

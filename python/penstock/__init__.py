@@ -6,7 +6,7 @@ global batch to all devices while they compute:
     import penstock as ps
 
     train = (ps.image_folder("train").seed(7).shuffle()
-             .map(ps.decode_jpeg(crop=ps.random_resized_crop(224), flip=0.5))
+             .map(ps.decode_image(crop=ps.random_resized_crop(224), flip=0.5))
              .batch(256).prefetch_to_devices("auto"))
     for step in train.loader():
         x = torch.from_dlpack(step["image"])  # zero copy, ordered on the current stream
@@ -41,7 +41,7 @@ from penstock._penstock import (
     QueueStats,
     RandomErasing,
     RecordInfo,
-    RemarkedJpeg,
+    TranscodedJpeg,
     SampleId,
     Source,
     StageTime,
@@ -57,7 +57,7 @@ from penstock._penstock import (
     arrays,
     center_crop,
     concatenate,
-    decode_jpeg,
+    decode_image,
     generator,
     gpu_count,
     host_devices,
@@ -68,7 +68,7 @@ from penstock._penstock import (
     numa_node,
     parse_devices,
     random_resized_crop,
-    remark_jpeg,
+    transcode_jpeg,
     resize_to,
     synthetic_images,
     tfrecord,
@@ -109,15 +109,15 @@ __all__ = [
     "concatenate",
     "zip",
     # What a sample goes through.
-    "decode_jpeg",
+    "decode_image",
     "random_resized_crop",
     "center_crop",
     "resize_to",
     "Crop",
     "MemoryJpegIndex",
     "JpegStats",
-    "remark_jpeg",
-    "RemarkedJpeg",
+    "transcode_jpeg",
+    "TranscodedJpeg",
     "RandomErasing",
     "map_function",
     "Transform",

@@ -257,7 +257,7 @@ def resize_to(height: int, width: int) -> Crop:
 class MemoryJpegIndex:
     """
     What is learned about JPEGs when they are first decoded, so that later only the crop is. For
-    decode_jpeg(index=...). Neither the pixels nor the faults depend on it.
+    decode_image(index=...). Neither the pixels nor the faults depend on it.
 
     Threads  any number.
     """
@@ -288,7 +288,7 @@ class MemoryJpegIndex:
         """
 
 class JpegStats:
-    """Counts which decoder took the JPEGs. For decode_jpeg(stats=...)."""
+    """Counts which decoder took the JPEGs. For decode_image(stats=...)."""
 
     def __init__(self) -> None: ...
 
@@ -303,7 +303,7 @@ class Transform:
 
     def __repr__(self) -> str: ...
 
-def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -323,7 +323,7 @@ def decode_jpeg(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_mega
     Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive
     """
 
-class RemarkedJpeg:
+class TranscodedJpeg:
     """A JPEG that decodes faster, or why it stayed as it was."""
 
     @property
@@ -341,7 +341,7 @@ class RemarkedJpeg:
     @property
     def mcus_in_row(self) -> int: ...
 
-def remark_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> RemarkedJpeg:
+def transcode_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> TranscodedJpeg:
     """
     Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs
     evenly, as near to every `interval` of them as can be, and with Huffman tables made for it: a
@@ -926,12 +926,12 @@ class Dataset:
         Errors  ValueError  global_batch = 0
         """
 
-    def finish(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), deviation: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
+    def finish(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), stddev: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
         Makes images ready for the network on the device that they go to, in one pass: type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
-        Pixels count from 0 to 1; `mean` is subtracted, then divided by `deviation`: one number per
+        Pixels count from 0 to 1; `mean` is subtracted, then divided by `stddev`: one number per
         channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
         alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
         them. With either there are two more fields: mix_row i32 [], the row of the same part that
@@ -1432,10 +1432,10 @@ class GradientSync:
         Copied into and out of buckets in each round, so 0 where all lie in place.
         """
 
-def sync_first(state: Sequence[Any] | Mapping[str, Any], communicator: Communicator | None = None, *, stream: int | None = None) -> None:
+def broadcast_state(state: Sequence[Any] | Mapping[str, Any], communicator: Communicator | None = None, *, stream: int | None = None) -> None:
     """
     `state` becomes that of process 0 everywhere, in place: weights before the first step, and what is
-    not trained, such as a batch normalisation's averages. For torch: sync_first(model.state_dict(), ...).
+    not trained, such as a batch normalisation's averages. For torch: broadcast_state(model.state_dict(), ...).
 
     Errors  SyncError   another process has another list; names both
             ValueError  as GradientSync

@@ -1,9 +1,9 @@
 """Gradients that become one over all processes, for numpy and torch, while the backward pass goes on.
 
-    from penstock.sync import GradientSync, connect, sync_first
+    from penstock.sync import GradientSync, connect, broadcast_state
 
     group = connect()                             # torchrun's variables; alone without them
-    sync_first(model.state_dict(), group)         # everybody begins with process 0's weights
+    broadcast_state(model.state_dict(), group)         # everybody begins with process 0's weights
     sync = GradientSync([p.grad for p in model.parameters()], group)
     for batch in loader:
         loss_of(batch).backward()
@@ -17,6 +17,6 @@ Over Gloo on the host and NCCL on CUDA devices, where this build has them: trans
 """
 
 from penstock._errors import NcclError, SyncError
-from penstock._penstock import Communicator, GradientSync, connect, sync_first, transports
+from penstock._penstock import Communicator, GradientSync, connect, broadcast_state, transports
 
-__all__ = ["connect", "Communicator", "GradientSync", "sync_first", "transports", "SyncError", "NcclError"]
+__all__ = ["connect", "Communicator", "GradientSync", "broadcast_state", "transports", "SyncError", "NcclError"]

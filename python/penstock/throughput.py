@@ -77,7 +77,7 @@ def make_epoch(
             raise ValueError(f"--shuffle must be full, off or a number, found {options.shuffle!r}")
         dataset = dataset.shuffle(buffer=int(options.shuffle))
     crop = ps.random_resized_crop(options.crop)
-    decode = ps.decode_jpeg(crop=crop, flip=0.5, decoder=options.decode, index=index)
+    decode = ps.decode_image(crop=crop, flip=0.5, decoder=options.decode, index=index)
     return dataset.map(decode).batch(options.batch, remainder=options.remainder, uneven=options.uneven)
 
 

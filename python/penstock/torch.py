@@ -4,7 +4,7 @@
 
     train = ps.torch.DataLoader(
         ps.image_folder("train").seed(7).shuffle()
-        .map(ps.decode_jpeg(crop=ps.random_resized_crop(224), flip=0.5))
+        .map(ps.decode_image(crop=ps.random_resized_crop(224), flip=0.5))
         .batch(256))
     for epoch in range(90):
         for batch in train:

@@ -46,7 +46,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .threads = threads,
       .io_threads = io_threads,
       .retry = {.attempts = attempts,
-                .first_wait =
+                .initial_backoff =
                     std::chrono::milliseconds(static_cast<std::int64_t>(first_wait_s * 1e3))},
       .thread_budget = thread_budget ? thread_budget->budget : nullptr,
       .budget_bytes = budget_bytes,
@@ -150,13 +150,13 @@ Errors  ValueError  global_batch = 0)")
           "finish",
           [](const Dataset& self, std::string field, const std::string& dtype,
              const Choice<ImageLayout>& layout, std::vector<float> mean,
-             std::vector<float> deviation, double flip, double mixup, double cutmix,
+             std::vector<float> stddev, double flip, double mixup, double cutmix,
              const std::optional<RandomErasing>& erase, bool on_consumer_stream) {
             return self.finish({.field = std::move(field),
                                 .dtype = parse_dtype(dtype),
                                 .layout = layout.value("layout"),
                                 .mean = std::move(mean),
-                                .deviation = std::move(deviation),
+                                .stddev = std::move(stddev),
                                 .flip = flip,
                                 .mixup = mixup,
                                 .cutmix = cutmix,
@@ -165,12 +165,12 @@ Errors  ValueError  global_batch = 0)")
           },
           nb::kw_only(), "field"_a = "image", "dtype"_a = "f32",
           "layout"_a = Choice<ImageLayout>{"nchw"}, nb::arg("mean").sig("()") = nb::tuple(),
-          nb::arg("deviation").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0,
+          nb::arg("stddev").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0,
           "cutmix"_a = 0.0, "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
           R"(Makes images ready for the network on the device that they go to, in one pass: type ("f32",
 "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
-Pixels count from 0 to 1; `mean` is subtracted, then divided by `deviation`: one number per
+Pixels count from 0 to 1; `mean` is subtracted, then divided by `stddev`: one number per
 channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
 alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
 them. With either there are two more fields: mix_row i32 [], the row of the same part that

@@ -529,7 +529,7 @@ Errors  RuntimeError  gradients were not ready; names them)")
           "Copied into and out of buckets in each round, so 0 where all lie in place.");
 
   module.def(
-      "sync_first",
+      "broadcast_state",
       [](nb::handle state, PyCommunicator* communicator, std::optional<std::uintptr_t> stream) {
         const Named list = named(state, "tensor");
         if (communicator == nullptr) {
@@ -542,17 +542,17 @@ Errors  RuntimeError  gradients were not ready; names them)")
         const StreamHandle on =
             list.tensors.empty() ? nullptr : list.tensors.front().stream(stream);
         interruptibly(*group, [&] {
-          sync_first(*group, list.gradients(), on);
+          broadcast_state(*group, list.gradients(), on);
           return 0;
         });
       },
       "state"_a, "communicator"_a.none() = nb::none(), nb::kw_only(),
       "stream"_a.none() = nb::none(),
-      nb::sig("def sync_first(state: collections.abc.Sequence[typing.Any] | "
+      nb::sig("def broadcast_state(state: collections.abc.Sequence[typing.Any] | "
               "collections.abc.Mapping[str, typing.Any], communicator: Communicator | None = None, "
               "*, stream: int | None = None) -> None"),
       R"(`state` becomes that of process 0 everywhere, in place: weights before the first step, and what is
-not trained, such as a batch normalisation's averages. For torch: sync_first(model.state_dict(), ...).
+not trained, such as a batch normalisation's averages. For torch: broadcast_state(model.state_dict(), ...).
 
 Errors  SyncError   another process has another list; names both
         ValueError  as GradientSync)");

@@ -137,7 +137,7 @@ void bind_jpeg(nb::module_& module) {
   nb::class_<PyJpegIndex>(
       module, "MemoryJpegIndex",
       R"(What is learned about JPEGs when they are first decoded, so that later only the crop is. For
-decode_jpeg(index=...). Neither the pixels nor the faults depend on it.
+decode_image(index=...). Neither the pixels nor the faults depend on it.
 
 Threads  any number.)")
       .def(
@@ -171,7 +171,7 @@ Errors  Error  the file is there and cannot be read, or is of another kind)")
 Errors  Error  the file cannot be written)");
 
   nb::class_<PyJpegStats>(module, "JpegStats",
-                          "Counts which decoder took the JPEGs. For decode_jpeg(stats=...).")
+                          "Counts which decoder took the JPEGs. For decode_image(stats=...).")
       .def("__init__",
            [](PyJpegStats* self) { new (self) PyJpegStats{std::make_shared<JpegStats>()}; })
       .def(
@@ -238,12 +238,12 @@ void bind_transforms(nb::module_& module) {
       .def("__repr__", [](const PyTransform& self) { return self.transform->describe(); });
 
   module.def(
-      "decode_jpeg",
+      "decode_image",
       [](const Crop& crop, float flip, std::string field, double max_megapixels, bool exif,
          std::string geometry, const Choice<JpegDecoder>& decoder,
          const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
          const std::optional<PyJpegStats>& stats) {
-        return PyTransform{decode_jpeg({.field = std::move(field),
+        return PyTransform{decode_image({.field = std::move(field),
                                         .crop = crop,
                                         .flip = flip,
                                         .max_megapixels = max_megapixels,
@@ -276,22 +276,22 @@ JPEG, PNG and WebP, recognised by their signatures.
 Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
 Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive)");
 
-  nb::class_<RemarkedJpeg>(module, "RemarkedJpeg",
+  nb::class_<TranscodedJpeg>(module, "TranscodedJpeg",
                            "A JPEG that decodes faster, or why it stayed as it was.")
       .def_prop_ro(
           "bytes",
-          [](const RemarkedJpeg& self) { return nb::bytes(self.bytes.data(), self.bytes.size()); },
+          [](const TranscodedJpeg& self) { return nb::bytes(self.bytes.data(), self.bytes.size()); },
           "The whole file; the given one where it stayed as it was.")
-      .def_ro("kept", &RemarkedJpeg::kept, "Why it stayed as it was; empty where it did not.")
-      .def_ro("interval", &RemarkedJpeg::interval, "MCUs between two restart markers.")
-      .def_ro("mcus_in_row", &RemarkedJpeg::mcus_in_row);
+      .def_ro("kept", &TranscodedJpeg::kept, "Why it stayed as it was; empty where it did not.")
+      .def_ro("interval", &TranscodedJpeg::interval, "MCUs between two restart markers.")
+      .def_ro("mcus_in_row", &TranscodedJpeg::mcus_in_row);
   module.def(
-      "remark_jpeg",
+      "transcode_jpeg",
       [](const nb::bytes& jpeg, int interval, double max_growth) {
         const auto* const data = static_cast<const std::byte*>(jpeg.data());
         const std::span bytes(data, jpeg.size());
         auto result = without_gil(
-            [&] { return remark_jpeg(bytes, {.interval = interval, .max_growth = max_growth}); });
+            [&] { return transcode_jpeg(bytes, {.interval = interval, .max_growth = max_growth}); });
         if (!result) throw std::invalid_argument(result.fault().reason);
         return std::move(*result);
       },

@@ -115,7 +115,7 @@ def test_devices_may_be_named_in_many_ways(devices):
         (lambda: ps.memory({"a": np.float32(3)}), "rows"),
         (lambda: ps.FieldSpec("a", "u7"), "u7"),
         (lambda: ps.random_resized_crop(0), "0"),
-        (lambda: ps.decode_jpeg(crop=ps.center_crop(10), flip=2), "flip"),
+        (lambda: ps.decode_image(crop=ps.center_crop(10), flip=2), "flip"),
         (lambda: ps.InputContext(2, 0, 3).per_replica_batch_size(4), "4"),
     ],
 )

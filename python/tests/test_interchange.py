@@ -121,7 +121,7 @@ def test_an_image_costs_no_more_than_in_the_program(images, tmp_path, capsys):
 
 def test_a_plan_of_ones_own_takes_the_programs_state(images, tmp_path):
     cpp(images, "--steps", "3", "--state-out", str(tmp_path / "state"))
-    decode = ps.decode_jpeg(crop=ps.random_resized_crop(32), flip=0.5)
+    decode = ps.decode_image(crop=ps.random_resized_crop(32), flip=0.5)
     plan = ps.image_folder(images).seed(5).shuffle().map(decode).batch(6).repeat()
     loader = plan.loader()
     loader.load_state_dict((tmp_path / "state").read_text())

@@ -216,7 +216,7 @@ def test_the_digest_is_the_same_for_any_threads_and_devices():
 def test_faults_follow_the_policy(tmp_path, policy):
     for i in range(8):
         (tmp_path / f"{i}.jpg").write_bytes(b"\xff\xd8\xff no image")
-    dataset = ps.image_folder(tmp_path).map(ps.decode_jpeg(crop=ps.center_crop(8))).batch(4)
+    dataset = ps.image_folder(tmp_path).map(ps.decode_image(crop=ps.center_crop(8))).batch(4)
     loader = dataset.loader(on_fault=policy)
     if policy == "mask":
         steps = list(loader)
@@ -236,7 +236,7 @@ def test_faults_follow_the_policy(tmp_path, policy):
 def test_too_many_faults_raise_all_the_same(tmp_path):
     for i in range(8):
         (tmp_path / f"{i}.jpg").write_bytes(b"nothing")
-    dataset = ps.image_folder(tmp_path).map(ps.decode_jpeg(crop=ps.center_crop(8))).batch(2)
+    dataset = ps.image_folder(tmp_path).map(ps.decode_image(crop=ps.center_crop(8))).batch(2)
     loader = dataset.loader(on_fault="mask", max_faults=3)
     next(loader)
     with pytest.raises(ps.DataError, match="3 are tolerated"):

@@ -17,7 +17,7 @@ def test_an_image_folder_decodes(images):
     dataset = ps.image_folder(images)
     assert len(dataset) == 40 and dataset.class_names == sorted(dataset.class_names)
     assert [str(field) for field in dataset.fields] == ["image u8 [?]", "label i64 []"]
-    decode = ps.decode_jpeg(crop=ps.random_resized_crop((32, 48), scale=(0.5, 1.0)), flip=0.5, geometry="where")
+    decode = ps.decode_image(crop=ps.random_resized_crop((32, 48), scale=(0.5, 1.0)), flip=0.5, geometry="where")
     step = next(dataset.seed(1).map(decode).batch(40).loader())
     assert step["image"].shape == (40, 32, 48, 3) and step["where"].shape == (40, 8)
     assert np.bincount(step["label"].numpy()).tolist() == [10, 10, 10, 10]
@@ -30,7 +30,7 @@ def test_an_image_folder_decodes(images):
 
 def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
     def pixels(**options):
-        decode = ps.decode_jpeg(crop=ps.random_resized_crop(24), **options)
+        decode = ps.decode_image(crop=ps.random_resized_crop(24), **options)
         return next(ps.image_folder(images).seed(1).map(decode).batch(40).loader())["image"].numpy().copy()
 
     index, stats = ps.MemoryJpegIndex(), ps.JpegStats()
@@ -48,27 +48,27 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
 
 def test_re_marked_files_have_the_same_pixels(images, tmp_path):
     def pixels(folder):
-        decode = ps.decode_jpeg(crop=ps.resize_to(48, 48))
+        decode = ps.decode_image(crop=ps.resize_to(48, 48))
         return next(ps.image_folder(folder).map(decode).batch(40).loader())["image"].numpy().copy()
 
     remarked = 0
     for path in sorted(images.glob("*/*.jpg")):
-        result = ps.remark_jpeg(path.read_bytes(), interval=4, max_growth=0.5)
+        result = ps.transcode_jpeg(path.read_bytes(), interval=4, max_growth=0.5)
         (tmp_path / path.parent.name).mkdir(exist_ok=True)
         (tmp_path / path.parent.name / path.name).write_bytes(result.bytes)
         assert (result.bytes == path.read_bytes()) == (result.kept != "")
         remarked += result.kept == "" and result.mcus_in_row % result.interval == 0
     assert remarked == 40 and (pixels(tmp_path) == pixels(images)).all()
     with pytest.raises(ValueError, match="JPEG"):
-        ps.remark_jpeg(b"no picture")
+        ps.transcode_jpeg(b"no picture")
 
 
 def test_images_are_finished_on_their_device(images):
-    batch = ps.image_folder(images).seed(1).map(ps.decode_jpeg(crop=ps.center_crop(16))).batch(8)
+    batch = ps.image_folder(images).seed(1).map(ps.decode_image(crop=ps.center_crop(16))).batch(8)
     raw = next(batch.loader())["image"].numpy()
-    mean, deviation = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
-    step = next(batch.finish(mean=mean, deviation=deviation).loader())
-    expected = ((raw / 255 - mean) / deviation).transpose(0, 3, 1, 2)
+    mean, stddev = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
+    step = next(batch.finish(mean=mean, stddev=stddev).loader())
+    expected = ((raw / 255 - mean) / stddev).transpose(0, 3, 1, 2)
     assert step["image"].dtype == "f32" and step["image"].shape == (8, 3, 16, 16)
     assert np.allclose(step["image"].numpy(), expected, atol=1e-5)
     erase = ps.RandomErasing(1.0, area=(0.1, 0.2), value=[9])
@@ -84,7 +84,7 @@ def test_flat_folders_have_labels_of_their_own(tmp_path, images):
         (tmp_path / f"{index}.jpg").write_bytes(path.read_bytes())
     (tmp_path / "labels.txt").write_text("0.jpg 5\n1.jpg 6\n2.jpg 7\n")
     dataset = ps.image_folder(str(tmp_path), labels=tmp_path / "labels.txt")
-    step = next(dataset.map(ps.decode_jpeg(crop=ps.resize_to(8, 8))).batch(3).loader())
+    step = next(dataset.map(ps.decode_image(crop=ps.resize_to(8, 8))).batch(3).loader())
     assert step["label"].numpy().tolist() == [5, 6, 7]
 
 

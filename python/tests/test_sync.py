@@ -16,7 +16,7 @@ import pytest
 from conftest import TIMEOUT_S, run_python
 
 import penstock as ps
-from penstock.sync import Communicator, GradientSync, SyncError, connect, sync_first, transports
+from penstock.sync import Communicator, GradientSync, SyncError, connect, broadcast_state, transports
 
 gloo = pytest.mark.skipif("gloo" not in transports(), reason="this penstock was built without Gloo")
 
@@ -198,7 +198,7 @@ def test_everybody_begins_with_the_first_ones_weights(tmp_path):
 os.environ.pop("MASTER_ADDR"), os.environ.pop("MASTER_PORT")
 group = connect(file={str(tmp_path / "meeting")!r})
 weights = {{"w": np.full(3, 7.0 + rank, np.float32), "steps": np.array(rank, np.int64)}}
-sync_first(weights, group)
+broadcast_state(weights, group)
 total = np.array([rank + 1])
 group.all_reduce(total)
 group.barrier()
@@ -312,7 +312,7 @@ def test_torch_tensors_are_taken_in_place():
     sync.ready(1)
     sync.ready(0)
     assert sync.wait() and weight.grad.tolist() == [[2.0, 2.0]] * 2 and gradients[1].tolist() == [0.25] * 3
-    sync_first([weight], connect())
+    broadcast_state([weight], connect())
     with pytest.raises(ValueError, match="one behind the other"):
         GradientSync([torch.zeros(4, 4).t()[1:]])
 
@@ -326,7 +326,7 @@ import torch
 torch.manual_seed(rank)
 model = torch.nn.Linear(3, 2)
 group = connect()
-sync_first(model.state_dict(), group)
+broadcast_state(model.state_dict(), group)
 for parameter in model.parameters():
     parameter.grad = torch.zeros_like(parameter)
 sync = GradientSync([parameter.grad for parameter in model.parameters()], group)

@@ -31,7 +31,7 @@ def test_the_code_runs_in_its_order(images, tmp_path, monkeypatch, capsys):
 
             names["model"] = lambda image: image.float().flatten(1)[:, :4]
             names["criterion"] = torch.nn.functional.cross_entropy
-            crop = ps.decode_jpeg(crop=ps.random_resized_crop(32))
+            crop = ps.decode_image(crop=ps.random_resized_crop(32))
             names["plan_that_ends_in_batch"] = ps.image_folder("photos").seed(1).shuffle().map(crop).batch(8)
         exec(compile(block.replace("90", "2"), f"block {number} of {TUTORIAL}", "exec"), names)
     out = capsys.readouterr().out

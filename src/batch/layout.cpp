@@ -14,7 +14,7 @@ BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
       throw std::invalid_argument(
           fmt::format("batch: the samples of '{}' differ in size: map them to one shape first, for "
                       "example with "
-                      "decode_jpeg and a crop",
+                      "decode_image and a crop",
                       spec.to_string()));
     if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 1)
       throw std::invalid_argument(fmt::format("batch: two fields are named '{}'", spec.name));

@@ -26,7 +26,7 @@ void check_input(const FinishOptions& options, const FieldSpec& input) {
   if (!is_image)
     refuse(options,
            fmt::format("it takes decoded images, u8 [height, width, 1 to {} channels], found {}; "
-                       "put map(decode_jpeg(…)) before batch",
+                       "put map(decode_image(…)) before batch",
                        detail::kMaxChannels, input.to_string()));
   if (shape[0] > kMaxExtent || shape[1] > kMaxExtent)
     refuse(options, fmt::format("images of at most {0}x{0} pixels, found {1}", kMaxExtent,
@@ -56,8 +56,8 @@ void check_numbers(const FinishOptions& options) {
   if (!(erase.min_ratio > 0 && erase.min_ratio <= erase.max_ratio && erase.max_ratio <= 1000))
     refuse(options, fmt::format("erase: 0 < min_ratio <= max_ratio <= 1000, found {} and {}",
                                 erase.min_ratio, erase.max_ratio));
-  for (const float deviation : options.deviation)
-    if (!(deviation > 0)) refuse(options, fmt::format("deviation is above 0, found {}", deviation));
+  for (const float stddev : options.stddev)
+    if (!(stddev > 0)) refuse(options, fmt::format("stddev is above 0, found {}", stddev));
 }
 
 // One number for each channel, or one for all, or none.
@@ -83,10 +83,10 @@ Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::mo
   numbers.channels = static_cast<int>(input.shape[2]);
   for (int c = 0; c < numbers.channels; ++c) {
     const double mean = of_channel(options_, "mean", options_.mean, c, numbers.channels, 0);
-    const double deviation =
-        of_channel(options_, "deviation", options_.deviation, c, numbers.channels, 1);
-    numbers.scale[c] = static_cast<float>(1 / (255 * deviation));
-    numbers.bias[c] = static_cast<float>(-mean / deviation);
+    const double stddev =
+        of_channel(options_, "stddev", options_.stddev, c, numbers.channels, 1);
+    numbers.scale[c] = static_cast<float>(1 / (255 * stddev));
+    numbers.bias[c] = static_cast<float>(-mean / stddev);
     numbers.erased[c] = static_cast<float>(
         of_channel(options_, "erase.value", options_.erase.value, c, numbers.channels, 0));
   }
@@ -110,7 +110,7 @@ std::string Finish::describe() const {
   std::string text = fmt::format("finish({}, {} {}", options_.field, name_of(options_.dtype),
                                  options_.layout == ImageLayout::nchw ? "nchw" : "nhwc");
   if (!options_.mean.empty()) text += ", mean=" + list(options_.mean);
-  if (!options_.deviation.empty()) text += ", deviation=" + list(options_.deviation);
+  if (!options_.stddev.empty()) text += ", stddev=" + list(options_.stddev);
   if (options_.flip > 0) text += fmt::format(", flip={}", options_.flip);
   if (options_.mixup > 0) text += fmt::format(", mixup={}", options_.mixup);
   if (options_.cutmix > 0) text += fmt::format(", cutmix={}", options_.cutmix);

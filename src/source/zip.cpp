@@ -49,13 +49,13 @@ class Zip final : public Source {
   std::string location(std::uint64_t number) const override {
     return join([&](const Source& source) { return source.location(number); }, " + ");
   }
-  int reads_at_once() const noexcept override {
+  int max_concurrent_reads() const noexcept override {
     int most = 0;
-    for (const auto& source : sources_) most = std::max(most, source->reads_at_once());
+    for (const auto& source : sources_) most = std::max(most, source->max_concurrent_reads());
     return most;
   }
-  bool may_wait() const noexcept override {
-    return std::ranges::any_of(sources_, [](const auto& source) { return source->may_wait(); });
+  bool is_blocking() const noexcept override {
+    return std::ranges::any_of(sources_, [](const auto& source) { return source->is_blocking(); });
   }
   std::string fingerprint() const override {
     return "zip(" + join([](const Source& source) { return source.fingerprint(); }, ", ") + ")";

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "src/transform/rows.hpp"
+#include "src/jpeg/rows.hpp"
 
 namespace penstock::detail {
 

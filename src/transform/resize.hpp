@@ -10,7 +10,7 @@
 #include <penstock/transform/crop.hpp>
 
 #include "src/transform/resize_axis.hpp"
-#include "src/transform/rows.hpp"
+#include "src/jpeg/rows.hpp"
 
 namespace penstock::detail {
 

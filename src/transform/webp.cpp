@@ -2,7 +2,7 @@
 
 #include <webp/decode.h>
 
-#include "src/transform/rows.hpp"
+#include "src/jpeg/rows.hpp"
 
 namespace penstock::detail {
 namespace {

@@ -38,7 +38,7 @@ TEST(BatchLayout, RefusesWhatCannotLieInABatch) {
                 BatchLayout({{"image", DType::u8, {kDynamic}}}, 4);
               }),
               ThrowsMessage<std::invalid_argument>(
-                  AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_jpeg"))));
+                  AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_image"))));
   EXPECT_THAT(([] {
                 BatchLayout({{"x", DType::u8, {}}, {"x", DType::i64, {}}}, 4);
               }),

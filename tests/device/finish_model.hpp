@@ -34,7 +34,7 @@ inline std::vector<FinishCase> finish_cases() {
           FinishOptions options{.dtype = dtype, .layout = layout};
           if (what != "plain") {
             options.mean = {0.485F};
-            options.deviation = {0.229F};
+            options.stddev = {0.229F};
             options.flip = 0.5;
             options.erase = {.probability = 0.5, .value = {0.25F}};
             options.cutmix = 1;
@@ -94,7 +94,7 @@ inline double modelled(const FinishCase& of, const FinishInput& input, std::size
             std::size_t(of.channels) +
         std::size_t(c);
     const double pixel = static_cast<double>(input.images[at]) / 255;
-    return (pixel - number(of.options.mean, 0)) / number(of.options.deviation, 1);
+    return (pixel - number(of.options.mean, 0)) / number(of.options.stddev, 1);
   };
   const FinishRow& row = input.rows[i];
   if (row.present == 0) return 0;

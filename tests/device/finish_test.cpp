@@ -184,7 +184,7 @@ TEST(Finish, RefusesWhatMakesNoSense) {
   };
   using Error = std::invalid_argument;
   EXPECT_THAT(finishing({}, {.name = "image", .dtype = DType::u8, .shape = {kDynamic}}),
-              ThrowsMessage<Error>(AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_jpeg"))));
+              ThrowsMessage<Error>(AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_image"))));
   EXPECT_THAT(finishing({}, {.name = "image", .dtype = DType::f32, .shape = {8, 8, 3}}),
               ThrowsMessage<Error>(HasSubstr("u8")));
   EXPECT_THAT(finishing({}, image_field(8, 8, 5)), ThrowsMessage<Error>(HasSubstr("channels")));
@@ -192,7 +192,7 @@ TEST(Finish, RefusesWhatMakesNoSense) {
               ThrowsMessage<Error>(HasSubstr("f32, f16 or bf16, found u8")));
   EXPECT_THAT(finishing({.mean = {1, 2}}, image),
               ThrowsMessage<Error>(HasSubstr("mean has 2 numbers")));
-  EXPECT_THAT(finishing({.deviation = {0}}, image), ThrowsMessage<Error>(HasSubstr("deviation")));
+  EXPECT_THAT(finishing({.stddev = {0}}, image), ThrowsMessage<Error>(HasSubstr("stddev")));
   EXPECT_THAT(finishing({.flip = 1.5}, image), ThrowsMessage<Error>(HasSubstr("flip")));
   EXPECT_THAT(finishing({.mixup = -1}, image), ThrowsMessage<Error>(HasSubstr("mixup")));
   EXPECT_THAT(finishing({.erase = {.probability = 1, .min_area = 0}}, image),

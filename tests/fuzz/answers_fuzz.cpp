@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "src/source/storage/aws_profile.hpp"
-#include "src/source/storage/s3_answers.hpp"
+#include "src/storage/s3/aws_profile.hpp"
+#include "src/storage/s3/s3_responses.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock::detail;

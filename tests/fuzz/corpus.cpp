@@ -12,13 +12,13 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/decode_jpeg.hpp>
+#include <penstock/transform/decode_image.hpp>
 
-#include "src/source/storage/object_cache.hpp"
+#include "src/storage/cache/object_cache.hpp"
 #include "tests/fuzz/cache_entry.hpp"
 #include "tests/fuzz/index_image.hpp"
 #include "tests/source/shards.hpp"
-#include "tests/transform/images.hpp"
+#include "tests/jpeg/images.hpp"
 
 namespace {
 
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   for (int which = 0; which < fuzz::kIndexImages; ++which) {
     const Bytes jpeg = fuzz::index_image(which);
     const auto store = std::make_shared<MemoryJpegIndex>();
-    const TransformPtr transform = decode_jpeg({.crop = resize_to(8, 8), .index = store});
+    const TransformPtr transform = decode_image({.crop = resize_to(8, 8), .index = store});
     std::vector<std::uint8_t> pixels(8 * 8 * 3);
     const ConstTensorView in(jpeg.data(), DType::u8, {std::ssize(jpeg)});
     const std::vector<TensorView> out{

@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "src/transform/jpeg/header.hpp"
-#include "src/transform/jpeg/huffman.hpp"
+#include "src/jpeg/decoder/header.hpp"
+#include "src/jpeg/decoder/huffman.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock::detail;

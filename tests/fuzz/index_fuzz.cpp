@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "src/transform/jpeg/region.hpp"
+#include "src/jpeg/decoder/region.hpp"
 #include "tests/fuzz/index_image.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,7 +1,7 @@
 // The images whose indices are fuzzed.
 #pragma once
 
-#include "tests/transform/images.hpp"
+#include "tests/jpeg/images.hpp"
 
 namespace penstock::fuzz {
 

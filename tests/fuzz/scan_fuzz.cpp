@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "src/transform/jpeg/region.hpp"
+#include "src/jpeg/decoder/region.hpp"
 
 namespace {
 

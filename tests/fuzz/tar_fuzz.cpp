@@ -10,8 +10,8 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/source/shards/tar_header.hpp"
-#include "src/source/shards/tar_samples.hpp"
+#include "src/source/webdataset/tar_header.hpp"
+#include "src/source/webdataset/tar_samples.hpp"
 
 namespace {
 

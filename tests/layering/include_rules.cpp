@@ -16,12 +16,14 @@ namespace fs = std::filesystem;
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core", {}},
     {"order", {"core"}},
-    {"source", {"core"}},
-    {"transform", {"core"}},
+    {"storage", {"core"}},
+    {"source", {"core", "storage"}},
+    {"jpeg", {"core"}},
+    {"transform", {"core", "jpeg"}},
     {"batch", {"core"}},
     {"staging", {"core"}},
     {"device", {"core", "staging"}},
-    {"loader", {"core", "order", "source", "transform", "batch", "staging", "device"}},
+    {"loader", {"core", "order", "storage", "source", "jpeg", "transform", "batch", "staging", "device"}},
     {"sync", {"core", "device"}},
 };
 const std::set<std::string> kOutside = {"pipelines", "bench", "python"};

@@ -179,7 +179,7 @@ TEST_F(CudaLoaderGpu, FeedsACapturedGraphThroughItsStaticInput) {
 TEST_F(CudaLoaderGpu, DeliversTheBytesAndTheDigestOfTheHost) {
   const Dataset images = synthetic_images({.count = 64})
                              .shuffle({.seed = 7})
-                             .map(decode_jpeg({.crop = random_resized_crop(64), .flip = 0.5}));
+                             .map(decode_image({.crop = random_resized_crop(64), .flip = 0.5}));
   const auto run = [&](std::vector<Device> devices, bool finished) {
     Dataset batches = images.batch(16);
     if (finished)

@@ -88,7 +88,7 @@ TEST(ReadAhead, IsTheDefaultWhereASourceMayWait) {
   class Remote final : public FakeSource {
    public:
     using FakeSource::FakeSource;
-    [[nodiscard]] bool may_wait() const noexcept override { return true; }
+    [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   };
   EXPECT_EQ(Dataset(fake(10)).batch(1).loader().stats().io_threads, 0);
   const Dataset remote = Dataset(std::make_shared<Remote>(10)).batch(1);
@@ -171,7 +171,7 @@ TEST(Retry, ReadsAgainWhatMayPassAndLosesNothing) {
                         .loader({.digest = true,
                                  .threads = 2,
                                  .io_threads = io_threads,
-                                 .retry = {.attempts = 3, .first_wait = 1ms}});
+                                 .retry = {.attempts = 3, .initial_backoff = 1ms}});
     std::vector<Seen> seen;
     while (auto step = loader.next()) seen.push_back(see(*step));
     EXPECT_EQ(seen, expected);
@@ -182,7 +182,7 @@ TEST(Retry, ReadsAgainWhatMayPassAndLosesNothing) {
 
 TEST(Retry, HasALimitAndSaysHowOftenItTried) {
   Loader loader = shuffled(std::make_shared<Flaky>(500, 1'000))
-                      .loader({.retry = {.attempts = 3, .first_wait = 1ms}});
+                      .loader({.retry = {.attempts = 3, .initial_backoff = 1ms}});
   EXPECT_THAT(
       [&] {
         while (loader.next()) {
@@ -199,7 +199,7 @@ TEST(Retry, DoesNotHoldUpALoaderThatIsDestroyed) {
                         .batch(18)
                         .loader({.threads = 1,
                                  .io_threads = io_threads,
-                                 .retry = {.attempts = 2, .first_wait = 1h}});
+                                 .retry = {.attempts = 2, .initial_backoff = 1h}});
     loader.start();
     while (loader.stats()[Stage::slot].busy_s == 0) std::this_thread::yield();
   }

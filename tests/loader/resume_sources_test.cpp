@@ -90,7 +90,7 @@ class Forms {
 
  private:
   static Dataset decoded(const Dataset& images) {
-    return images.map(decode_jpeg({.crop = random_resized_crop(16), .flip = 0.5F}));
+    return images.map(decode_image({.crop = random_resized_crop(16), .flip = 0.5F}));
   }
   fs::path folder_ = fs::temp_directory_path() / ("penstock-forms-" + std::to_string(getpid()));
   fs::path photos_;

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/loader/stall_meter.hpp"
+#include "src/loader/run/stall_meter.hpp"
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {

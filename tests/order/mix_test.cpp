@@ -53,7 +53,7 @@ TEST(Mix, TurnsAreShuffled) {
   std::uint64_t changes = 0;
   for (std::size_t k = 1; k < samples.size(); ++k)
     changes += samples[k].source != samples[k - 1].source ? 1 : 0;
-  // 31.5 on average, with a deviation of 4.
+  // 31.5 on average, with a stddev of 4.
   EXPECT_GT(changes, 12);
   EXPECT_LT(changes, 52);
 }

@@ -1,4 +1,4 @@
-#include "src/source/shards/crc32c.hpp"
+#include "src/source/tfrecord/crc32c.hpp"
 
 #include <array>
 #include <random>

@@ -19,8 +19,8 @@
 #include <penstock/source/queue_client.hpp>
 #include <penstock/source/queue_server.hpp>
 
-#include "src/source/streams/queue_protocol.hpp"
-#include "src/source/streams/unix_socket.hpp"
+#include "src/source/stream/queue_protocol.hpp"
+#include "src/source/stream/unix_socket.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/streams.hpp"
 

@@ -9,7 +9,7 @@
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tfrecord_writer.hpp>
 
-#include "src/source/shards/crc32c.hpp"
+#include "src/source/tfrecord/crc32c.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {

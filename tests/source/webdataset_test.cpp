@@ -13,8 +13,8 @@
 #include <penstock/source/tar_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 
-#include "src/source/shards/crc32c.hpp"
-#include "src/source/shards/tar_samples.hpp"
+#include "src/source/tfrecord/crc32c.hpp"
+#include "src/source/webdataset/tar_samples.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {

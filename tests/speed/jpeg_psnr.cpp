@@ -1,4 +1,4 @@
-// How far apart are the samples that decode_jpeg's modes make of the same crops?
+// How far apart are the samples that decode_image's modes make of the same crops?
 //
 // Usage: penstock_jpeg_psnr FOLDER     prints a table for its photographs, and for large ones
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/decode_jpeg.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "tests/speed/photos.hpp"
 
@@ -27,7 +27,7 @@ struct Mode {
 };
 
 std::vector<std::uint8_t> decode(const Mode& mode, const Bytes& bytes, std::uint64_t number) {
-  DecodeJpegOptions options;
+  DecodeImageOptions options;
   options.crop = random_resized_crop(kSide);
   options.decoder = mode.decoder;
   options.scaled = mode.scaled;
@@ -36,7 +36,7 @@ std::vector<std::uint8_t> decode(const Mode& mode, const Bytes& bytes, std::uint
   const std::vector<TensorView> out{
       {reinterpret_cast<std::byte*>(pixels.data()), DType::u8, {kSide, kSide, 3}}};
   Random random(RandomKey(7, 0), SampleId{.number = number});
-  if (!decode_jpeg(options)->apply(std::span(&in, 1), out, random)) pixels.clear();
+  if (!decode_image(options)->apply(std::span(&in, 1), out, random)) pixels.clear();
   return pixels;
 }
 

@@ -25,10 +25,10 @@
 
 #include <penstock/core/random.hpp>
 #include <penstock/transform/crop.hpp>
-#include <penstock/transform/remark_jpeg.hpp>
+#include <penstock/jpeg/transcode_jpeg.hpp>
 
 #include "bench/libjpeg_region.hpp"
-#include "src/transform/jpeg/region.hpp"
+#include "src/jpeg/decoder/region.hpp"
 #include "tests/speed/photos.hpp"
 
 namespace {
@@ -118,7 +118,7 @@ std::vector<Image> load(const std::vector<Bytes>& files, std::uint64_t seed) {
       image.scale *= 2;
     image.scaled = {image.rect.x / image.scale, image.rect.y / image.scale,
                     pixels(box.width / image.scale), pixels(box.height / image.scale)};
-    auto remarked = remark_jpeg(image.bytes);
+    auto remarked = transcode_jpeg(image.bytes);
     image.remarked = remarked && remarked->kept.empty() ? remarked->bytes : image.bytes;
     std::optional<JpegIndex> index;
     if (!own(image.bytes, image.rect, Upsampling::plain, nullptr, &index) || !index) continue;

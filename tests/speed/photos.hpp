@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "src/transform/jpeg.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/transform/resize.hpp"
-#include "tests/transform/images.hpp"
+#include "tests/jpeg/images.hpp"
 
 namespace penstock::speed {
 

@@ -21,7 +21,7 @@
 #include <penstock/sync/gradient_sync.hpp>
 
 #include "src/core/half.hpp"
-#include "src/sync/device_memory.hpp"
+#include "src/sync/device/device_memory.hpp"
 
 namespace penstock::test {
 

@@ -127,14 +127,14 @@ TEST(ShardedVariables, OwnersUpdateAndEverybodyGetsTheResult) {
   }
 }
 
-TEST(SyncFirst, StateBecomesThatOfReplicaZero) {
+TEST(BroadcastState, StateBecomesThatOfReplicaZero) {
   Replicas replicas(host_devices(3));
   replicas.run([](ReplicaContext& replica) {
     test::GradientSet state({{DType::f32, 10}, {DType::f64, 3}, {DType::f32, 7}});
     state.fill([&](std::size_t g, std::size_t i) {
       return 100.0 * replica.id() + 10.0 * static_cast<double>(g) + static_cast<double>(i);
     });
-    sync_first(replica.communicator(), state.list());
+    broadcast_state(replica.communicator(), state.list());
     state.expect([](std::size_t g, std::size_t i) {
       return 10.0 * static_cast<double>(g) + static_cast<double>(i);
     });

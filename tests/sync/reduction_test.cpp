@@ -1,5 +1,5 @@
 // Arithmetic on host buffers.
-#include "src/sync/reduction.hpp"
+#include "src/sync/collectives/reduction.hpp"
 
 #include <array>
 #include <bit>

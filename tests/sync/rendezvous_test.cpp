@@ -17,7 +17,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
-#include "src/sync/tcp.hpp"
+#include "src/sync/rendezvous/tcp.hpp"
 
 namespace penstock {
 namespace {

@@ -157,7 +157,7 @@ TEST(TransformChain, RefusesASampleWithoutAFixedShape) {
   const std::array fields{FieldSpec{"image", DType::u8, {kDynamic}}, kLabel};
   EXPECT_THAT([&] { TransformChain(fields, {}, 0, 0, 0); },
               ThrowsMessage<std::invalid_argument>(
-                  AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_jpeg"))));
+                  AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_image"))));
   const std::array two{kX, kX};
   EXPECT_THAT([&] { TransformChain(two, {}, 0, 0, 0); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("two fields")));

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/transform/decode_jpeg.hpp>
+#include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 
-#include "src/transform/jpeg/header.hpp"
-#include "tests/transform/images.hpp"
+#include "src/jpeg/decoder/header.hpp"
+#include "tests/jpeg/images.hpp"
 
 namespace penstock {
 namespace {
@@ -27,7 +27,7 @@ detail::JpegHeader header_of(const Bytes& file) {
   return header;
 }
 
-// The whole image at that size, as decode_jpeg makes it, turned upright.
+// The whole image at that size, as decode_image makes it, turned upright.
 std::vector<std::uint8_t> resized(const Bytes& file, int height, int width) {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(height * width * 3));
   const ConstTensorView in(file.data(), DType::u8, {std::ssize(file)});
@@ -35,7 +35,7 @@ std::vector<std::uint8_t> resized(const Bytes& file, int height, int width) {
       {reinterpret_cast<std::byte*>(pixels.data()), DType::u8, {height, width, 3}}};
   Random random(RandomKey(1, 1), SampleId{.number = 1});
   const auto transform =
-      decode_jpeg({.crop = resize_to(height, width), .decoder = JpegDecoder::reference});
+      decode_image({.crop = resize_to(height, width), .decoder = JpegDecoder::reference});
   EXPECT_TRUE(transform->apply(std::span(&in, 1), out, random));
   return pixels;
 }

@@ -48,7 +48,7 @@ struct FinishOptions {
   /// Subtracted, then divided by; pixels count from 0 to 1, as in torchvision. One per channel or
   /// one for all; none: 0 and 1.
   std::vector<float> mean{};
-  std::vector<float> deviation{};
+  std::vector<float> stddev{};
   double flip = 0;    ///< probability of a horizontal flip, of each row by itself
   double mixup = 0;   ///< alpha of the Beta distribution of weights; 0: no mixup
   double cutmix = 0;  ///< likewise; with both, each row takes one of them, by a coin

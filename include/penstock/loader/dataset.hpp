@@ -16,7 +16,7 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
-#include <penstock/source/synthetic.hpp>
+#include <penstock/testing/synthetic.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/transform/transform.hpp>

@@ -85,7 +85,7 @@ struct FaultOptions {
 /// a network file system that is away for a moment.
 struct RetryOptions {
   int attempts = 5;                          ///< in all; 1: none is repeated
-  std::chrono::milliseconds first_wait{50};  ///< before the second attempt; doubles each time
+  std::chrono::milliseconds initial_backoff{50};  ///< before the second attempt; doubles each time
 };
 
 /// Who this process is among those that read the same dataset; as tf.distribute.InputContext.
@@ -136,7 +136,7 @@ struct LoaderOptions {
   int threads = 0;
   /// Threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads
   /// read for themselves. None: 4 where a source may wait for a disk, 32 where it reads
-  /// objects (Source::reads_at_once), else 0. Speed only.
+  /// objects (Source::max_concurrent_reads), else 0. Speed only.
   std::optional<int> io_threads{};
   RetryOptions retry{};
   /// Cores that it shares with other loaders; null: none. Speed only.

@@ -48,10 +48,10 @@ class Source {
   /// Which of the files() record `number` lies in.
   [[nodiscard]] virtual std::uint64_t file_of(std::uint64_t number) const { return number; }
   /// Whether reads may wait for a disk or a network, so that it pays to read ahead of decoding.
-  [[nodiscard]] virtual bool may_wait() const noexcept { return false; }
+  [[nodiscard]] virtual bool is_blocking() const noexcept { return false; }
   /// How many reads at once the storage is good for; what the loader takes for io_threads by
   /// itself.
-  [[nodiscard]] virtual int reads_at_once() const noexcept { return may_wait() ? 4 : 0; }
+  [[nodiscard]] virtual int max_concurrent_reads() const noexcept { return is_blocking() ? 4 : 0; }
   /// A short text that is equal for the same data and differs for other data, without reading it
   /// all: names, sizes and count. Saved with a loader's state.
   [[nodiscard]] virtual std::string fingerprint() const = 0;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/source/object_storage.hpp>
+#include <penstock/storage/object_storage.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 

@@ -49,7 +49,7 @@ class ShardedVariables {
 
 /// State that is not trained, such as a batch normalisation's moving averages, becomes replica 0's
 /// everywhere; also the way to begin with equal variables.
-void sync_first(Communicator& communicator, const std::vector<Gradient>& state,
+void broadcast_state(Communicator& communicator, const std::vector<Gradient>& state,
                 StreamHandle stream = nullptr);
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/source/storage/retry.hpp"
+#include "src/storage/retry.hpp"
 
 namespace penstock::detail {
 

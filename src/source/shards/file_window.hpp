@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "src/source/storage/stored_file.hpp"
+#include "src/storage/stored_file.hpp"
 
 namespace penstock::detail {
 

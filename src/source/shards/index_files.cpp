@@ -24,9 +24,9 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
 
-#include "src/source/file.hpp"
-#include "src/source/storage/retry.hpp"
-#include "src/source/synthetic/synthetic_cache.hpp"
+#include "src/storage/local/file.hpp"
+#include "src/storage/retry.hpp"
+#include "testing/synthetic/synthetic_cache.hpp"
 
 namespace penstock::detail {
 

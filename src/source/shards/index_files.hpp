@@ -10,7 +10,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/source/shards/shard_index.hpp"
-#include "src/source/storage/storage.hpp"
+#include "src/storage/storage.hpp"
 
 namespace penstock::detail {
 

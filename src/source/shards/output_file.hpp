@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "src/source/file.hpp"
+#include "src/storage/local/file.hpp"
 
 namespace penstock::detail {
 

@@ -11,7 +11,7 @@
 #include <penstock/core/result.hpp>
 
 #include "src/source/shards/shard_index.hpp"
-#include "src/source/storage/storage.hpp"
+#include "src/storage/storage.hpp"
 
 namespace penstock::detail {
 

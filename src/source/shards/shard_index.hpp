@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "src/source/shards/packed_column.hpp"
-#include "src/source/storage/stored_file.hpp"
+#include "src/storage/stored_file.hpp"
 
 namespace penstock::detail {
 

@@ -9,7 +9,7 @@
 
 #include <penstock/source/shards.hpp>
 
-#include "src/source/storage/storage.hpp"
+#include "src/storage/storage.hpp"
 
 namespace penstock::detail {
 

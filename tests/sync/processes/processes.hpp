@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/sync/tcp.hpp"
+#include "src/sync/rendezvous/tcp.hpp"
 
 namespace penstock::test {
 

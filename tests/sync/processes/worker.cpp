@@ -24,7 +24,7 @@
 #include <penstock/sync/nccl.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
-#include "src/sync/device_memory.hpp"
+#include "src/sync/device/device_memory.hpp"
 
 namespace penstock::test {
 

@@ -11,7 +11,7 @@
 #include <penstock/sync/replicas.hpp>
 
 #include "src/core/half.hpp"
-#include "src/sync/reduction.hpp"
+#include "src/sync/collectives/reduction.hpp"
 #include "tests/sync/processes/worker.hpp"
 
 namespace penstock {

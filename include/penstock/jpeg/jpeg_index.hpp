@@ -1,0 +1,116 @@
+// transform/jpeg_index: where the decoding of a JPEG can begin, learned once and kept.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace penstock {
+
+/// Which bytes an index belongs to: their number and a hash of all of them. A file that was changed
+/// has another key, whatever its name and time say; so an index cannot be stale.
+struct JpegKey {
+  std::uint64_t size = 0;
+  std::array<std::uint64_t, 2> hash{};
+
+  [[nodiscard]] static JpegKey of(std::span<const std::byte> jpeg) noexcept;
+  friend bool operator==(const JpegKey&, const JpegKey&) = default;
+};
+
+/// States of the decoder, every so many MCUs. Only what was in order has any.
+struct JpegIndex {
+  struct Entry {
+    std::uint32_t mcu = 0;             ///< before which the decoder is in this state
+    std::uint32_t byte = 0;            ///< of the entropy-coded data, as it is in the file
+    std::uint8_t bit = 0;              ///< of that byte, 0 to 7
+    std::array<std::int16_t, 3> dc{};  ///< what the next DC values are predicted from
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint32_t mcus_per_row = 0;
+  std::uint32_t scan_bytes = 0;  ///< of the file, behind the scan's header
+  /// Up to here libjpeg-turbo finds nothing wrong with the data.
+  std::uint32_t clean_mcus = 0;
+  std::vector<Entry> entries;  ///< ascending, the first one at MCU 0
+
+  /// A compact form, without a checksum: 4 to 14 bytes an entry.
+  [[nodiscard]] std::vector<std::byte> to_bytes() const;
+  /// Nothing where `bytes` are not the whole of what to_bytes() made, or no such index can be.
+  [[nodiscard]] static std::optional<JpegIndex> from_bytes(std::span<const std::byte> bytes);
+
+  friend bool operator==(const JpegIndex&, const JpegIndex&) = default;
+};
+
+/// What decode_image learns about an image when it first decodes it: for a program that goes through
+/// all of them beforehand, as penstock-prepare does. Where restart markers divide the rows of MCUs,
+/// that is little more than that the data are in order: 20 bytes. Nothing where they are not from
+/// the start on, or Penstock's own decoder does not take the image.
+///
+/// Threads  any number
+[[nodiscard]] std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg);
+
+/// Keeps indices for decode_image. What it gives is checked against the image that is decoded, and
+/// what decoding finds out is checked against it: an index that is wrong costs time, or makes the
+/// sample's way to libjpeg-turbo; it is then learned anew.
+///
+/// Threads  any number
+class JpegIndexStore {
+ public:
+  virtual ~JpegIndexStore() = default;
+  /// nullptr where there is none.
+  [[nodiscard]] virtual std::shared_ptr<const JpegIndex> find(const JpegKey& key) const = 0;
+  /// May forget it at once. Takes the place of one for the same key.
+  virtual void put(const JpegKey& key, JpegIndex index) = 0;
+};
+
+/// Keeps indices in memory, as many as fit; and, when asked to, in a file.
+class MemoryJpegIndex final : public JpegIndexStore {
+ public:
+  /// Units  bytes that the indices may take, with what keeping them takes
+  explicit MemoryJpegIndex(std::size_t max_bytes = std::size_t{1} << 30) : max_bytes_(max_bytes) {}
+
+  [[nodiscard]] std::shared_ptr<const JpegIndex> find(const JpegKey& key) const override;
+  /// Once full, it takes no more: every epoch asks for all of them, so none is worth more than
+  /// another.
+  void put(const JpegKey& key, JpegIndex index) override;
+
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t bytes() const;
+
+  /// Adds the indices of a file that save() wrote, or of all files of a folder that are called
+  /// *.jpegindex, such as penstock-prepare writes beside its shards; returns how many. Parts that
+  /// are damaged are left out, and a file that does not exist has none.
+  ///
+  /// Errors  Error  the file is there and cannot be read, or is of another kind; or is in a bucket:
+  ///                indices are kept on a disk
+  std::size_t load(const std::filesystem::path& file_or_folder);
+  /// Writes all indices, each with its key and a checksum, under another name, then renames it.
+  ///
+  /// Errors  Error  the file cannot be written, or is in a bucket
+  void save(const std::filesystem::path& file) const;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const JpegKey& key) const noexcept {
+      return static_cast<std::size_t>(key.hash[0]);
+    }
+  };
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<JpegKey, std::shared_ptr<const JpegIndex>, Hash> indices_;
+  std::size_t bytes_ = 0;
+  std::size_t max_bytes_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// transform/transcode_jpeg: the same picture in a JPEG that decodes faster.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/result.hpp>
+
+namespace penstock {
+
+struct TranscodeJpegOptions {
+  /// MCUs between two restart markers, as near to this as a divisor of the MCU row from 4 on can
+  /// be.
+  int interval = 8;
+  /// A result that is larger than the file by more than this share of it is tried with longer
+  /// intervals, then given up. Below 0: it has to be smaller.
+  double max_growth = 0.01;
+};
+
+/// A JPEG that decodes faster, or why it stayed as it was.
+struct TranscodedJpeg {
+  std::vector<std::byte> bytes;  ///< the whole file; the given one where it stayed as it was
+  std::string kept;              ///< why it stayed as it was; empty where it did not
+  int interval = 0;              ///< MCUs between two restart markers
+  int mcus_in_row = 0;
+};
+
+/// Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs evenly and
+/// with Huffman tables made for it: a decoder can then begin in the middle of a row, and decode
+/// several stretches at once. Progressive files become baseline. All markers (EXIF, colour
+/// profile, comments) are kept.
+///
+/// Nothing is lost: the result is read again, and every coefficient, quantisation table and
+/// sampling factor compared. Any JPEG reader reads it, to the same pixels.
+///
+/// A file stays as it was where it is arithmetic-coded, not of 8 bits, or would grow.
+///
+/// Units    memory for the coefficients, 2 bytes for each sample of each component, twice.
+/// Threads  any number.
+/// Errors   Fault                  no JPEG, or one that libjpeg finds an error or has a warning in
+///          std::invalid_argument  an interval below 1, or a max_growth that is no number
+/// Source   what jpegtran -restart -optimize does, by libjpeg's coefficient interface
+[[nodiscard]] Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
+                                               const TranscodeJpegOptions& options = {});
+
+}  // namespace penstock

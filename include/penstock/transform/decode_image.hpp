@@ -1,0 +1,69 @@
+// transform/decode_image: an encoded image becomes a crop of fixed size.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <penstock/transform/crop.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/jpeg/jpeg_stats.hpp>
+#include <penstock/transform/transform.hpp>
+
+namespace penstock {
+
+/// What decodes JPEGs, and how chroma that is stored at half the size gets its own again.
+enum class JpegDecoder : std::uint8_t {
+  fast,       ///< Penstock's own decoder, which decodes little but the crop; chroma is repeated
+  reference,  ///< the same; chroma is smoothed, as libjpeg does by default and Pillow with it
+  libjpeg,    ///< libjpeg-turbo alone; the pixels of `fast`
+};
+
+struct DecodeImageOptions {
+  std::string field = "image";  ///< the encoded bytes, and the name of what is put in their place
+  Crop crop{};                  ///< which part, and the size of the sample
+  float flip = 0;               ///< probability of mirroring left to right
+  double max_megapixels = 200;  ///< a header that claims more is a fault
+  bool exif = true;             ///< turn JPEGs upright as their EXIF orientation says
+  /// When not empty: the name of one more field, i32 [8]: x, y, width, height of the region,
+  /// rounded outwards; flipped (0 or 1); width and height of the upright image; EXIF orientation (1
+  /// to 8).
+  std::string geometry{};
+  JpegDecoder decoder = JpegDecoder::fast;
+  ResizeFilter filter = ResizeFilter::bilinear;
+  /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
+  /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
+  /// pixels as without it, by a smaller transform instead of the resize's first steps.
+  bool scaled = false;
+  /// When given: what is learned about a JPEG when it is first decoded, or was when
+  /// penstock-prepare packed it, so that only the crop is decoded then. Neither the pixels nor the
+  /// faults depend on it.
+  std::shared_ptr<JpegIndexStore> index{};
+  std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the JPEGs
+};
+
+/// Decodes the part of an image that a crop needs, and resizes it into the sample's place.
+///
+/// The format is recognised by its signature: JPEG (baseline and progressive; grey, YCbCr, RGB,
+/// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, not composited. Colour profiles,
+/// and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
+/// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale); JPEGs that
+/// Penstock's own decoder does not take (progressive, a scan for each component, CMYK and the like)
+/// go to libjpeg-turbo. The resize is an antialiased filter in integers, so equal bytes in give
+/// equal bytes out on every CPU; but for damaged JPEGs whose numbers overflow, of which
+/// libjpeg-turbo makes other pixels on ARM than on x86.
+///
+/// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
+/// error or a warning for; a JPEG's data past the region's last rows are not looked at), one over
+/// max_megapixels, or a JPEG of more than 100 scans. Every decoder finds the same faults.
+///
+/// Shapes   in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
+/// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
+///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
+///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
+/// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
+///          not positive, or `geometry` named like `field`
+/// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level.
+[[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);
+
+}  // namespace penstock

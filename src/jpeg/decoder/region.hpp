@@ -1,0 +1,120 @@
+// transform/jpeg/region: the rows of a region of a JPEG, by Penstock's own decoder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/jpeg/jpeg_stats.hpp>
+
+#include "src/jpeg/decoder/chunk.hpp"
+#include "src/jpeg/decoder/header.hpp"
+#include "src/jpeg/decoder/lanes.hpp"
+#include "src/jpeg/decoder/plan.hpp"
+#include "src/jpeg/decoder/planes.hpp"
+#include "src/jpeg/decoder/scan.hpp"
+#include "src/jpeg/decoder/unstuff.hpp"
+#include "src/jpeg/decoder/upsampling.hpp"
+#include "src/jpeg/rows.hpp"
+
+namespace penstock::detail {
+
+/// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
+/// are those of that rectangle of the image as libjpeg-turbo decodes it as a whole (accurate DCT).
+///
+/// It takes nothing that libjpeg-turbo would complain of: wherever the data is not in order, up to
+/// the last row that libjpeg-turbo would read for the region, it says so and leaves the image to
+/// the JpegReader, whose judgement counts.
+///
+/// Usage    open, begin, rows as often as needed, close, which is due either way.
+/// Threads  one caller at a time; keeps its buffers between images.
+class JpegRegion final : public RowSource {
+ public:
+  /// Reads the header. `bytes` must live until close(). Something: not for this decoder.
+  [[nodiscard]] std::optional<JpegFallback> open(std::span<const std::byte> bytes);
+  [[nodiscard]] const JpegHeader& header() const noexcept { return header_; }
+
+  /// An index of the image, for the next begin(): what is outside the region is then not looked at.
+  /// One that cannot be right is left alone, and another one learned; one that turns out to be
+  /// wrong makes rows() give up.
+  void know(const JpegIndex* index) noexcept { index_ = index; }
+  /// Asks the next begin() to go through the whole scan and to make an index of it.
+  void learn() noexcept { learn_ = true; }
+  /// What came of that, if anything.
+  [[nodiscard]] std::optional<JpegIndex>& learned() noexcept { return learned_; }
+  /// Whether begin() went by the index that it was given.
+  [[nodiscard]] bool used_index() const noexcept { return used_index_; }
+
+  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
+  /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up. False where the data
+  /// is not in order, or libjpeg-turbo would refuse a table.
+  [[nodiscard]] bool begin(const PixelRect& rect, int span, Upsampling upsampling, int scale = 1);
+  /// nullptr where the data is not in order.
+  [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
+
+  void close() noexcept;
+
+ private:
+  // MCUs of one row, from a checkpoint on.
+  struct Piece {
+    Checkpoint from;
+    std::int64_t begin = 0;  // the first that is needed
+    std::int64_t end = 0;    // behind the last that is decoded
+    int row = 0;
+    const Checkpoint* then = nullptr;  // the one at `end`, if there is one
+    // Where a restart interval ends that nobody has looked at yet; 0 for others.
+    std::uint64_t last_bit = 0;
+  };
+
+  [[nodiscard]] bool find_points();
+  [[nodiscard]] bool scan_for_points();
+  void choose_unchecked();
+  void prepare_rows(int span);
+  [[nodiscard]] bool decode_band();
+  [[nodiscard]] bool decode_pieces();
+  void add_pieces(int row);
+  void begin_chunk(std::size_t lane, const Piece& piece);
+  [[nodiscard]] bool finish_chunk(std::size_t lane, Piece& piece);
+  void convert(int y);
+  [[nodiscard]] std::uint8_t* slot(int y) noexcept {
+    return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
+  }
+
+  std::span<const std::uint8_t> bytes_;
+  JpegHeader header_;
+  McuLayout layout_;
+  const JpegIndex* index_ = nullptr;
+  bool learn_ = false;
+  bool used_index_ = false;
+  std::optional<JpegIndex> learned_;
+
+  Unstuffed unstuffed_;
+  Lanes lanes_;
+  ScanReader reader_;
+  std::vector<Checkpoint> known_;
+  std::vector<std::uint32_t> markers_;   // where the scan's are, when an index is used
+  std::vector<std::uint8_t> unchecked_;  // restart intervals that are checked when decoded
+  std::span<const Checkpoint> points_;   // the reader's, or known_
+  std::size_t cursor_ = 0;               // into points_
+  std::vector<Piece> pieces_;
+  JpegPlanes planes_;
+
+  PixelRect rect_;
+  RegionPlan plan_;
+  int band_ = 1;      // MCU rows that are decoded together
+  int next_row_ = 0;  // MCU row that the next band begins with
+  int ready_ = 0;     // pixel rows above that one have their samples
+
+  int converted_ = 0;  // pixel rows above that one are, or were, in the ring
+  int left_ = 0;       // column of the planes' first pixel
+  int ring_rows_ = 0;
+  std::size_t stride_ = 0;
+  std::vector<std::uint8_t> ring_;      // row y is at y modulo ring_rows_
+  std::vector<std::uint8_t> smoothed_;  // two rows of chroma
+  std::vector<const std::uint8_t*> pointers_;
+};
+
+}  // namespace penstock::detail

@@ -1,0 +1,33 @@
+#include "src/jpeg/libjpeg/libjpeg_errors.hpp"
+
+#include <jerror.h>
+
+namespace penstock::detail {
+
+namespace {
+
+void fail(j_common_ptr jpeg) {
+  auto* errors = reinterpret_cast<LibjpegErrors*>(jpeg->err);
+  (*jpeg->err->format_message)(jpeg, errors->message);
+  std::longjmp(errors->jump, 1);
+}
+
+void warn(j_common_ptr jpeg, int level) {
+  if (level >= 0) return;
+  // Odd version numbers in the JFIF and Adobe markers say nothing about the pixels.
+  const int code = jpeg->err->msg_code;
+  if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
+  fail(jpeg);
+}
+
+}  // namespace
+
+jpeg_error_mgr* LibjpegErrors::set_up() noexcept {
+  jpeg_std_error(&base);
+  base.error_exit = fail;
+  base.emit_message = warn;
+  base.output_message = [](j_common_ptr) {};
+  return &base;
+}
+
+}  // namespace penstock::detail

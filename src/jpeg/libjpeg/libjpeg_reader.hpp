@@ -1,0 +1,74 @@
+// transform/jpeg: the rows of a region of a JPEG, without decoding the rest of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/jpeg/decoder/upsampling.hpp"
+#include "src/jpeg/libjpeg/libjpeg_errors.hpp"
+#include "src/jpeg/rows.hpp"
+
+namespace penstock::detail {
+
+/// Decodes one JPEG after another with libjpeg-turbo, with accurate DCT. Every rectangle equals
+/// that of the whole image.
+///
+/// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where
+///          libjpeg finds an error or has a warning, and message() then says what. close() is due
+///          either way.
+/// Threads  one caller at a time; keeps its buffers between images.
+class JpegReader final : public RowSource {
+ public:
+  JpegReader();
+  ~JpegReader() override;
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  /// Reads the header. `bytes` must live until close().
+  [[nodiscard]] bool open(std::span<const std::byte> bytes);
+  [[nodiscard]] int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
+  [[nodiscard]] int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
+  /// 1 to 8; 1 where EXIF says nothing.
+  [[nodiscard]] int orientation() const noexcept;
+
+  /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
+  /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up.
+  [[nodiscard]] bool begin(const PixelRect& rect, int span,
+                           Upsampling upsampling = Upsampling::plain, int scale = 1);
+  const std::uint8_t* const* rows(int first, int last) override;
+
+  void close() noexcept;
+  /// libjpeg's words for the last failure.
+  [[nodiscard]] std::string_view message() const noexcept { return error_.message; }
+
+ private:
+  static void count_scans(j_common_ptr jpeg);
+
+  bool read_header(const unsigned char* bytes, unsigned long size) noexcept;
+  bool start(const PixelRect& rect, Upsampling upsampling, int scale) noexcept;
+  void start_within(const PixelRect& rect, Upsampling upsampling);
+  bool read_until(int last) noexcept;
+  void convert_cmyk(std::uint8_t* row) const noexcept;
+
+  [[nodiscard]] std::uint8_t* slot(int y) noexcept {
+    return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
+  }
+
+  LibjpegErrors error_{};
+  jpeg_decompress_struct jpeg_{};
+  jpeg_progress_mgr progress_{};
+
+  PixelRect rect_;
+  int left_ = 0;    // column of the first decoded pixel
+  int next_ = 0;    // the next row that libjpeg puts out
+  int bottom_ = 0;  // it is read no further than this
+  int ring_rows_ = 0;
+  std::size_t stride_ = 0;
+  std::vector<std::uint8_t> ring_;  // row y is at y modulo ring_rows_
+  std::vector<const std::uint8_t*> pointers_;
+};
+
+}  // namespace penstock::detail

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <cmath>
+#include <csetjmp>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <penstock/jpeg/transcode_jpeg.hpp>
+
+#include "src/jpeg/libjpeg/libjpeg_errors.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr int kLeastInterval = 4;
+constexpr int kAdobe = JPEG_APP0 + 14;
+
+// A JPEG's coefficients, as they are in the file.
+class Coefficients {
+ public:
+  Coefficients() { jpeg_.err = error_.set_up(); }
+  ~Coefficients() { jpeg_destroy_decompress(&jpeg_); }
+  Coefficients(const Coefficients&) = delete;
+  Coefficients& operator=(const Coefficients&) = delete;
+
+  [[nodiscard]] bool read(std::span<const std::byte> bytes) noexcept {
+    if (setjmp(error_.jump) != 0) return false;
+    jpeg_create_decompress(&jpeg_);
+    jpeg_save_markers(&jpeg_, JPEG_COM, 0xFFFF);
+    for (int marker = 0; marker < 16; ++marker)
+      jpeg_save_markers(&jpeg_, JPEG_APP0 + marker, 0xFFFF);
+    jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    jpeg_read_header(&jpeg_, TRUE);
+    arrays_ = jpeg_read_coefficients(&jpeg_);
+    return true;
+  }
+
+  [[nodiscard]] const char* message() const noexcept { return error_.message; }
+  [[nodiscard]] jpeg_decompress_struct& jpeg() noexcept { return jpeg_; }
+  [[nodiscard]] jvirt_barray_ptr* arrays() noexcept { return arrays_; }
+  [[nodiscard]] int mcus_in_row() const noexcept {
+    const int columns = jpeg_.num_components == 1 ? DCTSIZE : jpeg_.max_h_samp_factor * DCTSIZE;
+    return (static_cast<int>(jpeg_.image_width) + columns - 1) / columns;
+  }
+
+  /// Whether both are the same picture.
+  [[nodiscard]] bool equals(Coefficients& other) noexcept {
+    if (setjmp(error_.jump) != 0) return false;
+    jpeg_decompress_struct& one = jpeg_;
+    jpeg_decompress_struct& two = other.jpeg_;
+    if (one.image_width != two.image_width || one.image_height != two.image_height ||
+        one.num_components != two.num_components || one.jpeg_color_space != two.jpeg_color_space ||
+        one.saw_Adobe_marker != two.saw_Adobe_marker)
+      return false;
+    for (int c = 0; c < one.num_components; ++c)
+      if (!component_equals(other, c)) return false;
+    return true;
+  }
+
+ private:
+  bool component_equals(Coefficients& other, int c) {
+    const jpeg_component_info& one = jpeg_.comp_info[c];
+    const jpeg_component_info& two = other.jpeg_.comp_info[c];
+    if (one.component_id != two.component_id || one.h_samp_factor != two.h_samp_factor ||
+        one.v_samp_factor != two.v_samp_factor || one.width_in_blocks != two.width_in_blocks ||
+        one.height_in_blocks != two.height_in_blocks || one.quant_table == nullptr ||
+        two.quant_table == nullptr ||
+        std::memcmp(one.quant_table->quantval, two.quant_table->quantval,
+                    sizeof one.quant_table->quantval) != 0)
+      return false;
+    const std::size_t row_bytes = one.width_in_blocks * sizeof(JBLOCK);
+    for (JDIMENSION row = 0; row < one.height_in_blocks; ++row) {
+      const auto block_row = [row, c](Coefficients& of) {
+        auto* common = reinterpret_cast<j_common_ptr>(&of.jpeg_);
+        return (*of.jpeg_.mem->access_virt_barray)(common, of.arrays_[c], row, 1, FALSE)[0];
+      };
+      if (std::memcmp(block_row(*this), block_row(other), row_bytes) != 0) return false;
+    }
+    return true;
+  }
+
+  detail::LibjpegErrors error_{};
+  jpeg_decompress_struct jpeg_{};
+  jvirt_barray_ptr* arrays_ = nullptr;
+};
+
+// The library writes these two itself.
+bool writes_itself(const jpeg_compress_struct& out, const jpeg_marker_struct& marker) noexcept {
+  const auto begins = [&](const char* text, std::size_t size) {
+    return marker.data_length >= size && std::memcmp(marker.data, text, size) == 0;
+  };
+  return (out.write_JFIF_header == TRUE && marker.marker == JPEG_APP0 && begins("JFIF", 5)) ||
+         (out.write_Adobe_marker == TRUE && marker.marker == kAdobe && begins("Adobe", 5));
+}
+
+class Writer {
+ public:
+  ~Writer() { jpeg_destroy_compress(&out_); }
+  Writer() { out_.err = error_.set_up(); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  [[nodiscard]] bool write(Coefficients& in, int interval, unsigned char** bytes,
+                           unsigned long* size) noexcept {
+    if (setjmp(error_.jump) != 0) return false;
+    jpeg_create_compress(&out_);
+    jpeg_mem_dest(&out_, bytes, size);
+    jpeg_copy_critical_parameters(&in.jpeg(), &out_);
+    out_.optimize_coding = TRUE;
+    out_.restart_interval = static_cast<unsigned>(interval);
+    out_.restart_in_rows = 0;
+    jpeg_write_coefficients(&out_, in.arrays());
+    for (const jpeg_marker_struct* marker = in.jpeg().marker_list; marker != nullptr;
+         marker = marker->next)
+      if (!writes_itself(out_, *marker))
+        jpeg_write_marker(&out_, marker->marker, marker->data, marker->data_length);
+    jpeg_finish_compress(&out_);
+    return true;
+  }
+  [[nodiscard]] const char* message() const noexcept { return error_.message; }
+
+ private:
+  detail::LibjpegErrors error_{};
+  jpeg_compress_struct out_{};
+};
+
+// The divisors of the row to try: from kLeastInterval on the one nearest to what is wished for, and
+// then the longer ones.
+std::vector<int> intervals(int mcus_in_row, int wish) {
+  std::vector<int> divisors;
+  for (int divisor = std::min(kLeastInterval, mcus_in_row); divisor <= mcus_in_row; ++divisor)
+    if (mcus_in_row % divisor == 0) divisors.push_back(divisor);
+  const auto nearest = std::ranges::min_element(
+      divisors, {}, [wish](int divisor) { return std::abs(divisor - wish); });
+  divisors.erase(divisors.begin(), nearest);
+  return divisors;
+}
+
+TranscodedJpeg keep(std::span<const std::byte> jpeg, std::string why) {
+  return {.bytes = {jpeg.begin(), jpeg.end()}, .kept = std::move(why)};
+}
+
+}  // namespace
+
+Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
+                                 const TranscodeJpegOptions& options) {
+  if (options.interval < 1 || std::isnan(options.max_growth))
+    throw std::invalid_argument(
+        fmt::format("transcode_jpeg: expected an interval of 1 or more and a max_growth that is a "
+                    "number, found {} and {}",
+                    options.interval, options.max_growth));
+  Coefficients in;
+  if (!in.read(jpeg)) return Fault{.reason = in.message()};
+  if (in.jpeg().arith_code == TRUE) return keep(jpeg, "arithmetic coding");
+  const int row = in.mcus_in_row();
+  const auto limit = static_cast<double>(jpeg.size()) * (1 + options.max_growth);
+
+  for (const int interval : intervals(row, options.interval)) {
+    unsigned char* memory = nullptr;
+    unsigned long size = 0;
+    Writer writer;
+    const bool written = writer.write(in, interval, &memory, &size);
+    const detail::Encoded encoded(memory);
+    if (!written) return Fault{.reason = writer.message()};
+    if (static_cast<double>(size) > limit) continue;
+
+    const std::span bytes(reinterpret_cast<const std::byte*>(memory), size);
+    Coefficients check;
+    if (!check.read(bytes) || !in.equals(check))
+      return keep(jpeg, "what was written is not the same picture");
+    return TranscodedJpeg{.bytes = {bytes.begin(), bytes.end()},
+                        .kept = {},
+                        .interval = interval,
+                        .mcus_in_row = row};
+  }
+  return keep(jpeg, fmt::format("it would grow by more than {:.3g}%", options.max_growth * 100));
+}
+
+}  // namespace penstock

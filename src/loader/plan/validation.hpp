@@ -1,0 +1,20 @@
+// loader/refusals: what a run cannot do with its plan, said with the remedy.
+#pragma once
+
+#include <penstock/loader/options.hpp>
+#include <penstock/loader/state.hpp>
+
+#include "src/loader/run/engine_config.hpp"
+
+namespace penstock::loader {
+
+/// Errors  Error  the state was saved by another dataset, plan, seed or world; says what differs
+void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& topology);
+/// Errors  Error  the plan reads a stream, and `what` needs a past
+void refuse_stream(const Plan& plan, const char* what);
+/// Errors  std::invalid_argument  options that a stream cannot be read with
+void check_stream(const Stream& stream, const EngineConfig& config, const LoaderOptions& options);
+/// Errors  std::logic_error  the plan has no weights that can change at a step
+void refuse_weights(const Plan& plan);
+
+}  // namespace penstock::loader

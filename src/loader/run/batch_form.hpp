@@ -1,0 +1,65 @@
+// loader/batch_form: what a delivered batch has, and where: in the slice that the workers filled,
+// or among what the finishes made of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <penstock/batch/layout.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/device/transfer.hpp>
+
+#include "src/loader/run/step_info.hpp"
+
+namespace penstock::loader {
+
+/// Threads  immutable; any number of threads.
+class BatchForm {
+ public:
+  /// `fields` are those of a sample; `mask` adds the field valid.
+  ///
+  /// Errors  std::invalid_argument  a finish that finds no such image; a name used twice
+  BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<Finish> finishes,
+            const RandomKey& key, std::uint64_t max_rows);
+
+  /// Of the slices that workers fill and copies move.
+  [[nodiscard]] const BatchLayout& slice() const noexcept { return *slice_; }
+  [[nodiscard]] std::optional<std::size_t> valid_field() const noexcept { return valid_; }
+  /// What is delivered.
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
+  /// Payload of one delivered row.
+  [[nodiscard]] std::size_t row_bytes() const noexcept { return row_bytes_; }
+  [[nodiscard]] std::size_t finished_bytes() const noexcept {
+    return finished_ ? finished_->slice_bytes() : 0;
+  }
+  [[nodiscard]] std::vector<PlacedFinish> finishes() const;
+
+  /// The first `rows` rows of a delivered field; null where there is none of that name.
+  [[nodiscard]] std::optional<TensorView> find(std::string_view name, DeviceSlice& slice,
+                                               std::uint64_t rows) const;
+  /// Writes into a filled slice what the finishes are to do to its rows.
+  void draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
+            std::span<const SampleId> samples) const;
+
+ private:
+  struct Step {
+    Finish finish;
+    std::size_t input;  // fields of slice_
+    std::size_t rows;
+  };
+
+  std::vector<Step> steps_;
+  std::vector<FieldSpec> fields_;
+  std::optional<std::size_t> valid_;
+  std::optional<std::size_t> mix_row_;  // and behind it mix_weight
+  std::optional<BatchLayout> slice_;
+  std::optional<BatchLayout> finished_;  // one field a finish
+  std::size_t row_bytes_ = 0;
+  RandomKey key_;
+};
+
+}  // namespace penstock::loader

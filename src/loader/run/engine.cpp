@@ -1,0 +1,471 @@
+#include "src/loader/run/engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/clock.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/staging/host_memory.hpp>
+
+#include "src/loader/run/observed.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+constexpr std::size_t kMinSlots = 2;
+// What a worker must be able to read at the least when a budget is set: a large photograph.
+constexpr std::size_t kMinRecordBytes = std::size_t{1} << 20;
+// A grain should be worth the lock that claims it, and small enough to stop promptly.
+constexpr std::int64_t kGrainNs = 100'000;
+
+// One core of those that several loaders share, for the length of a grain.
+class CoreLease {
+ public:
+  explicit CoreLease(ThreadBudget* budget) : budget_(budget) {
+    if (budget_ != nullptr) budget_->acquire();
+  }
+  ~CoreLease() {
+    if (budget_ != nullptr) budget_->release();
+  }
+  CoreLease(const CoreLease&) = delete;
+  CoreLease& operator=(const CoreLease&) = delete;
+
+ private:
+  ThreadBudget* budget_;
+};
+
+// Where the slots should lie: near the GPUs, when these are near the same memory.
+std::optional<int> common_numa_node(std::span<const Device> devices) {
+  std::optional<int> common;
+  for (const Device& device : devices) {
+    const auto node = numa_node(device);
+    if (!node || (common && *common != *node)) return std::nullopt;
+    common = node;
+  }
+  return common;
+}
+
+// Passes on to an observer what a GPU did.
+std::function<void(const DeviceSpan&)> spans_of(const Device& device, StageObserver* observer) {
+  if (observer == nullptr || device.kind == Device::Kind::host) return {};
+  return [device, observer](const DeviceSpan& span) {
+    observer->on_device(device, span.work == DeviceSpan::Work::copy ? Stage::copy : Stage::finish,
+                        span.step, span.begin_ns, span.end_ns);
+  };
+}
+
+// One for each decoding thread; reading ahead, as many again as there are readers, and one that
+// each decoder finds ready.
+std::size_t records(int threads, int io_threads) {
+  const int each = io_threads > 0 ? 2 * threads + io_threads : 0;
+  return static_cast<std::size_t>(threads + each);
+}
+
+double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+}  // namespace
+
+Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint64_t> last)
+    : config_(std::move(config)),
+      first_(first),
+      last_(last),
+      cursor_(*config_.plan, config_.seed, config_.topology, config_.weights,
+              stop_stream_.get_token()),
+      arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
+  const std::vector<Device>& devices = config_.plan->devices;
+  const std::size_t slice_bytes = config_.form->slice().slice_bytes();
+  const std::size_t finished_bytes = config_.form->finished_bytes();
+  const std::size_t slot_bytes = slice_bytes * devices.size();
+  const auto gpus =
+      static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
+  const std::size_t bytes_per_slot =
+      slot_bytes + gpus * slice_bytes + devices.size() * finished_bytes;
+  const std::size_t threads = static_cast<std::size_t>(config_.threads);
+  io_threads_ = config_.io_threads;
+
+  std::size_t slots = config_.depth + 1;
+  if (config_.budget_bytes != 0) {
+    const auto others = [&] {
+      return cursor_.memory_bytes() + records(config_.threads, io_threads_) * kMinRecordBytes;
+    };
+    while (io_threads_ > 0 && others() + kMinSlots * bytes_per_slot > config_.budget_bytes)
+      --io_threads_;
+    while (slots > kMinSlots && others() + slots * bytes_per_slot > config_.budget_bytes) --slots;
+    const std::size_t needed = others() + slots * bytes_per_slot;
+    if (needed > config_.budget_bytes)
+      throw Error(fmt::format(
+          "the byte budget of {:.1f} MiB is too small: {} slots of {:.1f} MiB, {:.1f} MiB for the "
+          "order and "
+          "{:.1f} MiB for records in {} threads need {:.1f} MiB; raise it, or lower the batch or "
+          "the threads",
+          mib(config_.budget_bytes), slots, mib(bytes_per_slot), mib(cursor_.memory_bytes()),
+          mib(threads * kMinRecordBytes), threads, mib(needed)));
+    record_limit_ = (config_.budget_bytes - cursor_.memory_bytes() - slots * bytes_per_slot) /
+                    records(config_.threads, io_threads_);
+  }
+  fixed_bytes_ = slots * bytes_per_slot + cursor_.memory_bytes();
+
+  auto memory = HostMemory::make(slots * slot_bytes, common_numa_node(devices));
+  for (const Device& device : devices)
+    transfers_.push_back(open_transfer(device, {.slots = slots,
+                                                .slice_bytes = slice_bytes,
+                                                .finished_bytes = finished_bytes,
+                                                .finishes = config_.form->finishes(),
+                                                .on_span = spans_of(device, config_.observer)}));
+  if (gpus > 0) pin(*memory);
+  ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
+  read_ahead_ = make_read_ahead();
+}
+
+std::unique_ptr<ReadAhead> Engine::make_read_ahead() {
+  if (io_threads_ == 0) return nullptr;
+  const std::size_t ahead =
+      records(config_.threads, io_threads_) - static_cast<std::size_t>(config_.threads);
+  return std::make_unique<ReadAhead>(config_.recipe, io_threads_, ahead, record_limit_,
+                                     [this](std::int64_t grown) { note_memory(grown); });
+}
+
+Engine::~Engine() {
+  stop();
+  transfers_.clear();  // waits for copies that still read the slots
+}
+
+void Engine::stop() {
+  stop_stream_.request_stop();
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();  // joins
+  if (read_ahead_) read_ahead_->stop();
+}
+
+void Engine::interrupt() {
+  stop();
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.clear();
+    open_.clear();
+    ended_ = true;
+  }
+  consumer_.notify_all();
+}
+
+void Engine::restart(EngineConfig config, std::uint64_t first) {
+  stop();
+  const std::lock_guard lock(mutex_);
+  queue_.clear();
+  open_.clear();
+  times_.clear();
+  ended_ = false;
+  config_ = std::move(config);
+  first_ = first;
+  stop_stream_ = {};
+  cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights,
+                       stop_stream_.get_token());
+  read_ahead_ = make_read_ahead();
+}
+
+void Engine::start() {
+  if (!threads_.empty()) return;
+  if (read_ahead_) read_ahead_->start();
+  threads_.emplace_back([this](const std::stop_token& stop) { drive(stop); });
+  for (int i = 0; i < config_.threads; ++i)
+    // Inside the arena a user's own parallel code uses these threads and no others.
+    threads_.emplace_back([this](const std::stop_token& stop) {
+      arena_.execute([&] { read_ahead_ ? work_on_read(stop) : work(stop); });
+    });
+}
+
+// ---- the driver ----
+
+void Engine::drive(const std::stop_token& stop) {
+  std::uint64_t step = first_;
+  try {
+    while (!stop.stop_requested() && (!last_ || step < *last_) && open_step(step, stop)) ++step;
+    // What ended a stream comes after its last record.
+    const Stream* stream = config_.plan->stream();
+    if (!stop.stop_requested()) end(stream != nullptr ? stream->cause() : nullptr, step);
+  } catch (...) {
+    end(std::current_exception(), step);
+  }
+}
+
+// False at the end of the data, and when stopped.
+bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
+  const std::int64_t begin = now_ns();
+  {
+    const std::lock_guard lock(mutex_);
+    times_.push_back({.step = step});
+  }
+  auto drawn = [&] {
+    const Observed observed(config_.observer, Stage::order, step);
+    return cursor_.draw(step);
+  }();
+  const std::int64_t ordered = now_ns();
+  busy_ns_[static_cast<std::size_t>(Stage::order)] += ordered - begin;
+  if (!drawn || stop.stop_requested()) return false;
+  auto batch = lay_out(step, *drawn);
+  {
+    const std::lock_guard lock(mutex_);
+    times_.back().ordered = ordered;
+  }
+
+  if (!lease_places(*batch, stop)) return false;
+  const std::int64_t slotted = now_ns();
+  busy_ns_[static_cast<std::size_t>(Stage::slot)] += slotted - ordered;
+
+  const std::size_t samples = batch->info->samples.size();
+  batch->unfinished = samples;
+  {
+    const std::lock_guard lock(mutex_);
+    times_.back().slotted = slotted;
+    queue_.push_back(batch);
+    if (samples > 0 && !read_ahead_) open_.push_back(batch);
+  }
+  consumer_.notify_all();  // who waits for the numbers only
+  work_ready_.notify_all();
+  if (samples > 0 && read_ahead_) read_ahead_->push(batch);
+  if (samples == 0) publish(batch);
+  return true;
+}
+
+// Blocks while all places are taken: backpressure. False when stopped.
+bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
+  const Observed observed(config_.observer, Stage::slot, batch.info->step);
+  wants_slot_ = true;
+  for (const auto& transfer : transfers_) {
+    auto slice = transfer->reserve(stop);
+    if (!slice) return false;
+    batch.slices.push_back(std::move(slice));
+  }
+  auto lease = ring_->acquire(stop);
+  if (!lease) return false;
+  batch.slot = std::make_shared<StagingLease>(std::move(lease));
+  wants_slot_ = false;
+  return true;
+}
+
+std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) const {
+  auto batch = std::make_shared<InFlight>();
+  StepInfo& info = *batch->info;
+  info.form = config_.form;
+  info.step = step;
+  info.epoch = drawn.epoch;
+  info.global_samples = drawn.samples;
+  const std::vector<Device>& devices = config_.plan->devices;
+  std::uint64_t others = 0;  // samples of replicas before this process's
+  std::uint64_t own = 0;
+  for (std::uint32_t k = 0; k < drawn.slices.size(); ++k) {
+    const std::uint32_t replica = drawn.first_replica + k;
+    const Slice& slice = drawn.slices[k];
+    if (replica < config_.topology.first_replica) others += slice.samples;
+    const std::uint32_t part = replica - config_.topology.first_replica;
+    if (part >= devices.size()) continue;
+    info.parts.push_back({devices[part], replica, slice, own});
+    own += slice.samples;
+  }
+  const auto first = drawn.ids.begin() + static_cast<std::ptrdiff_t>(others);
+  if (own == drawn.ids.size())
+    info.samples = std::move(drawn.ids);
+  else
+    info.samples.assign(first, first + static_cast<std::ptrdiff_t>(own));
+  return batch;
+}
+
+void Engine::end(std::exception_ptr error, std::uint64_t step) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (error) {
+      auto failed = std::make_shared<InFlight>();
+      failed->info->step = step;
+      failed->error = std::move(error);
+      failed->done = true;
+      queue_.push_back(std::move(failed));
+    }
+    ended_ = true;
+  }
+  consumer_.notify_all();
+}
+
+// ---- the workers ----
+
+void Engine::work(const std::stop_token& stop) {
+  RowWorker rows(config_.recipe, record_limit_, stop);
+  std::int64_t sample_ns = kGrainNs;
+  while (true) {
+    std::shared_ptr<InFlight> batch;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    {
+      std::unique_lock lock(mutex_);
+      if (!work_ready_.wait(lock, stop, [&] { return !open_.empty(); })) return;
+      batch = open_.front();
+      first = batch->claimed;
+      const std::uint64_t left = batch->info->samples.size() - first;
+      const auto worthwhile =
+          static_cast<std::uint64_t>(std::max<std::int64_t>(kGrainNs / sample_ns, 1));
+      count = std::min(left, worthwhile);
+      batch->claimed += count;
+      if (count == left) open_.pop_front();
+    }
+    const std::size_t held = rows.memory_bytes();
+    const CoreLease core(config_.thread_budget.get());
+    const std::int64_t begin = now_ns();
+    try {
+      rows.work(*batch, first, count);
+    } catch (...) {  // what is wrong with a sample is a fault; this is out of memory or worse
+      give_up(*batch, std::current_exception());
+      continue;
+    }
+    sample_ns = std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(count), 1);
+    note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
+    finish_samples(batch, count);
+    if (stop.stop_requested()) break;
+  }
+}
+
+// What was read ahead, one sample after the other.
+void Engine::work_on_read(const std::stop_token& stop) {
+  RowWorker rows(config_.recipe, record_limit_, stop);
+  while (auto sample = read_ahead_->pop(stop)) {
+    const std::shared_ptr<InFlight> batch = sample->batch;
+    bool made = true;
+    {
+      const CoreLease core(config_.thread_budget.get());
+      try {
+        rows.work(*sample);
+      } catch (...) {
+        made = false;
+        give_up(*batch, std::current_exception());
+      }
+    }
+    read_ahead_->give_back(std::move(sample));
+    if (made) finish_samples(batch, 1);
+  }
+}
+
+void Engine::finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count) {
+  if (batch->unfinished.fetch_sub(count) == count) publish(batch);
+}
+
+// The batch is never published: its step is delivered as an error.
+void Engine::give_up(InFlight& batch, std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    batch.error = std::move(error);
+    batch.done = true;
+  }
+  consumer_.notify_all();
+}
+
+void Engine::note_memory(std::int64_t grown) {
+  if (grown == 0) return;
+  const std::int64_t now = record_bytes_ += grown;
+  std::int64_t peak = record_bytes_peak_;
+  while (now > peak && !record_bytes_peak_.compare_exchange_weak(peak, now)) {
+  }
+}
+
+void Engine::zero_padding(const InFlight& batch) const {
+  const BatchLayout& layout = config_.form->slice();
+  for (std::size_t part = 0; part < batch.info->parts.size(); ++part) {
+    const Slice& slice = batch.info->parts[part].slice;
+    std::byte* memory = batch.slice(part).data();
+    for (std::size_t field = 0; field < layout.fields().size(); ++field)
+      if (slice.rows > slice.samples)
+        std::memset(layout.row(memory, field, slice.samples), 0,
+                    (slice.rows - slice.samples) * layout.fields()[field].bytes());
+  }
+}
+
+void Engine::publish(const std::shared_ptr<InFlight>& batch) {
+  const std::int64_t filled = now_ns();
+  std::int64_t copied = filled;
+  StepInfo& info = *batch->info;
+  try {
+    {
+      const Observed observed(config_.observer, Stage::copy, info.step);
+      zero_padding(*batch);
+      std::ranges::sort(info.faults, {}, &Fault::row);
+      for (std::size_t k = 0; k < transfers_.size(); ++k) {
+        const PartInfo& part = info.parts[k];
+        config_.form->draw(batch->slice(k).data(), info.step, part,
+                           std::span(info.samples).subspan(part.first_sample, part.slice.samples));
+        transfers_[k]->enqueue(*batch->slices[k], {.slot = batch->slot,
+                                                   .bytes = batch->slice(k),
+                                                   .rows = part.slice.rows,
+                                                   .step = info.step});
+      }
+    }
+    copied = now_ns();
+    const Observed observed(config_.observer, Stage::finish, info.step);
+    for (std::size_t k = 0; k < transfers_.size(); ++k) transfers_[k]->finish(*batch->slices[k]);
+  } catch (...) {
+    batch->error = std::current_exception();
+  }
+  busy_ns_[static_cast<std::size_t>(Stage::read)] += batch->read_ns;
+  busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
+  const std::int64_t finished = now_ns();
+  busy_ns_[static_cast<std::size_t>(Stage::copy)] += copied - filled;
+  busy_ns_[static_cast<std::size_t>(Stage::finish)] += finished - copied;
+  {
+    const std::lock_guard lock(mutex_);
+    batch->done = true;
+    const auto found = std::ranges::find(times_, info.step, &StepTimes::step);
+    if (found != times_.end()) {
+      const std::int64_t work = batch->read_ns + batch->decode_ns;
+      found->filled = filled;
+      found->copied = copied;
+      found->read_share =
+          work > 0 ? static_cast<double>(batch->read_ns) / static_cast<double>(work) : 0;
+    }
+  }
+  consumer_.notify_all();
+}
+
+// ---- the consumer ----
+
+std::optional<std::shared_ptr<InFlight>> Engine::wait(Deadline deadline) {
+  return wait_until(deadline, [&] { return queue_.empty() ? ended_ : queue_.front()->done; });
+}
+
+std::optional<std::shared_ptr<InFlight>> Engine::wait_for_numbers(Deadline deadline) {
+  return wait_until(deadline, [&] { return !queue_.empty() || ended_; });
+}
+
+template <class Ready>
+std::optional<std::shared_ptr<InFlight>> Engine::wait_until(Deadline deadline, Ready ready) {
+  std::unique_lock lock(mutex_);
+  if (deadline == kNever)
+    consumer_.wait(lock, ready);
+  else if (!consumer_.wait_until(lock, deadline, ready))
+    return std::nullopt;
+  return queue_.empty() ? nullptr : queue_.front();
+}
+
+void Engine::pop() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t step = queue_.front()->info->step;
+  queue_.pop_front();
+  // Later waits begin after this delivery: the driver had leased this step's slot by then.
+  while (!times_.empty() && times_.front().step <= step) times_.pop_front();
+}
+
+StageNs Engine::charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const {
+  const std::lock_guard lock(mutex_);
+  return charge(from, to, step, times_);
+}
+
+void Engine::report(Stats& stats) const {
+  for (std::size_t stage = 0; stage < kStages; ++stage)
+    stats.stages[stage].busy_s += static_cast<double>(busy_ns_[stage]) * 1e-9;
+  stats.memory_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_.load());
+  stats.memory_peak_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_peak_.load());
+  stats.slots = slots();
+  stats.threads = config_.threads;
+  stats.io_threads = io_threads_;
+}
+
+}  // namespace penstock::loader

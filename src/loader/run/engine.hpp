@@ -1,0 +1,120 @@
+// loader/engine: the threads that fill batches ahead of the consumer, from one step on.
+//
+// The driver draws the next step's numbers, leases a place on every device and a slot (here
+// backpressure blocks) and opens the batch. Workers take grains of samples from the oldest batch
+// that has any left; who finishes a batch's last sample publishes it, which queues its copies.
+// Batches are delivered in order.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include <tbb/task_arena.h>
+
+#include <penstock/device/transfer.hpp>
+#include <penstock/staging/ring.hpp>
+
+#include "src/loader/run/engine_config.hpp"
+#include "src/loader/run/in_flight.hpp"
+#include "src/loader/run/read_ahead.hpp"
+#include "src/loader/run/row_worker.hpp"
+#include "src/loader/run/stall_meter.hpp"
+#include "src/loader/run/step_cursor.hpp"
+
+namespace penstock::loader {
+
+using Deadline = std::chrono::steady_clock::time_point;
+inline constexpr Deadline kNever = Deadline::max();
+
+/// Threads  wait(), wait_for_numbers() and pop() on one thread at a time; start(), interrupt() and
+///          restart() on one, while another may wait; the rest from any.
+class Engine {
+ public:
+  /// Allocates slots and device memory; no thread runs yet. Steps [first, last) will be produced,
+  /// or all from `first` on.
+  ///
+  /// Errors  Error      the budget does not hold two slots; says what would
+  ///         CudaError  a device cannot be used
+  Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint64_t> last = {});
+  /// Stops and joins: at most one sample's work per thread is waited for.
+  ~Engine();
+
+  void start();
+  /// Joins the threads and ends the data: who waits gets null.
+  void interrupt();
+  /// Stops, forgets what was read ahead, and will go on from `first`; the memory stays. `config`
+  /// differs from the first one in nothing but the seed and what follows from it.
+  void restart(EngineConfig config, std::uint64_t first);
+  /// Waits for the oldest batch to be published; null at the end of the data. Leaves it in its
+  /// place. None when it is not there by the deadline.
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Deadline deadline = kNever);
+  /// Waits until the oldest batch's numbers are drawn and it has its place; else as wait().
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait_for_numbers(
+      Deadline deadline = kNever);
+  /// Takes the oldest batch out.
+  void pop();
+
+  /// Whether the driver waits for a slot.
+  [[nodiscard]] bool wants_slot() const noexcept { return wants_slot_; }
+  [[nodiscard]] std::size_t slots() const noexcept { return ring_->slots(); }
+  [[nodiscard]] StageNs charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const;
+  /// Adds busy times and memory.
+  void report(Stats& stats) const;
+
+ private:
+  void stop();
+  void drive(const std::stop_token& stop);
+  void work(const std::stop_token& stop);
+  void work_on_read(const std::stop_token& stop);
+  void finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
+  [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
+  [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
+  [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;
+  [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
+  void publish(const std::shared_ptr<InFlight>& batch);
+  void zero_padding(const InFlight& batch) const;
+  void give_up(InFlight& batch, std::exception_ptr error);
+  void end(std::exception_ptr error, std::uint64_t step);
+  void note_memory(std::int64_t grown);
+  template <class Ready>
+  std::optional<std::shared_ptr<InFlight>> wait_until(Deadline deadline, Ready ready);
+
+  EngineConfig config_;
+  std::uint64_t first_;
+  std::optional<std::uint64_t> last_;
+  std::stop_source stop_stream_;
+  StepCursor cursor_;
+  std::size_t fixed_bytes_ = 0;
+  std::size_t record_limit_ = SIZE_MAX;
+  int io_threads_ = 0;
+  std::shared_ptr<StagingRing> ring_;
+  std::vector<std::unique_ptr<Transfer>> transfers_;  // one per part; destroyed before the ring
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any work_ready_;
+  std::condition_variable consumer_;
+  std::deque<std::shared_ptr<InFlight>> queue_;  // in order of steps, until delivered
+  std::deque<std::shared_ptr<InFlight>> open_;   // those with samples to claim
+  std::deque<StepTimes> times_;
+  bool ended_ = false;
+  std::atomic<bool> wants_slot_ = false;
+
+  std::array<std::atomic<std::int64_t>, kStages> busy_ns_{};
+  std::atomic<std::int64_t> record_bytes_ = 0;
+  std::atomic<std::int64_t> record_bytes_peak_ = 0;
+
+  std::unique_ptr<ReadAhead> read_ahead_;  // null: workers read for themselves
+  tbb::task_arena arena_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace penstock::loader

@@ -1,0 +1,106 @@
+#include "src/loader/run/engine_config.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace penstock::loader {
+
+std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan) {
+  if (!plan->batch)
+    throw std::invalid_argument(
+        "a loader delivers batches: put .batch(g) into the plan, .batch(1) for single samples");
+  if (!plan->devices.empty()) return plan;
+  auto on_host = std::make_shared<Plan>(*plan);
+  on_host->devices = host_devices(1);
+  return on_host;
+}
+
+EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& options,
+                       std::uint64_t seed, const std::vector<WeightChange>& weights) {
+  const InputContext& context = *options.context;
+  const Topology topology(*plan, context, options.mode, options.shards);
+  if (context.num_input_pipelines > 1 && !plan->seed)
+    throw std::invalid_argument(
+        "several processes need one seed: give the plan one, .seed(7), the same in all of them");
+  if (options.threads < 0)
+    throw std::invalid_argument(
+        fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
+
+  if (options.io_threads.value_or(0) < 0)
+    throw std::invalid_argument(fmt::format(
+        "io_threads must be 0 or more, or not be given, found {}", *options.io_threads));
+  if (options.retry.attempts < 1 || options.retry.initial_backoff.count() < 0)
+    throw std::invalid_argument(
+        fmt::format("retry: 1 or more attempts, and a wait of 0 or more, found {} and {} ms",
+                    options.retry.attempts, options.retry.initial_backoff.count()));
+
+  if (const auto rate = options.faults.max_rate; rate && !(*rate >= 0 && *rate <= 1))
+    throw std::invalid_argument(
+        fmt::format("max_rate is a share of the samples, from 0 to 1, found {}", *rate));
+
+  std::vector<BranchRecipe> branches;
+  for (std::uint32_t number = 0; number < plan->branches.size(); ++number) {
+    const Branch& branch = plan->branches[number];
+    const std::uint64_t own_seed = branch.seed.value_or(seed);
+    BranchRecipe recipe{.source = branch.source,
+                        .chain = TransformChain(branch.source->fields(), branch.transforms,
+                                                own_seed, kFirstTransform, number),
+                        .candidates = {},
+                        .replacement_key = RandomKey(own_seed, kReplacement, number)};
+    for (std::uint32_t lane = 0; lane < topology.lanes; ++lane)
+      recipe.candidates.push_back(branch.candidates(
+          {.seed = seed, .lane = lane, .lanes = topology.lanes, .shards = topology.shards}));
+    branches.push_back(std::move(recipe));
+  }
+  const auto made = branches.front().chain.fields();
+  std::vector<FieldSpec> fields(made.begin(), made.end());
+  const bool masks =
+      plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
+  auto form =
+      std::make_shared<const BatchForm>(std::move(fields), masks, plan->finishes,
+                                        RandomKey(seed, kFinish), topology.slicing.max_rows());
+  const int cores = options.thread_budget
+                        ? options.thread_budget->threads()
+                        : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  const std::size_t depth = static_cast<std::size_t>(plan->prefetch.depth);
+
+  std::vector<MixWeights> mix_weights;
+  if (!weights.empty()) mix_weights.push_back({0, plan->mix_weights});
+  for (const WeightChange& change : weights)
+    mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
+
+  int max_concurrent_reads = 0;
+  for (const Branch& branch : plan->branches)
+    max_concurrent_reads = std::max(max_concurrent_reads, branch.source->max_concurrent_reads());
+
+  auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
+      .branches = std::move(branches),
+      .layout = form->slice(),
+      .valid_field = form->valid_field(),
+      .on_fault = options.faults.policy,
+      .replicas_per_lane = topology.replicas_per_lane(),
+      .retry = options.retry,
+      .digest = options.digest,
+      .observer = options.observer,
+  });
+  return {
+      .plan = std::move(plan),
+      .recipe = std::move(recipe),
+      .form = std::move(form),
+      .topology = topology,
+      .seed = seed,
+      .weights = std::move(mix_weights),
+      .threads = options.threads == 0 ? cores : options.threads,
+      .io_threads = options.io_threads.value_or(max_concurrent_reads),
+      .depth = depth,
+      .budget_bytes = options.budget_bytes,
+      .observer = options.observer,
+      .thread_budget = options.thread_budget,
+  };
+}
+
+}  // namespace penstock::loader

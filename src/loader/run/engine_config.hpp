@@ -1,0 +1,47 @@
+// loader/engine_config: a plan and its loader's options made concrete: what an engine runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <penstock/loader/options.hpp>
+#include <penstock/loader/state.hpp>
+#include <penstock/loader/thread_budget.hpp>
+
+#include "src/loader/run/batch_form.hpp"
+#include "src/loader/plan/plan.hpp"
+#include "src/loader/run/row_worker.hpp"
+#include "src/loader/run/topology.hpp"
+
+namespace penstock::loader {
+
+/// How to run; everything is known and checked.
+struct EngineConfig {
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const RowRecipe> recipe;
+  std::shared_ptr<const BatchForm> form;
+  Topology topology;
+  std::uint64_t seed = 0;
+  std::vector<MixWeights> weights;  // where they are not the plan's
+  int threads = 1;
+  int io_threads = 0;
+  std::size_t depth = 2;
+  std::size_t budget_bytes = 0;
+  StageObserver* observer = nullptr;
+  std::shared_ptr<ThreadBudget> thread_budget;
+};
+
+/// The plan with host:0 where it names no device.
+///
+/// Errors  std::invalid_argument  no batch in it
+[[nodiscard]] std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan);
+
+/// `options.context` is set; `weights` are those of Loader::set_weights.
+///
+/// Errors  std::invalid_argument  the options do not fit the plan or each other
+[[nodiscard]] EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& options,
+                                     std::uint64_t seed, const std::vector<WeightChange>& weights);
+
+}  // namespace penstock::loader

@@ -1,0 +1,102 @@
+#include "src/loader/run/read_ahead.hpp"
+
+#include <utility>
+
+#include <penstock/core/clock.hpp>
+
+#include "src/loader/run/observed.hpp"
+#include "src/loader/run/record_reader.hpp"
+
+namespace penstock::loader {
+
+ReadAhead::ReadAhead(std::shared_ptr<const RowRecipe> recipe, int threads, std::size_t samples,
+                     std::size_t record_limit, std::function<void(std::int64_t)> note_memory)
+    : recipe_(std::move(recipe)),
+      count_(threads),
+      samples_(samples),
+      record_limit_(record_limit),
+      note_memory_(std::move(note_memory)) {}
+
+void ReadAhead::start() {
+  if (!threads_.empty()) return;
+  while (free_.size() < samples_) {
+    free_.push_back(std::make_unique<ReadSample>());
+    free_.back()->record.set_limit(record_limit_);
+  }
+  for (int i = 0; i < count_; ++i)
+    threads_.emplace_back([this](const std::stop_token& stop) { read(stop); });
+}
+
+void ReadAhead::stop() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();  // joins
+  const std::lock_guard lock(mutex_);
+  batches_.clear();
+  for (std::unique_ptr<ReadSample>& sample : read_) {
+    sample->batch.reset();
+    free_.push_back(std::move(sample));
+  }
+  read_.clear();
+}
+
+void ReadAhead::push(std::shared_ptr<InFlight> batch) {
+  {
+    const std::lock_guard lock(mutex_);
+    batches_.push_back(std::move(batch));
+  }
+  wanted_.notify_all();
+}
+
+std::unique_ptr<ReadSample> ReadAhead::pop(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  if (!ready_.wait(lock, stop, [&] { return !read_.empty(); })) return nullptr;
+  auto sample = std::move(read_.front());
+  read_.pop_front();
+  return sample;
+}
+
+void ReadAhead::give_back(std::unique_ptr<ReadSample> sample) {
+  sample->batch.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(sample));
+  }
+  wanted_.notify_one();
+}
+
+void ReadAhead::read(const std::stop_token& stop) {
+  while (true) {
+    std::unique_ptr<ReadSample> sample;
+    {
+      std::unique_lock lock(mutex_);
+      if (!wanted_.wait(lock, stop, [&] { return !batches_.empty() && !free_.empty(); })) return;
+      sample = std::move(free_.back());
+      free_.pop_back();
+      sample->batch = batches_.front();
+      sample->sample = sample->batch->claimed++;
+      if (sample->batch->claimed == sample->batch->info->samples.size()) batches_.pop_front();
+    }
+    read_one(*sample, stop);
+    {
+      const std::lock_guard lock(mutex_);
+      read_.push_back(std::move(sample));
+    }
+    ready_.notify_one();
+    if (stop.stop_requested()) return;
+  }
+}
+
+void ReadAhead::read_one(ReadSample& sample, const std::stop_token& stop) const {
+  InFlight& batch = *sample.batch;
+  const SampleId& id = batch.info->samples[sample.sample];
+  const Observed observed(recipe_->observer, Stage::read, batch.info->step, sample.sample);
+  const std::int64_t begin = now_ns();
+  const std::size_t held = sample.record.memory_bytes();
+  sample.result = read_record(*recipe_->branches[id.source].source, id.number, sample.record,
+                              recipe_->retry, stop, batch.retries);
+  note_memory_(static_cast<std::int64_t>(sample.record.memory_bytes()) -
+               static_cast<std::int64_t>(held));
+  batch.read_ns += now_ns() - begin;
+}
+
+}  // namespace penstock::loader

@@ -1,0 +1,51 @@
+#include "src/loader/run/record_reader.hpp"
+
+#include <condition_variable>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "src/core/exception_text.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+// False when stopped before that.
+bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, duration, [] { return false; });
+  return !stop.stop_requested();
+}
+
+}  // namespace
+
+Fault fault_of_exception(const std::exception_ptr& thrown) {
+  return {.reason = detail::text_of(thrown), .cause = thrown};
+}
+
+Result<void> read_record(const Source& source, std::uint64_t number, Record& record,
+                         const RetryOptions& retry, const std::stop_token& stop,
+                         std::atomic<std::uint64_t>& retries) {
+  std::chrono::nanoseconds wait = retry.initial_backoff;
+  for (int attempt = 1;; ++attempt, wait *= 2) {
+    record.reset(source.fields().size());  // for a source that forgets to
+    Result<void> result;
+    try {
+      result = source.read(number, record);
+    } catch (...) {
+      return fault_of_exception(std::current_exception());
+    }
+    if (result || !result.fault().transient) return result;
+    if (attempt >= retry.attempts || !sleep_for(wait, stop)) {
+      Fault fault = std::move(result.fault());
+      if (attempt > 1) fault.reason += fmt::format(" ({} attempts)", attempt);
+      return fault;
+    }
+    ++retries;
+  }
+}
+
+}  // namespace penstock::loader

@@ -1,0 +1,198 @@
+#include "src/loader/run/row_worker.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/clock.hpp>
+
+#include "src/loader/run/observed.hpp"
+#include "src/loader/run/read_ahead.hpp"
+#include "src/loader/run/record_reader.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+constexpr std::uint32_t kReplacementAttempts = 16;
+
+}  // namespace
+
+RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
+                     std::stop_token stop)
+    : recipe_(std::move(recipe)), stop_(std::move(stop)) {
+  record_.set_limit(record_limit);
+  for (const FieldSpec& spec : recipe_->branches.front().chain.fields())
+    out_.emplace_back(nullptr, spec.dtype, spec.shape);
+}
+
+void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) {
+  // A clock reading costs as much as a small sample: in a long grain every 16th sample stands for
+  // the others.
+  const std::uint64_t timed_every = count >= 32 ? 16 : 1;
+  auto part = part_of(batch, first);
+  std::int64_t read_ns = 0;
+  std::int64_t timed_ns = 0;
+
+  const std::int64_t begin = now_ns();
+  std::int64_t sample_begin = begin;
+  for (std::uint64_t sample = first; sample < first + count; ++sample) {
+    if (sample >= part->first_sample + part->slice.samples) part = part_of(batch, sample);
+    const bool timed = (sample - first) % timed_every == 0;
+    if (timed && timed_every > 1) sample_begin = now_ns();
+    read_done_ = timed ? 0 : -1;
+    fill(batch, part, sample, nullptr);
+    if (timed) {
+      const std::int64_t sample_end = now_ns();
+      if (read_done_ > 0) read_ns += read_done_ - sample_begin;
+      timed_ns += sample_end - sample_begin;
+      sample_begin = sample_end;
+    }
+  }
+  const std::int64_t total_ns = now_ns() - begin;
+  const double read_share =
+      timed_ns > 0 ? static_cast<double>(read_ns) / static_cast<double>(timed_ns) : 0;
+  const auto read_total = static_cast<std::int64_t>(read_share * static_cast<double>(total_ns));
+  batch.read_ns += read_total;
+  batch.decode_ns += total_ns - read_total;
+  hand_in(batch);
+}
+
+void RowWorker::work(ReadSample& sample) {
+  InFlight& batch = *sample.batch;
+  const std::int64_t begin = now_ns();
+  fill(batch, part_of(batch, sample.sample), sample.sample, &sample);
+  batch.decode_ns += now_ns() - begin;
+  hand_in(batch);
+}
+
+RowWorker::Part RowWorker::part_of(const InFlight& batch, std::uint64_t sample) {
+  return std::ranges::find_if(batch.info->parts, [&](const PartInfo& part) {
+    return sample < part.first_sample + part.slice.samples;
+  });
+}
+
+// Makes one sample in its place: the row of the part that it belongs to.
+void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read) {
+  const std::uint64_t row = sample - part->first_sample;
+  make_or_replace(batch,
+                  {.step = batch.info->step,
+                   .sample = sample,
+                   .global_row = part->slice.first + row,
+                   .replica = part->replica},
+                  batch.slice(static_cast<std::size_t>(part - batch.info->parts.begin())).data(),
+                  row, read);
+}
+
+// What was found goes to the batch.
+void RowWorker::hand_in(InFlight& batch) {
+  batch.bytes_read += std::exchange(bytes_read_, 0);
+
+  if (!faults_.empty() || recipe_->digest) {
+    const std::lock_guard lock(batch.mutex);
+    batch.info->digest += std::exchange(digest_, {});
+    std::ranges::move(faults_, std::back_inserter(batch.info->faults));
+    faults_.clear();
+    if (fatal_ && (!batch.fatal || fatal_->row < batch.fatal->row)) batch.fatal = std::move(fatal_);
+    fatal_.reset();
+  }
+}
+
+// With `read`, from what was read ahead.
+Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& place,
+                             ReadSample* read) {
+  const BranchRecipe& branch = recipe_->branches[id.source];
+  const Record& record = read != nullptr ? read->record : record_;
+  Result<void> result;
+  if (read != nullptr) {
+    result = std::move(read->result);
+  } else {
+    const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);
+    result = read_record(*branch.source, id.number, record_, recipe_->retry, stop_, batch.retries);
+  }
+  bytes_read_ += record.bytes_read();
+  if (read_done_ == 0) read_done_ = now_ns();
+  if (result) {
+    const Observed observed(recipe_->observer, Stage::decode, place.step, place.sample);
+    try {
+      result = branch.chain.apply(record.views(), id, out_);
+    } catch (...) {
+      result = fault_of_exception(std::current_exception());
+    }
+  }
+  if (result) return result;
+  Fault fault = std::move(result.fault());
+  fault.sample = id;
+  fault.step = place.step;
+  fault.row = place.global_row;
+  if (fault.file.empty()) fault.file = branch.source->location(id.number);
+  return fault;
+}
+
+void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* slice,
+                                std::uint64_t row, ReadSample* read) {
+  for (std::size_t field = 0; field < out_.size(); ++field)
+    out_[field].rebase(recipe_->layout.row(slice, field, row));
+
+  SampleId& id = batch.info->samples[place.sample];
+  bool valid = true;
+  if (auto result = make(batch, id, place, read); !result) [[unlikely]] {
+    Fault fault = std::move(result.fault());
+    valid = false;
+    if (recipe_->on_fault == OnFault::raise) {
+      if (!fatal_) fatal_ = fault;
+    } else if (recipe_->on_fault == OnFault::replace) {
+      const auto last = replace(batch, id, place);
+      valid = !last;
+      if (last && !fatal_) {
+        fatal_ = fault;
+        fatal_->reason += fmt::format("; and {} replacements were bad too, the last was {}",
+                                      kReplacementAttempts, last->to_string());
+      }
+    }
+    faults_.push_back(std::move(fault));
+    if (!valid) zero(slice, row);
+  }
+
+  if (recipe_->valid_field)
+    *recipe_->layout.row(slice, *recipe_->valid_field, row) = std::byte{valid};
+  if (recipe_->digest) {
+    RowHasher hasher(place.step, place.global_row, id);
+    for (const TensorView& field : out_) hasher.add(field.bytes());
+    digest_ += hasher.finish();
+  }
+}
+
+// Attempt k takes a sample that depends on (seed, epoch, number, k) alone; returns the last fault
+// if all are bad.
+std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Place& place) {
+  const BranchRecipe& branch = recipe_->branches[id.source];
+  const OrderPtr& candidates = branch.candidates[place.replica / recipe_->replicas_per_lane];
+  const std::uint64_t count = candidates->size().value_or(0);
+  const auto cursor = candidates->open();
+  const SampleId original = id;
+  std::optional<Fault> last;
+  for (std::uint32_t attempt = 0; attempt < kReplacementAttempts; ++attempt) {
+    const std::uint64_t draw = branch.replacement_key.u64(original.number, original.epoch, attempt);
+    SampleId other;
+    (void)cursor->read(original.epoch, scale_to(draw, count), 1, {&other, 1});
+    auto result = make(batch, other, place, nullptr);
+    if (result) {
+      id = other;
+      return std::nullopt;
+    }
+    last = std::move(result.fault());
+  }
+  return last;
+}
+
+void RowWorker::zero(std::byte* slice, std::uint64_t row) {
+  for (std::size_t field = 0; field < out_.size(); ++field)
+    std::memset(recipe_->layout.row(slice, field, row), 0, out_[field].byte_size());
+}
+
+}  // namespace penstock::loader

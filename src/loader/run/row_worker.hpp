@@ -1,0 +1,88 @@
+// loader/row_worker: reads and transforms samples into their places, under the fault policy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include <penstock/batch/layout.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/result.hpp>
+#include <penstock/loader/options.hpp>
+#include <penstock/loader/stats.hpp>
+#include <penstock/order/order.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/transform/chain.hpp>
+
+#include "src/loader/run/in_flight.hpp"
+
+namespace penstock::loader {
+
+/// How the samples of one source are made, and which may stand in for a bad one.
+struct BranchRecipe {
+  SourcePtr source;
+  TransformChain chain;
+  std::vector<OrderPtr> candidates;  // of each lane
+  RandomKey replacement_key;
+};
+
+/// What all workers of a run share; immutable.
+struct RowRecipe {
+  std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields
+  BatchLayout layout;                  // the chains' fields, and 'valid' last where there is one
+  std::optional<std::size_t> valid_field;
+  OnFault on_fault = OnFault::raise;
+  std::uint32_t replicas_per_lane = 1;
+  RetryOptions retry;
+  bool digest = false;
+  StageObserver* observer = nullptr;
+};
+
+struct ReadSample;
+
+/// Threads  one each.
+class RowWorker {
+ public:
+  /// `stop` ends the waiting between two attempts at reading.
+  RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
+            std::stop_token stop = {});
+
+  /// Makes samples [first, first + count) of `batch`. Adds what it finds to the batch.
+  void work(InFlight& batch, std::uint64_t first, std::uint64_t count);
+  /// The same for one sample that was read already.
+  void work(ReadSample& sample);
+  /// Bytes held by the record buffer.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept { return record_.memory_bytes(); }
+
+ private:
+  using Part = std::vector<PartInfo>::const_iterator;
+  struct Place {
+    std::uint64_t step;
+    std::uint64_t sample;  // index in the batch
+    std::uint64_t global_row;
+    std::uint32_t replica;
+  };
+
+  Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
+  [[nodiscard]] static Part part_of(const InFlight& batch, std::uint64_t sample);
+  void fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read);
+  void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
+                       ReadSample* read);
+  void hand_in(InFlight& batch);
+  std::optional<Fault> replace(InFlight& batch, SampleId& id, const Place& place);
+  void zero(std::byte* slice, std::uint64_t row);
+
+  std::shared_ptr<const RowRecipe> recipe_;
+  std::stop_token stop_;
+  Record record_;
+  std::vector<TensorView> out_;
+  std::vector<Fault> faults_;
+  std::optional<Fault> fatal_;  // the first of this grain
+  Digest digest_;
+  std::uint64_t bytes_read_ = 0;
+  std::int64_t read_done_ = 0;  // when the last timed read ended
+};
+
+}  // namespace penstock::loader

@@ -1,0 +1,438 @@
+#include "src/loader/run/run.hpp"
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/clock.hpp>
+#include <penstock/core/error.hpp>
+
+#include "src/loader/plan/validation.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+constexpr std::size_t kFaultsKept = 100;
+// A rate over fewer samples than this says nothing.
+constexpr std::uint64_t kMinSamplesForRate = 100;
+
+std::uint64_t draw_seed() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+// A timeout too long to be added to the time means for ever.
+Deadline deadline_in(std::chrono::nanoseconds timeout) {
+  const Deadline now = Deadline::clock::now();
+  return timeout < kNever - now ? now + timeout : kNever;
+}
+
+DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
+  if (tolerated.policy != OnFault::raise)
+    return DataError(fault, "this data is in no state to train on");
+  return DataError(
+      fault, fault.transient ? "go on from a state when the storage is back, or give it more time "
+                               "(LoaderOptions::retry)"
+                             : "mend or remove it, or go on without it by the fault policy replace "
+                               "or mask");
+}
+
+}  // namespace
+
+Run::Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options)
+    : options_(options) {
+  if (!options_.context) options_.context = InputContext::from();
+  config_ = configure(with_devices(plan), options_, plan->seed ? *plan->seed : draw_seed(), {});
+  consumers_ = std::vector<Consumer>(config_->plan->devices.size());
+  books_.samples_per_device.resize(consumers_.size());
+  engine_ = std::make_unique<Engine>(*config_, 0);
+  if (const Stream* stream = config_->plan->stream()) {
+    check_stream(*stream, *config_, options_);
+    stream->attach();
+  }
+}
+
+Run::~Run() {
+  engine_->interrupt();
+  if (const Stream* stream = config_->plan->stream()) stream->detach();
+}
+
+void Run::start() {
+  const Lock lock(mutex_);
+  if (!stopped_) start_locked();
+}
+
+void Run::start_locked() {
+  for (Consumer& consumer : consumers_) consumer.meter.start(now_ns());
+  engine_->start();
+}
+
+void Run::stop() {
+  const Lock lock(mutex_);
+  stopped_ = true;
+  engine_->interrupt();
+  pending_.clear();
+  arrived_.notify_all();
+}
+
+// ---- the consumers ----
+
+std::optional<Step> Run::next() {
+  Lock lock(mutex_);
+  if (stopped_) return std::nullopt;
+  refuse_consumers_apart();
+  if (fetch(lock, consumers_.front().step, consumers_) != Fetched::step) return std::nullopt;
+  InFlight& batch = *pending_.front();
+  held_steps_->fetch_add(1);
+  // The caller's references are counted apart from those that a worker may not have dropped yet.
+  const std::shared_ptr<const StepInfo> info(
+      batch.info.get(),
+      [keep = batch.info, held = held_steps_](const StepInfo*) { held->fetch_sub(1); });
+  std::vector<DeviceBatch> parts;
+  for (std::size_t part = 0; part < consumers_.size(); ++part)
+    parts.push_back(take(batch, part, info));
+  let_go_of_taken();
+  return Step(info, std::move(parts));
+}
+
+std::optional<DeviceBatch> Run::next_part(std::size_t part) {
+  Lock lock(mutex_);
+  Consumer& consumer = consumers_[part];
+  if (fetch(lock, consumer.step, {&consumer, 1}) != Fetched::step) return std::nullopt;
+  InFlight& batch = *pending_[consumer.step - books_.step];
+  consumer.held->fetch_add(1);
+  const std::shared_ptr<const StepInfo> info(
+      batch.info.get(),
+      [keep = batch.info, held = consumer.held](const StepInfo*) { held->fetch_sub(1); });
+  auto taken = take(batch, part, info);
+  let_go_of_taken();
+  return taken;
+}
+
+bool Run::wait_for(std::chrono::nanoseconds timeout) {
+  Lock lock(mutex_);
+  if (stopped_) return true;
+  refuse_consumers_apart();
+  return fetch(lock, consumers_.front().step, consumers_, deadline_in(timeout)) != Fetched::late;
+}
+
+bool Run::wait_for_part(std::size_t part, std::chrono::nanoseconds timeout) {
+  Lock lock(mutex_);
+  Consumer& consumer = consumers_[part];
+  return fetch(lock, consumer.step, {&consumer, 1}, deadline_in(timeout)) != Fetched::late;
+}
+
+bool Run::wait_for_epoch(std::chrono::nanoseconds timeout) {
+  Lock lock(mutex_);
+  return look_ahead(lock, deadline_in(timeout)).has_value();
+}
+
+std::optional<std::uint32_t> Run::next_epoch() {
+  Lock lock(mutex_);
+  const auto batch = *look_ahead(lock, kNever);
+  return batch ? std::optional(batch->info->epoch) : std::nullopt;
+}
+
+std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline deadline) {
+  if (stopped_) return nullptr;
+  refuse_consumers_apart();
+  if (!pending_.empty()) return pending_.front();  // wait_for() has it already
+  if (error_) std::rethrow_exception(error_);
+  if (ended_) return nullptr;
+  refuse_to_fill_the_ring(consumers_.front());  // no batch is drawn before it has a slot
+  auto batch = wait(lock, Until::numbers, consumers_, deadline);
+  if (batch && !*batch) ended_ = true;
+  return batch;
+}
+
+Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
+                        Deadline deadline) {
+  while (!stopped_) {
+    if (step < fetched_) {
+      for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
+      return Fetched::step;
+    }
+    if (error_) std::rethrow_exception(error_);
+    if (ended_) return Fetched::end;
+    for (const Consumer& consumer : waiting) refuse_to_fill_the_ring(consumer);
+    if (fetching_) {  // another consumer is at it, for all
+      for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
+      if (deadline == kNever) {
+        arrived_.wait(lock);
+      } else if (arrived_.wait_until(lock, deadline) == std::cv_status::timeout && fetching_) {
+        leave_meters(waiting, false);
+        return Fetched::late;
+      }
+      continue;
+    }
+    const std::uint64_t generation = generation_;
+    const auto waited = wait(lock, Until::published, waiting, deadline);
+    if (generation != generation_ || stopped_) continue;
+    if (!waited) return Fetched::late;
+    const std::shared_ptr<InFlight>& batch = *waited;
+    if (!batch) {
+      ended_ = true;
+      continue;
+    }
+    try {
+      if (batch->error) std::rethrow_exception(batch->error);
+      refuse_untolerated_faults(*batch);
+    } catch (...) {
+      error_ = std::current_exception();
+      continue;
+    }
+    engine_->pop();
+    batch->slot.reset();  // the slices hold it for as long as they need it
+    pending_.push_back(batch);
+    ++fetched_;
+  }
+  return Fetched::end;
+}
+
+// Waits for the engine without the lock, and charges the time to whom it belongs.
+std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
+                                                   std::span<Consumer> waiting, Deadline deadline) {
+  start_locked();
+  for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
+  fetching_ = true;
+  lock.unlock();
+  std::optional<std::shared_ptr<InFlight>> batch;
+  if (until == Until::numbers)
+    batch = engine_->wait_for_numbers(deadline);
+  else
+    batch = engine_->wait(deadline);
+  lock.lock();
+  fetching_ = false;
+  leave_meters(consumers_, batch && *batch && until == Until::published);
+  arrived_.notify_all();
+  return batch;
+}
+
+void Run::leave_meters(std::span<Consumer> consumers, bool delivered) {
+  const std::int64_t now = now_ns();
+  for (Consumer& consumer : consumers)
+    if (StallMeter& meter = consumer.meter; meter.inside())
+      meter.leave(now, engine_->charge_wait(meter.last(), now, fetched_), delivered);
+}
+
+DeviceBatch Run::take(InFlight& batch, std::size_t part,
+                      const std::shared_ptr<const StepInfo>& info) {
+  ++consumers_[part].step;
+  books_.samples_per_device[part] += info->parts[part].slice.samples;
+  return {info, part, std::move(batch.slices[part])};
+}
+
+// What all consumers have taken is delivered.
+void Run::let_go_of_taken() {
+  const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step)->step;
+  while (books_.step < slowest) {
+    enter_in_books(*pending_.front());
+    pending_.pop_front();
+  }
+}
+
+void Run::refuse_to_fill_the_ring(const Consumer& consumer) const {
+  if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
+  throw Error(
+      fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
+                  "filled: let go of one, copy what you need, or raise the depth of "
+                  "prefetch_to_devices (now {1})",
+                  engine_->slots(), config_->depth));
+}
+
+void Run::refuse_consumers_apart() const {
+  const auto [slowest, fastest] = std::ranges::minmax_element(consumers_, {}, &Consumer::step);
+  if (slowest->step == fastest->step) return;
+  const auto part = slowest - consumers_.begin();
+  throw std::logic_error(fmt::format(
+      "whole steps can be had again when every DeviceLoader has taken its part of the last one: "
+      "device {} ({}) is at step {}, and another at step {}",
+      part, config_->plan->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
+      fastest->step));
+}
+
+void Run::refuse_untolerated_faults(const InFlight& batch) const {
+  const FaultOptions& tolerated = options_.faults;
+  if (batch.fatal) throw untolerated(*batch.fatal, tolerated);
+  const std::vector<Fault>& faults = batch.info->faults;
+  if (faults.empty()) return;
+  std::uint64_t count = books_.fault_count + faults.size();
+  std::uint64_t delivered = books_.global_samples + batch.info->global_samples;
+  for (const auto& earlier : pending_) {
+    count += earlier->info->faults.size();
+    delivered += earlier->info->global_samples;
+  }
+  if (tolerated.max_count && count > *tolerated.max_count)
+    throw DataError(faults.back(),
+                    fmt::format("with it there were {} faults, and {} are tolerated (max_count)",
+                                count, *tolerated.max_count));
+  const std::uint64_t samples = delivered / options_.context->num_input_pipelines;
+  const double rate = static_cast<double>(count) / static_cast<double>(samples);
+  if (tolerated.max_rate && samples >= kMinSamplesForRate && rate > *tolerated.max_rate)
+    throw DataError(faults.back(),
+                    fmt::format("{} of {} samples were bad, and {:.3g}% are tolerated (max_rate)",
+                                count, samples, *tolerated.max_rate * 100));
+}
+
+void Run::enter_in_books(const InFlight& batch) {
+  const StepInfo& info = *batch.info;
+  books_.step = info.step + 1;
+  books_.global_samples += info.global_samples;
+  books_.fault_count += info.faults.size();
+  for (const Fault& fault : info.faults)
+    if (books_.faults.size() < kFaultsKept) books_.faults.push_back(fault);
+  books_.digest += info.digest;
+  books_.steps += 1;
+  books_.samples += info.samples.size();
+  books_.bytes_read += batch.bytes_read;
+  books_.retries += batch.retries;
+}
+
+// ---- the position ----
+
+LoaderState Run::state() const {
+  const Lock lock(mutex_);
+  return {.step = books_.step,
+          .samples = books_.global_samples,
+          .seed = config_->seed,
+          .source = config_->plan->fingerprint(),
+          .plan = config_->plan->describe(),
+          .world = config_->topology.describe(),
+          .weights = weights_,
+          .fault_count = books_.fault_count,
+          .faults = books_.faults,
+          .digest = books_.digest};
+}
+
+void Run::restore(const LoaderState& state) {
+  const Lock lock(mutex_);
+  refuse_stream(*config_->plan, "restore");
+  refuse_foreign(state, *config_->plan, config_->topology);
+  if (!state.weights.empty()) refuse_weights(*config_->plan);
+  EngineConfig config = configure(config_->plan, options_, state.seed, state.weights);
+  const auto last = StepCursor(*config.plan, config.seed, config.topology, config.weights).steps();
+  if (last && state.step > *last)
+    throw Error(fmt::format("this state is damaged: it says step {}, and the plan has {}",
+                            state.step, *last));
+  go_on_from(state.step, std::move(config));
+  weights_ = state.weights;
+  for (Consumer& consumer : consumers_) consumer.step = state.step;
+  error_ = nullptr;
+  ended_ = false;
+  stopped_ = false;
+  books_.step = state.step;
+  books_.global_samples = state.samples;
+  books_.fault_count = state.fault_count;
+  books_.faults = state.faults;
+  books_.digest = state.digest;
+}
+
+void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
+  const Lock lock(mutex_);
+  refuse_weights(*config_->plan);
+  if (step < fetched_)
+    throw std::invalid_argument(
+        fmt::format("set_weights: step {} has been delivered; the earliest that can change is {}",
+                    step, fetched_));
+  std::vector<WeightChange> changes = weights_;
+  std::erase_if(changes, [&](const WeightChange& change) { return change.step >= step; });
+  changes.push_back({step, std::move(weights)});
+  EngineConfig config = configure(config_->plan, options_, config_->seed, changes);
+  (void)StepCursor(*config.plan, config.seed, config.topology, config.weights);  // are they sound?
+  const std::uint64_t next = fetched_;
+  auto taken = std::move(pending_);
+  go_on_from(next, std::move(config));
+  pending_ = std::move(taken);
+  weights_ = std::move(changes);
+  ended_ = false;
+}
+
+void Run::go_on_from(std::uint64_t step, EngineConfig config) {
+  pending_.clear();
+  config_ = std::move(config);
+  engine_->restart(*config_, step);
+  fetched_ = step;
+  ++generation_;
+  if (fetching_) engine_->start();  // a consumer waits
+}
+
+Step Run::batch_at(std::uint64_t step) const {
+  refuse_stream(*config_->plan, "batch_at");
+  const EngineConfig config = [&] {
+    const Lock lock(mutex_);
+    return *config_;
+  }();
+  Engine engine(config, step, step + 1);
+  engine.start();
+  const auto batch = *engine.wait();
+  if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
+  if (batch->error) std::rethrow_exception(batch->error);
+  if (batch->fatal) throw untolerated(*batch->fatal, options_.faults);
+  engine.pop();
+  batch->slot.reset();
+  std::vector<DeviceBatch> parts;
+  for (std::size_t part = 0; part < batch->slices.size(); ++part)
+    parts.emplace_back(batch->info, part, std::move(batch->slices[part]));
+  return {batch->info, std::move(parts)};
+}
+
+// ---- the reports ----
+
+bool Run::has_ended() const {
+  const Lock lock(mutex_);
+  return ended_ || stopped_;
+}
+
+Stats Run::stats() const {
+  const Lock lock(mutex_);
+  Stats stats;
+  const std::int64_t now = now_ns();
+  for (const Consumer& consumer : consumers_) {
+    StageNs waiting{};
+    if (consumer.meter.inside())
+      waiting = engine_->charge_wait(consumer.meter.last(), now, fetched_);
+    consumer.meter.report(stats, now, waiting, 1.0 / static_cast<double>(consumers_.size()));
+  }
+  engine_->report(stats);
+  stats.samples = books_.samples;
+  stats.steps = books_.steps;
+  stats.bytes_read = books_.bytes_read;
+  stats.retries = books_.retries;
+  stats.faults = books_.fault_count;
+  std::size_t held_parts = 0;
+  for (const Consumer& consumer : consumers_)
+    held_parts = std::max(held_parts, consumer.held->load());
+  stats.held_slots = held_steps_->load() + held_parts;
+  const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step);
+  const bool any_waits = std::ranges::any_of(
+      consumers_, [](const Consumer& consumer) { return consumer.meter.inside(); });
+  if (any_waits && slowest->step < fetched_ && engine_->wants_slot())
+    stats.waiting_for = static_cast<std::size_t>(slowest - consumers_.begin());
+  return stats;
+}
+
+std::optional<std::uint64_t> Run::steps() const {
+  const Lock lock(mutex_);
+  return StepCursor(*config_->plan, config_->seed, config_->topology, config_->weights).steps();
+}
+
+std::vector<std::uint64_t> Run::samples_per_device() const {
+  const Lock lock(mutex_);
+  return books_.samples_per_device;
+}
+
+std::vector<Fault> Run::faults() const {
+  const Lock lock(mutex_);
+  return books_.faults;
+}
+
+Digest Run::digest() const {
+  const Lock lock(mutex_);
+  return books_.digest;
+}
+
+}  // namespace penstock::loader

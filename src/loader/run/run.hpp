@@ -1,0 +1,123 @@
+// loader/run: what a Loader holds: the plan made concrete, the engine, and the books on what was
+// delivered.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/loader/loader.hpp>
+
+#include "src/loader/run/engine.hpp"
+#include "src/loader/plan/plan.hpp"
+#include "src/loader/run/stall_meter.hpp"
+#include "src/loader/run/topology.hpp"
+
+namespace penstock::loader {
+
+/// Threads  see Loader and DeviceLoader. Everything is guarded by one mutex, which is free while a
+///          consumer waits for the engine.
+class Run {
+ public:
+  Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options);
+  ~Run();
+
+  std::optional<Step> next();
+  std::optional<DeviceBatch> next_part(std::size_t part);
+  bool wait_for(std::chrono::nanoseconds timeout);
+  bool wait_for_part(std::size_t part, std::chrono::nanoseconds timeout);
+  bool wait_for_epoch(std::chrono::nanoseconds timeout);
+  void start();
+  void stop();
+  std::optional<std::uint32_t> next_epoch();
+  LoaderState state() const;
+  void restore(const LoaderState& state);
+  void set_weights(std::uint64_t step, std::vector<double> weights);
+  Step batch_at(std::uint64_t step) const;
+  Stats stats() const;
+
+  [[nodiscard]] bool has_ended() const;
+  [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
+  [[nodiscard]] std::optional<std::uint64_t> steps() const;
+  [[nodiscard]] const Plan& plan() const noexcept { return *config_->plan; }
+  [[nodiscard]] const BatchForm& form() const noexcept { return *config_->form; }
+  [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
+  [[nodiscard]] std::vector<Fault> faults() const;
+  [[nodiscard]] Digest digest() const;
+
+ private:
+  using Held = std::shared_ptr<std::atomic<std::size_t>>;
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Until { numbers, published };
+  enum class Fetched { step, end, late };
+
+  /// What was delivered; what a state saves.
+  struct Books {
+    std::uint64_t step = 0;
+    std::uint64_t global_samples = 0;
+    std::uint64_t fault_count = 0;
+    std::vector<Fault> faults;
+    Digest digest;
+    // Of this run only.
+    std::uint64_t steps = 0;
+    std::uint64_t samples = 0;
+    std::uint64_t bytes_read = 0;
+    std::uint64_t retries = 0;
+    std::vector<std::uint64_t> samples_per_device;
+  };
+  /// One device's consumer.
+  struct Consumer {
+    std::uint64_t step = 0;                                     // the next to be taken
+    Held held = std::make_shared<std::atomic<std::size_t>>(0);  // steps it has parts of
+    StallMeter meter;
+  };
+
+  void start_locked();
+  void go_on_from(std::uint64_t step, EngineConfig config);
+  /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
+  [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
+                              Deadline deadline = kNever);
+  /// The batch that is to be taken next, filled or not; null at the end, none when it is too late.
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> look_ahead(Lock& lock, Deadline deadline);
+  /// The batch, null at the end of the data; none when it is too late.
+  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Lock& lock, Until until,
+                                                              std::span<Consumer> waiting,
+                                                              Deadline deadline = kNever);
+  /// Charges the consumers of these that wait for the time since they began to.
+  void leave_meters(std::span<Consumer> consumers, bool delivered);
+  void refuse_to_fill_the_ring(const Consumer& consumer) const;
+  void refuse_consumers_apart() const;
+  void refuse_untolerated_faults(const InFlight& batch) const;
+  void enter_in_books(const InFlight& batch);
+  [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,
+                                 const std::shared_ptr<const StepInfo>& info);
+  void let_go_of_taken();
+
+  LoaderOptions options_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable arrived_;
+  std::optional<EngineConfig> config_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<WeightChange> weights_;  // since the start, in order of their steps
+  Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
+  std::vector<Consumer> consumers_;                                  // one per device
+  std::deque<std::shared_ptr<InFlight>>
+      pending_;                   // from the engine, not yet taken by all consumers
+  std::uint64_t fetched_ = 0;     // the next step to come from the engine
+  bool fetching_ = false;         // a consumer waits for the engine
+  std::uint64_t generation_ = 0;  // restarts of the engine
+  std::exception_ptr error_;      // what next() threw and will throw again
+  bool ended_ = false;
+  bool stopped_ = false;
+  Books books_;
+};
+
+}  // namespace penstock::loader

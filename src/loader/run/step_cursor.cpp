@@ -1,0 +1,81 @@
+#include "src/loader/run/step_cursor.hpp"
+
+#include <algorithm>
+
+namespace penstock::loader {
+
+StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
+                       std::span<const MixWeights> weights, std::stop_token stop)
+    : slicing_(topology.slicing),
+      first_lane_(topology.lane_of(topology.first_replica)),
+      own_lanes_(topology.lane_of(topology.first_replica + topology.own_replicas - 1) + 1 -
+                 first_lane_) {
+  std::vector<std::optional<std::uint64_t>> sizes;
+  for (std::uint32_t lane = 0; lane < topology.lanes; ++lane) {
+    lanes_.push_back({.order = plan.samples({.seed = seed,
+                                             .lane = lane,
+                                             .lanes = topology.lanes,
+                                             .shards = topology.shards,
+                                             .weights = weights,
+                                             .stop = stop})});
+    sizes.push_back(lanes_.back().order->size());
+    if (lane - first_lane_ < own_lanes_) lanes_.back().open();
+  }
+  const OrderPtr batches = plan.batch_order(seed, plan.batches_per_pass(sizes));
+  batches_ = batches->open();
+  steps_ = Plan::steps(*batches);
+}
+
+std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
+  SampleId
+      batch;  // its epoch is the pass over the samples, its number that of the batch in the pass
+  if (batches_->read(0, step, 1, {&batch, 1}) == 0) return std::nullopt;
+
+  DrawnStep drawn;
+  drawn.first_replica = first_lane_ * static_cast<std::uint32_t>(slicing_.replicas());
+  const std::uint64_t share = slicing_.global_batch();
+  const std::uint64_t first = batch.number * share;
+  std::uint64_t first_row = 0;
+  for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
+    Lane& lane = lanes_[number];
+    const bool own = number - first_lane_ < own_lanes_;
+    const std::size_t filled = drawn.ids.size();
+    std::uint64_t count = 0;
+    if (own) {
+      drawn.ids.resize(filled + share);
+      count = lane.open().read(batch.epoch, first, 1, std::span(drawn.ids).subspan(filled));
+      drawn.ids.resize(filled + count);
+    } else {
+      const std::uint64_t size = lane.order->size().value_or(first + share);
+      count = std::min(share, size - std::min(size, first));
+    }
+    if (drawn.samples == 0 && count > 0) {
+      SampleId first_sample;
+      if (own)
+        first_sample = drawn.ids[filled];
+      else
+        lane.open().read(batch.epoch, first, 1, {&first_sample, 1});
+      drawn.epoch = first_sample.epoch;
+    }
+    drawn.samples += count;
+
+    std::vector<Slice> slices = slicing_.slices(step, count);
+    for (Slice& slice : slices) slice.first += first_row;
+    first_row = slices.back().first + slices.back().rows;
+    if (own) drawn.slices.insert(drawn.slices.end(), slices.begin(), slices.end());
+  }
+  if (drawn.samples == 0) return std::nullopt;
+  // Of a stream nobody knows beforehand which batch is the last.
+  const bool drops = slicing_.remainder() == Remainder::drop;
+  if (drops && drawn.samples < share * lanes_.size()) return std::nullopt;
+  return drawn;
+}
+
+std::size_t StepCursor::memory_bytes() const noexcept {
+  std::size_t total = 0;
+  for (const Lane& lane : lanes_)
+    if (lane.cursor) total += lane.cursor->memory_bytes();
+  return total;
+}
+
+}  // namespace penstock::loader

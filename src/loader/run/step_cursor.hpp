@@ -1,0 +1,66 @@
+// loader/step_cursor: from a step number to its samples, and which replica gets which. Arithmetic
+// only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include <penstock/batch/slicing.hpp>
+#include <penstock/core/sample_id.hpp>
+#include <penstock/order/order.hpp>
+
+#include "src/loader/plan/plan.hpp"
+#include "src/loader/run/topology.hpp"
+
+namespace penstock::loader {
+
+/// A global batch in numbers.
+struct DrawnStep {
+  std::uint64_t samples = 0;  // of all replicas
+  std::uint32_t epoch = 0;    // of the first of them
+  /// One a replica, from first_replica on: those that share an order with this process's. Their
+  /// samples lie one behind the other in ids.
+  std::vector<Slice> slices;
+  std::uint32_t first_replica = 0;
+  std::vector<SampleId> ids;
+};
+
+/// Reads the orders of this process's lanes; what the others have is only counted.
+///
+/// Threads  one caller at a time.
+class StepCursor {
+ public:
+  /// `weights` take the place of the outermost mix's, where there are any; `stop` ends the waiting
+  /// for a stream, which then has no more steps.
+  StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
+             std::span<const MixWeights> weights, std::stop_token stop = {});
+
+  /// The samples of global batch `step`; none when there is no such step.
+  [[nodiscard]] std::optional<DrawnStep> draw(std::uint64_t step);
+  /// Steps in the whole plan; none when endless.
+  [[nodiscard]] std::optional<std::uint64_t> steps() const noexcept { return steps_; }
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+
+ private:
+  struct Lane {
+    OrderPtr order;
+    std::unique_ptr<OrderCursor> cursor;  // of another process's: opened when it is first read
+    OrderCursor& open() {
+      if (!cursor) cursor = order->open();
+      return *cursor;
+    }
+  };
+
+  Slicing slicing_;  // of a lane
+  std::uint32_t first_lane_;
+  std::uint32_t own_lanes_;
+  std::vector<Lane> lanes_;
+  std::unique_ptr<OrderCursor> batches_;
+  std::optional<std::uint64_t> steps_;
+};
+
+}  // namespace penstock::loader

@@ -1,0 +1,92 @@
+#include "src/loader/run/topology.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace penstock::loader {
+
+namespace {
+
+std::uint32_t devices_of(const Plan& plan) {
+  return static_cast<std::uint32_t>(plan.devices.size());
+}
+
+std::uint32_t count_replicas(const Plan& plan, const InputContext& context) {
+  if (context.num_input_pipelines == 0 || context.input_pipeline_id >= context.num_input_pipelines)
+    throw std::invalid_argument(
+        fmt::format("input_pipeline_id must be below num_input_pipelines, found {} of {}",
+                    context.input_pipeline_id, context.num_input_pipelines));
+  const std::uint32_t replicas = context.num_input_pipelines * devices_of(plan);
+  if (context.num_replicas_in_sync != 0 && context.num_replicas_in_sync != replicas)
+    throw std::invalid_argument(fmt::format(
+        "{} processes with {} devices each are {} replicas, but num_replicas_in_sync is {}",
+        context.num_input_pipelines, devices_of(plan), replicas, context.num_replicas_in_sync));
+  return replicas;
+}
+
+std::uint32_t count_lanes(const Plan& plan, const InputContext& context, InputMode mode,
+                          ShardPolicy shards, std::uint32_t replicas) {
+  if (mode == InputMode::one && plan.prefetch.split == Split::shard_early)
+    mode = InputMode::per_replica;
+  if (mode == InputMode::one && shards != ShardPolicy::data)
+    throw std::invalid_argument(fmt::format(
+        "ShardPolicy::{} gives each process samples of its own, and so an order of its own: choose "
+        "InputMode::per_worker or per_replica with it, or ShardPolicy::data",
+        shards == ShardPolicy::file ? "file" : "off"));
+  switch (mode) {
+    case InputMode::one:
+      return 1;
+    case InputMode::per_worker:
+      return context.num_input_pipelines;
+    case InputMode::per_replica:
+      return replicas;
+  }
+  return 1;
+}
+
+void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::uint32_t lanes) {
+  const std::pair<std::int64_t, std::int64_t> own(context.num_input_pipelines,
+                                                  context.input_pipeline_id);
+  if (context.num_input_pipelines == 1 || lanes != 1 ||
+      std::ranges::find(plan.shards, own) == plan.shards.end())
+    return;
+  throw std::invalid_argument(fmt::format(
+      "shard({0}, {1}) is this process's own share, and InputMode::one gives each of the {0} "
+      "processes its slice of every global batch already: leave shard out, or choose "
+      "InputMode::per_worker with ShardPolicy::off",
+      own.first, own.second));
+}
+
+Slicing slice_lane(const Plan& plan, std::uint32_t replicas, std::uint32_t lanes) {
+  const auto& [global_batch, options] = *plan.batch;
+  if (global_batch % lanes != 0)
+    throw std::invalid_argument(fmt::format(
+        "a global batch of {} does not divide over {} orders of their own: take a multiple of {}",
+        global_batch, lanes, lanes));
+  return {global_batch / lanes, replicas / lanes, options.remainder, options.uneven,
+          plan.prefetch.split};
+}
+
+}  // namespace
+
+Topology::Topology(const Plan& plan, const InputContext& context, InputMode mode,
+                   ShardPolicy policy)
+    : replicas(count_replicas(plan, context)),
+      lanes(count_lanes(plan, context, mode, policy, replicas)),
+      first_replica(context.input_pipeline_id * devices_of(plan)),
+      own_replicas(devices_of(plan)),
+      shards(policy),
+      slicing(slice_lane(plan, replicas, lanes)) {
+  refuse_sharding_twice(plan, context, lanes);
+}
+
+std::string Topology::describe() const {
+  constexpr const char* kNames[] = {"data", "file", "off"};
+  if (lanes == 1) return {};
+  return fmt::format("{} orders for {} replicas, shards={}", lanes, replicas,
+                     kNames[static_cast<int>(shards)]);
+}
+
+}  // namespace penstock::loader

@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/digest.hpp>
+#include <penstock/source/image_folder.hpp>
+
+#include "src/storage/local/file.hpp"
+#include "src/source/folder/labels.hpp"
+#include "src/source/folder/listing.hpp"
+#include "src/storage/storage.hpp"
+
+namespace penstock {
+
+namespace {
+
+enum Field : std::size_t { kImage, kLabel, kFields };
+
+class ImageFolder final : public Source {
+ public:
+  ImageFolder(std::string root, detail::StoragePtr storage, detail::FileList files,
+              detail::Labels labels, std::uint64_t max_file_bytes)
+      : root_(std::move(root)),
+        storage_(std::move(storage)),
+        files_(std::move(files)),
+        labels_(std::move(labels)),
+        max_file_bytes_(max_file_bytes),
+        fields_{FieldSpec{"image", DType::u8, {kDynamic}}, FieldSpec{"label", DType::i64, {}}} {
+    if (!root_.ends_with('/')) root_ += '/';
+  }
+
+  std::uint64_t size() const noexcept override { return files_.size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(kFields);
+    const detail::FileList::Folder& folder = files_.folder(number);
+    const std::string_view name = files_.name(number);
+    std::array<char, PATH_MAX> path;
+    if (root_.size() + folder.path.size() + name.size() >= path.size()) {
+      return Fault{.reason = "cannot open: " + detail::errno_text(ENAMETOOLONG),
+                   .file = location(number)};
+    }
+    char* end = std::copy(root_.begin(), root_.end(), path.data());
+    end = std::copy(folder.path.begin(), folder.path.end(), end);
+    *std::copy(name.begin(), name.end(), end) = '\0';
+
+    Result<std::span<const std::byte>> bytes =
+        storage_->read_whole(path.data(), files_.stamp(number), max_file_bytes_, record);
+    if (!bytes) return std::move(bytes.fault());
+    const std::array extents{static_cast<std::int64_t>(bytes->size())};
+    record.set(kImage, bytes->data(), DType::u8, Shape(extents));
+    record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number)), DType::i64, Shape{});
+    return {};
+  }
+
+  std::string location(std::uint64_t number) const override {
+    return root_ + files_.folder(number).path + std::string(files_.name(number));
+  }
+
+  RecordInfo info(std::uint64_t number) const override {
+    RecordInfo info{.key = location(number).substr(root_.size()),
+                    .label = *label_of(number),
+                    .bytes = std::nullopt};
+    if (const detail::FileStamp* const stamp = files_.stamp(number)) {
+      info.bytes = stamp->bytes;
+      return info;
+    }
+    std::error_code unknown;
+    const std::uintmax_t bytes = std::filesystem::file_size(location(number), unknown);
+    if (!unknown) info.bytes = bytes;
+    return info;
+  }
+
+  [[nodiscard]] bool is_blocking() const noexcept override { return true; }
+  [[nodiscard]] int max_concurrent_reads() const noexcept override {
+    return detail::is_object_url(root_) ? detail::kObjectReadsAtOnce : Source::max_concurrent_reads();
+  }
+  std::string fingerprint() const override {
+    std::string labels;
+    for (const std::string& name : class_names()) {
+      labels += name;
+      labels += '\0';
+    }
+    labels.append(reinterpret_cast<const char*>(labels_.of_file.data()),
+                  labels_.of_file.size() * sizeof(std::int64_t));
+    return fmt::format("image_folder({} files, {})", size(),
+                       hash_text(files_.hash() + hash_text(labels)));
+  }
+
+  std::span<const std::string> class_names() const noexcept override {
+    return labels_.of_file.empty() ? files_.class_names() : labels_.class_names;
+  }
+
+ private:
+  const std::int64_t* label_of(std::uint64_t number) const noexcept {
+    return labels_.of_file.empty() ? &files_.folder(number).label : &labels_.of_file[number];
+  }
+
+  std::string root_;  // absolute, with a slash at the end
+  detail::StoragePtr storage_;
+  detail::FileList files_;
+  detail::Labels labels_;
+  std::uint64_t max_file_bytes_;
+  std::array<FieldSpec, kFields> fields_;
+};
+
+std::vector<std::string> normalised(const std::vector<std::string>& extensions) {
+  std::vector<std::string> endings;
+  for (const std::string& extension : extensions) {
+    std::string ending = extension.starts_with('.') ? extension : "." + extension;
+    for (char& c : ending) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    if (ending == ".") throw std::invalid_argument("an image extension is empty; expected '.jpg'");
+    endings.push_back(std::move(ending));
+  }
+  if (endings.empty()) {
+    throw std::invalid_argument(
+        "ImageFolderOptions::extensions is empty; name at least one, such as '.jpg'");
+  }
+  return endings;
+}
+
+}  // namespace
+
+SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOptions options) {
+  if (root.empty()) throw std::invalid_argument("the image folder's path is empty");
+  if (options.max_file_bytes == 0) {
+    throw std::invalid_argument("max_file_bytes is 0, which no image fits; the default is 256 MiB");
+  }
+  const std::vector<std::string> endings = normalised(options.extensions);
+  detail::require_readable_scheme(root.string());
+  const std::filesystem::path absolute =
+      detail::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
+  auto storage = std::make_shared<const detail::Storage>(options.storage);
+  detail::FileList files = detail::list_files(absolute, endings, options.follow_symlinks, *storage);
+  detail::Labels labels;
+  if (!options.labels.empty()) {
+    if (!files.class_names().empty()) {
+      throw std::invalid_argument(fmt::format(
+          "ImageFolderOptions::labels is for a flat folder, but {} has a sub-folder per class; "
+          "leave the option out",
+          root.string()));
+    }
+    labels = detail::read_labels(options.labels, files, *storage);
+  }
+  return std::make_shared<ImageFolder>(absolute.string(), std::move(storage), std::move(files),
+                                       std::move(labels), options.max_file_bytes);
+}
+
+}  // namespace penstock

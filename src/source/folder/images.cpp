@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include <penstock/source/images.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/webdataset.hpp>
+
+#include "src/storage/storage.hpp"
+
+namespace penstock {
+
+namespace {
+
+ImageForm form_of_name(std::string_view name) {
+  if (name.ends_with(".tar")) return ImageForm::tar;
+  const bool records = name.ends_with(".tfrecord") || name.ends_with(".tfrecords") ||
+                       name.ends_with(".tfrec") || name.find("-of-") != std::string_view::npos;
+  return records ? ImageForm::tfrecord : ImageForm::folder;
+}
+
+// A shard is told by its name; what is no shard's name, by the first one in it.
+ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options) {
+  ImageForm form = form_of_name(path);
+  if (form != ImageForm::folder) return form;
+  detail::ObjectName folder = detail::parse_object_url(path);
+  folder.key = folder.folder_prefix();
+  detail::Storage(options).objects().list(folder, false, [&](detail::ListedObject&& object) {
+    if (!object.is_folder) form = form_of_name(object.key.substr(folder.key.size()));
+    return form == ImageForm::folder;
+  });
+  return form;
+}
+
+}  // namespace
+
+ImageForm image_form(const std::string& path, const ObjectStorageOptions& storage) {
+  namespace fs = std::filesystem;
+  if (detail::is_object_url(path)) return form_of_objects(path, storage);
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return form_of_name(path);
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const ImageForm form = form_of_name(entry.path().filename().string());
+    if (form != ImageForm::folder && !entry.is_directory(error)) return form;
+  }
+  return ImageForm::folder;
+}
+
+SourcePtr source::images(const std::string& path, const ImageFolderOptions& options) {
+  switch (image_form(path, options.storage)) {
+    case ImageForm::tar:
+      return webdataset(path, {.storage = options.storage});
+    case ImageForm::tfrecord:
+      return tfrecord(path, {.storage = options.storage});
+    case ImageForm::folder:
+      break;
+  }
+  return image_folder(path, options);
+}
+
+}  // namespace penstock

@@ -1,0 +1,26 @@
+// source/labels: the labels file of a flat image folder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/source/folder/listing.hpp"
+
+namespace penstock::detail {
+
+struct Labels {
+  std::vector<std::int64_t> of_file;     ///< one for each file of the list
+  std::vector<std::string> class_names;  ///< empty if the labels are integers
+};
+
+/// Reads 'name label' lines of a file, or of an object, and gives each file of a flat list its
+/// label.
+///
+/// Errors  Error  the file cannot be read; a line is malformed, names no image or one that has a
+///                label already, or mixes integers and class names; an image has no label
+[[nodiscard]] Labels read_labels(const std::filesystem::path& labels_file, const FileList& images,
+                                 const Storage& storage);
+
+}  // namespace penstock::detail

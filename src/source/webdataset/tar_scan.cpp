@@ -1,0 +1,271 @@
+#include "src/source/webdataset/tar_scan.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/source/shards/compressed.hpp"
+#include "src/source/webdataset/tar_header.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+// Names and pax records take a few hundred bytes; what claims more is none.
+constexpr std::uint64_t kMaxExtendedBytes = std::uint64_t{1} << 20;
+
+struct PaxRecords {
+  std::optional<std::string> path;
+  std::optional<std::uint64_t> bytes;
+  bool sparse = false;
+
+  // Takes "<length> <key>=<value>\n" and so on; false if the text is no such list.
+  bool add(std::string_view text) {
+    while (!text.empty() && text.front() != '\0') {
+      std::size_t size = 0;
+      const char* const end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, size);
+      const auto digits = static_cast<std::size_t>(stop - text.data());
+      if (error != std::errc{} || stop == end || *stop != ' ' || size <= digits + 1 ||
+          size > text.size() || text[size - 1] != '\n') {
+        return false;
+      }
+      const std::string_view record = text.substr(digits + 1, size - digits - 2);
+      const std::size_t equals = record.find('=');
+      if (equals == record.npos) return false;
+      if (!add(record.substr(0, equals), record.substr(equals + 1))) return false;
+      text.remove_prefix(size);
+    }
+    return true;
+  }
+
+ private:
+  bool add(std::string_view key, std::string_view value) {
+    if (key == "path") path = value;
+    if (key.starts_with("GNU.sparse.")) sparse = true;
+    if (key != "size") return true;
+    std::uint64_t number = 0;
+    const char* const end = value.data() + value.size();
+    const auto [stop, error] = std::from_chars(value.data(), end, number);
+    bytes = number;
+    return error == std::errc{} && stop == end && !value.empty();
+  }
+};
+
+// What came before a header and is about it.
+struct Extended {
+  PaxRecords pax;
+  std::optional<std::string> long_name;
+  bool damaged = false;
+  std::uint64_t begin = 0;  // of the first of these headers
+  bool any = false;
+};
+
+class TarScanner {
+ public:
+  TarScanner(FileWindow& file, const std::function<void(TarEntry&&)>& entry,
+             const std::function<void(TarHole&&)>& hole)
+      : file_(file), entry_(entry), hole_(hole) {}
+
+  void run() {
+    if (file_.file_bytes() == 0) return hole_({DamageKind::empty, 0, 0, ""});
+    while (at_ < file_.file_bytes()) {
+      if (left() < kTarBlock) {
+        if (!is_zero(file_.at(at_, kTarBlock))) report(DamageKind::cut_header, file_.file_bytes());
+        return;
+      }
+      const TarBlock block = block_at(at_);
+      if (is_zero(block)) {
+        if (!go_on_behind_zeros()) return;
+      } else if (!has_tar_checksum(block) || !parse_tar_header(block)) {
+        skip_bad_header();
+      } else if (!take(*parse_tar_header(block))) {
+        return;
+      }
+    }
+    // An extended header with nothing behind it.
+    if (extended_.any) report(DamageKind::cut_header, file_.file_bytes());
+  }
+
+ private:
+  std::uint64_t left() const noexcept { return file_.file_bytes() - at_; }
+  TarBlock block_at(std::uint64_t offset) {
+    return TarBlock(file_.at(offset, kTarBlock).first<kTarBlock>());
+  }
+
+  // False at what is cut off by the end of the file.
+  bool take(TarHeader header) {
+    if (header.is_extended()) return take_extended(header);
+    const bool own_size = !extended_.pax.bytes;
+    const std::uint64_t bytes = own_size ? header.bytes : *extended_.pax.bytes;
+    std::string name = extended_.pax.path    ? *extended_.pax.path
+                       : global_.path        ? *global_.path
+                       : extended_.long_name ? *extended_.long_name
+                                             : std::move(header.name);
+    const bool counts = header.is_file() || header.type == 'S';
+    const std::uint64_t data = at_ + kTarBlock;
+    if (header.has_data() && bytes > file_.file_bytes() - data) {
+      report(DamageKind::cut_data, file_.file_bytes(), std::move(name));
+      return false;
+    }
+    const std::uint64_t next =
+        header.has_data() ? std::min(data + padded(bytes), file_.file_bytes()) : data;
+    if (extended_.damaged) {
+      report(DamageKind::bad_extended, next, extended_.pax.path ? std::move(name) : "");
+    } else if (counts && (header.type == 'S' || extended_.pax.sparse)) {
+      report(DamageKind::sparse, next, std::move(name));
+    } else {
+      if (counts) entry_({std::move(name), data, bytes, own_size});
+      at_ = next;
+      extended_ = {};
+    }
+    return true;
+  }
+
+  bool take_extended(const TarHeader& header) {
+    if (!extended_.any) extended_.begin = at_;
+    extended_.any = true;
+    const std::uint64_t data = at_ + kTarBlock;
+    if (header.bytes > file_.file_bytes() - data) {
+      report(DamageKind::cut_data, file_.file_bytes());
+      return false;
+    }
+    if (header.bytes > kMaxExtendedBytes) {
+      extended_.damaged = true;
+    } else {
+      const auto bytes = file_.at(data, header.bytes);
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      if (header.type == 'L') extended_.long_name = std::string(text.substr(0, text.find('\0')));
+      if (header.type == 'x' && !extended_.pax.add(text)) extended_.damaged = true;
+      if (header.type == 'g' && !global_.add(text)) extended_.damaged = true;
+    }
+    at_ = std::min(data + padded(header.bytes), file_.file_bytes());
+    return true;
+  }
+
+  void skip_bad_header() {
+    const TarBlock block = block_at(at_);
+    const std::optional<TarHeader> header = parse_tar_header(block);
+    std::string name;
+    bool extended = false;
+    if (header && has_ustar_magic(block)) {
+      // Its name may be what is damaged; it is compared with others, and taken alone only where
+      // nothing else is known.
+      name = extended_.pax.path    ? *extended_.pax.path
+             : extended_.long_name ? *extended_.long_name
+                                   : header->name;
+      // By the name, which all writers choose alike: a type is one byte, and soon another.
+      extended = name.find("@LongLink") != name.npos || name.find("PaxHeader") != name.npos;
+    }
+    std::uint64_t next = behind(header);
+    if (extended && next < file_.file_bytes()) {
+      // The header that it was about bears a shortened name.
+      const std::uint64_t begin = std::exchange(at_, next);
+      const TarBlock about = block_at(next);
+      const auto other = parse_tar_header(about);
+      if (has_tar_checksum(about) && other && other->is_file()) next = behind(other);
+      at_ = begin;
+      name.clear();
+    }
+    report(DamageKind::bad_header, next, std::move(name));
+  }
+
+  // Where to go on behind a header at at_ that cannot be trusted: where its size leads, if that is
+  // another header and the members on the way there, if any, are not the shard's own.
+  std::uint64_t behind(const std::optional<TarHeader>& header) {
+    const std::uint64_t data = at_ + kTarBlock;
+    const std::uint64_t first = next_header(data);
+    if (!header) return first;
+    const std::uint64_t step = header->has_data() ? padded(header->bytes) : 0;
+    if (step > file_.file_bytes() - data) return first;
+    const std::uint64_t next = data + step;
+    if (next == first || next == file_.file_bytes()) return is_chain(first, next) ? first : next;
+    if (file_.file_bytes() - next < kTarBlock) return first;
+    const TarBlock block = block_at(next);
+    const bool is_header = is_zero(block) || (has_ustar_magic(block) && has_tar_checksum(block));
+    return is_header && !is_chain(first, next) ? next : first;
+  }
+
+  // Whether the headers from `from` on lead to `to`, or to the zeros that `to` lies in. Those of a
+  // tar file that is itself a member do not: its end mark comes before.
+  bool is_chain(std::uint64_t from, std::uint64_t to) {
+    bool zeros = false;
+    while (from < to && file_.file_bytes() - from >= kTarBlock) {
+      const TarBlock block = block_at(from);
+      from += kTarBlock;
+      if (is_zero(block)) {
+        zeros = true;
+        continue;
+      }
+      const std::optional<TarHeader> header = parse_tar_header(block);
+      if (zeros || !header || !has_tar_checksum(block) || header->bytes > file_.file_bytes()) {
+        return false;
+      }
+      if (header->has_data()) from += padded(header->bytes);
+    }
+    return from == to && (!zeros || is_zero(file_.at(to, kTarBlock)));
+  }
+
+  // The first good ustar header at `from` or behind it, or the end of the file.
+  std::uint64_t next_header(std::uint64_t from) {
+    constexpr std::size_t kStride = std::size_t{256} << 10;
+    for (; from < file_.file_bytes(); from += kStride) {
+      const auto blocks = file_.at(from, kStride);
+      for (std::size_t i = 0; i + kTarBlock <= blocks.size(); i += kTarBlock) {
+        const TarBlock block(blocks.subspan(i).first<kTarBlock>());
+        if (has_ustar_magic(block) && has_tar_checksum(block)) return from + i;
+      }
+    }
+    return file_.file_bytes();
+  }
+
+  // Two zero blocks end a tar file. If there are good headers behind them, or if there is but one
+  // and anything behind it, a stretch was lost; or several files were joined, which the usual
+  // readers do not see.
+  bool go_on_behind_zeros() {
+    const std::uint64_t second = at_ + kTarBlock;
+    const bool is_end = second >= file_.file_bytes() || is_zero(file_.at(second, kTarBlock));
+    const std::uint64_t next = next_header(second);
+    if (next == file_.file_bytes() && is_end) {
+      if (extended_.any) report(DamageKind::cut_header, next);
+      return false;
+    }
+    report(DamageKind::zeros, next);
+    return next < file_.file_bytes();
+  }
+
+  void report(DamageKind kind, std::uint64_t end, std::string name = {}) {
+    const std::uint64_t begin = extended_.any ? extended_.begin : at_;
+    extended_ = {};
+    at_ = end;
+    hole_({kind, begin, end, std::move(name)});
+  }
+
+  FileWindow& file_;
+  const std::function<void(TarEntry&&)>& entry_;
+  const std::function<void(TarHole&&)>& hole_;
+  std::uint64_t at_ = 0;
+  Extended extended_;
+  PaxRecords global_;
+};
+
+}  // namespace
+
+void scan_tar(FileWindow& file, const std::string& path,
+              const std::function<void(TarEntry&&)>& entry,
+              const std::function<void(TarHole&&)>& hole) {
+  const auto first = file.at(0, kTarBlock);
+  // A file may be named as compressed files begin.
+  if (first.size() < kTarBlock || !has_tar_checksum(first.first<kTarBlock>())) {
+    require_uncompressed(file, path);
+  }
+  TarScanner(file, entry, hole).run();
+}
+
+}  // namespace penstock::detail

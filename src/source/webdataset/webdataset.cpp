@@ -1,0 +1,373 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/source/webdataset.hpp>
+
+#include "src/source/arrays/columns.hpp"
+#include "src/storage/s3/lower_case.hpp"
+#include "src/source/shards/index_files.hpp"
+#include "src/source/shards/shard_paths.hpp"
+#include "src/source/shards/shard_set.hpp"
+#include "src/source/webdataset/tar_header.hpp"
+#include "src/source/webdataset/tar_samples.hpp"
+
+namespace penstock {
+
+namespace {
+
+using detail::LabelState;
+using detail::Member;
+using detail::ShardIndex;
+
+constexpr std::size_t kMaxFields = 16;
+// To read over what was not asked for costs less than another read, up to about here.
+constexpr std::uint64_t kMaxGap = 16 << 10;
+
+std::string label_name(const WebDatasetField& field) {
+  return fmt::format("{}", fmt::join(field.extensions, " "));
+}
+
+std::vector<FieldSpec> specs_of(std::span<const WebDatasetField> fields) {
+  std::vector<FieldSpec> specs;
+  for (const WebDatasetField& field : fields) {
+    const bool bytes = field.type == WebDatasetField::Type::bytes;
+    specs.push_back(bytes ? FieldSpec{field.name, DType::u8, {kDynamic}}
+                          : FieldSpec{field.name, DType::i64, {}});
+  }
+  return specs;
+}
+
+class WebDataset final : public Source {
+ public:
+  WebDataset(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
+             WebDatasetOptions options, detail::StoragePtr storage)
+      : shards_(std::move(paths), std::move(indexes), std::move(storage)),
+        options_(std::move(options)),
+        specs_(specs_of(options_.fields)) {
+    for (std::size_t shard = 0; shard < shards_.shards(); ++shard) {
+      columns_.push_back(columns_of(shards_.index(shard)));
+    }
+  }
+
+  std::uint64_t size() const noexcept override { return shards_.size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return specs_; }
+  std::uint64_t files() const noexcept override { return shards_.shards(); }
+  std::uint64_t file_of(std::uint64_t number) const override { return shards_.place(number).shard; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(specs_.size());
+    return Reader(*this, number).run(record);
+  }
+
+  std::string location(std::uint64_t number) const override {
+    const auto place = shards_.place(number);
+    return fmt::format("{}: {}", shards_.path(place.shard),
+                       shards_.index(place.shard).key(place.record));
+  }
+
+  RecordInfo info(std::uint64_t number) const override {
+    const auto [shard, row] = shards_.place(number);
+    const ShardIndex& index = shards_.index(shard);
+    RecordInfo info{.key = std::string(index.key(row)), .label = std::nullopt, .bytes = 0};
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (options_.fields[i].type == WebDatasetField::Type::bytes) {
+        const Found found = find(shard, row, i);
+        if (found.member) *info.bytes += found.member->bytes;
+      } else if (specs_[i].name == "label") {
+        const ShardIndex::Labels& labels = *columns_[shard][i].labels;
+        if (labels.state(row) == LabelState::known) info.label = labels.value(row);
+      }
+    }
+    return info;
+  }
+
+  [[nodiscard]] bool is_blocking() const noexcept override { return true; }
+  [[nodiscard]] int max_concurrent_reads() const noexcept override {
+    return shards_.is_remote() ? detail::kObjectReadsAtOnce : Source::max_concurrent_reads();
+  }
+  std::string fingerprint() const override {
+    std::string fields;
+    for (const WebDatasetField& field : options_.fields) {
+      fields += fmt::format("{} {} {} {} {};", field.name, label_name(field),
+                            static_cast<int>(field.type), field.required, field.otherwise);
+    }
+    return fmt::format("webdataset({} records in {} shards, {})", size(), shards_.shards(),
+                       shards_.hash(fields));
+  }
+
+ private:
+  // Where a field's values are in one shard.
+  struct ShardColumn {
+    std::vector<std::uint64_t> extensions;  // numbers, first choice first
+    const ShardIndex::Labels* labels = nullptr;
+  };
+  struct Found {
+    std::optional<Member> member;
+    bool twice = false;
+  };
+
+  // Reads one record: what it needs of the shard, in as few reads as make sense, into one block.
+  class Reader {
+   public:
+    Reader(const WebDataset& source, std::uint64_t number)
+        : source_(source),
+          place_(source.shards_.place(number)),
+          index_(source.shards_.index(place_.shard)) {}
+
+    Result<void> run(Record& record) {
+      std::size_t bytes = 0;  // of the record's block: integers, then stretches of the shard
+      for (std::size_t i = 0; i < source_.specs_.size(); ++i) {
+        Result<void> result = source_.options_.fields[i].type == WebDatasetField::Type::bytes
+                                  ? find_bytes(i)
+                                  : find_integer(i);
+        if (!result) return result;
+        bytes += sizeof(std::int64_t);
+      }
+      constexpr std::size_t kAlignment = 16;
+      bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+      plan_stretches();
+      std::uint64_t from_shard = 0;
+      for (std::size_t i = 0; i < stretches_; ++i) {
+        stretch_[i].at = bytes + from_shard;
+        from_shard += stretch_[i].end - stretch_[i].begin;
+      }
+      const std::uint64_t most = source_.options_.max_record_bytes;
+      if (from_shard > most) {
+        return fault(stretch_[0].begin,
+                     fmt::format("the sample takes {} bytes, more than max_record_bytes = {}",
+                                 from_shard, most));
+      }
+      Result<std::span<std::byte>> block = record.allocate(bytes + from_shard);
+      if (!block) return fault(0, std::move(block.fault().reason));
+      for (std::size_t i = 0; i < stretches_; ++i) {
+        const Stretch& stretch = stretch_[i];
+        const auto into = block->subspan(stretch.at, stretch.end - stretch.begin);
+        Result<void> result = source_.shards_.read(place_.shard, stretch.begin, into);
+        if (!result) return result;
+      }
+      record.add_bytes_read(from_shard);
+      return set_fields(*block, record);
+    }
+
+   private:
+    struct Piece {
+      std::size_t field = 0;
+      Member member;
+      std::size_t stretch = 0;
+    };
+    // A part of the shard from a header to the end of a member, read at once.
+    struct Stretch {
+      std::uint64_t begin = 0;
+      std::uint64_t end = 0;
+      std::size_t at = 0;  // in the record's block
+    };
+
+    Fault fault(std::uint64_t offset, std::string reason) const {
+      return {.reason = std::move(reason),
+              .file = fmt::format("{}: {}", source_.shards_.path(place_.shard),
+                                  index_.key(place_.record)),
+              .offset = offset};
+    }
+
+    Result<void> find_bytes(std::size_t field) {
+      const Found found = source_.find(place_.shard, place_.record, field);
+      if (found.twice) return fault_twice(field);
+      if (!found.member) {
+        if (auto why = fault_missing(field)) return std::move(*why);
+        return {};
+      }
+      pieces_[pieces_used_++] = {.field = field, .member = *found.member};
+      return {};
+    }
+
+    Result<void> find_integer(std::size_t field) {
+      if (source_.find(place_.shard, place_.record, field).twice) return fault_twice(field);
+      const ShardIndex::Labels& labels = *source_.columns_[place_.shard][field].labels;
+      integers_[field] = source_.options_.fields[field].otherwise;
+      const LabelState state = labels.state(place_.record);
+      if (state == LabelState::known) {
+        integers_[field] = labels.value(place_.record);
+      } else if (state == LabelState::missing) {
+        if (auto why = fault_missing(field)) return std::move(*why);
+      } else {
+        const Found found = source_.find(place_.shard, place_.record, field);
+        return fault(
+            found.member ? found.member->begin : 0,
+            fmt::format("expected one integer in the member for '{}' ({}), found other "
+                        "text",
+                        source_.specs_[field].name, label_name(source_.options_.fields[field])));
+      }
+      return {};
+    }
+
+    // Nothing where the sample may do without the field. What is damaged may have held it.
+    std::optional<Fault> fault_missing(std::size_t field) const {
+      if (const auto damage = index_.damage(place_.record)) {
+        return fault(damage->begin, detail::describe_tar_damage(*damage));
+      }
+      if (!source_.options_.fields[field].required) return std::nullopt;
+      const auto [first, last] = index_.members(place_.record);
+      std::vector<std::string_view> has;
+      constexpr std::uint64_t kShown = 10;
+      for (std::uint64_t i = first; i < std::min(last, first + kShown); ++i) {
+        has.push_back(index_.extension(index_.member(i).extension));
+      }
+      return fault(first < last ? index_.member(first).begin : 0,
+                   fmt::format("the sample has no member for '{}': expected {}, found {}",
+                               source_.specs_[field].name,
+                               fmt::join(source_.options_.fields[field].extensions, " or "),
+                               fmt::join(has, ", ")));
+    }
+
+    Fault fault_twice(std::size_t field) const {
+      return fault(
+          index_.member(index_.members(place_.record).first).begin,
+          fmt::format("the sample has two members for '{}' ({}); expected one",
+                      source_.specs_[field].name, label_name(source_.options_.fields[field])));
+    }
+
+    void plan_stretches() {
+      const auto pieces = std::span(pieces_).first(pieces_used_);
+      std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.member.begin; });
+      for (Piece& piece : pieces) {
+        const std::uint64_t begin = piece.member.begin - detail::kTarBlock;
+        const std::uint64_t end = piece.member.begin + piece.member.bytes;
+        if (stretches_ == 0 || begin > stretch_[stretches_ - 1].end + kMaxGap) {
+          stretch_[stretches_++] = {begin, end};
+        } else {
+          stretch_[stretches_ - 1].end = std::max(stretch_[stretches_ - 1].end, end);
+        }
+        piece.stretch = stretches_ - 1;
+      }
+    }
+
+    Result<void> set_fields(std::span<std::byte> block, Record& record) const {
+      for (std::size_t i = 0; i < source_.specs_.size(); ++i) {
+        std::byte* const integer = block.data() + i * sizeof(std::int64_t);
+        if (source_.specs_[i].dtype == DType::i64) {
+          std::copy_n(reinterpret_cast<const std::byte*>(&integers_[i]), sizeof(std::int64_t),
+                      integer);
+          record.set(i, integer, DType::i64, Shape{});
+        } else {
+          record.set(i, integer, DType::u8, Shape{0});
+        }
+      }
+      for (const Piece& piece : std::span(pieces_).first(pieces_used_)) {
+        const Stretch& stretch = stretch_[piece.stretch];
+        std::byte* const data = block.data() + stretch.at + (piece.member.begin - stretch.begin);
+        const detail::TarBlock header(data - detail::kTarBlock, detail::kTarBlock);
+        const auto parsed = detail::parse_tar_header(header);
+        if (!detail::has_tar_checksum(header) || !parsed ||
+            (piece.member.own_size && parsed->bytes != piece.member.bytes)) {
+          return fault(
+              piece.member.begin - detail::kTarBlock,
+              fmt::format("the tar header is no longer the one that was indexed: the shard {}",
+                          detail::kDamagedOrChanged));
+        }
+        const std::array extents{static_cast<std::int64_t>(piece.member.bytes)};
+        record.set(piece.field, data, DType::u8, Shape(extents));
+      }
+      return {};
+    }
+
+    const WebDataset& source_;
+    detail::ShardSet::Place place_;
+    const ShardIndex& index_;
+    std::array<Piece, kMaxFields> pieces_;
+    std::size_t pieces_used_ = 0;
+    std::array<Stretch, kMaxFields> stretch_;
+    std::size_t stretches_ = 0;
+    std::array<std::int64_t, kMaxFields> integers_;
+  };
+
+  std::vector<ShardColumn> columns_of(const ShardIndex& index) const {
+    std::vector<ShardColumn> columns;
+    for (const WebDatasetField& field : options_.fields) {
+      ShardColumn column;
+      for (const std::string& extension : field.extensions) {
+        for (std::uint64_t i = 0; i < index.extensions(); ++i) {
+          if (index.extension(i) == extension) column.extensions.push_back(i);
+        }
+      }
+      if (field.type == WebDatasetField::Type::integer) {
+        column.labels = index.labels(label_name(field));
+      }
+      columns.push_back(std::move(column));
+    }
+    return columns;
+  }
+
+  Found find(std::size_t shard, std::uint64_t record, std::size_t field) const {
+    const ShardIndex& index = shards_.index(shard);
+    const auto [first, last] = index.members(record);
+    for (const std::uint64_t extension : columns_[shard][field].extensions) {
+      Found found;
+      for (std::uint64_t i = first; i < last; ++i) {
+        const Member member = index.member(i);
+        if (member.extension != extension || member.begin < detail::kTarBlock) continue;
+        found.twice = found.member.has_value();
+        found.member = member;
+      }
+      if (found.member) return found;
+    }
+    return {};
+  }
+
+  detail::ShardSet shards_;
+  WebDatasetOptions options_;
+  std::vector<FieldSpec> specs_;
+  std::vector<std::vector<ShardColumn>> columns_;  // by shard and field
+};
+
+void check(WebDatasetOptions& options) {
+  if (options.max_record_bytes == 0) {
+    throw std::invalid_argument(
+        "max_record_bytes is 0, which no sample fits; the default is 256 MiB");
+  }
+  detail::require_names(specs_of(options.fields));
+  if (options.fields.size() > kMaxFields) {
+    throw std::invalid_argument(
+        fmt::format("expected at most {} fields, found {}", kMaxFields, options.fields.size()));
+  }
+  for (WebDatasetField& field : options.fields) {
+    if (field.extensions.empty()) {
+      throw std::invalid_argument(fmt::format(
+          "field '{}' has no extensions; name at least one, such as \"jpg\"", field.name));
+    }
+    for (std::string& extension : field.extensions) {
+      if (extension.starts_with('.')) extension.erase(0, 1);
+      extension = detail::lower_case(extension);
+      if (extension.empty() || extension.find_first_of("/ ") != extension.npos) {
+        throw std::invalid_argument(
+            fmt::format("field '{}': expected an extension such as \"jpg\", found '{}'", field.name,
+                        extension));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options) {
+  check(options);
+  // The usual label is in every index, so that most users of a data set need the same.
+  detail::IndexRecipe recipe{
+      .kind = detail::ShardKind::tar, .labels = {"cls"}, .scan = detail::scan_tar_samples};
+  for (const WebDatasetField& field : options.fields) {
+    if (field.type == WebDatasetField::Type::integer) recipe.labels.push_back(label_name(field));
+  }
+  auto storage = std::make_shared<const detail::Storage>(options.storage);
+  std::vector<std::string> paths = detail::find_shards(
+      shards, [](std::string_view name) { return detail::lower_case(name).ends_with(".tar"); },
+      "*.tar files", *storage);
+  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
+  return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
+                                      std::move(storage));
+}
+
+}  // namespace penstock

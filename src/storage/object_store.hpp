@@ -1,0 +1,75 @@
+// source/storage/object_store: buckets of objects, whoever keeps them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <penstock/core/result.hpp>
+#include <penstock/storage/object_storage.hpp>
+
+#include "src/storage/stored_file.hpp"
+
+namespace penstock::detail {
+
+/// "s3://bucket/key". A key may be empty, or end in a slash, where it stands for a folder.
+struct ObjectName {
+  std::string bucket;
+  std::string key;
+
+  [[nodiscard]] std::string url() const { return "s3://" + bucket + "/" + key; }
+  /// The key as a prefix of what lies in it: empty, or with a slash at its end.
+  [[nodiscard]] std::string folder_prefix() const {
+    return key.empty() || key.ends_with('/') ? key : key + '/';
+  }
+};
+
+[[nodiscard]] inline bool is_object_url(std::string_view path) noexcept {
+  return path.starts_with("s3://");
+}
+
+/// Errors  std::invalid_argument  not "s3://", or no bucket
+[[nodiscard]] ObjectName parse_object_url(std::string_view url);
+
+/// One entry of a listing: an object, or, in a listing that is not recursive, a folder.
+struct ListedObject {
+  std::string key;  ///< whole; a folder's ends in a slash
+  bool is_folder = false;
+  FileStamp stamp{};
+};
+
+/// Threads  const, any number at once.
+class ObjectStore {
+ public:
+  ObjectStore() = default;
+  ObjectStore(const ObjectStore&) = delete;
+  ObjectStore& operator=(const ObjectStore&) = delete;
+  virtual ~ObjectStore() = default;
+
+  /// All objects whose keys begin with prefix.key, until `each` returns false. Repeats what failed
+  /// and may pass.
+  ///
+  /// Errors  Error  there is no such bucket, it may not be listed, or the server is away
+  virtual void list(const ObjectName& prefix, bool recursive,
+                    const std::function<bool(ListedObject&&)>& each) const = 0;
+  /// What is there under this name. Repeats what failed and may pass.
+  [[nodiscard]] virtual Result<FileStamp> stat(const ObjectName& name) const = 0;
+  /// Reads all of `into`, which lies within an object with this stamp. One attempt: whoever reads
+  /// knows how patient to be.
+  [[nodiscard]] virtual Result<void> read(const ObjectName& name, const FileStamp& stamp,
+                                          std::uint64_t offset,
+                                          std::span<std::byte> into) const = 0;
+};
+
+using ObjectStorePtr = std::shared_ptr<const ObjectStore>;
+
+/// The store that the options and the environment describe, without its cache.
+///
+/// Errors  Error  this build has no object storage, or the environment makes no sense
+[[nodiscard]] ObjectStorePtr open_object_store(const ObjectStorageOptions& options);
+
+}  // namespace penstock::detail

@@ -1,0 +1,111 @@
+#include "src/storage/s3/aws_signature.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <span>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::detail {
+
+namespace {
+
+// Of a body of no bytes.
+constexpr std::string_view kEmptyHash =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+using Hash = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+
+std::string hex(const Hash& hash) { return fmt::format("{:02x}", fmt::join(hash, "")); }
+
+std::string_view text_of(const Hash& hash) {
+  return {reinterpret_cast<const char*>(hash.data()), hash.size()};
+}
+
+Hash sha256(std::string_view text) {
+  Hash hash;
+  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
+  return hash;
+}
+
+Hash hmac(std::string_view key, std::string_view text) {
+  Hash hash;
+  unsigned size = 0;
+  const void* const made =
+      ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+             reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data(), &size);
+  if (made == nullptr) throw Error("OpenSSL cannot make an HMAC-SHA256, which S3 requests need");
+  return hash;
+}
+
+std::string utc(std::chrono::system_clock::time_point now) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+}  // namespace
+
+std::string aws_encode(std::string_view text, bool keep_slashes) {
+  std::string encoded;
+  for (const char c : text) {
+    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~' || (keep_slashes && c == '/');
+    if (plain) {
+      encoded += c;
+    } else {
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+std::vector<std::string> sign_aws_request(const AwsRequest& request,
+                                          const AwsCredentials& credentials,
+                                          std::string_view region,
+                                          std::chrono::system_clock::time_point now) {
+  const std::string time = utc(now);
+  const std::string day = time.substr(0, 8);
+  std::vector<std::pair<std::string, std::string>> own{{"x-amz-content-sha256", kEmptyHash.data()},
+                                                       {"x-amz-date", time}};
+  if (!credentials.session_token.empty()) {
+    own.emplace_back("x-amz-security-token", credentials.session_token);
+  }
+  auto all = request.headers;
+  all.insert(all.end(), own.begin(), own.end());
+  all.emplace_back("host", request.host);
+  std::sort(all.begin(), all.end());
+
+  std::string names;
+  std::string lines;
+  for (const auto& [name, value] : all) {
+    names += (names.empty() ? "" : ";") + name;
+    lines += fmt::format("{}:{}\n", name, value);
+  }
+  const std::string canonical = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.method, request.path,
+                                            request.query, lines, names, kEmptyHash);
+  const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, region);
+  const std::string to_sign =
+      fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hex(sha256(canonical)));
+  Hash key = hmac("AWS4" + credentials.secret_key, day);
+  for (const std::string_view part :
+       {region, std::string_view("s3"), std::string_view("aws4_request")}) {
+    key = hmac(text_of(key), part);
+  }
+  std::vector<std::string> headers;
+  for (const auto& [name, value] : own) headers.push_back(fmt::format("{}: {}", name, value));
+  headers.push_back(fmt::format(
+      "authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
+      credentials.access_key, scope, names, hex(hmac(text_of(key), to_sign))));
+  return headers;
+}
+
+}  // namespace penstock::detail

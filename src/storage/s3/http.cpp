@@ -1,0 +1,220 @@
+#include "src/storage/s3/http.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::detail {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A page of a listing, or an error; more is none of them.
+constexpr std::size_t kMaxBody = std::size_t{64} << 20;
+
+// One transfer, as curl's callbacks see it.
+struct Transfer {
+  HttpResponse response;
+  std::optional<std::span<std::byte>> into;
+  CURL* curl = nullptr;
+  std::chrono::milliseconds idle{};
+  Clock::time_point last_byte = Clock::now();
+  curl_off_t bytes = 0;
+  bool stalled = false;
+  bool overflow = false;
+
+  std::size_t take_body(const char* data, std::size_t size) {
+    if (response.status == 0) ::curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &response.status);
+    const std::uint64_t before = response.received;
+    response.received += size;
+    if (into && response.is_good()) {
+      overflow = response.received > into->size();
+      if (overflow) return 0;
+      std::copy_n(reinterpret_cast<const std::byte*>(data), size, into->data() + before);
+    } else {
+      overflow = response.received > kMaxBody;
+      if (overflow) return 0;
+      response.body.append(data, size);
+    }
+    return size;
+  }
+
+  void take_header(std::string_view line) {
+    if (line.starts_with("HTTP/")) return response.headers.clear();  // of an interim response
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos) return;
+    std::string name(line.substr(0, colon));
+    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    line.remove_prefix(colon + 1);
+    const std::size_t first = line.find_first_not_of(" \t\r\n");
+    const std::size_t last = line.find_last_not_of(" \t\r\n");
+    response.headers[name] = first == line.npos ? "" : line.substr(first, last - first + 1);
+  }
+
+  // curl calls this at least once a second.
+  int watch(curl_off_t now_bytes) {
+    const Clock::time_point now = Clock::now();
+    if (now_bytes != bytes) {
+      bytes = now_bytes;
+      last_byte = now;
+    }
+    stalled = now - last_byte > idle;
+    return stalled ? 1 : 0;
+  }
+};
+
+std::size_t on_body(char* data, std::size_t one, std::size_t size, void* transfer) {
+  return static_cast<Transfer*>(transfer)->take_body(data, one * size);
+}
+std::size_t on_header(char* data, std::size_t one, std::size_t size, void* transfer) {
+  static_cast<Transfer*>(transfer)->take_header({data, one * size});
+  return one * size;
+}
+int on_progress(void* transfer, curl_off_t, curl_off_t down, curl_off_t, curl_off_t) {
+  return static_cast<Transfer*>(transfer)->watch(down);
+}
+
+bool is_transient(CURLcode code) noexcept {
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// libcurl's own start, once in a process and never undone: other code may use it too.
+bool start_curl() {
+  static const bool kStarted = ::curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  return kStarted;
+}
+
+struct FreeList {
+  void operator()(curl_slist* list) const noexcept { ::curl_slist_free_all(list); }
+};
+
+}  // namespace
+
+// One easy handle with the connections it has made.
+class HttpClient::Handle {
+ public:
+  Handle() : curl_(::curl_easy_init()) {
+    if (curl_ == nullptr) throw Error("libcurl cannot make a handle: out of memory?");
+  }
+  ~Handle() { ::curl_easy_cleanup(curl_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  Result<HttpResponse> send(const HttpRequest& request, const HttpTimeouts& timeouts,
+                            std::optional<std::span<std::byte>> into) {
+    Transfer transfer{.into = into, .curl = curl_, .idle = timeouts.idle};
+    std::unique_ptr<curl_slist, FreeList> headers;
+    for (const std::string& header : request.headers) {
+      headers.reset(::curl_slist_append(headers.release(), header.c_str()));
+    }
+    ::curl_easy_reset(curl_);  // the connections stay
+    error_.front() = '\0';
+    set(CURLOPT_ERRORBUFFER, error_.data());
+    set(CURLOPT_URL, request.url.c_str());
+    set(CURLOPT_PATH_AS_IS, 1L);  // "a/../b" is a key like any other
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_HTTPHEADER, headers.get());
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_TCP_KEEPALIVE, 1L);
+    // A new connection or stream for each request under way is what several threads want.
+    set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(timeouts.connect.count()));
+    set(CURLOPT_WRITEFUNCTION, on_body);
+    set(CURLOPT_WRITEDATA, &transfer);
+    set(CURLOPT_HEADERFUNCTION, on_header);
+    set(CURLOPT_HEADERDATA, &transfer);
+    set(CURLOPT_XFERINFOFUNCTION, on_progress);
+    set(CURLOPT_XFERINFODATA, &transfer);
+    set(CURLOPT_NOPROGRESS, 0L);
+    if (request.past_proxies) set(CURLOPT_NOPROXY, "*");
+    if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
+    if (request.method == "PUT") set(CURLOPT_CUSTOMREQUEST, "PUT");
+    if (const char* const bundle = std::getenv("AWS_CA_BUNDLE")) set(CURLOPT_CAINFO, bundle);
+
+    const CURLcode code = ::curl_easy_perform(curl_);
+    ::curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &transfer.response.status);
+    if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && transfer.overflow)) {
+      return std::move(transfer.response);
+    }
+    if (transfer.stalled) {
+      return Fault{.reason = fmt::format("no byte for {} ms (the timeout)", timeouts.idle.count()),
+                   .transient = true};
+    }
+    return Fault{.reason = error_.front() != '\0' ? error_.data() : ::curl_easy_strerror(code),
+                 .transient = is_transient(code)};
+  }
+
+ private:
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    const CURLcode code = ::curl_easy_setopt(curl_, option, value);
+    if (code != CURLE_OK) {
+      throw Error(fmt::format("libcurl {} does not take option {}: {}",
+                              ::curl_version_info(CURLVERSION_NOW)->version,
+                              static_cast<int>(option), ::curl_easy_strerror(code)));
+    }
+  }
+
+  CURL* curl_;
+  std::array<char, CURL_ERROR_SIZE> error_{};
+};
+
+std::string HttpResponse::header(std::string_view name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? std::string() : found->second;
+}
+
+HttpClient::HttpClient(HttpTimeouts timeouts) : timeouts_(timeouts) {
+  if (!start_curl()) throw Error("libcurl cannot be started");
+}
+HttpClient::~HttpClient() = default;
+
+std::unique_ptr<HttpClient::Handle> HttpClient::take() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto handle = std::move(idle_.back());
+      idle_.pop_back();
+      return handle;
+    }
+  }
+  return std::make_unique<Handle>();
+}
+
+void HttpClient::give_back(std::unique_ptr<Handle> handle) const {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(handle));
+}
+
+Result<HttpResponse> HttpClient::send(const HttpRequest& request,
+                                      std::optional<std::span<std::byte>> into) const {
+  std::unique_ptr<Handle> handle = take();
+  Result<HttpResponse> result = handle->send(request, timeouts_, into);
+  give_back(std::move(handle));
+  return result;
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,76 @@
+#include "src/storage/s3/s3_responses.hpp"
+
+#include <utility>
+
+#include <pugixml.hpp>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace penstock::detail {
+
+namespace {
+
+int digit_of(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+// Keys may hold characters that XML cannot, and so are encoded as in a URL's query.
+std::string decoded(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escape = text[i] == '%' && i + 2 < text.size() && digit_of(text[i + 1]) >= 0 &&
+                        digit_of(text[i + 2]) >= 0;
+    if (escape) {
+      plain += static_cast<char>(digit_of(text[i + 1]) * 16 + digit_of(text[i + 2]));
+      i += 2;
+    } else {
+      plain += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return plain;
+}
+
+}  // namespace
+
+std::optional<S3Page> parse_s3_page(std::string_view xml) {
+  pugi::xml_document document;
+  if (!document.load_buffer(xml.data(), xml.size())) return std::nullopt;
+  const pugi::xml_node root = document.child("ListBucketResult");
+  if (!root) return std::nullopt;
+  const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
+  const auto key_of = [&](const char* text) { return encoded ? decoded(text) : std::string(text); };
+  S3Page page;
+  for (const pugi::xml_node object : root.children("Contents")) {
+    page.entries.push_back({.key = key_of(object.child_value("Key")),
+                            .stamp = {object.child("Size").text().as_ullong(),
+                                      version_of_etag(object.child_value("ETag"))}});
+  }
+  for (const pugi::xml_node folder : root.children("CommonPrefixes")) {
+    page.entries.push_back({.key = key_of(folder.child_value("Prefix")), .is_folder = true});
+  }
+  if (root.child("IsTruncated").text().as_bool()) {
+    page.next = root.child_value("NextContinuationToken");
+    if (page.next.empty()) return std::nullopt;  // would be the first page again
+  }
+  return page;
+}
+
+S3Error parse_s3_error(std::string_view xml) {
+  pugi::xml_document document;
+  if (!document.load_buffer(xml.data(), xml.size())) return {};
+  const pugi::xml_node root = document.child("Error");
+  return {root.child_value("Code"), root.child_value("Message"), root.child_value("Region")};
+}
+
+std::int64_t version_of_etag(std::string_view etag) noexcept {
+  if (etag.starts_with("W/")) etag.remove_prefix(2);
+  while (etag.starts_with('"')) etag.remove_prefix(1);
+  while (etag.ends_with('"')) etag.remove_suffix(1);
+  return static_cast<std::int64_t>(XXH3_64bits(etag.data(), etag.size()));
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,32 @@
+// source/storage/s3_responses: what an S3 server's XML says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/storage/object_store.hpp"
+
+namespace penstock::detail {
+
+/// One page of ListObjectsV2 with encoding-type=url.
+struct S3Page {
+  std::vector<ListedObject> entries;
+  std::string next;  ///< continuation token; empty on the last page
+};
+/// Nothing if the text is no such page.
+[[nodiscard]] std::optional<S3Page> parse_s3_page(std::string_view xml);
+
+/// An error's code and message; empty where the text is no such answer.
+struct S3Error {
+  std::string code;
+  std::string message;
+  std::string region;  ///< the right one, where another was used
+};
+[[nodiscard]] S3Error parse_s3_error(std::string_view xml);
+
+/// A stamp's version, from an ETag.
+[[nodiscard]] std::int64_t version_of_etag(std::string_view etag) noexcept;
+
+}  // namespace penstock::detail

@@ -1,0 +1,267 @@
+#include "src/storage/s3/s3_store.hpp"
+
+#include <cstdlib>
+#include <initializer_list>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/storage/retry.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+std::string first_of(std::initializer_list<std::optional<std::string>> choices) {
+  for (const auto& choice : choices) {
+    if (choice && !choice->empty()) return *choice;
+  }
+  return {};
+}
+
+std::optional<std::string> given(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
+void require_endpoint(const std::string& endpoint) {
+  const bool http = endpoint.starts_with("http://") || endpoint.starts_with("https://");
+  const std::size_t host = endpoint.find("://") + 3;
+  if (http && endpoint.size() > host && endpoint.find_first_of("/?#@", host) == endpoint.npos) {
+    return;
+  }
+  throw Error(fmt::format(
+      "expected an endpoint such as https://s3.example.com:9000, found '{}'; check "
+      "ObjectStorageOptions::endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's "
+      "endpoint_url",
+      endpoint));
+}
+
+std::string query_of(const ObjectName& prefix, bool recursive, const std::string& token) {
+  // In the order in which they are signed.
+  std::string query;
+  if (!token.empty()) query += "continuation-token=" + aws_encode(token) + "&";
+  if (!recursive) query += "delimiter=%2F&";
+  return query + "encoding-type=url&list-type=2&prefix=" + aws_encode(prefix.key);
+}
+
+// What helps where a request was denied, by the server's word for it.
+std::string_view remedy_of_denial(std::string_view code) {
+  if (code == "SignatureDoesNotMatch") return "check the secret access key, and the endpoint";
+  if (code == "InvalidAccessKeyId") return "check the access key, and the endpoint";
+  if (code == "RequestTimeTooSkewed") return "set this machine's clock";
+  return "they need s3:GetObject, and s3:ListBucket for folders";
+}
+
+}  // namespace
+
+S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environment)
+    : path_style_(options.path_style),
+      anonymous_(options.anonymous),
+      client_({.connect = options.connect_timeout, .idle = options.timeout}) {
+  const AwsProfile profile(options.profile, environment);
+  region_ = first_of({given(options.region), environment("AWS_REGION"),
+                      environment("AWS_DEFAULT_REGION"), profile.get("region"), "us-east-1"});
+  endpoint_ = first_of({given(options.endpoint), environment("AWS_ENDPOINT_URL_S3"),
+                        environment("AWS_ENDPOINT_URL"), profile.get("endpoint_url")});
+  custom_endpoint_ = !endpoint_.empty();
+  if (!custom_endpoint_) {
+    endpoint_ = fmt::format("https://s3.{}.amazonaws.com{}", region_,
+                            region_.starts_with("cn-") ? ".cn" : "");
+  }
+  while (endpoint_.ends_with('/')) endpoint_.pop_back();
+  require_endpoint(endpoint_);
+  if (!anonymous_) credentials_ = std::make_unique<AwsCredentialChain>(profile, environment);
+}
+
+S3Store::Address S3Store::address_of(const ObjectName& name) const {
+  const std::size_t mark = endpoint_.find("://") + 3;
+  const std::string scheme = endpoint_.substr(0, mark);
+  Address address{.base = {}, .host = endpoint_.substr(mark), .path = "/"};
+  const bool in_path =
+      path_style_.value_or(custom_endpoint_ || name.bucket.find('.') != std::string::npos);
+  if (in_path) {
+    address.path += name.bucket + (name.key.empty() ? "" : "/");
+  } else {
+    address.host = name.bucket + "." + address.host;
+  }
+  address.path += aws_encode(name.key, true);
+  address.base = scheme + address.host;
+  // As curl writes it into the request.
+  const std::string_view usual = scheme == "http://" ? ":80" : ":443";
+  if (address.host.ends_with(usual)) address.host.resize(address.host.size() - usual.size());
+  return address;
+}
+
+Result<HttpResponse> S3Store::send(const std::string& method, const ObjectName& name,
+                                   const std::string& query, const std::string& range,
+                                   std::optional<std::span<std::byte>> into) const {
+  const Address address = address_of(name);
+  HttpRequest request{.method = method, .url = address.base + address.path};
+  if (!query.empty()) request.url += "?" + query;
+  AwsRequest to_sign{method, address.host, address.path, query, {}};
+  if (!range.empty()) {
+    to_sign.headers.emplace_back("range", range);
+    request.headers.push_back("range: " + range);
+  }
+  try {
+    const auto credentials = credentials_ ? credentials_->get() : std::nullopt;
+    if (credentials) {
+      for (std::string& header :
+           sign_aws_request(to_sign, *credentials, region_, std::chrono::system_clock::now())) {
+        request.headers.push_back(std::move(header));
+      }
+    }
+  } catch (const Error& error) {
+    return Fault{.reason = error.what(), .file = name.url(), .transient = true};
+  }
+  Result<HttpResponse> response = client_.send(request, into);
+  if (!response) {
+    Fault fault = std::move(response.fault());
+    fault.reason = fmt::format("cannot reach {}: {}", endpoint_, fault.reason);
+    fault.file = name.url();
+    return fault;
+  }
+  return response;
+}
+
+std::string S3Store::whose_request() const {
+  if (anonymous_) return "the request was not signed, as ObjectStorageOptions::anonymous asks";
+  const std::string origin = credentials_->origin();
+  if (origin.empty()) {
+    return "no credentials were found, so the request was not signed: set AWS_ACCESS_KEY_ID and "
+           "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
+  }
+  return "the credentials are those of " + origin;
+}
+
+Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) const {
+  S3Error error = parse_s3_error(response.body);
+  const std::string region =
+      first_of({given(response.header("x-amz-bucket-region")), error.region});
+  const bool other_region = !region.empty() && region != region_;
+  const long status = response.status;
+  Fault fault{.file = name.url()};
+  if (other_region && (status == 301 || status == 307 || status == 400 || status == 403)) {
+    fault.reason = fmt::format("bucket '{}' is in the region {}, not in {}; set AWS_REGION={}",
+                               name.bucket, region, region_, region);
+  } else if (error.code == "NoSuchBucket") {
+    fault.reason = fmt::format("there is no bucket '{}' at {}; check its name and the endpoint",
+                               name.bucket, endpoint_);
+  } else if (status == 404) {
+    fault.reason = fmt::format(
+        "there is no object '{}' in the bucket '{}' at {}; check the path, and that the bucket may "
+        "be listed",
+        name.key, name.bucket, endpoint_);
+  } else if (status == 403 || status == 401) {
+    fault.reason = fmt::format(
+        "access to '{}' in the bucket '{}' at {} was denied{}; {}; {}", name.key, name.bucket,
+        endpoint_, error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message),
+        whose_request(), remedy_of_denial(error.code));
+  } else {
+    // What S3 itself says to repeat, and what a proxy before it says while it is away.
+    fault.transient = status == 408 || status == 429 || status >= 500 ||
+                      error.code == "RequestTimeout" || error.code == "SlowDown";
+    fault.reason =
+        fmt::format("{} answered with status {}{}", endpoint_, status,
+                    error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message));
+  }
+  return fault;
+}
+
+void S3Store::list(const ObjectName& prefix, bool recursive,
+                   const std::function<bool(ListedObject&&)>& each) const {
+  const ObjectName bucket{prefix.bucket, ""};
+  std::string token;
+  do {
+    auto page = with_retries([&]() -> Result<S3Page> {
+      auto response = send("GET", bucket, query_of(prefix, recursive, token), "", std::nullopt);
+      if (!response) return std::move(response.fault());
+      if (!response->is_good()) return fault_of(*response, prefix);
+      auto parsed = parse_s3_page(response->body);
+      if (parsed) return std::move(*parsed);
+      return Fault{.reason = fmt::format("{} gave no list of objects that can be read: is it an S3 "
+                                         "server?",
+                                         endpoint_)};
+    });
+    if (!page) {
+      throw Error(fmt::format("cannot list {}: {}", prefix.url(), page.fault().reason));
+    }
+    for (ListedObject& entry : page->entries) {
+      if (!each(std::move(entry))) return;
+    }
+    token = std::move(page->next);
+  } while (!token.empty());
+}
+
+Result<FileStamp> S3Store::stat(const ObjectName& name) const {
+  return with_retries([&]() -> Result<FileStamp> {
+    auto response = send("HEAD", name, "", "", std::nullopt);
+    if (!response) return std::move(response.fault());
+    const long status = response->status;
+    if (status == 400 || status == 401 || status == 403) {
+      // Answers to HEAD have no body, which is where S3 says why.
+      auto told = send("GET", name, "", "bytes=0-0", std::nullopt);
+      if (told && !told->is_good()) response = std::move(told);
+    }
+    if (!response->is_good()) return fault_of(*response, name);
+    FileStamp stamp{.version = version_of_etag(response->header("etag"))};
+    const std::string length = response->header("content-length");
+    if (length.empty() || length.find_first_not_of("0123456789") != length.npos) {
+      return Fault{.reason = endpoint_ + " does not say how large the object is",
+                   .file = name.url()};
+    }
+    stamp.bytes = std::strtoull(length.c_str(), nullptr, 10);
+    return stamp;
+  });
+}
+
+Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
+                           std::span<std::byte> into) const {
+  if (into.empty()) return {};
+  const bool whole = offset == 0 && into.size() == stamp.bytes;
+  const std::string range =
+      whole ? "" : fmt::format("bytes={}-{}", offset, offset + into.size() - 1);
+  Result<HttpResponse> response = send("GET", name, "", range, into);
+  const auto fault = [&](std::string reason, bool transient = false) {
+    return Fault{
+        .reason = std::move(reason), .file = name.url(), .offset = offset, .transient = transient};
+  };
+  if (!response) {
+    response.fault().offset = offset;
+    return std::move(response.fault());
+  }
+  const bool changed = version_of_etag(response->header("etag")) != stamp.version;
+  if (response->status == 416 || (response->is_good() && changed)) {
+    return fault("the object was changed after it had been listed or indexed; open it again");
+  }
+  if (!response->is_good()) {
+    Fault said = fault_of(*response, name);
+    said.offset = offset;
+    return said;
+  }
+  const std::string_view expected = whole ? "" : std::string_view(range).substr(6);
+  const std::string got = response->header("content-range");
+  if (!whole && (response->status != 206 || !got.starts_with(fmt::format("bytes {}/", expected)))) {
+    return fault(fmt::format(
+        "{} does not read ranges: asked for bytes {}, it answered with status "
+        "{}{}",
+        endpoint_, expected, response->status, got.empty() ? "" : fmt::format(" and {}", got)));
+  }
+  if (response->received != into.size()) {
+    return fault(fmt::format("expected {} bytes, received {}", into.size(), response->received),
+                 true);
+  }
+  return {};
+}
+
+ObjectStorePtr open_object_store(const ObjectStorageOptions& options) {
+  return std::make_shared<S3Store>(options);
+}
+
+}  // namespace penstock::detail
+
+namespace penstock {
+bool has_object_storage() noexcept { return true; }
+}  // namespace penstock

@@ -1,0 +1,200 @@
+#include "src/storage/storage.hpp"
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/storage/local/file.hpp"
+#include "src/storage/cache/object_cache.hpp"
+#include "src/storage/retry.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+FileStamp stamp_of(const struct stat& info) noexcept {
+  return {static_cast<std::uint64_t>(info.st_size),
+          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
+
+// The stamp of a regular file, from what stat() or fstat() returned.
+Result<FileStamp> stamp_of(const std::string& path, int failed, const struct stat& info) {
+  if (failed != 0) return fault_of_errno(path, 0, "cannot stat", errno);
+  if (S_ISREG(info.st_mode)) return stamp_of(info);
+  return Fault{
+      .reason = fmt::format("expected a regular file, found {}",
+                            S_ISDIR(info.st_mode) ? "a folder" : "a pipe, socket or device"),
+      .file = path};
+}
+
+class LocalFile final : public StoredFile {
+ public:
+  LocalFile(std::string path, int fd, FileStamp stamp)
+      : path_(std::move(path)), file_(fd), stamp_(stamp) {}
+
+  FileStamp stamp() const noexcept override { return stamp_; }
+  // Holds the header of a small member, the member and the next header, and costs no more to read
+  // than a page.
+  std::size_t window_bytes() const noexcept override { return 8192; }
+  int descriptor() const noexcept override { return file_.get(); }
+
+  Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override {
+    for (std::size_t done = 0; done < into.size();) {
+      const ssize_t got = ::pread(file_.get(), into.data() + done, into.size() - done,
+                                  static_cast<off_t>(offset + done));
+      if (got > 0) {
+        done += static_cast<std::size_t>(got);
+      } else if (got == 0) {
+        return Fault{.reason = "the shard was cut off after it had been indexed; open it again",
+                     .file = path_,
+                     .offset = offset + done};
+      } else if (errno != EINTR) {
+        return fault_of_errno(path_, offset + done, "cannot read", errno);
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+  FileStamp stamp_;
+};
+
+class ObjectFile final : public StoredFile {
+ public:
+  ObjectFile(ObjectStorePtr store, ObjectName name, FileStamp stamp)
+      : store_(std::move(store)), name_(std::move(name)), stamp_(stamp) {}
+
+  FileStamp stamp() const noexcept override { return stamp_; }
+  // A request takes as long as a few megabytes do: so many that few are for headers alone.
+  std::size_t window_bytes() const noexcept override { return std::size_t{4} << 20; }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override {
+    return store_->read(name_, stamp_, offset, into);
+  }
+
+ private:
+  ObjectStorePtr store_;
+  ObjectName name_;
+  FileStamp stamp_;
+};
+
+}  // namespace
+
+const ObjectStore& Storage::objects() const { return *shared_objects(); }
+
+ObjectStorePtr Storage::shared_objects() const {
+  const std::lock_guard lock(mutex_);
+  if (!objects_) objects_ = with_cache(open_object_store(options_), options_.cache);
+  return objects_;
+}
+
+Result<FileStamp> Storage::stat(const std::string& path) const {
+  if (is_object_url(path)) return objects().stat(parse_object_url(path));
+  struct stat info {};
+  const int failed = ::stat(path.c_str(), &info);
+  return stamp_of(path, failed, info);
+}
+
+Result<StoredFilePtr> Storage::open(const std::string& path) const {
+  if (is_object_url(path)) {
+    Result<FileStamp> stamp = stat(path);
+    if (!stamp) return std::move(stamp.fault());
+    return open(path, *stamp);
+  }
+  FileDescriptor file(open_for_reading(path.c_str()));
+  if (!file.is_open()) return fault_of_errno(path, 0, "cannot open", errno);
+  struct stat info {};
+  const int failed = ::fstat(file.get(), &info);
+  const Result<FileStamp> stamp = stamp_of(path, failed, info);
+  if (!stamp) return stamp.fault();
+  return StoredFilePtr(std::make_shared<LocalFile>(path, file.release(), *stamp));
+}
+
+Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& known) const {
+  if (is_object_url(path)) {
+    return StoredFilePtr(
+        std::make_shared<ObjectFile>(shared_objects(), parse_object_url(path), known));
+  }
+  Result<StoredFilePtr> file = open(path);
+  if (file && (*file)->stamp() != known) {
+    return Fault{.reason = "the shard was changed after it had been indexed; open it again",
+                 .file = path};
+  }
+  return file;
+}
+
+Result<std::span<const std::byte>> Storage::read_whole(const char* path, const FileStamp* known,
+                                                       std::uint64_t max_bytes,
+                                                       Record& record) const {
+  if (known == nullptr) return read_file(path, max_bytes, record);
+  const auto fault = [&](std::string reason) {
+    return Fault{.reason = std::move(reason), .file = path};
+  };
+  if (known->bytes == 0) return fault("the object is empty (0 bytes)");
+  if (known->bytes > max_bytes) {
+    return fault(fmt::format("the object has {} bytes, more than max_file_bytes = {}", known->bytes,
+                             max_bytes));
+  }
+  const Result<std::span<std::byte>> room = record.allocate(known->bytes);
+  if (!room) return fault(room.fault().reason);
+  Result<void> result = objects().read(parse_object_url(path), *known, 0, *room);
+  if (!result) return std::move(result.fault());
+  record.add_bytes_read(known->bytes);
+  return std::span<const std::byte>(*room);
+}
+
+std::string Storage::read_text(const std::string& path) const {
+  std::string text;
+  if (is_object_url(path)) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+    Result<StoredFilePtr> file = open(path);
+    if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.fault().reason));
+    const std::uint64_t bytes = (*file)->stamp().bytes;
+    if (bytes > kMost)
+      throw Error(fmt::format("{} has {} bytes, too many for a text", path, bytes));
+    text.resize(bytes);
+    auto result =
+        with_retries([&] { return (*file)->read(0, std::as_writable_bytes(std::span(text))); });
+    if (!result) throw Error(fmt::format("cannot read {}: {}", path, result.fault().reason));
+    return text;
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 65536> part;
+  while (file && !file.eof()) {
+    file.read(part.data(), part.size());
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.is_open() || file.bad()) {
+    throw Error(fmt::format("cannot open {}: {}; check the path", path, errno_text(errno)));
+  }
+  return text;
+}
+
+void require_readable_scheme(const std::string& path) {
+  if (is_object_url(path)) return;
+  if (path.find("://") == path.npos && !path.starts_with("pipe:") && !path.starts_with("s3:/")) {
+    return;
+  }
+  // What pathlib makes of s3://bucket, and what is typed for it.
+  if ((path.starts_with("s3:/") || path.starts_with("S3:/")) && path.size() > 4) {
+    throw std::invalid_argument(
+        fmt::format("{} is not a path: did you mean s3://{}? (In Python, give it as a str.)", path,
+                    path.substr(path.find_first_not_of('/', 4))));
+  }
+  throw std::invalid_argument(fmt::format(
+      "{} is not a path: data are read from local files and from s3://bucket/key; copy them, or "
+      "mount the place where they are",
+      path));
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,65 @@
+// source/storage/storage: the one place where sources find, open and read what they are made of,
+// be it files or objects.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include <penstock/core/result.hpp>
+#include <penstock/storage/object_storage.hpp>
+#include <penstock/source/record.hpp>
+
+#include "src/storage/object_store.hpp"
+#include "src/storage/stored_file.hpp"
+
+namespace penstock::detail {
+
+/// Each of them waits for a request's answer; a bandwidth of 100 MB/s at 30 ms a request is 30
+/// photographs of 100 kB.
+inline constexpr int kObjectReadsAtOnce = 32;
+
+/// Paths are those of local files, or s3://bucket/key.
+///
+/// Threads  const, any number at once.
+class Storage {
+ public:
+  explicit Storage(ObjectStorageOptions options = {}) : options_(std::move(options)) {}
+
+  /// What tells whether the file is still the same. A Fault also for what is no regular file.
+  [[nodiscard]] Result<FileStamp> stat(const std::string& path) const;
+  [[nodiscard]] Result<StoredFilePtr> open(const std::string& path) const;
+  /// The same where its stamp is known already. An object costs no request for it, and is compared
+  /// when it is read; a file that was changed is a Fault.
+  [[nodiscard]] Result<StoredFilePtr> open(const std::string& path, const FileStamp& known) const;
+  /// Reads a whole file into the record's own memory and counts its bytes there. `known` is its
+  /// stamp where a listing told it, and null for a local file.
+  [[nodiscard]] Result<std::span<const std::byte>> read_whole(const char* path,
+                                                              const FileStamp* known,
+                                                              std::uint64_t max_bytes,
+                                                              Record& record) const;
+  /// The text of a small file.
+  ///
+  /// Errors  Error  it cannot be read
+  [[nodiscard]] std::string read_text(const std::string& path) const;
+
+  /// Made when it is first asked for.
+  ///
+  /// Errors  as open_object_store() and with_cache()
+  [[nodiscard]] const ObjectStore& objects() const;
+  [[nodiscard]] ObjectStorePtr shared_objects() const;
+
+ private:
+  ObjectStorageOptions options_;
+  mutable std::mutex mutex_;
+  mutable ObjectStorePtr objects_;
+};
+
+using StoragePtr = std::shared_ptr<const Storage>;
+
+/// Errors  std::invalid_argument  the path is another URL than s3://
+void require_readable_scheme(const std::string& path);
+
+}  // namespace penstock::detail

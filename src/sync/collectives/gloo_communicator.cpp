@@ -1,0 +1,249 @@
+// The library penstock_gloo: a program without it starts where there is no Gloo.
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gloo/common/error.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <penstock/sync/gloo.hpp>
+
+#include "src/sync/collectives/process_communicator.hpp"
+
+namespace penstock {
+
+namespace {
+
+using detail::Deadline;
+using detail::Lane;
+using detail::PeerError;
+using detail::SteadyClock;
+
+// Gloo writes to sockets without MSG_NOSIGNAL, and a survivor must not die of SIGPIPE. Keeps it
+// from this thread, and from those that are started meanwhile, without touching the process's
+// handlers.
+class NoSigpipe {
+ public:
+  NoSigpipe() noexcept {
+    sigset_t pending;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+  ~NoSigpipe() {
+    const timespec at_once{};
+    if (!was_pending_ && sigismember(&before_, SIGPIPE) == 0)
+      while (sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+// Gloo's idea of a rendezvous, over ours.
+class Store final : public gloo::rendezvous::Store {
+ public:
+  Store(Rendezvous& rendezvous, std::string prefix)
+      : rendezvous_(rendezvous), prefix_(std::move(prefix)) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    rendezvous_.set(prefix_ + key, {data.data(), data.size()});
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::string value = rendezvous_.get(prefix_ + key);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) (void)rendezvous_.get(prefix_ + key);
+  }
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    for (const std::string& key : keys)
+      (void)rendezvous_.get(prefix_ + key, std::chrono::duration<double>(timeout).count());
+  }
+
+ private:
+  Rendezvous& rendezvous_;
+  std::string prefix_;
+};
+
+// What all duplicates have in common.
+struct Mesh {
+  std::shared_ptr<Rendezvous> rendezvous;
+  std::shared_ptr<gloo::rendezvous::Context> context;
+  std::atomic<std::uint64_t> next_channel = 1;
+};
+
+class GlooLinks final : public detail::Links {
+ public:
+  explicit GlooLinks(std::shared_ptr<Mesh> mesh, std::uint64_t channel = 0)
+      : mesh_(std::move(mesh)),
+        channel_(channel),
+        sent_(size() * 2),
+        received_(size() * 2),
+        // A connection tells of the death of the peer that is waited for, and not of others'.
+        failures_(mesh_->rendezvous->on_failure([this] { interrupt("a process is gone"); })) {}
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return mesh_->rendezvous->rank(); }
+  [[nodiscard]] std::uint32_t size() const noexcept override { return mesh_->rendezvous->world(); }
+
+  Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
+    return start(peer, false, const_cast<std::byte*>(bytes.data()), bytes.size(),
+                 slot(sent_, peer, lane));
+  }
+  Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
+    return start(peer, true, bytes.data(), bytes.size(), slot(received_, peer, lane));
+  }
+
+  void wait(Ticket ticket, Deadline deadline) override {
+    Message& message = messages_[ticket];
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+    if (left.count() <= 0) throw PeerError(message.peer, true, "nothing came");
+    {
+      const std::lock_guard lock(mutex_);
+      if (interrupted_) throw PeerError(message.peer, false, interrupted_);
+      waited_for_ = &message;
+    }
+    const std::shared_ptr<void> over(nullptr, [this](void*) {
+      const std::lock_guard lock(mutex_);
+      waited_for_ = nullptr;
+    });
+    try {
+      const bool done = message.receives ? message.buffer->waitRecv(nullptr, left)
+                                         : message.buffer->waitSend(nullptr, left);
+      if (!done) throw PeerError(message.peer, false, interruption());
+    } catch (const gloo::IoException& error) {
+      // Gloo says that it waited for too long by the same exception as that a peer is gone.
+      throw PeerError(message.peer, SteadyClock::now() >= deadline, error.what());
+    }
+  }
+
+  void interrupt() noexcept override { interrupt("this process has left"); }
+
+  void farewell(const std::string& why, bool broke_off) noexcept override {
+    if (channel_ != 0) return;  // a duplicate's end is not the process's
+    if (broke_off)
+      mesh_->rendezvous->break_off(why);
+    else
+      mesh_->rendezvous->leave(why);
+  }
+  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->break_off(why); }
+
+  void clear() noexcept override { messages_.clear(); }
+
+  [[nodiscard]] std::uint64_t next_channel() noexcept override { return mesh_->next_channel++; }
+  [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
+    return std::make_unique<GlooLinks>(mesh_, channel);
+  }
+
+  [[nodiscard]] std::optional<std::string> explanation() override {
+    return mesh_->rendezvous->trouble(0.5);
+  }
+
+ private:
+  struct Message {
+    std::uint32_t peer;
+    bool receives;
+    std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+  };
+
+  void interrupt(const char* why) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (interrupted_ == nullptr) interrupted_ = why;
+    if (waited_for_ == nullptr) return;
+    if (waited_for_->receives)
+      waited_for_->buffer->abortWaitRecv();
+    else
+      waited_for_->buffer->abortWaitSend();
+  }
+  [[nodiscard]] const char* interruption() {
+    const std::lock_guard lock(mutex_);
+    return interrupted_ == nullptr ? "the wait was ended" : interrupted_;
+  }
+
+  // The number of a message between two peers, the same on both sides.
+  std::uint64_t slot(std::vector<std::uint64_t>& counts, std::uint32_t peer, Lane lane) {
+    const auto which = static_cast<std::uint64_t>(lane);
+    return channel_ << 48 | which << 47 | counts[2 * peer + which]++;
+  }
+  Ticket start(std::uint32_t peer, bool receives, std::byte* data, std::size_t bytes,
+               std::uint64_t slot) {
+    const NoSigpipe quiet;
+    messages_.push_back({peer, receives, mesh_->context->createUnboundBuffer(data, bytes)});
+    gloo::transport::UnboundBuffer& buffer = *messages_.back().buffer;
+    try {
+      if (receives)
+        buffer.recv(static_cast<int>(peer), slot);
+      else
+        buffer.send(static_cast<int>(peer), slot);
+    } catch (const gloo::IoException& error) {
+      throw PeerError(peer, false, error.what());
+    }
+    return messages_.size() - 1;
+  }
+
+  std::shared_ptr<Mesh> mesh_;
+  std::uint64_t channel_;
+  std::vector<std::uint64_t> sent_;
+  std::vector<std::uint64_t> received_;
+  std::deque<Message> messages_;
+  std::mutex mutex_;
+  const char* interrupted_ = nullptr;  // why
+  Message* waited_for_ = nullptr;
+  std::shared_ptr<void> failures_;  // ends first: it uses what is above
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rendezvous,
+                                                const GlooOptions& options) {
+  auto mesh = std::make_shared<Mesh>();
+  mesh->rendezvous = std::move(rendezvous);
+  Rendezvous& meeting = *mesh->rendezvous;
+  const auto timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::min(options.timeout_s, 1e9) * 1e3));
+  if (meeting.world() > 1) {
+    const NoSigpipe quiet;
+    try {
+      gloo::transport::tcp::attr address;
+      address.hostname = meeting.own_address();
+      auto device = gloo::transport::tcp::CreateDevice(address);
+      mesh->context = std::make_shared<gloo::rendezvous::Context>(
+          static_cast<int>(meeting.rank()), static_cast<int>(meeting.world()));
+      mesh->context->setTimeout(timeout);
+      const std::string prefix = fmt::format("gloo {}/", meeting.next_number());
+      Store store(meeting, prefix);
+      mesh->context->connectFullMesh(store, device);
+      // Until all are connected nobody may go away with the rendezvous.
+      meeting.set(fmt::format("{}connected {}", prefix, meeting.rank()), "");
+      for (std::uint32_t rank = 0; rank < meeting.world(); ++rank)
+        (void)meeting.get(fmt::format("{}connected {}", prefix, rank));
+    } catch (const gloo::Exception& error) {
+      throw Error(fmt::format("process {} of {} cannot reach the others over Gloo: {}{}",
+                              meeting.rank(), meeting.world(), error.what(),
+                              meeting.trouble().value_or("")));
+    }
+  }
+  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
+                                                       options.timeout_s);
+}
+
+}  // namespace penstock

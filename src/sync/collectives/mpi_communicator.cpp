@@ -1,0 +1,233 @@
+// The library penstock_mpi: a program without it starts where there is no MPI.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <penstock/sync/mpi.hpp>
+
+#include "src/sync/collectives/process_communicator.hpp"
+
+namespace penstock {
+
+namespace {
+
+using detail::Deadline;
+using detail::Lane;
+using detail::PeerError;
+using detail::SteadyClock;
+
+void check(int status, const char* what) {
+  if (status == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(status, text.data(), &length);
+  throw Error(fmt::format("MPI: {} failed: {}", what, text.data()));
+}
+
+// MPI can be initialised once in a process, and wants to be finalised when it ends. All messages of
+// ours go through one MPI communicator, and channels are told apart by tags that are not used
+// twice: what MPI itself numbers anew, it may deliver what was sent to an earlier one.
+class Session {
+ public:
+  static Session& get() {
+    static Session session;
+    return session;
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() {
+    int finalised = 0;
+    if (ours_ && MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) MPI_Finalize();
+  }
+
+  [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
+  [[nodiscard]] std::uint64_t next_channel() noexcept { return next_channel_++; }
+  [[nodiscard]] int tag(std::uint64_t channel, Lane lane) const noexcept {
+    return static_cast<int>(channel % (most_ / 2) * 2 + static_cast<std::uint64_t>(lane));
+  }
+  /// Nobody here receives from `channel` any more: takes the others' goodbyes, which may come
+  /// later, out of MPI's memory.
+  void ended(std::uint64_t channel) noexcept {
+    constexpr std::size_t kRemembered = 64;
+    const std::lock_guard lock(mutex_);
+    ended_.push_back(channel);
+    for (const std::uint64_t each : ended_)
+      for (const Lane lane : {Lane::head, Lane::data}) take_all(tag(each, lane));
+    if (ended_.size() > kRemembered) ended_.pop_front();
+  }
+
+ private:
+  Session() {
+    int given = MPI_THREAD_SINGLE;
+    int initialised = 0;
+    int finalised = 0;
+    check(MPI_Initialized(&initialised), "MPI_Initialized");
+    check(MPI_Finalized(&finalised), "MPI_Finalized");
+    if (finalised != 0)
+      throw Error("MPI has been finalised: make communicators before, and let go of them");
+    if (initialised == 0) {
+      check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given), "MPI_Init_thread");
+      ours_ = true;
+    } else {
+      check(MPI_Query_thread(&given), "MPI_Query_thread");
+    }
+    if (given < MPI_THREAD_MULTIPLE)
+      throw Error(fmt::format(
+          "MPI was initialised with thread level {}, expected MPI_THREAD_MULTIPLE ({}): "
+          "call MPI_Init_thread with it, or leave the initialisation to penstock",
+          given, MPI_THREAD_MULTIPLE));
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    int* most = nullptr;
+    int known = 0;
+    check(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &most, &known), "MPI_Comm_get_attr");
+    if (known != 0) most_ = static_cast<std::uint64_t>(*most);
+  }
+
+  void take_all(int tag) const noexcept {
+    MPI_Status status;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    std::vector<std::byte> bytes;
+    for (int found = 1;;) {
+      if (MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &found, &message, &status) != MPI_SUCCESS ||
+          found == 0)
+        return;
+      int count = 0;
+      MPI_Get_count(&status, MPI_BYTE, &count);
+      bytes.resize(static_cast<std::size_t>(count));
+      MPI_Mrecv(bytes.data(), count, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    }
+  }
+
+  bool ours_ = false;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::uint64_t most_ = 32767;  // what every MPI allows
+  std::atomic<std::uint64_t> next_channel_ = 0;
+  std::mutex mutex_;
+  std::deque<std::uint64_t> ended_;
+};
+
+class MpiLinks final : public detail::Links {
+ public:
+  explicit MpiLinks(std::uint64_t channel) : channel_(channel), comm_(session_.comm()) {
+    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  }
+  MpiLinks(const MpiLinks&) = delete;
+  MpiLinks& operator=(const MpiLinks&) = delete;
+  ~MpiLinks() override {
+    clear();
+    int finalised = 0;
+    if (MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) session_.ended(channel_);
+  }
+
+  [[nodiscard]] std::uint32_t rank() const noexcept override {
+    return static_cast<std::uint32_t>(rank_);
+  }
+  [[nodiscard]] std::uint32_t size() const noexcept override {
+    return static_cast<std::uint32_t>(size_);
+  }
+
+  Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
+    return start(peer, false, bytes.size(), [&](std::size_t at, int count, MPI_Request* request) {
+      return MPI_Isend(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
+                       session_.tag(channel_, lane), comm_, request);
+    });
+  }
+  Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
+    return start(peer, true, bytes.size(), [&](std::size_t at, int count, MPI_Request* request) {
+      return MPI_Irecv(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
+                       session_.tag(channel_, lane), comm_, request);
+    });
+  }
+
+  void wait(Ticket ticket, Deadline deadline) override {
+    for (MPI_Request& part : messages_[ticket].parts) {
+      const auto begin = SteadyClock::now();
+      for (int done = 0, round = 0;; ++round) {
+        if (const int status = MPI_Test(&part, &done, MPI_STATUS_IGNORE); status != MPI_SUCCESS) {
+          throw PeerError(messages_[ticket].peer, false, "MPI reports an error");
+        }
+        if (done != 0) break;
+        if (round % 64 != 63) continue;
+        const auto now = SteadyClock::now();
+        if (interrupted_ || now > deadline) {
+          throw PeerError(messages_[ticket].peer, !interrupted_,
+                          interrupted_ ? "this process has left" : "nothing came");
+        }
+        // Others may need this core, to begin with those that are waited for.
+        if (now - begin > std::chrono::milliseconds(2))
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+        else
+          std::this_thread::yield();
+      }
+    }
+  }
+
+  void clear() noexcept override {
+    for (Message& message : messages_)
+      for (MPI_Request& part : message.parts)
+        if (part != MPI_REQUEST_NULL) {
+          // A send that was not taken cannot be called back; a receive can.
+          if (message.receives) MPI_Cancel(&part);
+          MPI_Request_free(&part);
+        }
+    messages_.clear();
+  }
+
+  void interrupt() noexcept override { interrupted_ = true; }
+
+  [[nodiscard]] std::uint64_t next_channel() noexcept override { return session_.next_channel(); }
+  [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
+    return std::make_unique<MpiLinks>(channel);
+  }
+
+ private:
+  struct Message {
+    std::uint32_t peer = 0;
+    bool receives = false;
+    std::vector<MPI_Request> parts;
+  };
+
+  // MPI counts in int.
+  template <class F>
+  Ticket start(std::uint32_t peer, bool receives, std::size_t bytes, const F& begin) {
+    constexpr std::size_t kMost = std::size_t{1} << 30;
+    messages_.push_back({.peer = peer, .receives = receives});
+    Message& message = messages_.back();
+    for (std::size_t at = 0; at < bytes; at += kMost) {
+      message.parts.push_back(MPI_REQUEST_NULL);
+      check(begin(at, static_cast<int>(std::min(kMost, bytes - at)), &message.parts.back()),
+            "sending or receiving");
+    }
+    return messages_.size() - 1;
+  }
+
+  Session& session_ = Session::get();
+  std::uint64_t channel_;
+  MPI_Comm comm_;
+  int rank_ = 0;
+  int size_ = 1;
+  std::atomic<bool> interrupted_ = false;
+  std::vector<Message> messages_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
+  Session& session = Session::get();
+  std::uint64_t channel = session.next_channel();  // process 0's counts
+  check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session.comm()), "MPI_Bcast");
+  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<MpiLinks>(channel),
+                                                       options.timeout_s);
+}
+
+}  // namespace penstock

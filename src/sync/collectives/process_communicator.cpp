@@ -1,0 +1,378 @@
+#include "src/sync/collectives/process_communicator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/core/exception_text.hpp"
+#include "src/sync/collectives/reduction.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+// Below this all data go to everybody at once: one step instead of two.
+constexpr std::size_t kSmallBytes = 16U << 10;
+// Shares of a piece come in slices that stay in the second-level cache until they are added up.
+constexpr std::size_t kSliceBytes = 256U << 10;
+constexpr std::size_t kRootBytes = 1U << 20;
+
+std::string ordinal(std::uint64_t number) {
+  const std::uint64_t tens = number % 100;
+  const char* end = "th";
+  if (tens < 11 || tens > 13) {
+    if (number % 10 == 1) end = "st";
+    if (number % 10 == 2) end = "nd";
+    if (number % 10 == 3) end = "rd";
+  }
+  return fmt::format("{}{}", number, end);
+}
+
+}  // namespace
+
+Deadline deadline_in(double seconds) {
+  constexpr double kLongest = 1e9;  // which the clock can hold
+  return SteadyClock::now() +
+         std::chrono::duration_cast<SteadyClock::duration>(
+             std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
+}
+
+ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s)
+    : Communicator(links->rank(), links->size(), Device{}),
+      links_(std::move(links)),
+      timeout_s_(timeout_s),
+      heads_(size()) {}
+
+ProcessCommunicator::~ProcessCommunicator() {
+  say_goodbye(broken_ ? text_of(broken_) : "it ended");
+  links_->clear();
+}
+
+std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
+  const Collective call{.kind = Collective::Kind::duplicate};
+  std::unique_ptr<Links> copy;
+  guarded(call, [&] {
+    agree(call);
+    copy = links_->duplicate(heads_[0].channel);
+  });
+  return std::make_unique<ProcessCommunicator>(std::move(copy), timeout_s_);
+}
+
+void ProcessCommunicator::leave(const std::string& why) noexcept {
+  const bool broke_off = say_goodbye(why);
+  links_->farewell(why, broke_off);
+}
+
+bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) {  // a collective is under way on another thread, and may wait for long
+    links_->interrupt();
+    lock.lock();
+  }
+  const bool broke_off = broken_ != nullptr;
+  if (left_ || size() == 1) return broke_off;
+  left_ = true;
+  try {
+    Head& head = heads_[rank()];
+    head = {.sequence = sequence_ + 1, .leaves = true};
+    std::memcpy(head.text.data(), why.data(), std::min(why.size(), kTextBytes - 1));
+    // Not waited for: who reads it does so much later, or never.
+    for_peers([&](std::uint32_t peer) {
+      try {
+        (void)links_->send(peer, Lane::head, std::as_bytes(std::span(&head, 1)));
+      } catch (const Error&) {  // it has gone before
+      }
+    });
+  } catch (...) {
+  }
+  return broke_off;
+}
+
+template <class F>
+void ProcessCommunicator::for_peers(const F& body) const {
+  // Each begins with another peer, so that nobody is talked to by all at once.
+  for (std::uint32_t step = 1; step < size(); ++step) body((rank() + step) % size());
+}
+
+void ProcessCommunicator::perform(const Collective& call, const std::byte* in, std::byte* out,
+                                  StreamHandle) {
+  if (size() == 1) {
+    const std::size_t bytes = call.count * size_of(call.dtype);
+    if (in != out && bytes > 0) std::memcpy(out, in, bytes);
+    return;
+  }
+  guarded(call, [&] {
+    agree(call);
+    transfer(call, in, out);
+  });
+}
+
+void ProcessCommunicator::perform_parts(const Collective& call, std::span<const TensorView> parts,
+                                        StreamHandle) {
+  std::vector<std::span<std::byte>> regions;
+  for (const TensorView& part : parts) regions.emplace_back(part.raw(), part.byte_size());
+  guarded(call, [&] {
+    agree(call);
+    all_reduce_parts(call, regions);
+  });
+}
+
+// Runs `body` as the next collective; whatever is thrown breaks the communicator.
+void ProcessCommunicator::guarded(const Collective& call, const std::function<void()>& body) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
+  if (left_) fail(fmt::format("process {} has left: it makes no more collectives", rank()));
+  ++sequence_;
+  deadline_ = deadline_in(timeout_s_);
+  try {
+    if (size() > 1)
+      body();
+    else if (call.kind == Collective::Kind::duplicate)
+      body();
+    links_->clear();
+  } catch (const PeerError& error) {
+    links_->clear();
+    const std::string message = explain(error, call.to_string());
+    if (error.late()) links_->accuse(message);
+    fail(message);
+  } catch (...) {
+    links_->clear();
+    broken_ = std::current_exception();
+    throw;
+  }
+}
+
+void ProcessCommunicator::fail(const std::string& message) {
+  broken_ = std::make_exception_ptr(SyncError(message));
+  std::rethrow_exception(broken_);
+}
+
+std::string ProcessCommunicator::explain(const PeerError& error, const std::string& what) {
+  const std::string where = fmt::format("process {} of {}, in its {} collective, {}", rank(),
+                                        size(), ordinal(sequence_), what);
+  if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
+  if (error.late())
+    return fmt::format(
+        "{}: process {} did not come within {} s: it is stopped, hangs, or is busy with something "
+        "else; raise the timeout if it may take that long",
+        where, error.peer(), timeout_s_);
+  return fmt::format("{}: process {} is gone ({})", where, error.peer(), error.what());
+}
+
+void ProcessCommunicator::wait(const Tickets& tickets) {
+  for (const Links::Ticket ticket : tickets) links_->wait(ticket, deadline_);
+}
+
+void ProcessCommunicator::agree(const Collective& call) {
+  Head& mine = heads_[rank()];
+  mine = {.sequence = sequence_, .call = call};
+  if (call.kind == Collective::Kind::duplicate) mine.channel = links_->next_channel();
+  Tickets tickets;
+  for_peers([&](std::uint32_t peer) {
+    tickets.push_back(
+        links_->receive(peer, Lane::head, std::as_writable_bytes(std::span(&heads_[peer], 1))));
+  });
+  for_peers([&](std::uint32_t peer) {
+    tickets.push_back(links_->send(peer, Lane::head, std::as_bytes(std::span(&mine, 1))));
+  });
+  wait(tickets);
+  for (std::uint32_t peer = 0; peer < size(); ++peer) {
+    const Head& head = heads_[peer];
+    if (head.leaves)
+      fail(fmt::format(
+          "process {} of {} waits in its {} collective, {}, and process {} makes no "
+          "more: {}",
+          rank(), size(), ordinal(sequence_), call.to_string(), peer, head.text.data()));
+    if (head.call != heads_[0].call)
+      fail(
+          fmt::format("the processes' {} collectives differ: process 0 calls {}, process {} calls "
+                      "{}; every process must make the same calls in the same order",
+                      ordinal(sequence_), heads_[0].call.to_string(), peer, head.call.to_string()));
+  }
+}
+
+void ProcessCommunicator::transfer(const Collective& call, const std::byte* in, std::byte* out) {
+  const std::size_t unit = size_of(call.dtype);
+  const std::size_t bytes = call.count * unit;
+  if (bytes == 0) return;
+  switch (call.kind) {
+    case Collective::Kind::all_reduce:
+      return all_reduce(call, out);
+    case Collective::Kind::reduce:
+      return reduce_to_root(call, out);
+    case Collective::Kind::broadcast:
+      return broadcast(out, bytes, call.root);
+    case Collective::Kind::all_gather:
+      if (in != out + rank() * bytes) std::memmove(out + rank() * bytes, in, bytes);
+      return exchange_pieces(std::array{std::span(out, bytes * size())}, bytes);
+    case Collective::Kind::reduce_scatter:
+      return reduce_pieces(call, std::array{Share{in, out, bytes * size()}});
+    case Collective::Kind::barrier:
+    case Collective::Kind::duplicate:
+    case Collective::Kind::end_of_run:
+      return;
+  }
+}
+
+std::pair<std::size_t, std::size_t> ProcessCommunicator::piece(std::size_t bytes, std::size_t unit,
+                                                               std::uint32_t piece) const {
+  const std::size_t units = bytes / unit;
+  const std::size_t begin = units * piece / size() * unit;
+  return {begin, units * (piece + 1) / size() * unit - begin};
+}
+
+void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  if (bytes <= kSmallBytes) {
+    Tickets sent;
+    for_peers([&](std::uint32_t peer) {
+      sent.push_back(links_->send(peer, Lane::data, {data, bytes}));
+    });
+    scratch_.resize(std::max(scratch_.size(), bytes * (size() + 1)));
+    reduce_wholes(call, data, scratch_.data() + bytes * size());
+    wait(sent);
+    std::memcpy(data, scratch_.data() + bytes * size(), bytes);
+    return;
+  }
+  all_reduce_parts(call, std::array{std::span(data, bytes)});
+}
+
+void ProcessCommunicator::all_reduce_parts(const Collective& call,
+                                           std::span<const std::span<std::byte>> parts) {
+  const std::size_t unit = size_of(call.dtype);
+  std::vector<Share> shares;
+  for (const std::span<std::byte> part : parts)
+    shares.push_back(
+        {part.data(), part.data() + piece(part.size(), unit, rank()).first, part.size()});
+  reduce_pieces(call, shares);
+  exchange_pieces(parts, unit);
+}
+
+// Everybody's whole, added up into `out`.
+void ProcessCommunicator::reduce_wholes(const Collective& call, const std::byte* mine,
+                                        std::byte* out) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  scratch_.resize(std::max(scratch_.size(), bytes * size()));
+  std::vector<const std::byte*> inputs(size(), mine);
+  Tickets received;
+  for_peers([&](std::uint32_t peer) {
+    std::byte* const place = scratch_.data() + peer * bytes;
+    inputs[peer] = place;
+    received.push_back(links_->receive(peer, Lane::data, {place, bytes}));
+  });
+  wait(received);
+  reduce_elements(inputs, std::array{out}, call.count, call.dtype, call.op, size());
+}
+
+// Part by part, so that the root needs little memory.
+void ProcessCommunicator::reduce_to_root(const Collective& call, std::byte* data) {
+  const std::uint64_t most = kRootBytes / size_of(call.dtype);
+  for (std::uint64_t at = 0; at < call.count; at += most) {
+    Collective part = call;
+    part.count = std::min(most, call.count - at);
+    std::byte* const begin = data + at * size_of(call.dtype);
+    if (rank() == call.root)
+      reduce_wholes(part, begin, begin);
+    else
+      wait({links_->send(call.root, Lane::data, {begin, part.count * size_of(call.dtype)})});
+  }
+}
+
+// My piece of everybody's wholes, added up. Slices of all of them follow one another without a
+// stop, so that many small ones take no longer than a large one.
+void ProcessCommunicator::reduce_pieces(const Collective& call, std::span<const Share> shares) {
+  const std::size_t unit = size_of(call.dtype);
+  struct Slice {
+    const std::byte* mine;
+    std::byte* sum;
+    std::size_t bytes;
+  };
+  std::vector<Slice> slices;
+  for (const Share& share : shares) {
+    const auto [begin, length] = piece(share.bytes, unit, rank());
+    for (std::size_t at = 0; at < length; at += kSliceBytes)
+      slices.push_back(
+          {share.whole + begin + at, share.sum + at, std::min(kSliceBytes, length - at)});
+  }
+  // Two slices of every peer: one is on its way while the other is added up.
+  scratch_.resize(std::max(scratch_.size(), 2 * size() * kSliceBytes));
+  const auto place = [&](std::size_t index, std::uint32_t peer) {
+    return scratch_.data() + ((index % 2) * size() + peer) * kSliceBytes;
+  };
+  std::array<Tickets, 2> received;
+  const auto ask = [&](std::size_t index) {
+    if (index >= slices.size()) return;
+    received[index % 2].clear();
+    for_peers([&](std::uint32_t peer) {
+      received[index % 2].push_back(
+          links_->receive(peer, Lane::data, {place(index, peer), slices[index].bytes}));
+    });
+  };
+  ask(0);
+  ask(1);
+  Tickets sent;
+  for (const Share& share : shares) {
+    std::size_t longest = 0;
+    for (std::uint32_t peer = 0; peer < size(); ++peer)
+      longest = std::max(longest, piece(share.bytes, unit, peer).second);
+    for (std::size_t at = 0; at < longest; at += kSliceBytes)
+      for_peers([&](std::uint32_t peer) {
+        const auto [begin, length] = piece(share.bytes, unit, peer);
+        if (at < length)
+          sent.push_back(links_->send(
+              peer, Lane::data, {share.whole + begin + at, std::min(kSliceBytes, length - at)}));
+      });
+  }
+  std::vector<const std::byte*> inputs(size());
+  for (std::size_t index = 0; index < slices.size(); ++index) {
+    wait(received[index % 2]);
+    const Slice& slice = slices[index];
+    for_peers([&](std::uint32_t peer) { inputs[peer] = place(index, peer); });
+    inputs[rank()] = slice.mine;
+    reduce_elements(inputs, std::array{slice.sum}, slice.bytes / unit, call.dtype, call.op, size());
+    ask(index + 2);
+  }
+  wait(sent);
+}
+
+// Everybody has its own piece of each whole, and gets the others'.
+void ProcessCommunicator::exchange_pieces(std::span<const std::span<std::byte>> wholes,
+                                          std::size_t unit) {
+  Tickets tickets;
+  for (const std::span<std::byte> whole : wholes)
+    for_peers([&](std::uint32_t peer) {
+      if (const auto [begin, length] = piece(whole.size(), unit, peer); length > 0)
+        tickets.push_back(links_->receive(peer, Lane::data, whole.subspan(begin, length)));
+    });
+  for (const std::span<std::byte> whole : wholes) {
+    const auto [begin, length] = piece(whole.size(), unit, rank());
+    if (length > 0)
+      for_peers([&, begin = begin, length = length](std::uint32_t peer) {
+        tickets.push_back(links_->send(peer, Lane::data, whole.subspan(begin, length)));
+      });
+  }
+  wait(tickets);
+}
+
+// Large data are dealt out in pieces that the others then exchange, so that the root sends them
+// once.
+void ProcessCommunicator::broadcast(std::byte* data, std::size_t bytes, std::uint32_t root) {
+  const bool small = bytes <= kSmallBytes;
+  Tickets tickets;
+  if (rank() == root) {
+    for_peers([&](std::uint32_t peer) {
+      const auto [begin, length] = small ? std::pair{std::size_t{0}, bytes} : piece(bytes, 1, peer);
+      tickets.push_back(links_->send(peer, Lane::data, {data + begin, length}));
+    });
+  } else {
+    const auto [begin, length] = small ? std::pair{std::size_t{0}, bytes} : piece(bytes, 1, rank());
+    tickets.push_back(links_->receive(root, Lane::data, {data + begin, length}));
+  }
+  wait(tickets);
+  if (!small) exchange_pieces(std::array{std::span(data, bytes)}, 1);
+}
+
+}  // namespace penstock::detail

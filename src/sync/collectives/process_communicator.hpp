@@ -1,0 +1,89 @@
+// sync/process_communicator: collectives between processes, made of messages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <penstock/sync/communicator.hpp>
+
+#include "src/sync/collectives/links.hpp"
+
+namespace penstock::detail {
+
+/// Before a collective every process tells every other one what it is about to do; so a difference
+/// is an error on all, and nobody's bytes are taken for something else.
+///
+/// Every process adds up one piece, gets the others' shares of it in no particular order, adds them
+/// in the order of ranks, and hands the sum out. That is as many bytes as a ring moves, in two
+/// steps; the result is that of the in-process group, bit by bit.
+class ProcessCommunicator final : public Communicator {
+ public:
+  ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s);
+  ~ProcessCommunicator() override;
+
+  [[nodiscard]] std::unique_ptr<Communicator> duplicate() override;
+  void leave(const std::string& why) noexcept override;
+
+ private:
+  static constexpr std::size_t kTextBytes = 448;
+
+  /// What goes ahead of a collective, and what comes instead when a process leaves.
+  struct Head {
+    std::uint64_t sequence = 0;
+    Collective call;
+    std::uint64_t channel = 0;  // of a duplicate; process 0's counts
+    bool leaves = false;
+    std::array<char, kTextBytes> text{};  // why it leaves
+  };
+  using Tickets = std::vector<Links::Ticket>;
+  using Pieces = std::function<std::span<std::byte>(std::uint32_t peer)>;
+
+  /// What all ranks add up, each its own piece of it.
+  struct Share {
+    const std::byte* whole = nullptr;  ///< this rank's values of everybody's pieces
+    std::byte* sum = nullptr;          ///< where my piece goes
+    std::size_t bytes = 0;             ///< of the whole
+  };
+
+  void perform(const Collective& call, const std::byte* in, std::byte* out, StreamHandle) override;
+  void perform_parts(const Collective& call, std::span<const TensorView> parts,
+                     StreamHandle) override;
+  /// Whether in the middle of a collective, or after one that failed.
+  bool say_goodbye(const std::string& why) noexcept;
+  void guarded(const Collective& call, const std::function<void()>& body);
+  void agree(const Collective& call);
+  void transfer(const Collective& call, const std::byte* in, std::byte* out);
+  void all_reduce(const Collective& call, std::byte* data);
+  void all_reduce_parts(const Collective& call, std::span<const std::span<std::byte>> parts);
+  void reduce_pieces(const Collective& call, std::span<const Share> shares);
+  void reduce_wholes(const Collective& call, const std::byte* mine, std::byte* out);
+  void reduce_to_root(const Collective& call, std::byte* data);
+  void broadcast(std::byte* data, std::size_t bytes, std::uint32_t root);
+  void exchange_pieces(std::span<const std::span<std::byte>> wholes, std::size_t unit);
+  void wait(const Tickets& tickets);
+  /// The bytes of piece `piece` where `bytes` in units of `unit` are dealt out to all.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> piece(std::size_t bytes, std::size_t unit,
+                                                          std::uint32_t piece) const;
+  template <class F>
+  void for_peers(const F& body) const;
+  [[noreturn]] void fail(const std::string& message);
+  [[nodiscard]] std::string explain(const PeerError& error, const std::string& what);
+
+  std::mutex mutex_;
+  std::unique_ptr<Links> links_;
+  double timeout_s_;
+  std::uint64_t sequence_ = 0;
+  Deadline deadline_;
+  std::vector<Head> heads_;  // one a process; my own is what I send
+  std::vector<std::byte> scratch_;
+  std::exception_ptr broken_;
+  bool left_ = false;
+};
+
+}  // namespace penstock::detail

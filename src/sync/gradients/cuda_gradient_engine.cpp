@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "src/device/cuda_owners.hpp"
+#include "src/sync/device/cuda_kernels.hpp"
+#include "src/sync/gradients/gradient_engine.hpp"
+#include "src/sync/collectives/reduction.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+/// The same arithmetic as on the host, queued on a stream of its own; the host waits for nothing.
+class CudaGradientEngine final : public GradientEngine {
+ public:
+  explicit CudaGradientEngine(Exchange& exchange)
+      : exchange_(exchange),
+        device_(exchange.communicator->device().index),
+        stream_(device_),
+        done_(device_),
+        rows_(device_, sizeof(std::uint64_t)) {
+    const CurrentDevice current(device_);
+    for (std::size_t index = 0; index < exchange.buckets.size(); ++index)
+      buckets_.push_back(make_memory(index));
+  }
+  ~CudaGradientEngine() override { stop(); }
+
+  void bucket_ready(std::size_t index, const Pass& pass, StreamHandle stream) override {
+    const CurrentDevice current(device_);
+    Memory& memory = *buckets_[index];
+    check(cudaEventRecord(memory.ready.get(), stream));
+    check(cudaStreamWaitEvent(stream_.get(), memory.ready.get(), 0));
+    process(index, memory, pass);
+  }
+
+  void wait(const Pass&, StreamHandle stream) override {
+    const CurrentDevice current(device_);
+    check(cudaEventRecord(done_.get(), stream_.get()));
+    check(cudaStreamWaitEvent(stream, done_.get(), 0));
+  }
+
+  void stop() noexcept override { (void)cudaStreamSynchronize(stream_.get()); }
+
+ private:
+  struct Memory {
+    explicit Memory(int device) : ready(device) {}
+    CudaEvent ready;
+    std::unique_ptr<DeviceMemory> sum;  // none where the bucket is in place
+    DType sum_dtype = DType::f32;
+    std::unique_ptr<DeviceMemory> wire;  // none where the sum itself travels
+    std::unique_ptr<DeviceMemory> segments;
+  };
+
+  [[nodiscard]] std::unique_ptr<Memory> make_memory(std::size_t index) {
+    auto memory = std::make_unique<Memory>(device_);
+    const Bucket& bucket = exchange_.buckets[index];
+    if (exchange_.in_place[index] != 0) return memory;
+    const DType wire = exchange_.wire_of(bucket);
+    const bool many = exchange_.options.micro_steps > 1;
+    memory->sum_dtype = many ? sum_dtype(bucket.dtype) : wire;
+    memory->sum =
+        std::make_unique<DeviceMemory>(device_, bucket.elements * size_of(memory->sum_dtype));
+    if (memory->sum_dtype != wire)
+      memory->wire = std::make_unique<DeviceMemory>(device_, bucket.elements * size_of(wire));
+    std::vector<Segment> segments;
+    std::uint64_t at = 0;
+    for (const std::size_t gradient : bucket.gradients) {
+      const TensorView& data = exchange_.gradients[gradient].data;
+      if (data.byte_size() == 0) continue;
+      segments.push_back({data.raw(), at});
+      at += static_cast<std::uint64_t>(data.shape().elements());
+    }
+    const std::size_t bytes = segments.size() * sizeof(Segment);
+    memory->segments = std::make_unique<DeviceMemory>(device_, std::max<std::size_t>(bytes, 1));
+    check(cudaMemcpy(memory->segments->data(), segments.data(), bytes, cudaMemcpyHostToDevice));
+    segment_counts_.resize(exchange_.buckets.size());
+    segment_counts_[index] = segments.size();
+    return memory;
+  }
+
+  void process(std::size_t index, Memory& memory, const Pass& pass) {
+    const Bucket& bucket = exchange_.buckets[index];
+    Communicator& communicator = *exchange_.communicator;
+    const bool alone = communicator.size() == 1;
+    const bool last = pass.micro_step + 1 == exchange_.options.micro_steps;
+    if (last && index == 0 && exchange_.counts_rows()) {
+      auto* const place = reinterpret_cast<std::uint64_t*>(rows_.data());
+      cuda_set(place, pass.round_rows, stream_.get());
+      communicator.all_reduce(TensorView(rows_.data(), DType::u64, Shape{1}), ReduceOp::sum,
+                              stream_.get());
+    }
+    const DType wire = exchange_.wire_of(bucket);
+    const Scaling scaling = scaling_of(exchange_, bucket, pass, false);
+    const double early = scaling.early ? scaling.divisor : 1;
+    const double late = scaling.early ? 1 : scaling.divisor;
+    const auto* const rows =
+        scaling.by_rows ? reinterpret_cast<const std::uint64_t*>(rows_.data()) : nullptr;
+    const std::uint64_t* const early_rows = scaling.early ? rows : nullptr;
+    const std::uint64_t* const late_rows = scaling.early ? nullptr : rows;
+    cudaStream_t stream = stream_.get();
+
+    if (exchange_.in_place[index] != 0) {
+      if (alone) {
+        for (const std::size_t gradient : bucket.gradients)
+          scale(exchange_.gradients[gradient].data,
+                {.factor = scaling.factor, .divisor = scaling.divisor}, rows);
+        return;
+      }
+      const TensorView region(exchange_.begin_of(bucket), bucket.dtype,
+                              Shape{static_cast<std::int64_t>(bucket.elements)});
+      scale(region, {.factor = scaling.factor, .divisor = early}, early_rows);
+      communicator.all_reduce(region, scaling.op, stream);
+      scale(region, {.divisor = late}, late_rows);
+      return;
+    }
+    const auto* const segments = reinterpret_cast<const Segment*>(memory.segments->data());
+    const std::size_t count = segment_counts_[index];
+    const bool direct = memory.wire == nullptr;
+    cuda_pack(segments, count, bucket.dtype, memory.sum->data(), memory.sum_dtype, bucket.elements,
+              {.factor = scaling.factor, .divisor = direct ? early : 1, .add = pass.micro_step > 0},
+              direct && last ? early_rows : nullptr, stream);
+    if (!last) return;
+    std::byte* const travels = direct ? memory.sum->data() : memory.wire->data();
+    if (!direct)
+      cuda_move(memory.sum->data(), memory.sum_dtype, travels, wire, bucket.elements,
+                {.divisor = early}, early_rows, stream);
+    communicator.all_reduce(
+        TensorView(travels, wire, Shape{static_cast<std::int64_t>(bucket.elements)}), scaling.op,
+        stream);
+    cuda_unpack(travels, wire, segments, count, bucket.dtype, bucket.elements, {.divisor = late},
+                late_rows, stream);
+  }
+
+  void scale(const TensorView& data, const Move& how, const std::uint64_t* rows) {
+    if (how.factor == 1 && how.divisor == 1 && rows == nullptr) return;
+    cuda_move(data.raw(), data.dtype(), data.raw(), data.dtype(),
+              static_cast<std::size_t>(data.shape().elements()), how, rows, stream_.get());
+  }
+
+  Exchange& exchange_;
+  int device_;
+  CudaStream stream_;
+  CudaEvent done_;
+  DeviceMemory rows_;
+  std::vector<std::unique_ptr<Memory>> buckets_;
+  std::vector<std::size_t> segment_counts_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientEngine> GradientEngine::open_cuda(Exchange& exchange) {
+  return std::make_unique<CudaGradientEngine>(exchange);
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,223 @@
+#include "src/sync/nccl/nccl_channel.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/sync/nccl.hpp>
+
+#include "src/sync/nccl/nccl_library.hpp"
+
+namespace penstock::detail {
+
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(5);
+
+NcclError error_of(ncclResult_t status, const std::string& what, ncclComm_t comm) {
+  const NcclLibrary& nccl = NcclLibrary::get();
+  const char* const more = nccl.get_last_error(comm);
+  return {status,
+          fmt::format("NCCL: {} in {}{}{}", nccl.get_error_string(status), what,
+                      more != nullptr && *more != 0 ? ": " : "", more == nullptr ? "" : more)};
+}
+
+}  // namespace
+
+NcclChannel::NcclChannel(Place place, const std::string& unique_id) : place_(std::move(place)) {
+  const NcclLibrary& nccl = NcclLibrary::get();
+  ncclUniqueId id{};
+  if (unique_id.size() != sizeof id)
+    throw std::invalid_argument(
+        fmt::format("NCCL's id has {} bytes, found {}", sizeof id, unique_id.size()));
+  std::memcpy(&id, unique_id.data(), sizeof id);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const CurrentDevice current(place_.device);
+  std::unique_lock lock(mutex_);
+  finish_locked(nccl.comm_init_rank_config(&comm_, static_cast<int>(place_.size), id,
+                                           static_cast<int>(place_.rank), &config),
+                "its initialisation");
+  begin();
+}
+
+NcclChannel::NcclChannel(Place place, ncclComm_t comm) : place_(std::move(place)), comm_(comm) {
+  const CurrentDevice current(place_.device);
+  std::unique_lock lock(mutex_);
+  finish_locked(ncclInProgress, "the split");
+  begin();
+}
+
+void NcclChannel::begin() {
+  if (place_.rendezvous) key_ = fmt::format("nccl {}/", place_.rendezvous->next_number());
+  watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+NcclChannel::~NcclChannel() {
+  watchdog_ = {};
+  const NcclLibrary& nccl = NcclLibrary::get();
+  if (comm_ == nullptr || broken_) return;  // a broken one has been aborted
+  try {
+    const CurrentDevice current(place_.device);
+    // Waits for the others for as long as for any collective.
+    const Deadline deadline = deadline_in(std::min(place_.timeout_s, 10.0));
+    ncclResult_t status = nccl.comm_finalize(comm_);
+    while (status == ncclInProgress && SteadyClock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      (void)nccl.comm_get_async_error(comm_, &status);
+    }
+    if (status == ncclSuccess)
+      (void)nccl.comm_destroy(comm_);
+    else
+      (void)nccl.comm_abort(comm_);
+  } catch (const CudaError&) {
+  }
+}
+
+std::shared_ptr<NcclChannel> NcclChannel::split() {
+  ncclComm_t copy = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken_) std::rethrow_exception(broken_);
+    const CurrentDevice current(place_.device);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    finish_locked(
+        NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy, &config),
+        "duplicate()");
+  }
+  return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy));
+}
+
+void NcclChannel::enqueue(const std::string& what, cudaStream_t stream,
+                          const std::function<ncclResult_t(ncclComm_t)>& start) {
+  const std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
+  const CurrentDevice current(place_.device);
+  ++sequence_;
+  // For the others, in case this rank is the one that they wait for.
+  if (place_.rendezvous)
+    place_.rendezvous->set(fmt::format("{}{}", key_, place_.rank),
+                           fmt::format("{} {}", sequence_, what));
+  finish_locked(start(comm_), what);
+  CudaEvent done(place_.device);
+  check(cudaEventRecord(done.get(), stream));
+  work_.push_back({std::move(done), what, deadline_in(place_.timeout_s)});
+  changed_.notify_all();
+}
+
+void NcclChannel::check_health() {
+  const std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
+}
+
+void NcclChannel::abort(const std::string& why) noexcept {
+  const std::lock_guard lock(mutex_);
+  break_locked(std::make_exception_ptr(SyncError(why)));
+}
+
+// Calls of a communicator that does not block return before they are done.
+void NcclChannel::finish_locked(ncclResult_t status, const std::string& what) {
+  const Deadline deadline = deadline_in(place_.timeout_s);
+  while (status == ncclInProgress) {
+    if (const auto gone = who_is_gone(deadline))
+      fail_locked(std::make_exception_ptr(
+          SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *gone))));
+    if (SteadyClock::now() > deadline)
+      fail_locked(std::make_exception_ptr(SyncError(late_text(what))));
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    const ncclResult_t asked = NcclLibrary::get().comm_get_async_error(comm_, &status);
+    if (asked != ncclSuccess) status = asked;
+  }
+  if (status != ncclSuccess) fail_locked(std::make_exception_ptr(error_of(status, what, comm_)));
+}
+
+void NcclChannel::fail_locked(std::exception_ptr cause) {
+  break_locked(cause);
+  std::rethrow_exception(cause);
+}
+
+void NcclChannel::break_locked(std::exception_ptr cause) noexcept {
+  if (broken_) return;
+  broken_ = std::move(cause);
+  // Kernels that wait for others end, so that streams, and who waits for them, go on.
+  if (comm_ != nullptr) (void)NcclLibrary::get().comm_abort(comm_);
+  comm_ = nullptr;
+  work_.clear();
+}
+
+void NcclChannel::watch(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    changed_.wait(lock, stop, [&] { return !work_.empty(); });
+    if (stop.stop_requested()) return;
+    try {
+      look_locked();
+    } catch (...) {
+      break_locked(std::current_exception());
+    }
+    if (!work_.empty()) changed_.wait_for(lock, stop, kPoll, [] { return false; });
+  }
+}
+
+void NcclChannel::look_locked() {
+  const CurrentDevice current(place_.device);
+  while (!work_.empty()) {
+    const cudaError_t status = cudaEventQuery(work_.front().done.get());
+    if (status == cudaErrorNotReady) break;
+    check(status);
+    work_.pop_front();
+  }
+  if (work_.empty()) return;
+  const Work& first = work_.front();
+  ncclResult_t status = ncclSuccess;
+  if (NcclLibrary::get().comm_get_async_error(comm_, &status) == ncclSuccess &&
+      status != ncclSuccess && status != ncclInProgress) {
+    // Who has died is known a moment later.
+    if (place_.rendezvous)
+      if (const auto trouble = place_.rendezvous->trouble(1))
+        throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *trouble));
+    throw error_of(status, first.what, comm_);
+  }
+  if (const auto gone = who_is_gone(first.deadline))
+    throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *gone));
+  if (SteadyClock::now() > first.deadline) throw SyncError(late_text(first.what));
+}
+
+// Whose absence will keep a call that has `deadline` from its end. Who left properly may have done
+// its part of it before; only when the rest takes suspiciously long, it has not.
+std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
+  constexpr double kPatience = 5;
+  if (!place_.rendezvous) return std::nullopt;
+  const bool long_ago = deadline < deadline_in(place_.timeout_s - kPatience);
+  return long_ago ? place_.rendezvous->trouble() : place_.rendezvous->failure();
+}
+
+// Who has made fewer calls than this rank, as far as the rendezvous knows.
+std::string NcclChannel::late_text(const std::string& what) {
+  std::string behind;
+  for (std::uint32_t rank = 0; place_.rendezvous && rank < place_.size; ++rank) {
+    if (rank == place_.rank) continue;
+    std::string words = "has made none";
+    std::uint64_t made = 0;
+    try {
+      const std::string told = place_.rendezvous->get(fmt::format("{}{}", key_, rank), 0.2);
+      std::from_chars(told.data(), told.data() + told.size(), made);
+      words = fmt::format("is at its collective {}", told);
+    } catch (const Error&) {  // it has not told anything yet
+    }
+    if (made < sequence_)
+      behind += fmt::format("{}replica {} {}", behind.empty() ? "" : ", ", rank, words);
+  }
+  return fmt::format("replica {} waited {} s in its collective {} {}: {}", place_.rank,
+                     place_.timeout_s, sequence_, what,
+                     behind.empty()
+                         ? "another replica did not come, or the network hangs"
+                         : behind + "; it is stopped, hangs, or is busy with something else");
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,82 @@
+// sync/nccl_channel: one NCCL communicator, and the thread that watches what it does.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <nccl.h>
+
+#include <penstock/sync/rendezvous.hpp>
+
+#include "src/device/cuda_owners.hpp"
+#include "src/sync/collectives/links.hpp"
+
+namespace penstock::detail {
+
+/// Threads  enqueue() one at a time; the rest from any.
+class NcclChannel {
+ public:
+  struct Place {
+    std::uint32_t rank = 0;
+    std::uint32_t size = 1;
+    int device = 0;
+    double timeout_s = 300;
+    std::shared_ptr<Rendezvous> rendezvous;  // null: nobody tells who died
+  };
+
+  /// A new group; all ranks come at the same time.
+  NcclChannel(Place place, const std::string& unique_id);
+  NcclChannel(const NcclChannel&) = delete;
+  NcclChannel& operator=(const NcclChannel&) = delete;
+  ~NcclChannel();
+
+  /// The same ranks once more; all ranks call it.
+  [[nodiscard]] std::shared_ptr<NcclChannel> split();
+  /// Runs `start`, which queues work on `stream`, with the device current; then watches the work.
+  void enqueue(const std::string& what, cudaStream_t stream,
+               const std::function<ncclResult_t(ncclComm_t)>& start);
+  /// Throws what has broken the channel, if anything has.
+  void check_health();
+  /// Aborts: work under way ends, and later calls throw this.
+  void abort(const std::string& why) noexcept;
+
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  [[nodiscard]] ncclComm_t get() const noexcept { return comm_; }
+
+ private:
+  struct Work {
+    CudaEvent done;
+    std::string what;
+    Deadline deadline;
+  };
+
+  NcclChannel(Place place, ncclComm_t comm);
+  void begin();
+  void finish_locked(ncclResult_t status, const std::string& what);
+  [[noreturn]] void fail_locked(std::exception_ptr cause);
+  void break_locked(std::exception_ptr cause) noexcept;
+  void watch(const std::stop_token& stop);
+  void look_locked();
+  [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
+  [[nodiscard]] std::string late_text(const std::string& what);
+
+  Place place_;
+  ncclComm_t comm_ = nullptr;
+  std::string key_;  // of this channel's progress in the rendezvous
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Work> work_;
+  std::uint64_t sequence_ = 0;
+  std::exception_ptr broken_;
+  std::jthread watchdog_;
+};
+
+}  // namespace penstock::detail

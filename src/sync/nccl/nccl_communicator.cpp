@@ -1,0 +1,228 @@
+#include "src/sync/nccl/nccl_communicator.hpp"
+
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/sync/nccl.hpp>
+
+#include "src/sync/device/cuda_kernels.hpp"
+#include "src/sync/nccl/nccl_library.hpp"
+
+namespace penstock {
+
+namespace detail {
+
+namespace {
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return ncclUint8;
+    case DType::i8:
+      return ncclInt8;
+    case DType::i32:
+      return ncclInt32;
+    case DType::u32:
+      return ncclUint32;
+    case DType::i64:
+      return ncclInt64;
+    case DType::u64:
+      return ncclUint64;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f64:
+      return ncclFloat64;
+    case DType::i16:
+    case DType::u16:
+      break;
+  }
+  throw std::invalid_argument(fmt::format(
+      "NCCL has no reductions of {}: convert to i32, or use bytes where nothing is added up",
+      name_of(dtype)));
+}
+
+ncclRedOp_t operation_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return ncclSum;
+    case ReduceOp::product:
+      return ncclProd;
+    case ReduceOp::min:
+      return ncclMin;
+    case ReduceOp::max:
+      return ncclMax;
+    case ReduceOp::mean:
+      return ncclAvg;
+  }
+  return ncclSum;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclChannel> channel,
+                                   std::shared_ptr<Group> group, std::size_t member)
+    : Communicator(channel->place().rank, channel->place().size,
+                   {Device::Kind::cuda, channel->place().device}),
+      channel_(std::move(channel)),
+      group_(std::move(group)),
+      member_(member),
+      exceptions_(std::uncaught_exceptions()) {}
+
+NcclCommunicator::~NcclCommunicator() {
+  // An exception that passes by is told by name when it reaches Replicas::run().
+  if (group_ && std::uncaught_exceptions() == exceptions_) group_->leave(member_, "ended");
+}
+
+void NcclCommunicator::leave(const std::string& why) noexcept {
+  if (group_) group_->leave(member_, why);
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::duplicate() {
+  std::shared_ptr<Group> child;
+  if (group_) {
+    const Group::Arrival arrival{{.kind = Collective::Kind::duplicate}, nullptr, nullptr};
+    group_->meet(member_, arrival);
+    child = group_->shared_child(member_);
+  }
+  return std::make_unique<NcclCommunicator>(channel_->split(), std::move(child), member_);
+}
+
+void NcclCommunicator::perform(const Collective& call, const std::byte* in, std::byte* out,
+                               StreamHandle stream) {
+  if (group_) group_->meet(member_, {call, in, out});
+  if (call.kind == Collective::Kind::end_of_run) return;
+  if (call.kind == Collective::Kind::barrier) {
+    const CurrentDevice current(device().index);
+    if (!scratch_) scratch_ = std::make_unique<DeviceMemory>(device().index, scratch_bytes_ = 256);
+    channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm) {
+      return NcclLibrary::get().all_reduce(scratch_->data(), scratch_->data(), 1, ncclUint8,
+                                           ncclSum, comm, stream);
+    });
+    check(cudaStreamSynchronize(stream));
+    return channel_->check_health();
+  }
+  const bool halves = call.dtype == DType::f16 || call.dtype == DType::bf16;
+  const bool adds =
+      call.op == ReduceOp::sum || call.op == ReduceOp::mean || call.op == ReduceOp::product;
+  if (call.kind == Collective::Kind::all_reduce && halves && adds)
+    return all_reduce_halves(call, out, stream);
+  channel_->enqueue(call.to_string(), stream,
+                    [&](ncclComm_t comm) { return start(call, comm, in, out, stream); });
+}
+
+ncclResult_t NcclCommunicator::start(const Collective& call, ncclComm_t comm, const std::byte* in,
+                                     std::byte* out, cudaStream_t stream) {
+  const NcclLibrary& nccl = NcclLibrary::get();
+  const int root = static_cast<int>(call.root);
+  switch (call.kind) {
+    case Collective::Kind::all_reduce:
+      return nccl.all_reduce(in, out, call.count, type_of(call.dtype), operation_of(call.op), comm,
+                             stream);
+    case Collective::Kind::reduce:
+      return nccl.reduce(in, out, call.count, type_of(call.dtype), operation_of(call.op), root,
+                         comm, stream);
+    case Collective::Kind::reduce_scatter:
+      return nccl.reduce_scatter(in, out, call.count, type_of(call.dtype), operation_of(call.op),
+                                 comm, stream);
+    case Collective::Kind::broadcast:
+      return nccl.broadcast(in, out, call.count * size_of(call.dtype), ncclUint8, root, comm,
+                            stream);
+    case Collective::Kind::all_gather:
+      return nccl.all_gather(in, out, call.count * size_of(call.dtype), ncclUint8, comm, stream);
+    case Collective::Kind::barrier:
+    case Collective::Kind::duplicate:
+    case Collective::Kind::end_of_run:
+      break;
+  }
+  return ncclSuccess;
+}
+
+// NCCL would round after every addition. So every rank gets all shares of its piece, adds them up
+// in f32, and hands the sum out: as many bytes as a ring moves.
+void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data,
+                                         cudaStream_t stream) {
+  const NcclLibrary& nccl = NcclLibrary::get();
+  const std::size_t unit = size_of(call.dtype);
+  const std::size_t most = (call.count + size() - 1) / size();
+  if (scratch_bytes_ < most * unit * size()) {
+    if (scratch_) check(cudaStreamSynchronize(stream));
+    scratch_bytes_ = most * unit * size();
+    scratch_ = std::make_unique<DeviceMemory>(device().index, scratch_bytes_);
+  }
+  const auto piece = [&](std::uint32_t index) {
+    const std::size_t begin = call.count * index / size();
+    return std::pair{begin * unit, (call.count * (index + 1) / size() - begin) * unit};
+  };
+  const auto [own, own_bytes] = piece(rank());
+  channel_->enqueue(call.to_string(), stream, [&, own_bytes = own_bytes](ncclComm_t comm) {
+    ncclResult_t status = nccl.group_start();
+    for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+      const auto [begin, bytes] = piece(peer);
+      status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+      if (status == ncclSuccess)
+        status = nccl.recv(scratch_->data() + peer * most * unit, own_bytes, ncclUint8,
+                           static_cast<int>(peer), comm, stream);
+    }
+    const ncclResult_t ended = nccl.group_end();
+    return status == ncclSuccess ? ended : status;
+  });
+  {
+    const CurrentDevice current(device().index);
+    cuda_reduce_pieces(scratch_->data(), size(), most, data + own, own_bytes / unit, call.dtype,
+                       call.op, size(), stream);
+  }
+  channel_->enqueue(
+      call.to_string(), stream, [&, own = own, own_bytes = own_bytes](ncclComm_t comm) {
+        ncclResult_t status = nccl.group_start();
+        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+          if (peer == rank()) continue;
+          const auto [begin, bytes] = piece(peer);
+          status =
+              nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+          if (status == ncclSuccess)
+            status =
+                nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+        }
+        const ncclResult_t ended = nccl.group_end();
+        return status == ncclSuccess ? ended : status;
+      });
+}
+
+}  // namespace detail
+
+std::string nccl_unique_id() {
+  const detail::NcclLibrary& nccl = detail::NcclLibrary::get();
+  ncclUniqueId id{};
+  if (const ncclResult_t status = nccl.get_unique_id(&id); status != ncclSuccess)
+    throw NcclError(status, fmt::format("NCCL gives no id: {}", nccl.get_error_string(status)));
+  return {reinterpret_cast<const char*>(&id), sizeof id};
+}
+
+std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, std::uint32_t rank,
+                                                std::uint32_t size, const Device& device,
+                                                const NcclOptions& options) {
+  detail::require_cuda(device);
+  return std::make_unique<detail::NcclCommunicator>(std::make_shared<detail::NcclChannel>(
+      detail::NcclChannel::Place{rank, size, device.index, options.timeout_s, nullptr}, unique_id));
+}
+
+std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rendezvous,
+                                                const Device& device, const NcclOptions& options) {
+  detail::require_cuda(device);
+  const std::string key = fmt::format("nccl id {}", rendezvous->next_number());
+  if (rendezvous->rank() == 0) rendezvous->set(key, nccl_unique_id());
+  const std::string id = rendezvous->get(key);
+  const detail::NcclChannel::Place place{rendezvous->rank(), rendezvous->world(), device.index,
+                                         options.timeout_s, rendezvous};
+  return std::make_unique<detail::NcclCommunicator>(
+      std::make_shared<detail::NcclChannel>(place, id));
+}
+
+}  // namespace penstock

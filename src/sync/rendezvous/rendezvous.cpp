@@ -1,0 +1,444 @@
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <condition_variable>
+#include <cstdlib>
+#include <fstream>
+#include <list>
+#include <map>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <penstock/sync/rendezvous.hpp>
+
+#include "src/sync/rendezvous/rendezvous_server.hpp"
+
+namespace penstock {
+
+namespace {
+
+using detail::Deadline;
+using detail::Frame;
+using detail::FrameKind;
+using detail::Socket;
+using detail::SteadyClock;
+
+// How many ports from the first on rank 0 tries, and the others with it.
+constexpr std::uint16_t kPorts = 4;
+
+// What is the same in all processes of a run, and differs between runs.
+std::string run_id_of(const RendezvousOptions& options) {
+  if (!options.run_id.empty()) return options.run_id;
+  std::string id;
+  for (const char* name :
+       {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE",
+        "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID", "PENSTOCK_RUN_ID"})
+    if (const char* value = std::getenv(name)) id += fmt::format("{}={};", name, value);
+  return id;
+}
+
+std::string random_token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+struct Place {
+  std::string address;
+  std::uint16_t port = 0;
+};
+
+// A ticket: a token, a port, and addresses.
+std::string write_ticket(const std::string& token, std::uint16_t port) {
+  std::string ticket = fmt::format("penstock-1 {} {}", token, port);
+  for (const std::string& address : detail::own_addresses()) ticket += " " + address;
+  return ticket;
+}
+
+bool read_ticket(const std::string& ticket, std::string& token, std::vector<Place>& places) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < ticket.size();) {
+    const std::size_t end = std::min(ticket.find(' ', at), ticket.size());
+    words.push_back(ticket.substr(at, end - at));
+    at = end + 1;
+  }
+  std::uint16_t port = 0;
+  if (words.size() < 4 || words[0] != "penstock-1" ||
+      std::from_chars(words[2].data(), words[2].data() + words[2].size(), port).ec != std::errc{})
+    return false;
+  token = words[1];
+  places.clear();
+  for (std::size_t i = 3; i < words.size(); ++i) places.push_back({words[i], port});
+  return true;
+}
+
+void require_rank(std::uint32_t rank, std::uint32_t world) {
+  if (rank >= world)
+    throw std::invalid_argument(
+        fmt::format("expected a rank below the world size, found {} of {}", rank, world));
+}
+
+}  // namespace
+
+class Rendezvous::Impl {
+ public:
+  Impl(std::uint32_t rank, std::uint32_t world, RendezvousOptions options)
+      : rank_(rank), world_(world), options_(std::move(options)) {
+    require_rank(rank, world);
+    deadline_ = detail::deadline_in(options_.timeout_s);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    leave("it ended", false);
+    if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+  }
+
+  [[nodiscard]] std::uint32_t rank() const noexcept { return rank_; }
+  [[nodiscard]] std::uint32_t world() const noexcept { return world_; }
+  [[nodiscard]] const std::string& own_address() const noexcept { return own_address_; }
+  std::uint32_t next_number() noexcept { return numbers_++; }
+  [[nodiscard]] const RendezvousOptions& options() const noexcept { return options_; }
+
+  /// Rank 0: listens at the first port from `port` on that is free, or at any for 0. The port.
+  std::uint16_t serve(const std::string& address, std::uint16_t port, const std::string& token) {
+    for (std::uint16_t next = port; next < port + kPorts; ++next)
+      if (auto socket = detail::listen_at(address, next)) {
+        const std::uint16_t found = detail::port_of(*socket);
+        server_ = std::make_unique<detail::RendezvousServer>(std::move(*socket), token, world_,
+                                                             options_.timeout_s);
+        return found;
+      }
+    throw Error(
+        fmt::format("ports {} to {} are taken by other programs: choose another MASTER_PORT", port,
+                    port + kPorts - 1));
+  }
+
+  /// One round over the places: whether rank 0 was found at one. Throws what it refused for good.
+  bool try_join(const std::vector<Place>& places, const std::string& token) {
+    for (const Place& place : places) {
+      auto socket = detail::connect_to(place.address, place.port,
+                                       std::min(deadline_, detail::deadline_in(1)));
+      if (!socket) continue;
+      const Frame hello{
+          FrameKind::hello,
+          {detail::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
+      if (!detail::send_all(socket->get(), detail::encode(hello))) continue;
+      // Rank 0 answers when all have come, or says why not; somebody else never does.
+      if (const auto answer = first_frame(*socket)) {
+        if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
+          stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
+          continue;
+        }
+        if (answer->kind == FrameKind::refused)
+          throw Error(fmt::format("process {} of {} at the rendezvous {}:{}: {}", rank_, world_,
+                                  place.address, place.port, answer->texts.at(0)));
+        if (answer->kind != FrameKind::welcome) continue;
+        own_address_ = answer->texts.at(0);
+        socket_ = std::move(*socket);
+        thread_ = std::jthread([this] { listen(); });
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void join(const std::vector<Place>& places, const std::string& token) {
+    while (!try_join(places, token)) wait_a_moment(places);
+  }
+  /// Errors  Error  the time is over
+  void wait_a_moment(const std::vector<Place>& places) const {
+    if (SteadyClock::now() > deadline_) {
+      const std::string where =
+          places.empty() ? "the file" : fmt::format("{}:{}", places[0].address, places[0].port);
+      throw Error(fmt::format(
+          "process {} of {} did not find process 0 at {} within {} s{}: is it running, and are the "
+          "address and the port right?",
+          rank_, world_, where, options_.timeout_s, stale_.empty() ? "" : "; " + stale_));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+
+  void set(std::string_view key, std::string_view value) {
+    if (world_ == 1) {
+      const std::lock_guard lock(mutex_);
+      values_[std::string(key)] = value;
+      return;
+    }
+    send({FrameKind::set, {std::string(key), std::string(value)}});
+  }
+
+  std::string get(const std::string& key, double timeout_s) {
+    if (world_ > 1) send({FrameKind::get, {key}});
+    std::unique_lock lock(mutex_);
+    if (!news_.wait_until(lock, detail::deadline_in(timeout_s),
+                          [&] { return values_.contains(key) || ended_; }))
+      throw Error(
+          fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
+                      "nobody has set",
+                      rank_, timeout_s, key));
+    const auto found = values_.find(key);
+    if (found == values_.end())
+      throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_,
+                              failed_.empty() ? "process 0 has ended" : failed_.front()));
+    std::string value = found->second;
+    if (world_ > 1) values_.erase(found);
+    return value;
+  }
+
+  std::optional<std::string> trouble(double wait_s) {
+    std::unique_lock lock(mutex_);
+    news_.wait_until(lock, detail::deadline_in(wait_s),
+                     [&] { return !failed_.empty() || !left_.empty(); });
+    if (!failed_.empty()) return failed_.front();
+    return left_.empty() ? std::nullopt : std::optional(left_.front());
+  }
+
+  [[nodiscard]] std::optional<std::string> failure() {
+    const std::lock_guard lock(mutex_);
+    return failed_.empty() ? std::nullopt : std::optional(failed_.front());
+  }
+
+  std::shared_ptr<void> on_failure(std::function<void()> body) {
+    const std::lock_guard watching(watch_mutex_);
+    if (failure()) body();
+    const auto place = watchers_.insert(watchers_.end(), std::move(body));
+    return {nullptr, [this, place](void*) {
+              const std::lock_guard over(watch_mutex_);
+              watchers_.erase(place);
+            }};
+  }
+
+  void leave(std::string_view why, bool broke_off) noexcept {
+    try {
+      {
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(leaving_, true)) return;
+      }
+      if (socket_)
+        (void)detail::send_all(socket_.get(),
+                               detail::encode({broke_off ? FrameKind::broke_off : FrameKind::left,
+                                               {std::string(why)}}));
+    } catch (...) {
+    }
+  }
+
+ private:
+  std::optional<Frame> first_frame(const Socket& socket) {
+    const Deadline patience =
+        deadline_ + std::chrono::seconds(2);  // rank 0 gives up first, and says who is missing
+    detail::FrameReader in;
+    try {
+      for (;;) {
+        if (auto frame = in.next()) return frame;
+        const auto left =
+            std::chrono::ceil<std::chrono::milliseconds>(patience - SteadyClock::now()).count();
+        pollfd ready{socket.get(), POLLIN, 0};
+        if (left <= 0 ||
+            ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) < 0)
+          return std::nullopt;
+        if (ready.revents != 0 && !in.read(socket.get())) return std::nullopt;
+      }
+    } catch (const Error&) {  // another program
+      return std::nullopt;
+    }
+  }
+
+  void send(const Frame& frame) {
+    const std::string bytes = detail::encode(frame);
+    const std::lock_guard lock(send_mutex_);
+    if (!detail::send_all(socket_.get(), bytes))
+      throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_,
+                              trouble(1).value_or("process 0 is gone")));
+  }
+
+  void listen() {
+    detail::FrameReader in;
+    try {
+      while (in.read(socket_.get()))
+        while (auto frame = in.next()) {
+          tell([&] {
+            if (frame->kind == FrameKind::value) values_[frame->texts.at(0)] = frame->texts.at(1);
+            const bool failed = frame->kind == FrameKind::failed;
+            if (failed || frame->kind == FrameKind::gone) {
+              (failed ? failed_ : left_).push_back(frame->texts.at(0));
+              host_gone_ = host_gone_ || frame->texts.at(1) == "0";
+            }
+          });
+        }
+    } catch (const std::exception&) {  // damaged: as good as gone
+    }
+    tell([&] {
+      ended_ = true;
+      if (!leaving_ && !host_gone_) failed_.emplace_back("process 0 has died");
+    });
+  }
+
+  // Changes what is known, and tells everybody who waits for it.
+  template <class F>
+  void tell(const F& change) {
+    bool failure = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const std::size_t before = failed_.size();
+      change();
+      failure = failed_.size() > before;
+      news_.notify_all();
+    }
+    if (!failure) return;
+    const std::lock_guard watching(watch_mutex_);
+    for (const auto& watcher : watchers_) watcher();
+  }
+
+  std::uint32_t rank_;
+  std::uint32_t world_;
+  RendezvousOptions options_;
+  Deadline deadline_;  // for joining
+  std::string own_address_ = "127.0.0.1";
+  std::atomic<std::uint32_t> numbers_ = 0;
+  std::string stale_;  // who else was found there
+  std::unique_ptr<detail::RendezvousServer> server_;
+  Socket socket_;
+  std::mutex send_mutex_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::map<std::string, std::string> values_;
+  std::vector<std::string> failed_;  // who died or broke off, and who left properly
+  std::vector<std::string> left_;
+  bool ended_ = false;
+  bool leaving_ = false;
+  bool host_gone_ = false;  // process 0 has said so
+  std::mutex watch_mutex_;  // taken before mutex_
+  std::list<std::function<void()>> watchers_;
+  std::jthread thread_;
+};
+
+Rendezvous::Rendezvous(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Rendezvous::~Rendezvous() = default;
+
+std::shared_ptr<Rendezvous> Rendezvous::from_environment(const RendezvousOptions& options) {
+  const Launch launch = Launch::from_environment();
+  const char* const address = std::getenv("MASTER_ADDR");
+  const char* const port_text = std::getenv("MASTER_PORT");
+  if (launch.world == 1) return at("", 0, 0, 1, options);
+  const std::string_view text = port_text == nullptr ? "" : port_text;
+  std::uint16_t port = 0;
+  if (address == nullptr ||
+      std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{})
+    throw Error(fmt::format(
+        "process {} of {} needs MASTER_ADDR and MASTER_PORT to find the others, found '{}' and "
+        "'{}': torchrun sets them; with another launcher set them, or use a shared file",
+        launch.rank, launch.world, address == nullptr ? "" : address, text));
+  // torchrun's agent has a store of its own at that port.
+  const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
+  if (agent != nullptr && std::string_view(agent) == "True") ++port;
+  return at(address, port, launch.rank, launch.world, options);
+}
+
+std::shared_ptr<Rendezvous> Rendezvous::at(const std::string& address, std::uint16_t port,
+                                           std::uint32_t rank, std::uint32_t world,
+                                           const RendezvousOptions& options) {
+  auto impl = std::make_unique<Impl>(rank, world, options);
+  if (world > 1) {
+    const std::string token = run_id_of(options);
+    std::vector<Place> places;
+    if (rank == 0)
+      places.push_back({address, impl->serve(address, port, token)});
+    else
+      for (std::uint16_t next = 0; next < kPorts; ++next)
+        places.push_back({address, static_cast<std::uint16_t>(port + next)});
+    impl->join(places, token);
+  }
+  return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
+}
+
+std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::uint32_t rank,
+                                                std::uint32_t world,
+                                                const RendezvousOptions& options) {
+  auto impl = std::make_unique<Impl>(rank, world, options);
+  if (world > 1) {
+    std::string token;
+    std::vector<Place> places;
+    std::string ticket;
+    if (rank == 0) {
+      const std::string own = random_token();
+      ticket = write_ticket(own, impl->serve("", 0, own));
+    }
+    ticket = exchange(ticket);
+    if (!read_ticket(ticket, token, places))
+      throw Error(fmt::format("process {} of {} was given '{}', which is no ticket of process 0",
+                              rank, world, ticket));
+    impl->join(places, token);
+  }
+  return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
+}
+
+std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path& path,
+                                                     std::uint32_t rank, std::uint32_t world,
+                                                     const RendezvousOptions& options) {
+  auto impl = std::make_unique<Impl>(rank, world, options);
+  if (world > 1) {
+    std::string token;
+    std::vector<Place> places;
+    if (rank == 0) {
+      const std::string own = random_token();
+      const std::string ticket = write_ticket(own, impl->serve("", 0, own));
+      const std::filesystem::path part = path.string() + "." + own;
+      {
+        std::ofstream file(part);
+        file << ticket << '\n';
+        if (!file.flush())
+          throw Error(fmt::format("'{}' cannot be written: give a folder that all processes see",
+                                  part.string()));
+      }
+      std::filesystem::rename(part, path);  // whole, or not there
+      (void)read_ticket(ticket, token, places);
+      std::error_code ignored;
+      try {
+        impl->join(places, token);
+      } catch (...) {
+        std::filesystem::remove(path, ignored);
+        throw;
+      }
+      std::filesystem::remove(path, ignored);
+    } else {
+      // Again and again, since what is there may be of a run that was killed.
+      for (;;) {
+        std::string line;
+        std::getline(std::ifstream(path) >> std::ws, line);
+        if (read_ticket(line, token, places) && impl->try_join(places, token)) break;
+        impl->wait_a_moment({});
+      }
+    }
+  }
+  return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
+}
+
+std::uint32_t Rendezvous::rank() const noexcept { return impl_->rank(); }
+std::uint32_t Rendezvous::world() const noexcept { return impl_->world(); }
+const std::string& Rendezvous::own_address() const noexcept { return impl_->own_address(); }
+void Rendezvous::set(std::string_view key, std::string_view value) { impl_->set(key, value); }
+std::string Rendezvous::get(std::string_view key, std::optional<double> timeout_s) {
+  return impl_->get(std::string(key), timeout_s.value_or(impl_->options().timeout_s));
+}
+std::uint32_t Rendezvous::next_number() noexcept { return impl_->next_number(); }
+std::optional<std::string> Rendezvous::trouble(double wait_s) const {
+  return impl_->trouble(wait_s);
+}
+std::optional<std::string> Rendezvous::failure() const { return impl_->failure(); }
+std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
+  return impl_->on_failure(std::move(body));
+}
+void Rendezvous::leave(std::string_view why) noexcept { impl_->leave(why, false); }
+void Rendezvous::break_off(std::string_view why) noexcept { impl_->leave(why, true); }
+
+}  // namespace penstock

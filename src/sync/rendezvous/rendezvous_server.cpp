@@ -1,0 +1,212 @@
+#include "src/sync/rendezvous/rendezvous_server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace penstock::detail {
+
+RendezvousServer::RendezvousServer(Socket listener, std::string token, std::uint32_t world,
+                                   double timeout_s)
+    : listener_(std::move(listener)),
+      token_(std::move(token)),
+      world_(world),
+      timeout_s_(timeout_s),
+      deadline_(deadline_in(timeout_s)),
+      seen_(world) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("no pipe for the rendezvous's thread");
+  wake_read_ = Socket(ends[0]);
+  wake_write_ = Socket(ends[1]);
+  thread_ = std::jthread([this] { serve(); });
+}
+
+RendezvousServer::~RendezvousServer() {
+  wake_write_.close();
+  thread_.join();
+}
+
+void RendezvousServer::serve() {
+  bool stopping = false;
+  Deadline last{};
+  for (;;) {
+    std::vector<pollfd> polled;
+    polled.push_back({wake_read_.get(), static_cast<short>(stopping ? 0 : POLLIN), 0});
+    polled.push_back({listener_.get(), static_cast<short>(stopping ? 0 : POLLIN), 0});
+    bool unsent = false;
+    for (const Client& client : clients_) {
+      polled.push_back({client.socket.get(),
+                        static_cast<short>(POLLIN | (client.out.empty() ? 0 : POLLOUT)), 0});
+      unsent = unsent || !client.out.empty();
+    }
+    if (stopping && (!unsent || SteadyClock::now() > last)) return;
+    const bool timed = !complete_ || stopping;
+    if (::poll(polled.data(), polled.size(), timed ? 20 : -1) < 0 && errno != EINTR) return;
+    for (std::size_t i = 0; i < clients_.size(); ++i) {
+      Client& client = clients_[i];
+      const short events = polled[i + 2].revents;
+      if ((events & POLLOUT) != 0) flush(client);
+      if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+      try {
+        const bool open = client.in.read(client.socket.get());
+        while (auto frame = client.in.next()) handle(client, std::move(*frame));
+        if (!open) gone(client);
+      } catch (const std::exception&) {  // a stranger, or damaged
+        gone(client);
+      }
+    }
+    std::erase_if(clients_, [](const Client& client) {
+      return !client.socket || (client.closing && client.out.empty());
+    });
+    if (!stopping && polled[1].revents != 0) accept_all();
+    if (!stopping && !complete_ && SteadyClock::now() > deadline_) expire();
+    if (!stopping && polled[0].revents != 0) {
+      stopping = true;
+      last = deadline_in(1);
+    }
+  }
+}
+
+void RendezvousServer::accept_all() {
+  for (;;) {
+    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;
+    const int on = 1;
+    (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    for (const auto& [option, seconds] :
+         {std::pair{TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}})
+      (void)::setsockopt(fd, IPPROTO_TCP, option, &seconds, sizeof seconds);
+    clients_.emplace_back().socket = Socket(fd);
+  }
+}
+
+void RendezvousServer::handle(Client& client, Frame frame) {
+  if (client.rank < 0) return greet(client, frame);
+  switch (frame.kind) {
+    case FrameKind::set: {
+      const std::string& key = frame.texts.at(0);
+      const std::string& value = values_[key] = frame.texts.at(1);
+      for (auto [at, end] = waiting_.equal_range(key); at != end; ++at)
+        for (Client& other : clients_)
+          if (other.rank == at->second) tell(other, {FrameKind::value, {key, value}});
+      waiting_.erase(key);
+      return;
+    }
+    case FrameKind::get: {
+      const std::string& key = frame.texts.at(0);
+      if (const auto found = values_.find(key); found != values_.end())
+        return tell(client, {FrameKind::value, {key, found->second}});
+      waiting_.emplace(key, client.rank);
+      return;
+    }
+    case FrameKind::left:
+    case FrameKind::broke_off: {
+      const std::int64_t rank = std::exchange(client.rank, -1);
+      client.closing = true;
+      const bool left = frame.kind == FrameKind::left;
+      tell_all({left ? FrameKind::gone : FrameKind::failed,
+                {fmt::format("process {} has left: {}", rank, frame.texts.at(0)),
+                 fmt::format("{}", rank)}});
+      return;
+    }
+    default:
+      throw Error("not a rendezvous of penstock");
+  }
+}
+
+void RendezvousServer::greet(Client& client, const Frame& hello) {
+  if (client.closing) return;
+  if (hello.kind != FrameKind::hello || hello.texts.size() != 4 ||
+      hello.texts[0] != kRendezvousMagic)
+    throw Error("not a rendezvous of penstock");
+  if (hello.texts[1] != token_)
+    return refuse(client, "a process of another run listens there", true);
+  // Whoever comes now is ahead of process 0, which has yet to end this one and open the next.
+  if (complete_)
+    return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
+                  true);
+  const auto rank = static_cast<std::uint32_t>(std::stoul(hello.texts[2]));
+  const auto world = static_cast<std::uint32_t>(std::stoul(hello.texts[3]));
+  if (world != world_)
+    return refuse(client,
+                  fmt::format("process 0 has a world of {} processes, process {} one of {}", world_,
+                              rank, world),
+                  false);
+  if (rank >= world_ || seen_[rank] != 0)
+    return refuse(client,
+                  fmt::format("process {} of {} has come already: two processes have the same rank",
+                              rank, world_),
+                  false);
+  seen_[rank] = 1;
+  client.rank = rank;
+  if (++here_ < world_) return;
+  complete_ = true;
+  for (Client& each : clients_)
+    if (each.rank >= 0) tell(each, {FrameKind::welcome, {peer_address(each.socket)}});
+}
+
+void RendezvousServer::refuse(Client& client, const std::string& why, bool stale) {
+  tell(client, {FrameKind::refused, {why, stale ? "stale" : ""}});
+  client.closing = true;
+}
+
+void RendezvousServer::gone(Client& client) {
+  const std::int64_t rank = std::exchange(client.rank, -1);
+  client.socket.close();
+  client.out.clear();
+  if (rank < 0) return;
+  if (complete_)
+    return tell_all(
+        {FrameKind::failed, {fmt::format("process {} has died", rank), fmt::format("{}", rank)}});
+  seen_[static_cast<std::size_t>(rank)] = 0;  // it may come again
+  --here_;
+}
+
+void RendezvousServer::expire() {
+  std::string missing;
+  for (std::uint32_t rank = 0; rank < world_; ++rank)
+    if (seen_[rank] == 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+  for (Client& client : clients_) {
+    client.rank = -1;
+    refuse(client,
+           fmt::format("of {} processes these did not come within {} s: {}", world_, timeout_s_,
+                       missing),
+           false);
+  }
+  complete_ = true;  // nothing more to wait for
+  world_ = 0;
+}
+
+void RendezvousServer::tell(Client& client, const Frame& frame) {
+  client.out += encode(frame);
+  flush(client);
+}
+
+void RendezvousServer::tell_all(const Frame& frame) {
+  for (Client& client : clients_)
+    if (client.rank >= 0) tell(client, frame);
+}
+
+void RendezvousServer::flush(Client& client) {
+  while (!client.out.empty()) {
+    const ssize_t count =
+        ::send(client.socket.get(), client.out.data(), client.out.size(), MSG_NOSIGNAL);
+    if (count < 0) {
+      if (errno != EAGAIN && errno != EINTR) client.out.clear();  // read() will see the end
+      return;
+    }
+    client.out.erase(0, static_cast<std::size_t>(count));
+  }
+}
+
+}  // namespace penstock::detail

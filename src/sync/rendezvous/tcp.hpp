@@ -1,0 +1,92 @@
+// sync/tcp: sockets between machines, and the frames that the rendezvous sends over them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/sync/collectives/links.hpp"
+
+namespace penstock::detail {
+
+/// Owns a socket's descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) noexcept : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this != &other) {
+      close();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  ~Socket() { close(); }
+
+  [[nodiscard]] int get() const noexcept { return fd_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
+  void close() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+/// Listens on all of this machine's addresses, or only within it where `address` is one of its
+/// loopback. Port 0: any. None where the port is taken.
+///
+/// Errors  Error
+[[nodiscard]] std::optional<Socket> listen_at(const std::string& address, std::uint16_t port);
+[[nodiscard]] std::uint16_t port_of(const Socket& socket);
+/// None where nobody answered before `deadline`.
+[[nodiscard]] std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
+                                               Deadline deadline);
+/// The other end's address, in numbers.
+[[nodiscard]] std::string peer_address(const Socket& socket);
+/// Where other machines may reach this one, loopback last.
+[[nodiscard]] std::vector<std::string> own_addresses();
+
+/// The last two are what all others are told of a process: that it died or broke off, or that it
+/// left.
+enum class FrameKind : std::uint8_t {
+  hello,
+  welcome,
+  refused,
+  set,
+  get,
+  value,
+  left,
+  broke_off,
+  failed,
+  gone
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::hello;
+  std::vector<std::string> texts;
+};
+
+[[nodiscard]] std::string encode(const Frame& frame);
+
+/// Bytes that have come, until they make frames.
+class FrameReader {
+ public:
+  /// Reads what there is; false at the end of the connection.
+  [[nodiscard]] bool read(int fd);
+  /// The next whole frame, if it is there.
+  ///
+  /// Errors  Error  these are no frames
+  [[nodiscard]] std::optional<Frame> next();
+
+ private:
+  std::string bytes_;
+};
+
+/// Sends all of it; false where the connection has ended.
+[[nodiscard]] bool send_all(int fd, std::string_view bytes) noexcept;
+
+}  // namespace penstock::detail

@@ -1,0 +1,350 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <penstock/transform/decode_image.hpp>
+
+#include "src/jpeg/exif.hpp"
+#include "src/transform/find_field.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
+#include "src/jpeg/decoder/plan.hpp"
+#include "src/jpeg/decoder/region.hpp"
+#include "src/transform/png.hpp"
+#include "src/transform/resize.hpp"
+#include "src/jpeg/rows.hpp"
+#include "src/transform/signature.hpp"
+#include "src/transform/webp.hpp"
+
+namespace penstock {
+
+namespace {
+
+using detail::ImageKind;
+using detail::Orientation;
+
+constexpr std::int64_t kGeometryNumbers = 8;
+
+// What a thread keeps between images.
+struct Scratch {
+  detail::JpegReader jpeg;
+  std::unique_ptr<detail::JpegRegion> region = std::make_unique<detail::JpegRegion>();
+  detail::Resize resize;
+  std::vector<std::uint8_t> pixels;    // an image decoded as a whole
+  std::vector<std::uint8_t> sideways;  // a result that is still to be transposed
+
+  static Scratch& of_this_thread() {
+    static thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+Fault fault(std::string_view reason) { return Fault{.reason = std::string(reason)}; }
+
+class DecodeImage final : public Transform {
+ public:
+  explicit DecodeImage(DecodeImageOptions options) : options_(std::move(options)) {}
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    const std::size_t input = detail::find_field(fields, options_.field, "decode_image");
+    const FieldSpec& field = fields[input];
+    if (field.dtype != DType::u8 || field.shape != Shape{kDynamic})
+      throw std::invalid_argument(
+          fmt::format("decode_image needs the bytes of an encoded image, u8 [?], and found {}",
+                      field.to_string()));
+    const ImageSize size = options_.crop.size();
+    Binding binding{.inputs = {input}, .outputs = {}};
+    binding.outputs.push_back({options_.field, DType::u8, {size.height, size.width, 3}});
+    if (!options_.geometry.empty())
+      binding.outputs.push_back({options_.geometry, DType::i32, {kGeometryNumbers}});
+    return binding;
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+                     Random& random) const override {
+    const std::span<const std::byte> bytes = in[0].bytes();
+    Scratch& scratch = Scratch::of_this_thread();
+    try {
+      switch (detail::kind_of(bytes)) {
+        case ImageKind::jpeg:
+          return decode_image_region(bytes, scratch, out, random);
+        case ImageKind::png:
+          return decode_whole<detail::PngReader>(bytes, scratch, out, random);
+        case ImageKind::webp:
+          return decode_whole<detail::WebpReader>(bytes, scratch, out, random);
+        case ImageKind::unknown:
+          break;
+      }
+    } catch (const std::bad_alloc&) {
+      return Fault{.reason = "not enough memory to decode this image",
+                   .cause = std::current_exception()};
+    }
+    return fault(detail::describe_unknown(bytes));
+  }
+
+  [[nodiscard]] std::string describe() const override {
+    std::string text =
+        fmt::format("decode_image(field={}, crop={}, flip={}, max_megapixels={}", options_.field,
+                    options_.crop.to_string(), options_.flip, options_.max_megapixels);
+    if (!options_.exif) text += ", exif=false";
+    if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
+    if (options_.scaled) text += ", scaled=true";
+    if (options_.filter == ResizeFilter::bicubic) text += ", filter=bicubic";
+    // The others give the same pixels.
+    if (options_.decoder == JpegDecoder::reference) text += ", decoder=reference";
+    return text + ")";
+  }
+
+ private:
+  // What is to be done with one image, once its header is known.
+  struct Job {
+    int exif = 1;
+    int upright_width = 0;
+    int upright_height = 0;
+    Region region;  // of the upright image
+    bool flipped = false;
+    int scale = 1;  // the image is decoded at 1/scale of its size
+  };
+
+  Result<void> check_size(int width, int height) const {
+    const double megapixels = static_cast<double>(width) * height / 1e6;
+    if (width < 1 || height < 1)
+      return fault(fmt::format("the header says {}x{}: there are no pixels", width, height));
+    if (megapixels <= options_.max_megapixels) return {};
+    return fault(
+        fmt::format("the header says {}x{} = {:.6g} megapixels, and the limit is {}: raise "
+                    "max_megapixels if this is real",
+                    width, height, megapixels, options_.max_megapixels));
+  }
+
+  Job choose(int width, int height, int exif, Random& random) const {
+    Job job{.exif = exif, .upright_width = width, .upright_height = height, .region = {}};
+    if (Orientation(exif).transposed) std::swap(job.upright_width, job.upright_height);
+    job.region = choose_region(options_.crop, job.upright_width, job.upright_height, random);
+    // Drawn whatever the probability: the crops of a run do not depend on it.
+    job.flipped = random.uniform() < options_.flip;
+    return job;
+  }
+
+  // The largest at which no pixel of the sample is made of less than one.
+  [[nodiscard]] int scale_for(const Region& region) const {
+    const ImageSize size = options_.crop.size();
+    int scale = 1;
+    while (options_.scaled && scale < 8 && region.width >= 2.0 * scale * size.width &&
+           region.height >= 2.0 * scale * size.height)
+      scale *= 2;
+    return scale;
+  }
+
+  // Sets up the resize of the stored image's pixels, lying on its side where that is how it lies.
+  void plan(const Job& job, int width, int height, detail::Resize& resize) const {
+    const Orientation turn(job.exif);
+    ImageSize size = options_.crop.size();
+    if (turn.transposed) std::swap(size.height, size.width);
+    const bool mirror = turn.mirror_x != (job.flipped && !turn.transposed);
+    const double scale = job.scale;
+    Region region = turn.stored(job.region, width, height);
+    region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
+    resize.plan(detail::scaled_down(width, job.scale), detail::scaled_down(height, job.scale),
+                region, size, mirror, options_.filter);
+  }
+
+  bool resize_into(const Job& job, detail::RowSource& rows, Scratch& scratch,
+                   std::span<const TensorView> out) const {
+    const ImageSize size = options_.crop.size();
+    const Orientation turn(job.exif);
+    auto* image = out[0].data<std::uint8_t>();
+    const std::ptrdiff_t stride = std::ptrdiff_t{3} * size.width;
+    if (!turn.transposed) {
+      const bool done = turn.mirror_y
+                            ? scratch.resize.run(rows, image + (size.height - 1) * stride, -stride)
+                            : scratch.resize.run(rows, image, stride);
+      if (!done) return false;
+    } else {
+      const std::ptrdiff_t side = std::ptrdiff_t{3} * size.height;
+      scratch.sideways.resize(static_cast<std::size_t>(side * size.width));
+      const bool bottom_up = turn.mirror_y;
+      std::uint8_t* first = scratch.sideways.data() + (bottom_up ? (size.width - 1) * side : 0);
+      if (!scratch.resize.run(rows, first, bottom_up ? -side : side)) return false;
+      for (int y = 0; y < size.height; ++y) {
+        for (int x = 0; x < size.width; ++x) {
+          const int from = job.flipped ? size.width - 1 - x : x;
+          const std::uint8_t* pixel = scratch.sideways.data() + from * side + std::ptrdiff_t{3} * y;
+          std::copy_n(pixel, 3, image + y * stride + std::ptrdiff_t{3} * x);
+        }
+      }
+      detail::trim(scratch.sideways);
+    }
+    if (!options_.geometry.empty()) write_geometry(job, out[1].data<std::int32_t>());
+    return true;
+  }
+
+  static void write_geometry(const Job& job, std::int32_t* out) {
+    const double left = std::floor(job.region.x);
+    const double top = std::floor(job.region.y);
+    const std::array<double, kGeometryNumbers> numbers{
+        left,
+        top,
+        std::ceil(job.region.x + job.region.width) - left,
+        std::ceil(job.region.y + job.region.height) - top,
+        job.flipped ? 1.0 : 0.0,
+        static_cast<double>(job.upright_width),
+        static_cast<double>(job.upright_height),
+        static_cast<double>(job.exif)};
+    for (const double number : numbers) *out++ = static_cast<std::int32_t>(number);
+  }
+
+  [[nodiscard]] detail::Upsampling upsampling() const {
+    return options_.decoder == JpegDecoder::reference ? detail::Upsampling::smooth
+                                                      : detail::Upsampling::plain;
+  }
+
+  void count(JpegFallback fallback) const {
+    if (options_.stats) options_.stats->count(fallback);
+  }
+
+  template <class Reader>
+  class Closing {
+   public:
+    explicit Closing(Reader& reader) : reader_(reader) {}
+    ~Closing() { reader_.close(); }
+    Closing(const Closing&) = delete;
+    Closing& operator=(const Closing&) = delete;
+
+   private:
+    Reader& reader_;
+  };
+
+  Result<void> decode_image_region(std::span<const std::byte> bytes, Scratch& scratch,
+                                  std::span<const TensorView> out, Random& random) const {
+    std::optional<Job> job;
+    if (options_.decoder == JpegDecoder::libjpeg) {
+      count(JpegFallback::chosen);
+    } else {
+      detail::JpegRegion& own = *scratch.region;
+      const Closing closing(own);
+      if (const auto fallback = own.open(bytes)) {
+        count(*fallback);
+      } else {
+        const detail::JpegHeader& header = own.header();
+        if (auto fits = check_size(header.width, header.height); !fits) return fits;
+        job = choose(header.width, header.height, options_.exif ? header.orientation : 1, random);
+        job->scale = scale_for(job->region);
+        plan(*job, header.width, header.height, scratch.resize);
+        if (decode_by_own(bytes, *job, scratch, out)) {
+          if (options_.stats) options_.stats->count_own(own.used_index());
+          scratch.resize.trim();
+          return {};
+        }
+        count(JpegFallback::data);
+      }
+    }
+    return decode_by_libjpeg(bytes, job, scratch, out, random);
+  }
+
+  // False where something is wrong with the image; libjpeg-turbo is to say what.
+  bool decode_by_own(std::span<const std::byte> bytes, const Job& job, Scratch& scratch,
+                     std::span<const TensorView> out) const {
+    detail::JpegRegion& own = *scratch.region;
+    const auto decode = [&] {
+      return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(),
+                       job.scale) &&
+             resize_into(job, own, scratch, out);
+    };
+    if (!options_.index) return decode();
+    const JpegKey key = JpegKey::of(bytes);
+    const auto learn = [&] {
+      own.learn();
+      const bool decoded = decode();
+      if (own.learned()) options_.index->put(key, std::move(*own.learned()));
+      return decoded;
+    };
+    const std::shared_ptr<const JpegIndex> index = options_.index->find(key);
+    if (!index) return learn();
+    own.know(index.get());
+    const bool decoded = decode();
+    if (own.learned()) options_.index->put(key, std::move(*own.learned()));
+    if (decoded || !own.used_index()) return decoded;
+    // It was the index's fault, perhaps.
+    own.know(nullptr);
+    return learn();
+  }
+
+  // `job` is what was chosen for this image, where it is known already.
+  Result<void> decode_by_libjpeg(std::span<const std::byte> bytes, std::optional<Job> job,
+                                 Scratch& scratch, std::span<const TensorView> out,
+                                 Random& random) const {
+    detail::JpegReader& jpeg = scratch.jpeg;
+    const Closing closing(jpeg);
+    if (!jpeg.open(bytes)) return fault(jpeg.message());
+    if (auto fits = check_size(jpeg.width(), jpeg.height()); !fits) return fits;
+    if (!job) {
+      job = choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
+      job->scale = scale_for(job->region);
+    }
+    plan(*job, jpeg.width(), jpeg.height(), scratch.resize);
+    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(), job->scale) ||
+        !resize_into(*job, jpeg, scratch, out))
+      return fault(jpeg.message());
+    scratch.resize.trim();
+    return {};
+  }
+
+  template <class Reader>
+  Result<void> decode_whole(std::span<const std::byte> bytes, Scratch& scratch,
+                            std::span<const TensorView> out, Random& random) const {
+    Reader reader;
+    if (!reader.open(bytes)) return fault(reader.message());
+    if (auto fits = check_size(reader.width(), reader.height()); !fits) return fits;
+    const Job job = choose(reader.width(), reader.height(), 1, random);
+    plan(job, reader.width(), reader.height(), scratch.resize);
+    const std::size_t stride = static_cast<std::size_t>(reader.width()) * detail::kPixelBytes;
+    const std::size_t size = stride * static_cast<std::size_t>(reader.height()) + detail::kRowSlack;
+    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
+    const bool decoded = reader.read(scratch.pixels.data());
+    if (decoded) {
+      detail::MemoryRows rows(scratch.pixels.data(), stride, scratch.resize.source().x);
+      (void)resize_into(job, rows, scratch, out);  // these rows are there
+    }
+    detail::trim(scratch.pixels);
+    scratch.resize.trim();
+    if (!decoded) return fault(reader.message());
+    return {};
+  }
+
+  DecodeImageOptions options_;
+};
+
+}  // namespace
+
+TransformPtr decode_image(DecodeImageOptions options) {
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("decode_image: " + what);
+  };
+  if (options.crop.kind() == Crop::Kind::empty)
+    refuse("there is no crop: give one, such as .crop = random_resized_crop(224)");
+  if (options.field.empty()) refuse("name the field that holds the encoded image");
+  if (!(options.flip >= 0 && options.flip <= 1))
+    refuse(fmt::format("flip is a probability between 0 and 1, found {}", options.flip));
+  if (!(options.max_megapixels > 0))
+    refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
+  if (options.geometry == options.field)
+    refuse(fmt::format("geometry cannot be named '{}' like the image: name it otherwise",
+                       options.geometry));
+  return std::make_shared<DecodeImage>(std::move(options));
+}
+
+}  // namespace penstock

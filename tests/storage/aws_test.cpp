@@ -1,0 +1,165 @@
+// What goes to an S3 server and comes from it, without one.
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/webdataset.hpp>
+
+#include "src/storage/s3/aws_credentials.hpp"
+#include "src/storage/s3/aws_profile.hpp"
+#include "src/storage/s3/aws_signature.hpp"
+#include "src/storage/s3/s3_responses.hpp"
+#include "tests/source/files.hpp"
+
+namespace penstock::detail {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+// The examples in Amazon's "Authenticating Requests: Using the Authorization Header".
+TEST(AwsSignature, IsAmazonsOwnForItsExamples) {
+  const AwsCredentials credentials{"AKIAIOSFODNN7EXAMPLE",
+                                   "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"};
+  const auto midnight = std::chrono::system_clock::from_time_t(1369353600);  // 2013-05-24
+  const auto signature = [&](AwsRequest request) {
+    request.host = "examplebucket.s3.amazonaws.com";
+    return sign_aws_request(request, credentials, "us-east-1", midnight).back();
+  };
+  EXPECT_THAT(
+      signature({"GET", "", "/test.txt", "", {{"range", "bytes=0-9"}}}),
+      EndsWith("Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"));
+  EXPECT_THAT(
+      signature({"GET", "", "/", "max-keys=2&prefix=J", {}}),
+      EndsWith("Signature=34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"));
+  EXPECT_THAT(
+      signature({"GET", "", "/", "lifecycle=", {}}),
+      EndsWith("Signature=fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"));
+}
+
+TEST(AwsSignature, CoversTheTokenOfTemporaryCredentials) {
+  const auto headers = sign_aws_request({"GET", "h", "/", "", {}}, {"a", "b", "token"}, "r", {});
+  EXPECT_THAT(headers, Contains("x-amz-security-token: token"));
+  EXPECT_THAT(headers.back(),
+              HasSubstr("SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token"));
+}
+
+TEST(AwsSignature, EncodesWhatIsNotPlain) {
+  EXPECT_EQ(aws_encode("a b/\xC3\xA4=~", true), "a%20b/%C3%A4%3D~");
+  EXPECT_EQ(aws_encode("a/b+"), "a%2Fb%2B");
+}
+
+class AwsFiles : public ::testing::Test {
+ protected:
+  Environment environment() {
+    return [this](const char* name) -> std::optional<std::string> {
+      const auto found = variables_.find(name);
+      return found == variables_.end() ? std::nullopt : std::optional(found->second);
+    };
+  }
+  std::optional<AwsCredentials> credentials() {
+    return AwsCredentialChain(AwsProfile("", environment()), environment()).get();
+  }
+
+  test::TemporaryFolder home_;
+  std::map<std::string, std::string> variables_{{"HOME", home_.path().string()},
+                                                {"AWS_EC2_METADATA_DISABLED", "true"}};
+};
+
+TEST_F(AwsFiles, TheEnvironmentComesBeforeTheProfile) {
+  home_.write(".aws/credentials",
+              "[default]\naws_access_key_id = file\naws_secret_access_key=secret\n"
+              "# a comment\n[other]\naws_access_key_id=o\naws_secret_access_key=p\n"
+              "aws_session_token=q\n");
+  home_.write(".aws/config",
+              "[default]\nregion = eu-west-1\ns3 =\n  region = nested\n"
+              "[profile other]\nendpoint_url=http://there\n");
+  EXPECT_EQ(credentials()->access_key, "file");
+  EXPECT_EQ(AwsProfile("", environment()).get("region"), "eu-west-1");
+  variables_["AWS_PROFILE"] = "other";
+  EXPECT_EQ(credentials()->session_token, "q");
+  EXPECT_EQ(AwsProfile("", environment()).get("endpoint_url"), "http://there");
+  EXPECT_EQ(AwsProfile("", environment()).get("region"), std::nullopt);
+  variables_["AWS_ACCESS_KEY_ID"] = "variable";
+  variables_["AWS_SECRET_ACCESS_KEY"] = "s";
+  EXPECT_EQ(credentials()->access_key, "variable");
+}
+
+TEST_F(AwsFiles, WhereThereAreNoneTheyAreNobodys) {
+  for (const char* disabled : {"true", "TRUE"}) {
+    variables_["AWS_EC2_METADATA_DISABLED"] = disabled;
+    variables_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9";  // nobody is there
+    AwsCredentialChain chain(AwsProfile("", environment()), environment());
+    EXPECT_EQ(chain.get(), std::nullopt);
+    EXPECT_EQ(chain.origin(), "");
+  }
+}
+
+TEST_F(AwsFiles, HalfAKeyAndAnUnknownProfileAreErrors) {
+  EXPECT_EQ(credentials(), std::nullopt);
+  variables_["AWS_ACCESS_KEY_ID"] = "alone";
+  EXPECT_THAT([&] { (void)credentials(); },
+              ThrowsMessage<Error>(HasSubstr("but no secret access key; give both")));
+  variables_["AWS_PROFILE"] = "nobody";
+  EXPECT_THAT([&] { (void)credentials(); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("no AWS profile 'nobody'"), HasSubstr(home_.path().string()))));
+}
+
+TEST(S3Answers, PagesAreReadWithTheirKeysDecoded) {
+  const auto page = parse_s3_page(
+      "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+      "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+      "<NextContinuationToken>more</NextContinuationToken>"
+      "<Contents><Key>a%20b%2B/%C3%A4.jpg</Key><Size>5000000000</Size>"
+      "<ETag>&quot;abc&quot;</ETag></Contents>"
+      "<CommonPrefixes><Prefix>folder/</Prefix></CommonPrefixes></ListBucketResult>");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->next, "more");
+  ASSERT_THAT(page->entries, SizeIs(2));
+  EXPECT_EQ(page->entries[0].key, "a b+/\xC3\xA4.jpg");
+  EXPECT_EQ(page->entries[0].stamp, (FileStamp{5'000'000'000, version_of_etag("\"abc\"")}));
+  EXPECT_TRUE(page->entries[1].is_folder);
+}
+
+TEST(S3Answers, WhatIsNoPageIsNone) {
+  EXPECT_FALSE(parse_s3_page("<html>Welcome</html>"));
+  EXPECT_FALSE(parse_s3_page("<ListBucketResult><Contents>"));
+  EXPECT_FALSE(parse_s3_page(""));
+  // Without a token the first page would come again and again.
+  EXPECT_FALSE(
+      parse_s3_page("<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"));
+}
+
+TEST(S3Answers, ETagsAreComparedWithoutTheirDress) {
+  EXPECT_EQ(version_of_etag("\"abc\""), version_of_etag("abc"));
+  EXPECT_EQ(version_of_etag("W/\"abc\""), version_of_etag("abc"));
+  EXPECT_NE(version_of_etag("abd"), version_of_etag("abc"));
+}
+
+TEST(ObjectUrls, AreTakenApart) {
+  const ObjectName name = parse_object_url("s3://bucket/a//b c");
+  EXPECT_EQ(name.bucket, "bucket");
+  EXPECT_EQ(name.key, "a//b c");
+  EXPECT_EQ(parse_object_url("s3://bucket").folder_prefix(), "");
+  EXPECT_EQ(parse_object_url("s3://bucket/a").folder_prefix(), "a/");
+  for (const char* bad : {"s3://", "s3:///key", "s3://user@host/key", "http://a/b"}) {
+    EXPECT_THROW((void)parse_object_url(bad), std::invalid_argument) << bad;
+  }
+}
+
+TEST(ObjectUrls, OfOtherStoragesAreRefused) {
+  EXPECT_THAT([] { (void)source::webdataset("gs://bucket/a.tar"); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("s3://bucket/key")));
+}
+
+}  // namespace
+}  // namespace penstock::detail

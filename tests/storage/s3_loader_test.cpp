@@ -1,0 +1,208 @@
+// Whole epochs over a real S3 server: the same digest as from a local folder, also where reads fail
+// and the server goes away.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/penstock.hpp>
+
+#include "tests/source/files.hpp"
+#include "tests/storage/s3_server.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using test::S3Server;
+using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPhotos = 30;
+constexpr int kBatch = 5;
+
+class S3Loader : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    PENSTOCK_REQUIRE_MOTO();
+    for (const auto& [name, value] :
+         {std::pair("AWS_ACCESS_KEY_ID", "testing"), std::pair("AWS_SECRET_ACCESS_KEY", "testing"),
+          std::pair("no_proxy", "127.0.0.1")}) {
+      ::setenv(name, value, 1);
+    }
+  }
+  // Generated photographs, a folder and a tar shard of them; made once.
+  static const fs::path& photos() {
+    static const fs::path kFolder = [] {
+      static const TemporaryFolder kOwn;
+      const fs::path made = source::synthetic_image_folder(
+          {.count = kPhotos, .cache = fs::temp_directory_path() / "penstock-test"});
+      fs::copy(made, kOwn / "folder", fs::copy_options::recursive);
+      const auto source = source::image_folder(kOwn / "folder");
+      fs::create_directories(kOwn / "shards");
+      TarWriter shard(kOwn / "shards/0.tar");
+      Record record;
+      for (std::uint64_t i = 0; i < source->size(); ++i) {
+        EXPECT_TRUE(source->read(i, record));
+        shard.add(fmt::format("{:04}.jpg", i),
+                  {record[0].raw(), static_cast<std::size_t>(record[0].byte_size())});
+        const std::string label = std::to_string(*source->info(i).label);
+        shard.add(fmt::format("{:04}.cls", i), std::as_bytes(std::span(label)));
+      }
+      shard.finish();
+      return kOwn.path();
+    }();
+    return kFolder;
+  }
+
+  static Dataset plan(SourcePtr source) {
+    return Dataset(std::move(source))
+        .seed(7)
+        .shuffle()
+        .repeat(2)
+        .map(decode_image({.crop = random_resized_crop(32)}))
+        .batch(kBatch);
+  }
+  static Loader loader(SourcePtr source, RetryOptions retry = {}) {
+    return plan(std::move(source))
+        .loader({.context = InputContext{}, .digest = true, .threads = 2, .retry = retry});
+  }
+  // The digest of all steps from wherever it stands.
+  static std::string run(Loader& loader) {
+    while (loader.next()) {
+    }
+    return loader.digest().to_string();
+  }
+  static std::string digest_of(const SourcePtr& source) {
+    Loader all = loader(source);
+    return run(all);
+  }
+  static SourcePtr remote_folder(const S3Server& server) {
+    return source::image_folder("s3://photos/folder", {.storage = server.options()});
+  }
+};
+
+TEST_F(S3Loader, FolderAndShardsGiveTheDigestOfLocalOnesAndStatesGoAcross) {
+  const S3Server server(photos());
+  const IndexOptions in_memory{.place = IndexPlace::memory};
+  for (const bool shards : {false, true}) {
+    const auto here = shards
+                          ? source::webdataset((photos() / "shards").string(), {.index = in_memory})
+                          : source::image_folder(photos() / "folder");
+    const auto there = shards
+                           ? source::webdataset("s3://photos/shards/*.tar",
+                                                {.index = in_memory, .storage = server.options()})
+                           : remote_folder(server);
+    const std::string whole = digest_of(here);
+    EXPECT_EQ(digest_of(there), whole);
+
+    // Five steps from the local copy, the rest from the bucket.
+    Loader first = loader(here);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(first.next());
+    Loader second = loader(there);
+    second.restore(first.state());
+    EXPECT_EQ(run(second), whole);
+  }
+}
+
+TEST_F(S3Loader, ReadsThatFailOnceLoseNothing) {
+  const std::string whole = digest_of(source::image_folder(photos() / "folder"));
+  for (const char* how : {"busy", "cut"}) {
+    const S3Server server(photos(), {"--fail-every", "20", "--fail-how", how});
+    Loader all = loader(remote_folder(server), {.initial_backoff = std::chrono::milliseconds(5)});
+    EXPECT_EQ(run(all), whole) << how;
+    EXPECT_GE(all.stats().retries, 2 * kPhotos / 20U) << how;
+    EXPECT_GE(server.gets(), 2 * kPhotos + 2 * kPhotos / 20) << how;
+  }
+}
+
+TEST_F(S3Loader, AServerThatDiesIsAClearErrorAndNotAWait) {
+  S3Server server(photos());
+  Loader all = loader(remote_folder(server), {.attempts = 3});
+  ASSERT_TRUE(all.next());
+  server.kill();
+  const auto begin = Clock::now();
+  try {
+    while (all.next()) {
+    }
+    FAIL() << "read on without a server";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("s3://photos/folder/"), HasSubstr(server.endpoint()),
+                                    HasSubstr("3 attempts")));
+    EXPECT_TRUE(error.fault().transient);
+  }
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST_F(S3Loader, AServerThatStopsAnsweringIsAnErrorAfterTheTimeout) {
+  const S3Server server(photos(), {"--hang-after", "15"});
+  auto options = server.options();
+  options.timeout = std::chrono::seconds(2);
+  Loader all =
+      loader(source::image_folder("s3://photos/folder", {.storage = options}), {.attempts = 1});
+  ASSERT_TRUE(all.next());
+  const auto begin = Clock::now();
+  EXPECT_THAT(
+      [&] {
+        while (all.next()) {
+        }
+      },
+      ::testing::ThrowsMessage<DataError>(HasSubstr("no byte for 2000 ms")));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+}
+
+TEST_F(S3Loader, GoesOnWhenTheServerComesBack) {
+  const std::string whole = digest_of(source::image_folder(photos() / "folder"));
+  S3Server server(photos());
+  Loader all =
+      loader(remote_folder(server), {.attempts = 16, .initial_backoff = std::chrono::milliseconds(1)});
+  ASSERT_TRUE(all.next());
+  server.kill();
+  std::jthread back([&] { server.start(); });
+  EXPECT_EQ(run(all), whole);
+}
+
+#ifdef PENSTOCK_THROUGHPUT
+struct Outcome {
+  int status = -1;
+  std::string out;
+};
+Outcome command(const std::string& text) {
+  Outcome outcome;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(text.c_str(), "r"), ::pclose);
+  std::array<char, 4096> part{};
+  while (std::fgets(part.data(), part.size(), pipe.get()) != nullptr) outcome.out += part.data();
+  return outcome;
+}
+std::string value_of(const std::string& json, const std::string& key) {
+  const std::size_t at = json.find("\"" + key + "\"");
+  if (at == std::string::npos) return "none in: " + json;
+  const std::size_t begin = json.find_first_not_of(": \"", at + key.size() + 2);
+  return json.substr(begin, json.find_first_of(",\"\n}", begin) - begin);
+}
+
+// 1% of the reads fail once: nothing is lost, and the program's digest is that of a local run.
+TEST_F(S3Loader, TheProgramReadsBucketsAndOutlivesFaults) {
+  const S3Server server(photos(), {"--fail-every", "100"});
+  ::setenv("AWS_ENDPOINT_URL", server.endpoint().c_str(), 1);
+  const auto report = [&](const std::string& data) {
+    return command(std::string(PENSTOCK_THROUGHPUT) + " --data '" + data +
+                   "' --crop 32 --batch 20 --epochs 6 --seed 7 --digest --json - 2>&1")
+        .out;
+  };
+  const std::string here = report((photos() / "folder").string());
+  const std::string there = report("s3://photos/folder");
+  ::unsetenv("AWS_ENDPOINT_URL");
+  EXPECT_EQ(value_of(there, "digest"), value_of(here, "digest"));
+  EXPECT_EQ(value_of(there, "samples"), "180");
+  EXPECT_GT(server.gets(), 180);
+}
+#endif
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,540 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/transform/decode_image.hpp>
+
+#include "src/transform/resize.hpp"
+#include "tests/jpeg/images.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace testing_images;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::uint8_t kUnwritten = 0xA5;
+
+struct Decoded {
+  Pixels pixels;
+  std::vector<std::int32_t> geometry;
+  std::string fault;  // empty on success
+
+  friend bool operator==(const Decoded&, const Decoded&) = default;
+};
+
+Random random_for(std::uint64_t number, std::uint64_t seed = 7) {
+  return Random(RandomKey(seed, 1), SampleId{.number = number});
+}
+
+Decoded decode(const Bytes& bytes, DecodeImageOptions options, std::uint64_t number = 0,
+               std::uint8_t fill = kUnwritten) {
+  const ImageSize size = options.crop.size();
+  const bool geometry = !options.geometry.empty();
+  const TransformPtr transform = decode_image(std::move(options));
+  Decoded result{
+      Pixels(size.width, size.height, 3), std::vector<std::int32_t>(geometry ? 8 : 0), {}};
+  std::ranges::fill(result.pixels.data, fill);
+  const ConstTensorView in(bytes.data(), DType::u8, {std::ssize(bytes)});
+  std::vector<TensorView> out{{reinterpret_cast<std::byte*>(result.pixels.data.data()),
+                               DType::u8,
+                               {size.height, size.width, 3}}};
+  if (geometry)
+    out.emplace_back(reinterpret_cast<std::byte*>(result.geometry.data()), DType::i32, Shape{8});
+  Random random = random_for(number);
+  auto done = transform->apply(std::span(&in, 1), out, random);
+  if (!done) result.fault = done.fault().reason;
+  return result;
+}
+
+// The image as it is, pixel for pixel.
+Decoded decode_all(const Bytes& bytes, int width, int height) {
+  return decode(bytes, {.crop = resize_to(height, width)});
+}
+
+int largest_difference(const Pixels& a, const Pixels& b) {
+  EXPECT_EQ(a.data.size(), b.data.size());
+  int largest = 0;
+  for (std::size_t i = 0; i < std::min(a.data.size(), b.data.size()); ++i)
+    largest = std::max(largest, std::abs(a.data[i] - b.data[i]));
+  return largest;
+}
+
+Pixels mirrored(const Pixels& pixels) {
+  Pixels out = pixels;
+  for (int y = 0; y < out.height; ++y)
+    for (int x = 0; x < out.width; ++x)
+      std::copy_n(pixels.at(out.width - 1 - x, y), out.channels, out.at(x, y));
+  return out;
+}
+
+Pixels rgb_of(const Pixels& pixels) {
+  Pixels out(pixels.width, pixels.height, 3);
+  for (int y = 0; y < out.height; ++y)
+    for (int x = 0; x < out.width; ++x) std::copy_n(pixels.at(x, y), 3, out.at(x, y));
+  return out;
+}
+
+TEST(DecodeImage, GivesLibjpegsPixelsWhereNothingIsResized) {
+  for (const bool progressive : {false, true}) {
+    const Bytes bytes = jpeg_of(picture(75, 58),
+                                {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .progressive = progressive});
+    const Decoded result = decode_all(bytes, 75, 58);
+    EXPECT_EQ(result.fault, "");
+    EXPECT_EQ(result.pixels, libjpeg_whole(bytes));
+  }
+}
+
+TEST(DecodeImage, DecodesGreyRgbCmykAndYcck) {
+  Pixels grey = gradient(48, 40, 1);
+  const Decoded from_grey = decode_all(
+      jpeg_of(grey, {.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .sampling = {{1, 1}}}), 48,
+      40);
+  for (int x = 0; x < 48; ++x)
+    for (int c = 0; c < 3; ++c) EXPECT_NEAR(from_grey.pixels.at(x, 20)[c], grey.at(x, 20)[0], 4);
+
+  const Pixels rgb = gradient(48, 40);
+  EXPECT_LE(largest_difference(decode_all(jpeg_of(rgb, {.stored = JCS_RGB}), 48, 40).pixels, rgb),
+            8);
+
+  // As Adobe stores it: 255 is no ink.
+  Pixels cmyk(48, 40, 4);
+  Pixels expected(48, 40, 3);
+  for (int y = 0; y < 40; ++y) {
+    for (int x = 0; x < 48; ++x) {
+      std::copy_n(rgb.at(x, y), 3, cmyk.at(x, y));
+      cmyk.at(x, y)[3] = 200;
+      for (int c = 0; c < 3; ++c)
+        expected.at(x, y)[c] = static_cast<std::uint8_t>(rgb.at(x, y)[c] * 200 / 255);
+    }
+  }
+  for (const J_COLOR_SPACE stored : {JCS_CMYK, JCS_YCCK}) {
+    const Bytes bytes = jpeg_of(cmyk, {.input = JCS_CMYK, .stored = stored});
+    EXPECT_LE(largest_difference(decode_all(bytes, 48, 40).pixels, expected), 10) << stored;
+  }
+}
+
+TEST(DecodeImage, DecodesPngOfEveryKindWithoutTouchingItsSamples) {
+  const Pixels rgb = picture(33, 21);
+  EXPECT_EQ(decode_all(png_of(rgb), 33, 21).pixels, rgb);
+  EXPECT_EQ(decode_all(png_of(33, 21, rgb.data, {.interlaced = true}), 33, 21).pixels, rgb);
+
+  const Pixels rgba = picture(33, 21, 4);
+  EXPECT_EQ(decode_all(png_of(rgba), 33, 21).pixels, rgb_of(rgba)) << "alpha is dropped";
+
+  std::vector<std::uint8_t> wide;
+  for (const std::uint8_t sample : rgb.data) wide.insert(wide.end(), {sample, sample});
+  EXPECT_EQ(decode_all(png_of(33, 21, wide, {.bits = 16}), 33, 21).pixels, rgb);
+
+  const Pixels grey = picture(33, 21, 1);
+  const Decoded from_grey =
+      decode_all(png_of(33, 21, grey.data, {.color = PNG_COLOR_TYPE_GRAY}), 33, 21);
+  const Pixels two = picture(33, 21, 2);
+  const Decoded from_two =
+      decode_all(png_of(33, 21, two.data, {.color = PNG_COLOR_TYPE_GRAY_ALPHA}), 33, 21);
+  std::vector<std::uint8_t> indices;
+  for (const std::uint8_t sample : grey.data) indices.push_back(sample % 3);
+  const std::vector<png_color> palette{{10, 20, 30}, {200, 100, 0}, {1, 2, 255}};
+  const Decoded from_palette = decode_all(
+      png_of(33, 21, indices, {.color = PNG_COLOR_TYPE_PALETTE, .palette = palette}), 33, 21);
+  for (int y = 0; y < 21; ++y) {
+    for (int x = 0; x < 33; ++x) {
+      const png_color color = palette[grey.at(x, y)[0] % 3];
+      EXPECT_EQ(from_palette.pixels.at(x, y)[0], color.red);
+      EXPECT_EQ(from_palette.pixels.at(x, y)[1], color.green);
+      EXPECT_EQ(from_palette.pixels.at(x, y)[2], color.blue);
+      for (int c = 0; c < 3; ++c) {
+        EXPECT_EQ(from_grey.pixels.at(x, y)[c], grey.at(x, y)[0]);
+        EXPECT_EQ(from_two.pixels.at(x, y)[c], two.at(x, y)[0]);
+      }
+    }
+  }
+}
+
+TEST(DecodeImage, DecodesLosslessAndLossyWebp) {
+  const Pixels rgb = picture(33, 21);
+  EXPECT_EQ(decode_all(webp_of(rgb, true), 33, 21).pixels, rgb);
+  Pixels rgba = picture(33, 21, 4);
+  for (std::size_t i = 3; i < rgba.data.size(); i += 4)
+    rgba.data[i] = std::max<std::uint8_t>(rgba.data[i], 1);  // libwebp clears what is invisible
+  EXPECT_EQ(decode_all(webp_of(rgba, true), 33, 21).pixels, rgb_of(rgba)) << "alpha is dropped";
+  const Pixels smooth = gradient(64, 48);
+  EXPECT_LE(largest_difference(decode_all(webp_of(smooth, false), 64, 48).pixels, smooth), 24);
+}
+
+TEST(DecodeImage, RefusesAnAnimatedWebp) {
+  // VP8X with the animation flag, 16x16, followed by an ANIM chunk.
+  const Bytes bytes = bytes_of(std::string_view(
+      "RIFF\x24\0\0\0WEBPVP8X\x0A\0\0\0\x02\0\0\0\x0F\0\0\x0F\0\0ANIM\x06\0\0\0\0\0\0\0\0\0", 44));
+  EXPECT_THAT(decode_all(bytes, 16, 16).fault, HasSubstr("an animated WebP"));
+}
+
+TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
+  const Crop crop = random_resized_crop({40, 50});
+  for (const bool progressive : {false, true}) {
+    const Bytes bytes = jpeg_of(picture(211, 157),
+                                {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .progressive = progressive});
+    const Pixels whole = libjpeg_whole(bytes);
+    Pixels padded(whole.width, whole.height + 1, 4);
+    for (int y = 0; y < whole.height; ++y)
+      for (int x = 0; x < whole.width; ++x) std::copy_n(whole.at(x, y), 3, padded.at(x, y));
+    for (std::uint64_t number = 0; number < 50; ++number) {
+      Random random = random_for(number);
+      const Region region = choose_region(crop, whole.width, whole.height, random);
+      detail::Resize resize;
+      resize.plan(whole.width, whole.height, region, crop.size(), false);
+      detail::MemoryRows rows(padded.data.data(), static_cast<std::size_t>(whole.width) * 4,
+                              resize.source().x);
+      Pixels expected(50, 40, 3);
+      ASSERT_TRUE(resize.run(rows, expected.data.data(), 150));
+      ASSERT_EQ(decode(bytes, {.crop = crop}, number).pixels, expected) << "sample " << number;
+    }
+  }
+}
+
+TEST(DecodeImage, GivesEqualBytesForEqualArguments) {
+  const Bytes bytes = jpeg_of(picture(300, 200), {.sampling = {{2, 2}, {1, 1}, {1, 1}}});
+  const DecodeImageOptions options{
+      .crop = random_resized_crop(64), .flip = 0.5F, .geometry = "region"};
+  std::vector<Decoded> once;
+  for (std::uint64_t i = 0; i < 20; ++i) once.push_back(decode(bytes, options, i));
+  EXPECT_NE(once[0].geometry, once[1].geometry);
+  std::vector<std::jthread> threads;
+  std::array<bool, 4> equal{};
+  for (std::size_t t = 0; t < equal.size(); ++t) {
+    threads.emplace_back([&, t] {
+      equal[t] = true;
+      for (std::uint64_t i = 20; i-- > 0;)
+        equal[t] = equal[t] && decode(bytes, options, i, 0) == once[i];
+    });
+  }
+  threads.clear();
+  EXPECT_THAT(equal, testing::Each(true));
+}
+
+TEST(DecodeImage, FlipsWithTheGivenProbabilityAndLeavesTheCropAlone) {
+  const Bytes bytes = jpeg_of(picture(120, 90), {});
+  const Crop crop = random_resized_crop(32);
+  int flips = 0;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const Decoded never = decode(bytes, {.crop = crop, .geometry = "g"}, i);
+    const Decoded always = decode(bytes, {.crop = crop, .flip = 1, .geometry = "g"}, i);
+    const Decoded half = decode(bytes, {.crop = crop, .flip = 0.5F, .geometry = "g"}, i);
+    ASSERT_EQ(never.geometry[4], 0);
+    ASSERT_EQ(always.geometry[4], 1);
+    ASSERT_TRUE(
+        std::equal(never.geometry.begin(), never.geometry.begin() + 4, always.geometry.begin()));
+    ASSERT_EQ(always.pixels, mirrored(never.pixels));
+    ASSERT_EQ(half.pixels, half.geometry[4] != 0 ? always.pixels : never.pixels);
+    flips += half.geometry[4];
+  }
+  EXPECT_GT(flips, 70);
+  EXPECT_LT(flips, 130);
+}
+
+// The pixel of the stored image that is shown at (u, v), from the words of the EXIF standard.
+std::pair<int, int> stored_at(int orientation, int u, int v, int width, int height) {
+  switch (orientation) {
+    case 2:
+      return {width - 1 - u, v};
+    case 3:
+      return {width - 1 - u, height - 1 - v};
+    case 4:
+      return {u, height - 1 - v};
+    case 5:
+      return {v, u};
+    case 6:
+      return {v, height - 1 - u};
+    case 7:
+      return {width - 1 - v, height - 1 - u};
+    case 8:
+      return {width - 1 - v, u};
+    default:
+      return {u, v};
+  }
+}
+
+Pixels upright(const Pixels& stored, int orientation) {
+  const bool turned = orientation >= 5;
+  Pixels out(turned ? stored.height : stored.width, turned ? stored.width : stored.height, 3);
+  for (int v = 0; v < out.height; ++v) {
+    for (int u = 0; u < out.width; ++u) {
+      const auto [x, y] = stored_at(orientation, u, v, stored.width, stored.height);
+      std::copy_n(stored.at(x, y), 3, out.at(u, v));
+    }
+  }
+  return out;
+}
+
+class Exif : public testing::TestWithParam<int> {};
+
+TEST_P(Exif, IsTurnedUprightBeforeItIsCropped) {
+  const int orientation = GetParam();
+  for (const bool big_endian : {false, true}) {
+    const Bytes bytes = jpeg_of(picture(83, 61), {.sampling = {{2, 2}, {1, 1}, {1, 1}},
+                                                  .app1 = exif_app1(orientation, big_endian)});
+    const Pixels stored = libjpeg_whole(bytes);
+    const Pixels turned = upright(stored, orientation);
+    const DecodeImageOptions all{.crop = resize_to(turned.height, turned.width), .geometry = "g"};
+    const Decoded whole = decode(bytes, all);
+    EXPECT_EQ(whole.pixels, turned);
+    EXPECT_EQ(whole.geometry,
+              (std::vector<std::int32_t>{0, 0, turned.width, turned.height, 0, turned.width,
+                                         turned.height, orientation}));
+    DecodeImageOptions flipped = all;
+    flipped.flip = 1;
+    EXPECT_EQ(decode(bytes, flipped).pixels, mirrored(turned));
+
+    // A PNG of the upright pixels knows no orientation. Mirrored sums may round the other way.
+    const Bytes same = png_of(turned);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const DecodeImageOptions part{
+          .crop = random_resized_crop({24, 30}), .flip = 0.5F, .geometry = "g"};
+      const Decoded found = decode(bytes, part, i);
+      const Decoded expected = decode(same, part, i);
+      ASSERT_LE(largest_difference(found.pixels, expected.pixels), 1) << "sample " << i;
+      ASSERT_TRUE(std::equal(found.geometry.begin(), found.geometry.begin() + 7,
+                             expected.geometry.begin()));
+    }
+
+    DecodeImageOptions ignoring{.crop = resize_to(61, 83), .exif = false, .geometry = "g"};
+    const Decoded as_stored = decode(bytes, ignoring);
+    EXPECT_EQ(as_stored.pixels, stored);
+    EXPECT_EQ(as_stored.geometry[7], 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Orientations, Exif, testing::Range(1, 9));
+
+TEST(DecodeImage, TakesNonsenseInExifAsUpright) {
+  const Pixels pixels = picture(40, 24);
+  const Bytes plain = jpeg_of(pixels);
+  for (const int value : {0, 9, 255})
+    EXPECT_EQ(decode_all(jpeg_of(pixels, {.app1 = exif_app1(value)}), 40, 24).pixels,
+              libjpeg_whole(plain));
+  const Bytes whole = exif_app1(6);
+  std::mt19937 random(4);
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_EQ(decode_all(jpeg_of(pixels, {.app1 = cut}), 40, 24).fault, "");
+    Bytes odd = whole;
+    odd[size] = static_cast<std::byte>(random());
+    EXPECT_EQ(decode_all(jpeg_of(pixels, {.app1 = odd}), 40, 24).fault, "");
+  }
+}
+
+TEST(DecodeImage, SaysWhatSomethingElseIs) {
+  EXPECT_EQ(decode_all({}, 8, 8).fault, "empty: 0 bytes");
+  EXPECT_EQ(decode_all(bytes_of("GIF89a..."), 8, 8).fault,
+            "not a JPEG, PNG or WebP image: it starts with 'GIF8'");
+  EXPECT_EQ(decode_all(bytes_of("no\n'"), 8, 8).fault,
+            R"(not a JPEG, PNG or WebP image: it starts with 'no\x0a\x27')");
+  EXPECT_EQ(decode_all(bytes_of("x"), 8, 8).fault,
+            "not a JPEG, PNG or WebP image: it starts with 'x'");
+  EXPECT_EQ(decode_all(bytes_of(std::string_view("\xFF\xD8", 2)), 8, 8).fault,
+            R"(not a JPEG, PNG or WebP image: it starts with '\xff\xd8')");
+}
+
+// Writes another width and height into a file's header.
+Bytes claim(Bytes bytes, const Bytes& marker, std::size_t at, std::initializer_list<int> numbers) {
+  const auto found = std::ranges::search(bytes, marker);
+  auto out = found.begin() + static_cast<std::ptrdiff_t>(at);
+  for (const int number : numbers) *out++ = static_cast<std::byte>(number);
+  return bytes;
+}
+
+TEST(DecodeImage, RefusesAHeaderThatClaimsTooMuchBeforeItAllocates) {
+  const Pixels pixels = picture(20, 20);
+  const Bytes jpeg = claim(jpeg_of(pixels), bytes_of("\xFF\xC0"), 5,
+                           {60000 >> 8, 60000 & 255, 60000 >> 8, 60000 & 255});
+  EXPECT_EQ(decode_all(jpeg, 8, 8).fault,
+            "the header says 60000x60000 = 3600 megapixels, and the limit is 200: raise "
+            "max_megapixels if this is real");
+
+  Bytes png = png_of(1000000, 900000, {});
+  const Bytes data = bytes_of(std::string_view("\0\0\1\0IDAT", 8));
+  png.insert(png.end(), data.begin(), data.end());
+  EXPECT_THAT(decode_all(png, 8, 8).fault,
+              HasSubstr("1000000x900000 = 900000 megapixels, and the limit is 200"));
+
+  const Bytes webp = claim(webp_of(pixels, true), bytes_of("VP8L"), 9, {0xFF, 0xFF, 0xFF, 0x0F});
+  EXPECT_THAT(decode_all(webp, 8, 8).fault,
+              HasSubstr("16384x16384 = 268.435 megapixels, and the limit is 200"));
+
+  for (const Bytes& small : {jpeg_of(pixels), png_of(pixels), webp_of(pixels, false)}) {
+    const DecodeImageOptions options{.crop = resize_to(8, 8), .max_megapixels = 0.000399};
+    EXPECT_THAT(decode(small, options).fault, HasSubstr("20x20 = 0.0004 megapixels"));
+    EXPECT_EQ(decode(small, {.crop = resize_to(8, 8), .max_megapixels = 0.0004}).fault, "");
+  }
+}
+
+TEST(DecodeImage, RefusesAJpegOfMoreThanAHundredScans) {
+  // One scan for every coefficient of every component: each costs a pass over the image.
+  std::vector<jpeg_scan_info> scans{{3, {0, 1, 2}, 0, 0, 0, 0}};
+  for (int component = 0; component < 3; ++component)
+    for (int k = 1; k < 64; ++k) scans.push_back({1, {component}, k, k, 0, 0});
+  const Pixels pixels = picture(64, 64);
+  EXPECT_EQ(decode_all(jpeg_of(pixels, {.scans = scans}), 64, 64).fault,
+            "more than 100 scans: save the image as a JPEG with fewer");
+  scans.resize(100);
+  const Bytes just = jpeg_of(pixels, {.scans = scans});
+  EXPECT_EQ(decode_all(just, 64, 64).fault, "");
+}
+
+std::map<std::string, Bytes> files() {
+  const Pixels pixels = picture(61, 47);
+  return {{"jpeg", jpeg_of(pixels, {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .app1 = exif_app1(6)})},
+          {"jpeg with restarts", jpeg_of(pixels, {.restart = 2})},
+          {"progressive", jpeg_of(pixels, {.progressive = true})},
+          {"cmyk", jpeg_of(picture(61, 47, 4), {.input = JCS_CMYK, .stored = JCS_CMYK})},
+          {"png", png_of(pixels)},
+          {"interlaced png", png_of(61, 47, pixels.data, {.interlaced = true})},
+          {"lossless webp", webp_of(pixels, true)},
+          {"webp", webp_of(pixels, false)}};
+}
+
+// A fault, or a success that wrote everything: then the memory's old contents cannot be told.
+std::string expect_whole_or_fault(const Bytes& bytes, const Crop& crop, std::uint64_t number) {
+  const DecodeImageOptions options{.crop = crop, .max_megapixels = 1};
+  const Decoded a = decode(bytes, options, number, 0);
+  const Decoded b = decode(bytes, options, number, 255);
+  EXPECT_EQ(a.fault, b.fault);
+  if (a.fault.empty()) {
+    EXPECT_EQ(a.pixels, b.pixels);
+  }
+  return a.fault;
+}
+
+TEST(DecodeImage, FaultsOnEveryTruncationThatTouchesTheRegion) {
+  for (const auto& [name, bytes] : files()) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(expect_whole_or_fault(bytes, resize_to(20, 20), 0), "");
+    const std::size_t step = bytes.size() > 4000 ? 7 : 1;
+    for (std::size_t size = 0; size < bytes.size(); size += step) {
+      const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      const std::string fault = expect_whole_or_fault(cut, resize_to(20, 20), 0);
+      // The last bytes are the end marker's and padding; the pixels are whole before them.
+      if (size + 8 < bytes.size()) {
+        ASSERT_NE(fault, "") << "the first " << size << " bytes";
+      }
+    }
+  }
+}
+
+TEST(DecodeImage, LooksAtNothingBelowTheRegion) {
+  // Central crops end well above the last rows.
+  const Bytes bytes = jpeg_of(picture(200, 400), {});
+  const Bytes cut(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(bytes.size() / 8));
+  const Crop crop = center_crop(32, {.resize = 64});
+  EXPECT_EQ(decode(cut, {.crop = crop}), decode(bytes, {.crop = crop}));
+  EXPECT_EQ(decode(cut, {.crop = crop}).fault, "");
+  EXPECT_THAT(decode(cut, {.crop = resize_to(9, 9)}).fault, HasSubstr("remature end"));
+}
+
+TEST(DecodeImage, SurvivesRandomDamage) {
+  std::mt19937 random(99);
+  int faults = 0;
+  for (const auto& [name, bytes] : files()) {
+    SCOPED_TRACE(name);
+    for (std::uint64_t i = 0; i < 400; ++i) {
+      Bytes damaged = bytes;
+      for (std::uint32_t n = 1 + random() % 6; n-- > 0;) {
+        const std::size_t at = random() % damaged.size();
+        switch (random() % 4) {
+          case 0:
+            damaged[at] = static_cast<std::byte>(random());
+            break;
+          case 1:
+            damaged[at] ^= static_cast<std::byte>(1U << random() % 8);
+            break;
+          case 2:
+            damaged.erase(damaged.begin() + static_cast<std::ptrdiff_t>(at),
+                          damaged.begin() + static_cast<std::ptrdiff_t>(
+                                                std::min(at + 1 + random() % 9, damaged.size())));
+            break;
+          default:
+            damaged.insert(damaged.begin() + static_cast<std::ptrdiff_t>(at),
+                           static_cast<std::byte>(random()));
+        }
+        if (damaged.empty()) break;
+      }
+      faults += !expect_whole_or_fault(damaged, random_resized_crop(16), i).empty();
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(faults, 800);
+}
+
+TEST(DecodeImage, RefusesOptionsThatCannotWork) {
+  const Crop crop = resize_to(8, 8);
+  const auto made = [](DecodeImageOptions options) {
+    return [options] { (void)decode_image(options); };
+  };
+  EXPECT_THAT(made({}), ThrowsMessage<std::invalid_argument>(HasSubstr("there is no crop")));
+  EXPECT_THAT(made({.field = "", .crop = crop}),
+              ThrowsMessage<std::invalid_argument>(HasSubstr("name the field")));
+  for (const float flip : {-0.1F, 1.1F, std::nanf("")})
+    EXPECT_THAT(made({.crop = crop, .flip = flip}),
+                ThrowsMessage<std::invalid_argument>(HasSubstr("between 0 and 1")));
+  for (const double limit : {0.0, -1.0, std::nan("")})
+    EXPECT_THAT(made({.crop = crop, .max_megapixels = limit}),
+                ThrowsMessage<std::invalid_argument>(HasSubstr("more than 0")));
+  EXPECT_THAT(made({.crop = crop, .geometry = "image"}),
+              ThrowsMessage<std::invalid_argument>(HasSubstr("cannot be named 'image'")));
+}
+
+TEST(DecodeImage, BindsToEncodedBytesAndPutsOutASample) {
+  const std::vector<FieldSpec> fields{{"label", DType::i64, {}}, {"image", DType::u8, {kDynamic}}};
+  const Binding plain = decode_image({.crop = resize_to(6, 8)})->bind(fields);
+  EXPECT_EQ(plain.inputs, std::vector<std::size_t>{1});
+  EXPECT_EQ(plain.outputs, (std::vector<FieldSpec>{{"image", DType::u8, {6, 8, 3}}}));
+  const Binding both = decode_image({.crop = resize_to(6, 8), .geometry = "region"})->bind(fields);
+  EXPECT_EQ(both.outputs,
+            (std::vector<FieldSpec>{{"image", DType::u8, {6, 8, 3}}, {"region", DType::i32, {8}}}));
+}
+
+TEST(DecodeImage, NamesTheFieldsThatThereAreWhereOneDoesNotFit) {
+  const TransformPtr transform = decode_image({.field = "photo", .crop = resize_to(6, 8)});
+  const std::vector<FieldSpec> other{{"label", DType::i64, {}}, {"image", DType::u8, {kDynamic}}};
+  EXPECT_THAT([&] { (void)transform->bind(other); },
+              ThrowsMessage<std::invalid_argument>(AllOf(
+                  HasSubstr("'photo'"), HasSubstr("label i64 []"), HasSubstr("image u8 [?]"))));
+  for (const FieldSpec& wrong :
+       {FieldSpec{"photo", DType::i8, {kDynamic}}, FieldSpec{"photo", DType::u8, {8, 8, 3}}}) {
+    EXPECT_THAT([&] { (void)transform->bind(std::span(&wrong, 1)); },
+                ThrowsMessage<std::invalid_argument>(
+                    AllOf(HasSubstr("u8 [?]"), HasSubstr(wrong.to_string()))));
+  }
+}
+
+TEST(DecodeImage, DescribesEveryParameter) {
+  const Crop crop = resize_to(6, 8);
+  std::vector<std::string> texts;
+  for (const DecodeImageOptions& options :
+       {DecodeImageOptions{.crop = crop}, DecodeImageOptions{.field = "photo", .crop = crop},
+        DecodeImageOptions{.crop = resize_to(8, 6)}, DecodeImageOptions{.crop = crop, .flip = 0.25F},
+        DecodeImageOptions{.crop = crop, .max_megapixels = 3},
+        DecodeImageOptions{.crop = crop, .exif = false},
+        DecodeImageOptions{.crop = crop, .geometry = "region"}})
+    texts.push_back(decode_image(options)->describe());
+  std::ranges::sort(texts);
+  EXPECT_EQ(std::ranges::adjacent_find(texts), texts.end());
+  EXPECT_THAT(decode_image({.crop = crop, .flip = 0.25F})->describe(),
+              AllOf(HasSubstr("field=image"), HasSubstr(crop.to_string()), HasSubstr("flip=0.25"),
+                    HasSubstr("max_megapixels=200")));
+}
+
+}  // namespace
+}  // namespace penstock
