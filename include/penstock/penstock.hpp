@@ -17,6 +17,7 @@
 #include <penstock/loader/epochs.hpp>
 #include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
+#include <penstock/loader/plan_json.hpp>
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
@@ -75,6 +76,7 @@
 #include <penstock/sync/nccl.hpp>
 
 // The words that all of them use.
+#include <penstock/core/description.hpp>
 #include <penstock/core/digest.hpp>
 #include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>

@@ -33,8 +33,8 @@ struct PyTransform {
   TransformPtr transform;
 };
 
-struct PySource {
-  SourcePtr source;
+struct PyStream {
+  StreamPtr stream;
 };
 
 struct PyThreadBudget {

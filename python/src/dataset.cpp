@@ -149,9 +149,9 @@ Errors  ValueError  global_batch = 0)")
       .def(
           "finish",
           [](const Dataset& self, std::string field, const std::string& dtype,
-             const Choice<ImageLayout>& layout, std::vector<float> mean,
-             std::vector<float> stddev, double flip, double mixup, double cutmix,
-             const std::optional<RandomErasing>& erase, bool on_consumer_stream) {
+             const Choice<ImageLayout>& layout, std::vector<float> mean, std::vector<float> stddev,
+             double flip, double mixup, double cutmix, const std::optional<RandomErasing>& erase,
+             bool on_consumer_stream) {
             return self.finish({.field = std::move(field),
                                 .dtype = parse_dtype(dtype),
                                 .layout = layout.value("layout"),
@@ -285,8 +285,8 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
 Immutable: every call returns a new plan. A plan that cannot work fails in the call that
 makes it so, with the remedy in the message. Nothing is read before a Loader runs.)");
   dataset.def(
-      "__init__", [](Dataset* self, const PySource& source) { new (self) Dataset(source.source); },
-      "source"_a, "All samples of a source, in its order: Dataset(queue).");
+      "__init__", [](Dataset* self, const PyStream& stream) { new (self) Dataset(stream.stream); },
+      "stream"_a, "The records of a stream, as they arrive: Dataset(queue).");
   bind_order(dataset);
   bind_batching(dataset);
   dataset

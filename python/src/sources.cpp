@@ -296,7 +296,8 @@ Errors  Error  the cache cannot be written, or has no room)");
 }  // namespace
 
 void bind_sources(nb::module_& module) {
-  nb::class_<PySource>(module, "Source", "Where a record's bytes come from. For Dataset().");
+  nb::class_<PyStream>(module, "Stream",
+                       "Records that arrive one after another, once. For Dataset().");
   bind_field_options(module);
   bind_factories(module);
 }

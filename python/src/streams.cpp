@@ -50,7 +50,7 @@ class PythonRecord {
   std::vector<HostArray> arrays_;
 };
 
-struct PyQueue : PySource {
+struct PyQueue : PyStream {
   std::shared_ptr<source::Queue> queue;
 };
 
@@ -80,7 +80,7 @@ void bind_queue(nb::module_& module) {
       .def_ro("blocked_producers", &QueueStats::blocked_producers, "Now.")
       .def_ro("blocked_s", &QueueStats::blocked_s, "By all producers together, so far.");
 
-  nb::class_<PyQueue, PySource>(
+  nb::class_<PyQueue, PyStream>(
       module, "Queue",
       R"(A bounded queue that any number of threads push records into while
 one loader reads: Dataset(queue).shuffle(buffer=500).batch(32).

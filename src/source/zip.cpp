@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/stream.hpp>
 #include <penstock/source/zip.hpp>
+
+#include "src/source/descriptions.hpp"
 
 namespace penstock::source {
 
@@ -60,6 +61,15 @@ class Zip final : public Source {
   std::string fingerprint() const override {
     return "zip(" + join([](const Source& source) { return source.fingerprint(); }, ", ") + ")";
   }
+  std::optional<Description> description() const override {
+    std::vector<Description> parts;
+    for (const SourcePtr& source : sources_) {
+      auto part = source->description();
+      if (!part) return std::nullopt;
+      parts.push_back(*std::move(part));
+    }
+    return describe_zip(parts);
+  }
   RecordInfo info(std::uint64_t number) const override {
     RecordInfo info = sources_.front()->info(number);
     for (std::size_t k = 1; k < sources_.size(); ++k) {
@@ -96,12 +106,8 @@ class Zip final : public Source {
 
 SourcePtr zip(std::vector<SourcePtr> sources) {
   if (sources.empty()) throw std::invalid_argument("zip needs a source, found none");
-  for (const SourcePtr& source : sources) {
+  for (const SourcePtr& source : sources)
     if (!source) throw std::invalid_argument("zip needs sources, found a null pointer");
-    if (dynamic_cast<const Stream*>(source.get()) != nullptr)
-      throw std::invalid_argument("zip pairs records by their number, and " + source->location(0) +
-                                  " is a stream: push both parts as one record");
-  }
   return std::make_shared<Zip>(std::move(sources));
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include <penstock/core/result.hpp>
-#include <penstock/storage/object_storage.hpp>
 #include <penstock/source/record.hpp>
+#include <penstock/storage/object_storage.hpp>
 
 #include "src/storage/object_store.hpp"
 #include "src/storage/stored_file.hpp"

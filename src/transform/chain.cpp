@@ -7,6 +7,7 @@
 
 #include <penstock/transform/chain.hpp>
 
+#include "src/transform/descriptions.hpp"
 #include "src/transform/exception_fault.hpp"
 
 namespace penstock {
@@ -55,7 +56,7 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
       if (binding.outputs[output].shape.is_dynamic())
         throw std::invalid_argument(
             fmt::format("{} puts out '{}', which has no fixed shape: state one",
-                        transforms[k]->describe(), binding.outputs[output].to_string()));
+                        transform::describe(*transforms[k]), binding.outputs[output].to_string()));
       values_.push_back({.spec = binding.outputs[output]});
       live.insert(live.begin() + static_cast<std::ptrdiff_t>(place + output),
                   step.first_output + output);

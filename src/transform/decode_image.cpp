@@ -18,14 +18,15 @@
 
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/jpeg/exif.hpp"
-#include "src/transform/find_field.hpp"
-#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/jpeg/decoder/plan.hpp"
 #include "src/jpeg/decoder/region.hpp"
+#include "src/jpeg/exif.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
+#include "src/jpeg/rows.hpp"
+#include "src/transform/descriptions.hpp"
+#include "src/transform/find_field.hpp"
 #include "src/transform/png.hpp"
 #include "src/transform/resize.hpp"
-#include "src/jpeg/rows.hpp"
 #include "src/transform/signature.hpp"
 #include "src/transform/webp.hpp"
 
@@ -95,17 +96,8 @@ class DecodeImage final : public Transform {
     return fault(detail::describe_unknown(bytes));
   }
 
-  [[nodiscard]] std::string describe() const override {
-    std::string text =
-        fmt::format("decode_image(field={}, crop={}, flip={}, max_megapixels={}", options_.field,
-                    options_.crop.to_string(), options_.flip, options_.max_megapixels);
-    if (!options_.exif) text += ", exif=false";
-    if (!options_.geometry.empty()) text += ", geometry=" + options_.geometry;
-    if (options_.scaled) text += ", scaled=true";
-    if (options_.filter == ResizeFilter::bicubic) text += ", filter=bicubic";
-    // The others give the same pixels.
-    if (options_.decoder == JpegDecoder::reference) text += ", decoder=reference";
-    return text + ")";
+  [[nodiscard]] Description description() const override {
+    return transform::describe_decode_image(options_);
   }
 
  private:
@@ -229,7 +221,7 @@ class DecodeImage final : public Transform {
   };
 
   Result<void> decode_image_region(std::span<const std::byte> bytes, Scratch& scratch,
-                                  std::span<const TensorView> out, Random& random) const {
+                                   std::span<const TensorView> out, Random& random) const {
     std::optional<Job> job;
     if (options_.decoder == JpegDecoder::libjpeg) {
       count(JpegFallback::chosen);

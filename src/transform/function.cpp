@@ -6,6 +6,7 @@
 
 #include <penstock/transform/function.hpp>
 
+#include "src/transform/descriptions.hpp"
 #include "src/transform/exception_fault.hpp"
 #include "src/transform/find_field.hpp"
 
@@ -21,7 +22,7 @@ class Function final : public Transform {
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     Binding binding{.inputs = {}, .outputs = options_.outputs};
     for (const std::string& input : options_.inputs)
-      binding.inputs.push_back(detail::find_field(fields, input, describe()));
+      binding.inputs.push_back(detail::find_field(fields, input, description().text));
     return binding;
   }
 
@@ -35,14 +36,8 @@ class Function final : public Transform {
     }
   }
 
-  [[nodiscard]] std::string describe() const override {
-    std::string text = options_.name + "(";
-    for (const std::string& input : options_.inputs)
-      text += (text.back() == '(' ? "" : ", ") + input;
-    text += ") -> ";
-    for (const FieldSpec& output : options_.outputs)
-      text += (&output == options_.outputs.data() ? "" : ", ") + output.to_string();
-    return text;
+  [[nodiscard]] Description description() const override {
+    return transform::describe_map_function(options_);
   }
 
  private:

@@ -9,8 +9,8 @@
 
 #include <penstock/transform/crop.hpp>
 
-#include "src/transform/resize_axis.hpp"
 #include "src/jpeg/rows.hpp"
+#include "src/transform/resize_axis.hpp"
 
 namespace penstock::detail {
 

@@ -16,8 +16,8 @@
 
 #include <penstock/transform/shrink_jpeg.hpp>
 
-#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/transform/resize.hpp"
 
 namespace penstock {

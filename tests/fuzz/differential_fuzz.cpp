@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/jpeg/decoder/plan.hpp"
 #include "src/jpeg/decoder/region.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 
 namespace {
 

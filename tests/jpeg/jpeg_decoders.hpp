@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/jpeg/decoder/region.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "tests/jpeg/images.hpp"
 
 namespace penstock::testing_images {

@@ -23,7 +23,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"batch", {"core"}},
     {"staging", {"core"}},
     {"device", {"core", "staging"}},
-    {"loader", {"core", "order", "storage", "source", "jpeg", "transform", "batch", "staging", "device"}},
+    {"loader",
+     {"core", "order", "storage", "source", "jpeg", "transform", "batch", "staging", "device"}},
     {"sync", {"core", "device"}},
 };
 const std::set<std::string> kOutside = {"pipelines", "bench", "python"};

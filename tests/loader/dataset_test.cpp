@@ -34,7 +34,8 @@ TEST(Dataset, DescribesItselfAsWritten) {
                 .batch(4, {.remainder = Remainder::drop})
                 .prefetch_to_devices(host_devices(2))
                 .describe(),
-            "shuffle(seed=7).repeat().batch(4, remainder=drop)");
+            "fake(size=9).shuffle(seed=7).repeat().batch(4, remainder=drop)"
+            ".prefetch_to_devices(devices=[host:0, host:1])");
 }
 
 TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
@@ -53,7 +54,8 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
   throws([&] { (void)source.repeat().batch(4).repeat(2); }, "endless already");
   throws([&] { (void)source.shard(4, 4); }, "4");
   throws([&] { (void)source.map(nullptr); }, "null");
-  throws([&] { (void)source.batch(4).map(decode_image({.crop = center_crop(8)})); }, "before batch");
+  throws([&] { (void)source.batch(4).map(decode_image({.crop = center_crop(8)})); },
+         "before batch");
   throws([&] { (void)source.map(decode_image({.crop = center_crop(8)})); }, "image");
   throws([&] { (void)source.prefetch_to_devices(host_devices(1)); }, ".batch(g)");
   throws([&] { (void)source.batch(4).prefetch_to_devices({}); }, "needs a device");

@@ -42,6 +42,9 @@ class FakeSource : public Source {
   [[nodiscard]] std::string fingerprint() const override {
     return name + ":" + std::to_string(size_);
   }
+  [[nodiscard]] std::optional<Description> description() const override {
+    return Description{.name = "fake", .options = "{\"size\": " + std::to_string(size_) + "}"};
+  }
 
  private:
   std::uint64_t size_;
@@ -50,6 +53,21 @@ class FakeSource : public Source {
 
 inline std::shared_ptr<FakeSource> fake(std::uint64_t size) {
   return std::make_shared<FakeSource>(size);
+}
+
+/// Knows what fake() makes, too.
+inline Registry fake_registry() {
+  Registry registry;
+  registry.add_source("fake", [](std::string_view options) -> SourcePtr {
+    return fake(std::stoull(std::string(options.substr(options.find(':') + 1))));
+  });
+  return registry;
+}
+
+/// The plan as another process would make it, of its text.
+inline Dataset through_json(const Dataset& dataset) {
+  const Registry registry = fake_registry();
+  return Dataset::from_json(dataset.to_json({.registry = registry}), {.registry = registry});
 }
 
 /// One delivered step, as plain values.

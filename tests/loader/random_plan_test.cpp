@@ -16,6 +16,7 @@ using reference::Samples;
 using testing_support::fake;
 using testing_support::see;
 using testing_support::Seen;
+using testing_support::through_json;
 
 constexpr std::uint64_t kMostSamples = 400;
 constexpr std::uint64_t kMostSteps = 60;
@@ -181,9 +182,10 @@ class RandomPlan {
 void expect_as_modelled(RandomPlan& plan, const std::vector<Expected>& expected,
                         std::uint32_t processes, std::uint64_t from) {
   const auto devices = static_cast<std::uint32_t>(plan.replicas()) / processes;
-  const Dataset dataset = plan.dataset().prefetch_to_devices(
-      host_devices(static_cast<int>(devices)),
-      {.depth = static_cast<int>(1 + plan.below(3)), .split = plan.split()});
+  const Dataset dataset = through_json(plan.dataset())
+                              .prefetch_to_devices(host_devices(static_cast<int>(devices)),
+                                                   {.depth = static_cast<int>(1 + plan.below(3)),
+                                                    .split = plan.split()});
   for (std::uint32_t id = 0; id < processes; ++id) {
     Loader loader = dataset.loader({
         .context = InputContext{.num_input_pipelines = processes, .input_pipeline_id = id},

@@ -145,7 +145,7 @@ TEST(State, IsAFewHundredBytesEvenWithALargeWindow) {
   Loader loader =
       Dataset(fake(1'000'000)).shuffle({.seed = 1, .buffer = 100'000}).batch(64).loader();
   (void)drain(loader, 3);
-  EXPECT_LE(loader.state().to_json().size(), 600U);
+  EXPECT_LE(loader.state().to_json().size(), 800U);
 }
 
 TEST(State, RefusesAnotherDatasetOrPlanAndSaysWhatDiffers) {
@@ -173,9 +173,9 @@ TEST(State, RefusesTextThatIsNoState) {
                 ThrowsMessage<Error>(HasSubstr("saved state")))
         << bad;
   auto newer = good;
-  newer.replace(newer.find("\"penstock_state\": 1"), 19, "\"penstock_state\": 2");
+  newer.replace(newer.find("\"penstock_state\": 2"), 19, "\"penstock_state\": 1");
   EXPECT_THAT([&] { (void)LoaderState::from_json(newer); },
-              ThrowsMessage<Error>(HasSubstr("format 2")));
+              ThrowsMessage<Error>(AllOf(HasSubstr("has format 1"), HasSubstr("reads format 2"))));
 }
 
 }  // namespace

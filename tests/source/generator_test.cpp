@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-std::shared_ptr<const Stream> count_to(std::int64_t end, std::int64_t* calls = nullptr) {
+StreamPtr count_to(std::int64_t end, std::int64_t* calls = nullptr) {
   return source::generator(
       test::trajectory_fields(), [=, next = std::int64_t{0}](RecordWriter& record) mutable {
         if (calls != nullptr) ++*calls;

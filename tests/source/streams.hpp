@@ -82,7 +82,7 @@ class Seen {
 };
 
 /// Reads a stream to its end, in the order of arrival.
-inline Seen read_to_the_end(const Stream& stream) {
+inline Seen read_to_the_end(Stream& stream) {
   Seen seen;
   Record record;
   for (std::uint64_t number = 0; stream.wait(number + 1, {}) > number; ++number) {

@@ -24,8 +24,8 @@
 #include <hwy/targets.h>
 
 #include <penstock/core/random.hpp>
-#include <penstock/transform/crop.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
+#include <penstock/transform/crop.hpp>
 
 #include "bench/libjpeg_region.hpp"
 #include "src/jpeg/decoder/region.hpp"

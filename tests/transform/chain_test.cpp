@@ -128,7 +128,7 @@ class Throwing final : public Transform {
                      Random&) const override {
     throw std::out_of_range("too far");
   }
-  [[nodiscard]] std::string describe() const override { return "throwing()"; }
+  [[nodiscard]] Description description() const override { return {.name = "throwing"}; }
 
  private:
   FieldSpec output_;

@@ -9,6 +9,10 @@
 
 namespace penstock {
 
+/// Which random numbers a plan gets for its seed. Goes up when the same plan and seed give other
+/// bytes; saved with a loader's state.
+inline constexpr std::uint32_t kRandomVersion = 2;
+
 /// Philox 4x32-10: 128 random bits from a 128-bit counter and a 64-bit key.
 ///
 /// Source  Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC'11); the

@@ -52,10 +52,10 @@ struct JpegIndex {
   friend bool operator==(const JpegIndex&, const JpegIndex&) = default;
 };
 
-/// What decode_image learns about an image when it first decodes it: for a program that goes through
-/// all of them beforehand, as penstock-prepare does. Where restart markers divide the rows of MCUs,
-/// that is little more than that the data are in order: 20 bytes. Nothing where they are not from
-/// the start on, or Penstock's own decoder does not take the image.
+/// What decode_image learns about an image when it first decodes it: for a program that goes
+/// through all of them beforehand, as penstock-prepare does. Where restart markers divide the rows
+/// of MCUs, that is little more than that the data are in order: 20 bytes. Nothing where they are
+/// not from the start on, or Penstock's own decoder does not take the image.
 ///
 /// Threads  any number
 [[nodiscard]] std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg);

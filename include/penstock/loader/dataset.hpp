@@ -13,19 +13,21 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/finish.hpp>
 #include <penstock/loader/options.hpp>
+#include <penstock/loader/plan_json.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
-#include <penstock/testing/synthetic.hpp>
+#include <penstock/source/stream.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
+#include <penstock/testing/synthetic.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {
 
 class Loader;
 namespace loader {
-struct Plan;
+class Plan;
 }
 
 /// What to read, in which order, how to transform and batch it, and where it goes. Immutable: every
@@ -38,6 +40,8 @@ class Dataset {
  public:
   /// All samples of a source, in its order.
   explicit Dataset(SourcePtr source);
+  /// The records of a stream, as they arrive.
+  explicit Dataset(StreamPtr stream);
 
   /// Only the records of which `keep` is true; nothing is decoded for it. They keep their numbers.
   /// Before every operation on positions: which samples there are must be settled before their
@@ -87,8 +91,30 @@ class Dataset {
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
   [[nodiscard]] const Source& source() const;
-  /// One operation a piece: "image_folder(…).shuffle(seed=7).repeat().batch(256)".
+  /// For people, all of it: "image_folder(path=/data/train).shuffle(seed=7).batch(256)".
   [[nodiscard]] std::string describe() const;
+
+  /// The plan as JSON, which from_json makes it from again: in another process, another program, or
+  /// another language. What changes speed only (indexes, statistics, threads, caches) is not in it,
+  /// nor are credentials.
+  ///
+  /// Errors  Error  data in memory, a stream, a function or class without a registered name; names
+  ///                the operation, and says what to do
+  [[nodiscard]] std::string to_json(const PlanJsonOptions& options = {}) const;
+  /// Opens the sources; everything is checked as if the plan were written here.
+  ///
+  /// Errors  Error  not such a text, or one of a newer version; an unknown operation, name or
+  /// field;
+  ///                a source that is not there or holds other data; names the operation
+  [[nodiscard]] static Dataset from_json(std::string_view text,
+                                         const PlanJsonOptions& options = {});
+  /// The same in a file, which appears when it is complete; long lists become files beside it.
+  ///
+  /// Errors  as to_json; Error  the file cannot be written
+  void save(const std::filesystem::path& file, PlanJsonOptions options = {}) const;
+  /// Errors  as from_json; Error  the file cannot be read
+  [[nodiscard]] static Dataset load(const std::filesystem::path& file,
+                                    PlanJsonOptions options = {});
 
   /// The running iterator. Reading starts with its first next(), or with start().
   ///

@@ -8,6 +8,7 @@
 
 #include <penstock/core/digest.hpp>
 #include <penstock/core/fault.hpp>
+#include <penstock/core/random.hpp>
 
 namespace penstock {
 
@@ -22,11 +23,13 @@ struct WeightChange {
 /// What Loader::state() returns and Loader::restore() takes. It counts what was delivered, not what
 /// was prefetched. The position is the same in every process.
 struct LoaderState {
-  std::uint64_t step = 0;             ///< the next step to be delivered
-  std::uint64_t samples = 0;          ///< delivered so far, over all processes
-  std::uint64_t seed = 0;             ///< the plan's seed, drawn or given
-  std::string source;                 ///< fingerprint of the data
-  std::string plan;                   ///< fingerprint of the operations
+  std::uint64_t step = 0;                         ///< the next step to be delivered
+  std::uint64_t samples = 0;                      ///< delivered so far, over all processes
+  std::uint64_t seed = 0;                         ///< the plan's seed, drawn or given
+  std::uint32_t random_version = kRandomVersion;  ///< of the random numbers
+  /// The operations that decide which bytes come out, with the fingerprints of the data: JSON, so
+  /// that an error can say which of them differs.
+  std::string plan = "[]";
   std::string world;                  ///< who has orders of their own; empty for InputMode::one
   std::vector<WeightChange> weights;  ///< of a mix, in order of their steps
   // This process's own; those of all processes add up. Who restores a state of another world gives
@@ -36,7 +39,9 @@ struct LoaderState {
   Digest digest;              ///< of everything delivered, where LoaderOptions::digest asked for it
 
   [[nodiscard]] std::string to_json() const;
-  /// Errors  Error  not such a text, or one of a newer format; says what to do
+  /// Numbers that are negative, fractional or too large, and unknown fields, are refused by name.
+  ///
+  /// Errors  Error  not such a text, or one of another format; says what to do
   [[nodiscard]] static LoaderState from_json(std::string_view text);
 };
 

@@ -57,9 +57,8 @@ namespace source {
 /// Shapes   as given; an extent of kDynamic may differ from record to record.
 /// Errors   std::invalid_argument  no function, no fields, a name missing or used twice, or a fixed
 ///                                 shape without elements
-[[nodiscard]] std::shared_ptr<const Stream> generator(std::vector<FieldSpec> fields,
-                                                      GeneratorFunction next,
-                                                      std::string name = "generator");
+[[nodiscard]] StreamPtr generator(std::vector<FieldSpec> fields, GeneratorFunction next,
+                                  std::string name = "generator");
 
 }  // namespace source
 }  // namespace penstock

@@ -97,15 +97,15 @@ class Queue final : public Stream {
   [[nodiscard]] QueueStats stats() const;
 
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept override;
-  Result<void> read(std::uint64_t number, Record& record) const override;
+  Result<void> read(std::uint64_t number, Record& record) override;
   [[nodiscard]] std::string location(std::uint64_t number) const override;
   [[nodiscard]] std::string fingerprint() const override;
-  std::uint64_t wait(std::uint64_t wanted, std::stop_token stop) const override;
+  std::uint64_t wait(std::uint64_t wanted, std::stop_token stop) override;
   [[nodiscard]] bool closed() const override;
   [[nodiscard]] std::exception_ptr cause() const override;
-  void discard(std::uint64_t number) const override;
-  void require_capacity(std::uint64_t records) const override;
-  void detach() const noexcept override;
+  void discard(std::uint64_t number) override;
+  void require_capacity(std::uint64_t records) override;
+  void detach() noexcept override;
 
  private:
   friend class QueueServer;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/description.hpp>
 #include <penstock/core/result.hpp>
 #include <penstock/core/shape.hpp>
 #include <penstock/source/record.hpp>
@@ -55,6 +56,9 @@ class Source {
   /// A short text that is equal for the same data and differs for other data, without reading it
   /// all: names, sizes and count. Saved with a loader's state.
   [[nodiscard]] virtual std::string fingerprint() const = 0;
+  /// What it was made of, for plans that are written as JSON: the name under which a Registry makes
+  /// it again, and the options that this takes. None: a plan with it stays in this process.
+  [[nodiscard]] virtual std::optional<Description> description() const { return std::nullopt; }
   /// Names of the classes, where labels have names; label i is class_names()[i].
   [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
 };

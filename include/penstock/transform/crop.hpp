@@ -58,6 +58,11 @@ class Crop {
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   /// Size of the sample that it makes.
   [[nodiscard]] ImageSize size() const noexcept { return size_; }
+  /// Of random_resized_crop: shares of the area, and width over height.
+  [[nodiscard]] Range scale() const noexcept { return scale_; }
+  [[nodiscard]] Range ratio() const noexcept { return ratio_; }
+  /// Of center_crop, in pixels.
+  [[nodiscard]] int resize() const noexcept { return resize_; }
   /// "random_resized_crop(224x224, scale=[0.08,1], ratio=[0.75,1.3333333333333333])".
   [[nodiscard]] std::string to_string() const;
 

@@ -21,10 +21,10 @@ struct ShrunkJpeg {
   int height = 0;
 };
 
-/// Makes a JPEG smaller by the antialiased bilinear resize of decode_image, and encodes it again, at
-/// the given quality and with the chroma subsampling of the original. Grey stays grey; CMYK becomes
-/// YCbCr. EXIF orientation is kept as a tag, not applied; the colour profile of a grey or RGB image
-/// is kept; other markers (the rest of EXIF with its thumbnail, comments) are not.
+/// Makes a JPEG smaller by the antialiased bilinear resize of decode_image, and encodes it again,
+/// at the given quality and with the chroma subsampling of the original. Grey stays grey; CMYK
+/// becomes YCbCr. EXIF orientation is kept as a tag, not applied; the colour profile of a grey or
+/// RGB image is kept; other markers (the rest of EXIF with its thumbnail, comments) are not.
 ///
 /// Threads  any number
 /// Errors   Fault                  no JPEG, or one that libjpeg finds an error or has a warning in

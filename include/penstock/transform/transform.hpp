@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/description.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/result.hpp>
 #include <penstock/core/shape.hpp>
@@ -35,8 +36,9 @@ class Transform {
   /// Writes every byte of every output. `in` and `out` are in the binding's order.
   virtual Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
                              Random& random) const = 0;
-  /// The operation with all its parameters; part of the plan's fingerprint.
-  [[nodiscard]] virtual std::string describe() const = 0;
+  /// A name and all the options that decide which bytes it makes. Saved with a loader's state; a
+  /// plan that is written as JSON makes it again from them, by a Registry.
+  [[nodiscard]] virtual Description description() const = 0;
 };
 
 using TransformPtr = std::shared_ptr<const Transform>;

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "src/jpeg/index/known.hpp"
 #include "src/jpeg/decoder/pixels.hpp"
+#include "src/jpeg/index/known.hpp"
 
 namespace penstock::detail {
 namespace {

@@ -147,7 +147,7 @@ TranscodedJpeg keep(std::span<const std::byte> jpeg, std::string why) {
 }  // namespace
 
 Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
-                                 const TranscodeJpegOptions& options) {
+                                      const TranscodeJpegOptions& options) {
   if (options.interval < 1 || std::isnan(options.max_growth))
     throw std::invalid_argument(
         fmt::format("transcode_jpeg: expected an interval of 1 or more and a max_growth that is a "
@@ -173,9 +173,9 @@ Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
     if (!check.read(bytes) || !in.equals(check))
       return keep(jpeg, "what was written is not the same picture");
     return TranscodedJpeg{.bytes = {bytes.begin(), bytes.end()},
-                        .kept = {},
-                        .interval = interval,
-                        .mcus_in_row = row};
+                          .kept = {},
+                          .interval = interval,
+                          .mcus_in_row = row};
   }
   return keep(jpeg, fmt::format("it would grow by more than {:.3g}%", options.max_growth * 100));
 }

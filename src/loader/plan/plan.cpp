@@ -1,99 +1,107 @@
 #include "src/loader/plan/plan.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
-#include <fmt/format.h>
-
-#include <penstock/order/operations.hpp>
+#include "src/loader/plan/check.hpp"
 
 namespace penstock::loader {
 
-namespace {
+PlanPtr Plan::starting_with(Operation input) {
+  auto plan = std::make_shared<Plan>();
+  plan->operations_.push_back(std::move(input));
+  check_input(*plan);
+  return plan;
+}
 
-// Stands for the batches of an endless pass: no run gets that far, nor to a small part of it.
-constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+PlanPtr Plan::with(Operation operation) const {
+  check_before(*this, operation);
+  auto plan = std::make_shared<Plan>(*this);
+  plan->operations_.push_back(std::move(operation));
+  check_after(*plan);
+  return plan;
+}
 
-// The numbers, of `kept` or of all, whose file is one of the lane's.
-std::vector<std::uint64_t> in_files_of_lane(const Source& source,
-                                            const std::vector<std::uint64_t>* kept,
-                                            const OrderContext& context) {
-  if (source.files() < context.lanes)
-    throw std::invalid_argument(fmt::format(
-        "sharding by file: {} has {} files, and there are {} to share them: write more, smaller "
-        "files, or take ShardPolicy::data",
-        source.location(0), source.files(), context.lanes));
-  std::vector<std::uint64_t> numbers;
-  const std::uint64_t count = kept != nullptr ? kept->size() : source.size();
-  for (std::uint64_t k = 0; k < count; ++k) {
-    const std::uint64_t number = kept != nullptr ? (*kept)[k] : k;
-    if (source.file_of(number) % context.lanes == context.lane) numbers.push_back(number);
+std::span<const PlanPtr> Plan::parts() const noexcept {
+  return std::visit(
+      Overloaded{[](const Mix& mix) { return std::span<const PlanPtr>(mix.datasets); },
+                 [](const Concatenate& all) { return std::span<const PlanPtr>(all.datasets); },
+                 [](const Zip& zip) { return std::span<const PlanPtr>(zip.datasets); },
+                 [](const auto&) { return std::span<const PlanPtr>(); }},
+      input());
+}
+
+Stream* Plan::stream() const noexcept {
+  const auto* read = std::get_if<ReadStream>(&input());
+  return read != nullptr ? read->stream.get() : nullptr;
+}
+
+std::vector<Device> Plan::devices() const {
+  const Prefetch* prefetch = find<Prefetch>();
+  return prefetch != nullptr ? prefetch->devices : host_devices(1);
+}
+
+PrefetchOptions Plan::prefetch() const {
+  const Prefetch* prefetch = find<Prefetch>();
+  return prefetch != nullptr ? prefetch->options : PrefetchOptions{};
+}
+
+const Batch& Plan::batch() const {
+  if (const Batch* batch = find<Batch>()) return *batch;
+  throw std::invalid_argument(
+      "a loader delivers batches: put .batch(g) into the plan, .batch(1) for single samples");
+}
+
+std::optional<std::uint64_t> Plan::given_seed() const {
+  std::optional<std::uint64_t> seed;
+  for (const Operation& operation : operations_)
+    if (const Seed* given = std::get_if<Seed>(&operation)) seed = given->seed;
+  return seed;
+}
+
+std::optional<std::uint64_t> Plan::seed() const {
+  std::optional<std::uint64_t> seed;
+  const bool zipped = std::holds_alternative<Zip>(input());
+  for (const PlanPtr& part : parts())
+    if (!seed && !zipped) seed = part->seed();
+  for (const Operation& operation : operations_)
+    std::visit(Overloaded{[&](const Seed& given) { seed = given.seed; },
+                          [&](const Mix& mix) {
+                            if (mix.options.seed) seed = mix.options.seed;
+                          },
+                          [&](const Shuffle& shuffle) {
+                            if (!seed) seed = shuffle.options.seed;
+                          },
+                          [&](const Sample& sample) {
+                            if (!seed) seed = sample.options.seed;
+                          },
+                          [](const auto&) {}},
+               operation);
+  return seed;
+}
+
+bool Plan::is_plain() const noexcept {
+  const bool single = parts().empty() || std::holds_alternative<Zip>(input());
+  return single && find<Filter>() == nullptr && operations_on_positions() == 0;
+}
+
+std::uint32_t Plan::operations_on_positions() const noexcept {
+  std::uint32_t count = 0;
+  if (!std::holds_alternative<Zip>(input()))
+    for (const PlanPtr& part : parts()) count = std::max(count, part->operations_on_positions());
+  if (std::holds_alternative<Mix>(input())) ++count;
+  return count + static_cast<std::uint32_t>(std::ranges::count_if(operations_, is_on_positions));
+}
+
+std::vector<Shard> Plan::shards() const {
+  std::vector<Shard> shards;
+  for (const PlanPtr& part : parts()) {
+    const std::vector<Shard> more = part->shards();
+    shards.insert(shards.end(), more.begin(), more.end());
   }
-  return numbers;
-}
-
-}  // namespace
-
-MakeOrder source_order(SourcePtr source, std::shared_ptr<const std::vector<std::uint64_t>> kept) {
-  if (const auto stream = std::dynamic_pointer_cast<const Stream>(source))
-    return [stream](const OrderContext& context) {
-      return order::arrivals([stream, stop = context.stop](
-                                 std::uint64_t wanted) { return stream->wait(wanted, stop); },
-                             context.branch);
-    };
-  return [source = std::move(source), kept = std::move(kept)](const OrderContext& context) {
-    OrderPtr order = order::range(source->size(), context.branch);
-    if (context.lanes > 1 && context.shards == ShardPolicy::file)
-      return order::pick(std::move(order), in_files_of_lane(*source, kept.get(), context));
-    if (kept) order = order::pick(std::move(order), *kept);
-    if (context.lanes > 1 && context.shards == ShardPolicy::data)
-      order = order::shard(std::move(order), context.lanes, context.lane);
-    return order;
-  };
-}
-
-OrderPtr Plan::batch_order(std::uint64_t plan_seed, std::optional<std::uint64_t> per_pass) const {
-  OrderPtr order = order::range(per_pass.value_or(kEndless));
-  return batches ? batches(std::move(order), {.seed = plan_seed}) : order;
-}
-
-std::optional<std::uint64_t> Plan::batches_per_pass(
-    std::span<const std::optional<std::uint64_t>> sizes) const {
-  const std::uint64_t share = batch->global_batch / sizes.size();
-  const bool drops = batch->options.remainder == Remainder::drop;
-  std::optional<std::uint64_t> count;
-  for (const auto& size : sizes) {
-    if (!size) return std::nullopt;
-    // Every replica gets the same number of steps: until the last has ended, or (drop) the first
-    // falls short.
-    const std::uint64_t own = drops ? *size / share : *size / share + (*size % share != 0 ? 1 : 0);
-    if (!count || (drops ? own < *count : own > *count)) count = own;
-  }
-  return count;
-}
-
-std::optional<std::uint64_t> Plan::steps(const Order& batches) noexcept {
-  const auto size = batches.size();
-  // What take leaves of an endless pass is far from its end, what skip and shard leave is not.
-  return size && *size > kEndless / 2 ? std::nullopt : size;
-}
-
-std::string Plan::describe() const {
-  std::string text;
-  for (const std::string& piece : texts) text += (text.empty() ? "" : ".") + piece;
-  return text;
-}
-
-const Stream* Plan::stream() const noexcept {
-  return dynamic_cast<const Stream*>(branches.front().source.get());
-}
-
-std::string Plan::fingerprint() const {
-  std::string text;
-  for (const Branch& branch : branches)
-    text += (text.empty() ? "" : " + ") + branch.source->fingerprint();
-  return text;
+  for (const Operation& operation : operations_)
+    if (const Shard* shard = std::get_if<Shard>(&operation)) shards.push_back(*shard);
+  return shards;
 }
 
 }  // namespace penstock::loader

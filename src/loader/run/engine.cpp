@@ -76,7 +76,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
       cursor_(*config_.plan, config_.seed, config_.topology, config_.weights,
               stop_stream_.get_token()),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
-  const std::vector<Device>& devices = config_.plan->devices;
+  const std::vector<Device>& devices = config_.devices;
   const std::size_t slice_bytes = config_.form->slice().slice_bytes();
   const std::size_t finished_bytes = config_.form->finished_bytes();
   const std::size_t slot_bytes = slice_bytes * devices.size();
@@ -254,7 +254,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
   info.step = step;
   info.epoch = drawn.epoch;
   info.global_samples = drawn.samples;
-  const std::vector<Device>& devices = config_.plan->devices;
+  const std::vector<Device>& devices = config_.devices;
   std::uint64_t others = 0;  // samples of replicas before this process's
   std::uint64_t own = 0;
   for (std::uint32_t k = 0; k < drawn.slices.size(); ++k) {

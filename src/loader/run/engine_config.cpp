@@ -7,23 +7,16 @@
 
 #include <fmt/format.h>
 
+#include "src/loader/plan/branches.hpp"
+#include "src/loader/plan/order.hpp"
+
 namespace penstock::loader {
 
-std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan) {
-  if (!plan->batch)
-    throw std::invalid_argument(
-        "a loader delivers batches: put .batch(g) into the plan, .batch(1) for single samples");
-  if (!plan->devices.empty()) return plan;
-  auto on_host = std::make_shared<Plan>(*plan);
-  on_host->devices = host_devices(1);
-  return on_host;
-}
-
-EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& options,
-                       std::uint64_t seed, const std::vector<WeightChange>& weights) {
+EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t seed,
+                       const std::vector<WeightChange>& weights) {
   const InputContext& context = *options.context;
   const Topology topology(*plan, context, options.mode, options.shards);
-  if (context.num_input_pipelines > 1 && !plan->seed)
+  if (context.num_input_pipelines > 1 && !plan->seed())
     throw std::invalid_argument(
         "several processes need one seed: give the plan one, .seed(7), the same in all of them");
   if (options.threads < 0)
@@ -42,9 +35,10 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
     throw std::invalid_argument(
         fmt::format("max_rate is a share of the samples, from 0 to 1, found {}", *rate));
 
+  const std::vector<Branch> sources = branches_of(*plan);
   std::vector<BranchRecipe> branches;
-  for (std::uint32_t number = 0; number < plan->branches.size(); ++number) {
-    const Branch& branch = plan->branches[number];
+  for (std::uint32_t number = 0; number < sources.size(); ++number) {
+    const Branch& branch = sources[number];
     const std::uint64_t own_seed = branch.seed.value_or(seed);
     BranchRecipe recipe{.source = branch.source,
                         .chain = TransformChain(branch.source->fields(), branch.transforms,
@@ -52,29 +46,33 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
                         .candidates = {},
                         .replacement_key = RandomKey(own_seed, kReplacement, number)};
     for (std::uint32_t lane = 0; lane < topology.lanes; ++lane)
-      recipe.candidates.push_back(branch.candidates(
+      recipe.candidates.push_back(candidates_of(
+          *plan, number,
           {.seed = seed, .lane = lane, .lanes = topology.lanes, .shards = topology.shards}));
     branches.push_back(std::move(recipe));
   }
   const auto made = branches.front().chain.fields();
   std::vector<FieldSpec> fields(made.begin(), made.end());
   const bool masks =
-      plan->batch->options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
+      plan->batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
   auto form =
-      std::make_shared<const BatchForm>(std::move(fields), masks, plan->finishes,
+      std::make_shared<const BatchForm>(std::move(fields), masks, finishes_of(*plan),
                                         RandomKey(seed, kFinish), topology.slicing.max_rows());
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
-  const std::size_t depth = static_cast<std::size_t>(plan->prefetch.depth);
+  const std::size_t depth = static_cast<std::size_t>(plan->prefetch().depth);
 
   std::vector<MixWeights> mix_weights;
-  if (!weights.empty()) mix_weights.push_back({0, plan->mix_weights});
+  if (!weights.empty()) {
+    const auto first = changeable_weights(*plan);
+    mix_weights.push_back({0, {first.begin(), first.end()}});
+  }
   for (const WeightChange& change : weights)
     mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
 
   int max_concurrent_reads = 0;
-  for (const Branch& branch : plan->branches)
+  for (const Branch& branch : sources)
     max_concurrent_reads = std::max(max_concurrent_reads, branch.source->max_concurrent_reads());
 
   auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
@@ -87,8 +85,10 @@ EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& op
       .digest = options.digest,
       .observer = options.observer,
   });
+  std::vector<Device> devices = plan->devices();
   return {
       .plan = std::move(plan),
+      .devices = std::move(devices),
       .recipe = std::move(recipe),
       .form = std::move(form),
       .topology = topology,

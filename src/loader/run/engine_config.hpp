@@ -10,8 +10,8 @@
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/thread_budget.hpp>
 
-#include "src/loader/run/batch_form.hpp"
 #include "src/loader/plan/plan.hpp"
+#include "src/loader/run/batch_form.hpp"
 #include "src/loader/run/row_worker.hpp"
 #include "src/loader/run/topology.hpp"
 
@@ -19,7 +19,8 @@ namespace penstock::loader {
 
 /// How to run; everything is known and checked.
 struct EngineConfig {
-  std::shared_ptr<const Plan> plan;
+  PlanPtr plan;
+  std::vector<Device> devices;
   std::shared_ptr<const RowRecipe> recipe;
   std::shared_ptr<const BatchForm> form;
   Topology topology;
@@ -33,15 +34,10 @@ struct EngineConfig {
   std::shared_ptr<ThreadBudget> thread_budget;
 };
 
-/// The plan with host:0 where it names no device.
-///
-/// Errors  std::invalid_argument  no batch in it
-[[nodiscard]] std::shared_ptr<const Plan> with_devices(const std::shared_ptr<const Plan>& plan);
-
 /// `options.context` is set; `weights` are those of Loader::set_weights.
 ///
 /// Errors  std::invalid_argument  the options do not fit the plan or each other
-[[nodiscard]] EngineConfig configure(std::shared_ptr<const Plan> plan, const LoaderOptions& options,
-                                     std::uint64_t seed, const std::vector<WeightChange>& weights);
+[[nodiscard]] EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t seed,
+                                     const std::vector<WeightChange>& weights);
 
 }  // namespace penstock::loader

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <penstock/loader/dataset.hpp>
 #include <penstock/loader/loader.hpp>
 
 #include "src/loader/run/run.hpp"
@@ -38,7 +39,7 @@ std::optional<DeviceBatch> DeviceLoader::next() { return run_->next_part(part_);
 bool DeviceLoader::wait_for(std::chrono::nanoseconds timeout) {
   return run_->wait_for_part(part_, timeout);
 }
-const Device& DeviceLoader::device() const noexcept { return run_->plan().devices[part_]; }
+const Device& DeviceLoader::device() const noexcept { return run_->devices()[part_]; }
 DeviceLoader::Iterator DeviceLoader::begin() { return Iterator(*this); }
 
 Loader::Iterator Loader::begin() {
@@ -78,7 +79,7 @@ Step Loader::batch_at(std::uint64_t step) const { return run_->batch_at(step); }
 
 std::optional<std::uint64_t> Loader::size() const { return run_->steps(); }
 std::uint64_t Loader::seed() const noexcept { return run_->seed(); }
-std::span<const Device> Loader::devices() const noexcept { return run_->plan().devices; }
+std::span<const Device> Loader::devices() const noexcept { return run_->devices(); }
 std::span<const FieldSpec> Loader::fields() const noexcept { return run_->form().fields(); }
 Stats Loader::stats() const { return run_->stats(); }
 std::vector<std::uint64_t> Loader::samples_per_device() const { return run_->samples_per_device(); }
@@ -99,6 +100,10 @@ Epochs::Iterator& Epochs::Iterator::operator++() {
   }
   number_ = upcoming;
   return *this;
+}
+
+Loader Dataset::loader(const LoaderOptions& options) const {
+  return Loader(std::make_shared<loader::Run>(plan_, options));
 }
 
 }  // namespace penstock

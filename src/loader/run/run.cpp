@@ -10,7 +10,8 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
 
-#include "src/loader/plan/validation.hpp"
+#include "src/loader/plan/json.hpp"
+#include "src/loader/run/validation.hpp"
 
 namespace penstock::loader {
 
@@ -43,14 +44,14 @@ DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
 
 }  // namespace
 
-Run::Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options)
-    : options_(options) {
+Run::Run(const PlanPtr& plan, const LoaderOptions& options) : options_(options) {
   if (!options_.context) options_.context = InputContext::from();
-  config_ = configure(with_devices(plan), options_, plan->seed ? *plan->seed : draw_seed(), {});
-  consumers_ = std::vector<Consumer>(config_->plan->devices.size());
+  const auto seed = plan->seed();
+  config_ = configure(plan, options_, seed ? *seed : draw_seed(), {});
+  consumers_ = std::vector<Consumer>(config_->devices.size());
   books_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(*config_, 0);
-  if (const Stream* stream = config_->plan->stream()) {
+  if (Stream* stream = config_->plan->stream()) {
     check_stream(*stream, *config_, options_);
     stream->attach();
   }
@@ -58,7 +59,7 @@ Run::Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options)
 
 Run::~Run() {
   engine_->interrupt();
-  if (const Stream* stream = config_->plan->stream()) stream->detach();
+  if (Stream* stream = config_->plan->stream()) stream->detach();
 }
 
 void Run::start() {
@@ -251,7 +252,7 @@ void Run::refuse_consumers_apart() const {
   throw std::logic_error(fmt::format(
       "whole steps can be had again when every DeviceLoader has taken its part of the last one: "
       "device {} ({}) is at step {}, and another at step {}",
-      part, config_->plan->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
+      part, config_->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
       fastest->step));
 }
 
@@ -299,8 +300,7 @@ LoaderState Run::state() const {
   return {.step = books_.step,
           .samples = books_.global_samples,
           .seed = config_->seed,
-          .source = config_->plan->fingerprint(),
-          .plan = config_->plan->describe(),
+          .plan = identity_of(*config_->plan),
           .world = config_->topology.describe(),
           .weights = weights_,
           .fault_count = books_.fault_count,

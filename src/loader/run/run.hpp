@@ -16,8 +16,8 @@
 
 #include <penstock/loader/loader.hpp>
 
-#include "src/loader/run/engine.hpp"
 #include "src/loader/plan/plan.hpp"
+#include "src/loader/run/engine.hpp"
 #include "src/loader/run/stall_meter.hpp"
 #include "src/loader/run/topology.hpp"
 
@@ -27,7 +27,7 @@ namespace penstock::loader {
 ///          consumer waits for the engine.
 class Run {
  public:
-  Run(const std::shared_ptr<const Plan>& plan, const LoaderOptions& options);
+  Run(const PlanPtr& plan, const LoaderOptions& options);
   ~Run();
 
   std::optional<Step> next();
@@ -47,7 +47,7 @@ class Run {
   [[nodiscard]] bool has_ended() const;
   [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
   [[nodiscard]] std::optional<std::uint64_t> steps() const;
-  [[nodiscard]] const Plan& plan() const noexcept { return *config_->plan; }
+  [[nodiscard]] std::span<const Device> devices() const noexcept { return config_->devices; }
   [[nodiscard]] const BatchForm& form() const noexcept { return *config_->form; }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;

@@ -12,18 +12,18 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& top
                  first_lane_) {
   std::vector<std::optional<std::uint64_t>> sizes;
   for (std::uint32_t lane = 0; lane < topology.lanes; ++lane) {
-    lanes_.push_back({.order = plan.samples({.seed = seed,
-                                             .lane = lane,
-                                             .lanes = topology.lanes,
-                                             .shards = topology.shards,
-                                             .weights = weights,
-                                             .stop = stop})});
+    lanes_.push_back({.order = sample_order(plan, {.seed = seed,
+                                                   .lane = lane,
+                                                   .lanes = topology.lanes,
+                                                   .shards = topology.shards,
+                                                   .weights = weights,
+                                                   .stop = stop})});
     sizes.push_back(lanes_.back().order->size());
     if (lane - first_lane_ < own_lanes_) lanes_.back().open();
   }
-  const OrderPtr batches = plan.batch_order(seed, plan.batches_per_pass(sizes));
+  const OrderPtr batches = batch_order(plan, seed, batches_per_pass(plan, sizes));
   batches_ = batches->open();
-  steps_ = Plan::steps(*batches);
+  steps_ = steps_of(*batches);
 }
 
 std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {

@@ -13,6 +13,7 @@
 #include <penstock/core/sample_id.hpp>
 #include <penstock/order/order.hpp>
 
+#include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/run/topology.hpp"
 

@@ -10,7 +10,7 @@ namespace penstock::loader {
 namespace {
 
 std::uint32_t devices_of(const Plan& plan) {
-  return static_cast<std::uint32_t>(plan.devices.size());
+  return static_cast<std::uint32_t>(plan.devices().size());
 }
 
 std::uint32_t count_replicas(const Plan& plan, const InputContext& context) {
@@ -28,7 +28,7 @@ std::uint32_t count_replicas(const Plan& plan, const InputContext& context) {
 
 std::uint32_t count_lanes(const Plan& plan, const InputContext& context, InputMode mode,
                           ShardPolicy shards, std::uint32_t replicas) {
-  if (mode == InputMode::one && plan.prefetch.split == Split::shard_early)
+  if (mode == InputMode::one && plan.prefetch().split == Split::shard_early)
     mode = InputMode::per_replica;
   if (mode == InputMode::one && shards != ShardPolicy::data)
     throw std::invalid_argument(fmt::format(
@@ -47,26 +47,27 @@ std::uint32_t count_lanes(const Plan& plan, const InputContext& context, InputMo
 }
 
 void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::uint32_t lanes) {
-  const std::pair<std::int64_t, std::int64_t> own(context.num_input_pipelines,
-                                                  context.input_pipeline_id);
-  if (context.num_input_pipelines == 1 || lanes != 1 ||
-      std::ranges::find(plan.shards, own) == plan.shards.end())
-    return;
+  if (context.num_input_pipelines == 1 || lanes != 1) return;
+  const Shard own{context.num_input_pipelines, context.input_pipeline_id};
+  const auto is_own = [&](const Shard& shard) {
+    return shard.shards == own.shards && shard.index == own.index;
+  };
+  if (std::ranges::none_of(plan.shards(), is_own)) return;
   throw std::invalid_argument(fmt::format(
       "shard({0}, {1}) is this process's own share, and InputMode::one gives each of the {0} "
       "processes its slice of every global batch already: leave shard out, or choose "
       "InputMode::per_worker with ShardPolicy::off",
-      own.first, own.second));
+      own.shards, own.index));
 }
 
 Slicing slice_lane(const Plan& plan, std::uint32_t replicas, std::uint32_t lanes) {
-  const auto& [global_batch, options] = *plan.batch;
+  const auto& [global_batch, options] = plan.batch();
   if (global_batch % lanes != 0)
     throw std::invalid_argument(fmt::format(
         "a global batch of {} does not divide over {} orders of their own: take a multiple of {}",
         global_batch, lanes, lanes));
   return {global_batch / lanes, replicas / lanes, options.remainder, options.uneven,
-          plan.prefetch.split};
+          plan.prefetch().split};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "src/source/arrays/columns.hpp"
 #include "src/source/arrays/npy.hpp"
+#include "src/source/descriptions.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock {
@@ -88,7 +89,8 @@ SourcePtr source::arrays(std::vector<ArrayField> fields) {
   if (const std::string unequal = detail::describe_unequal(rows); !unequal.empty()) {
     throw Error(unequal);
   }
-  return std::make_shared<detail::ColumnSource>("arrays", std::move(rows), true);
+  return std::make_shared<detail::ColumnSource>("arrays", std::move(rows), true,
+                                                source::describe_arrays(fields));
 }
 
 }  // namespace penstock

@@ -29,8 +29,9 @@ std::string hash_ends(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-ColumnSource::ColumnSource(std::string kind, std::vector<Rows> columns, bool from_storage)
-    : kind_(std::move(kind)), columns_(std::move(columns)) {
+ColumnSource::ColumnSource(std::string kind, std::vector<Rows> columns, bool from_storage,
+                           std::optional<Description> description)
+    : kind_(std::move(kind)), columns_(std::move(columns)), description_(std::move(description)) {
   for (const Rows& rows : columns_) {
     const FieldSpec& spec = rows.column.spec;
     const std::byte* const data = rows.column.bytes.data();

@@ -23,7 +23,8 @@ class ColumnSource final : public Source {
   /// `kind` begins the fingerprint. Rows from storage count as bytes read.
   ///
   /// Errors  std::invalid_argument  no columns, or a name missing or used twice
-  ColumnSource(std::string kind, std::vector<Rows> columns, bool from_storage);
+  ColumnSource(std::string kind, std::vector<Rows> columns, bool from_storage,
+               std::optional<Description> description = {});
 
   std::uint64_t size() const noexcept override { return size_; }
   std::span<const FieldSpec> fields() const noexcept override { return fields_; }
@@ -32,6 +33,7 @@ class ColumnSource final : public Source {
   std::uint64_t files() const noexcept override { return 1; }
   std::uint64_t file_of(std::uint64_t) const override { return 0; }
   std::string fingerprint() const override;
+  std::optional<Description> description() const override { return description_; }
 
  private:
   struct Start {
@@ -45,6 +47,7 @@ class ColumnSource final : public Source {
   std::vector<Rows> columns_;
   std::uint64_t size_ = 0;
   std::uint64_t storage_bytes_ = 0;  // per record
+  std::optional<Description> description_;
 };
 
 /// Errors  std::invalid_argument  no fields, or a name missing or used twice

@@ -6,6 +6,7 @@
 #include <penstock/source/arrays.hpp>
 
 #include "src/source/arrays/columns.hpp"
+#include "src/source/descriptions.hpp"
 
 namespace penstock {
 
@@ -51,6 +52,9 @@ class Numbers final : public Source {
   std::uint64_t file_of(std::uint64_t) const override { return 0; }
   std::string fingerprint() const override {
     return fmt::format("numbers({} rows, {} bytes)", size_, words_ * sizeof(std::uint64_t));
+  }
+  std::optional<Description> description() const override {
+    return source::describe_numbers(size_, words_ * sizeof(std::uint64_t));
   }
 
  private:

@@ -11,9 +11,10 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/source/image_folder.hpp>
 
-#include "src/storage/local/file.hpp"
+#include "src/source/descriptions.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
+#include "src/storage/local/file.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock {
@@ -25,12 +26,13 @@ enum Field : std::size_t { kImage, kLabel, kFields };
 class ImageFolder final : public Source {
  public:
   ImageFolder(std::string root, detail::StoragePtr storage, detail::FileList files,
-              detail::Labels labels, std::uint64_t max_file_bytes)
+              detail::Labels labels, std::uint64_t max_file_bytes, Description description)
       : root_(std::move(root)),
         storage_(std::move(storage)),
         files_(std::move(files)),
         labels_(std::move(labels)),
         max_file_bytes_(max_file_bytes),
+        description_(std::move(description)),
         fields_{FieldSpec{"image", DType::u8, {kDynamic}}, FieldSpec{"label", DType::i64, {}}} {
     if (!root_.ends_with('/')) root_ += '/';
   }
@@ -80,7 +82,8 @@ class ImageFolder final : public Source {
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
-    return detail::is_object_url(root_) ? detail::kObjectReadsAtOnce : Source::max_concurrent_reads();
+    return detail::is_object_url(root_) ? detail::kObjectReadsAtOnce
+                                        : Source::max_concurrent_reads();
   }
   std::string fingerprint() const override {
     std::string labels;
@@ -94,6 +97,7 @@ class ImageFolder final : public Source {
                        hash_text(files_.hash() + hash_text(labels)));
   }
 
+  std::optional<Description> description() const override { return description_; }
   std::span<const std::string> class_names() const noexcept override {
     return labels_.of_file.empty() ? files_.class_names() : labels_.class_names;
   }
@@ -108,6 +112,7 @@ class ImageFolder final : public Source {
   detail::FileList files_;
   detail::Labels labels_;
   std::uint64_t max_file_bytes_;
+  Description description_;
   std::array<FieldSpec, kFields> fields_;
 };
 
@@ -139,6 +144,7 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
   detail::require_readable_scheme(root.string());
   const std::filesystem::path absolute =
       detail::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
+  Description description = source::describe_image_folder(root, options);
   auto storage = std::make_shared<const detail::Storage>(options.storage);
   detail::FileList files = detail::list_files(absolute, endings, options.follow_symlinks, *storage);
   detail::Labels labels;
@@ -152,7 +158,8 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
     labels = detail::read_labels(options.labels, files, *storage);
   }
   return std::make_shared<ImageFolder>(absolute.string(), std::move(storage), std::move(files),
-                                       std::move(labels), options.max_file_bytes);
+                                       std::move(labels), options.max_file_bytes,
+                                       std::move(description));
 }
 
 }  // namespace penstock

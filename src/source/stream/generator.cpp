@@ -101,20 +101,20 @@ class Generator final : public Stream {
 
   std::span<const FieldSpec> fields() const noexcept override { return packing_.fields(); }
 
-  std::uint64_t wait(std::uint64_t wanted, std::stop_token stop) const override {
+  std::uint64_t wait(std::uint64_t wanted, std::stop_token stop) override {
     const std::lock_guard alone(running_);
     while (!stop.stop_requested() && needs(wanted)) make_one();
     const std::lock_guard lock(mutex_);
     return arrived_.count();
   }
 
-  Result<void> read(std::uint64_t number, Record& record) const override {
+  Result<void> read(std::uint64_t number, Record& record) override {
     auto taken = take(number);
     if (!taken) return std::move(taken.fault());
     return packing_.unpack(*taken, record);
   }
 
-  void discard(std::uint64_t number) const override {
+  void discard(std::uint64_t number) override {
     if (auto taken = take(number); !taken) throw std::logic_error(taken.fault().reason);
   }
 
@@ -126,7 +126,7 @@ class Generator final : public Stream {
     const std::lock_guard lock(mutex_);
     return cause_;
   }
-  void detach() const noexcept override {
+  void detach() noexcept override {
     std::unordered_map<std::uint64_t, detail::PackedRecord> unread;  // freed without the lock
     const std::lock_guard lock(mutex_);
     unread = arrived_.clear();
@@ -148,7 +148,7 @@ class Generator final : public Stream {
     return !closed_ && arrived_.count() < wanted;
   }
 
-  void make_one() const {
+  void make_one() {
     std::optional<detail::PackedRecord> record;
     std::exception_ptr thrown;
     try {
@@ -166,7 +166,7 @@ class Generator final : public Stream {
     }
   }
 
-  Result<detail::PackedRecord> take(std::uint64_t number) const {
+  Result<detail::PackedRecord> take(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     return arrived_.take(number, name_);
   }
@@ -175,19 +175,19 @@ class Generator final : public Stream {
   detail::Packing packing_;
   GeneratorFunction function_;
   mutable std::mutex running_;
-  mutable GeneratorAccess writer_;
+  GeneratorAccess writer_;
 
   mutable std::mutex mutex_;
-  mutable detail::Arrived arrived_;
-  mutable bool closed_ = false;
-  mutable std::exception_ptr cause_;
+  detail::Arrived arrived_;
+  bool closed_ = false;
+  std::exception_ptr cause_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Stream> source::generator(std::vector<FieldSpec> fields,
-                                                GeneratorFunction next, std::string name) {
-  return std::make_shared<const Generator>(std::move(fields), std::move(next), name);
+StreamPtr source::generator(std::vector<FieldSpec> fields, GeneratorFunction next,
+                            std::string name) {
+  return std::make_shared<Generator>(std::move(fields), std::move(next), name);
 }
 
 }  // namespace penstock

@@ -59,7 +59,7 @@ const QueueOptions& Queue::options() const noexcept { return core_->options; }
 QueueStats Queue::stats() const { return core_->stats(); }
 std::span<const FieldSpec> Queue::fields() const noexcept { return core_->packing.fields(); }
 
-Result<void> Queue::read(std::uint64_t number, Record& record) const {
+Result<void> Queue::read(std::uint64_t number, Record& record) {
   auto taken = core_->take(number);
   if (!taken) return std::move(taken.fault());
   return core_->packing.unpack(*taken, record);
@@ -75,18 +75,18 @@ std::string Queue::fingerprint() const {
   return fmt::format("queue('{}', {})", core_->options.name, hash_text(layout));
 }
 
-std::uint64_t Queue::wait(std::uint64_t wanted, std::stop_token stop) const {
+std::uint64_t Queue::wait(std::uint64_t wanted, std::stop_token stop) {
   return core_->wait(wanted, stop);
 }
 
 bool Queue::closed() const { return core_->closed(); }
 std::exception_ptr Queue::cause() const { return core_->cause(); }
 
-void Queue::discard(std::uint64_t number) const {
+void Queue::discard(std::uint64_t number) {
   if (auto taken = core_->take(number); !taken) throw std::logic_error(taken.fault().reason);
 }
 
-void Queue::require_capacity(std::uint64_t records) const {
+void Queue::require_capacity(std::uint64_t records) {
   const auto& [capacity, max_bytes, name] = core_->options;
   if (records > capacity)
     throw std::invalid_argument(
@@ -103,7 +103,7 @@ void Queue::require_capacity(std::uint64_t records) const {
                     core_->name, records, size, max_bytes));
 }
 
-void Queue::detach() const noexcept { core_->close(nullptr, true); }
+void Queue::detach() noexcept { core_->close(nullptr, true); }
 
 std::shared_ptr<Queue> queue(std::vector<FieldSpec> fields, QueueOptions options) {
   return std::make_shared<Queue>(std::move(fields), std::move(options));

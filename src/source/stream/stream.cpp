@@ -4,7 +4,7 @@
 
 namespace penstock {
 
-void Stream::attach() const {
+void Stream::attach() {
   if (attached_.exchange(true))
     throw std::logic_error(
         fingerprint() +

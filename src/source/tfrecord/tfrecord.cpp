@@ -11,11 +11,12 @@
 #include <penstock/source/tfrecord.hpp>
 
 #include "src/source/arrays/columns.hpp"
-#include "src/source/tfrecord/crc32c.hpp"
-#include "src/source/tfrecord/example.hpp"
+#include "src/source/descriptions.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
+#include "src/source/tfrecord/crc32c.hpp"
+#include "src/source/tfrecord/example.hpp"
 #include "src/source/tfrecord/tfrecord_scan.hpp"
 
 namespace penstock {
@@ -95,10 +96,11 @@ std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
 class TfRecords final : public Source {
  public:
   TfRecords(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-            TfRecordOptions options, detail::StoragePtr storage)
+            TfRecordOptions options, detail::StoragePtr storage, Description description)
       : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
-        specs_(specs_of(options_.fields)) {
+        specs_(specs_of(options_.fields)),
+        description_(std::move(description)) {
     for (const FieldSpec& spec : specs_) {
       starts_.push_back(numbers_bytes_);
       if (spec.shape.is_dynamic()) continue;
@@ -107,6 +109,7 @@ class TfRecords final : public Source {
   }
 
   std::uint64_t size() const noexcept override { return shards_.size(); }
+  std::optional<Description> description() const override { return description_; }
   std::span<const FieldSpec> fields() const noexcept override { return specs_; }
   std::uint64_t files() const noexcept override { return shards_.shards(); }
   std::uint64_t file_of(std::uint64_t number) const override { return shards_.place(number).shard; }
@@ -304,6 +307,7 @@ class TfRecords final : public Source {
   detail::ShardSet shards_;
   TfRecordOptions options_;
   std::vector<FieldSpec> specs_;
+  Description description_;
   std::vector<std::size_t> starts_;  // of each field's own numbers in a record's block
   std::size_t numbers_bytes_ = 0;
 };
@@ -368,6 +372,7 @@ bool is_tfrecord(std::string_view name) noexcept {
 
 SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
   check(options);
+  Description description = source::describe_tfrecord(files, options);
   detail::IndexRecipe recipe{
       .kind = detail::ShardKind::tfrecord, .labels = {}, .scan = detail::scan_tfrecord};
   for (const ExampleField& field : options.fields) {
@@ -378,7 +383,7 @@ SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
       detail::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010", *storage);
   std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
-                                     std::move(storage));
+                                     std::move(storage), std::move(description));
 }
 
 }  // namespace penstock

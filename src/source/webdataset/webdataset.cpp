@@ -9,12 +9,13 @@
 #include <penstock/source/webdataset.hpp>
 
 #include "src/source/arrays/columns.hpp"
-#include "src/storage/s3/lower_case.hpp"
+#include "src/source/descriptions.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
+#include "src/storage/s3/lower_case.hpp"
 
 namespace penstock {
 
@@ -45,16 +46,18 @@ std::vector<FieldSpec> specs_of(std::span<const WebDatasetField> fields) {
 class WebDataset final : public Source {
  public:
   WebDataset(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-             WebDatasetOptions options, detail::StoragePtr storage)
+             WebDatasetOptions options, detail::StoragePtr storage, Description description)
       : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
-        specs_(specs_of(options_.fields)) {
+        specs_(specs_of(options_.fields)),
+        description_(std::move(description)) {
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard) {
       columns_.push_back(columns_of(shards_.index(shard)));
     }
   }
 
   std::uint64_t size() const noexcept override { return shards_.size(); }
+  std::optional<Description> description() const override { return description_; }
   std::span<const FieldSpec> fields() const noexcept override { return specs_; }
   std::uint64_t files() const noexcept override { return shards_.shards(); }
   std::uint64_t file_of(std::uint64_t number) const override { return shards_.place(number).shard; }
@@ -321,6 +324,7 @@ class WebDataset final : public Source {
   detail::ShardSet shards_;
   WebDatasetOptions options_;
   std::vector<FieldSpec> specs_;
+  Description description_;
   std::vector<std::vector<ShardColumn>> columns_;  // by shard and field
 };
 
@@ -355,6 +359,7 @@ void check(WebDatasetOptions& options) {
 
 SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   check(options);
+  Description description = source::describe_webdataset(shards, options);
   // The usual label is in every index, so that most users of a data set need the same.
   detail::IndexRecipe recipe{
       .kind = detail::ShardKind::tar, .labels = {"cls"}, .scan = detail::scan_tar_samples};
@@ -367,7 +372,7 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
       "*.tar files", *storage);
   std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
-                                      std::move(storage));
+                                      std::move(storage), std::move(description));
 }
 
 }  // namespace penstock

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/http.hpp"
-#include "src/storage/object_store.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 
 namespace penstock::detail {

@@ -6,8 +6,8 @@
 #include <cuda_fp16.h>
 
 #include "src/device/cuda_owners.hpp"
-#include "src/sync/device/cuda_kernels.hpp"
 #include "src/sync/collectives/element_types.hpp"
+#include "src/sync/device/cuda_kernels.hpp"
 
 namespace penstock::detail {
 

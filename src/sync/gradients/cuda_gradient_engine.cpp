@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "src/device/cuda_owners.hpp"
+#include "src/sync/collectives/reduction.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
-#include "src/sync/collectives/reduction.hpp"
 
 namespace penstock::detail {
 

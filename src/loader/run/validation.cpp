@@ -1,4 +1,4 @@
-#include "src/loader/plan/validation.hpp"
+#include "src/loader/run/validation.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -7,36 +7,32 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+
+#include "src/loader/plan/json.hpp"
+#include "src/loader/plan/order.hpp"
 
 namespace penstock::loader {
-
-namespace {
-
-// The operations of a plan one by one: what differs is easier to see than in the whole.
-std::string difference(const std::string& saved, const std::string& found) {
-  std::size_t at = 0;
-  while (at < std::min(saved.size(), found.size()) && saved[at] == found[at]) ++at;
-  const auto rest = [&](const std::string& text) {
-    const std::size_t point = text.rfind(").", at);
-    return text.substr(point == std::string::npos ? 0 : point + 2);
-  };
-  return fmt::format("saved with '{}', and here it is '{}'", rest(saved), rest(found));
-}
-
-}  // namespace
 
 void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& topology) {
   const auto refuse = [](const char* what, const std::string& how, const char* remedy) {
     throw Error(fmt::format("this state belongs to another {}: it was {}: {}", what, how, remedy));
   };
-  if (const std::string found = plan.fingerprint(); state.source != found)
-    refuse("dataset", fmt::format("saved with '{}', and here it is '{}'", state.source, found),
-           "give the loader the same files, or begin anew without the state");
-  if (const std::string found = plan.describe(); state.plan != found)
-    refuse("plan", difference(state.plan, found),
-           "make the plan the same, or begin anew without the state");
-  if (plan.seed && state.seed != *plan.seed)
-    refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *plan.seed),
+  if (state.random_version != kRandomVersion)
+    throw Error(fmt::format(
+        "this state was saved with version {} of the random numbers, and this penstock "
+        "has version {}: go on with the version that saved it, or begin anew without the "
+        "state",
+        state.random_version, kRandomVersion));
+  if (const auto differs = difference(state.plan, identity_of(plan))) {
+    throw Error(fmt::format("this state belongs to another {}: {}: {}",
+                            differs->is_data ? "dataset" : "plan", differs->text,
+                            differs->is_data
+                                ? "give the loader the same files, or begin anew without the state"
+                                : "make the plan the same, or begin anew without the state"));
+  }
+  if (const auto seed = plan.seed(); seed && state.seed != *seed)
+    refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *seed),
            "give the plan the saved seed, or none");
   if (const std::string found = topology.describe(); state.world != found) {
     const auto name = [](const std::string& world) {
@@ -54,7 +50,7 @@ void refuse_stream(const Plan& plan, const char* what) {
                             what, stream->fingerprint()));
 }
 
-void check_stream(const Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
+void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
   if (options.faults.policy == OnFault::replace)
     throw std::invalid_argument(
         "OnFault::replace takes another sample of the same source, and a stream's come once: take "
@@ -64,11 +60,11 @@ void check_stream(const Stream& stream, const EngineConfig& config, const Loader
     throw std::invalid_argument(
         "each of several processes has a stream of its own: choose InputMode::per_worker with "
         "ShardPolicy::off");
-  stream.require_capacity(config.plan->window + config.topology.slicing.global_batch());
+  stream.require_capacity(largest_window(*config.plan) + config.topology.slicing.global_batch());
 }
 
 void refuse_weights(const Plan& plan) {
-  if (plan.mix_weights.empty() || plan.batches)
+  if (changeable_weights(plan).empty())
     throw std::logic_error(
         "set_weights: only a mix that batch follows at once has weights that can change at a step: "
         "put shuffle, repeat and the like into the datasets that are mixed");

@@ -1,4 +1,4 @@
-// loader/refusals: what a run cannot do with its plan, said with the remedy.
+// loader/run/validation: what a run cannot do with its plan, said with the remedy.
 #pragma once
 
 #include <penstock/loader/options.hpp>
@@ -13,7 +13,7 @@ void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& 
 /// Errors  Error  the plan reads a stream, and `what` needs a past
 void refuse_stream(const Plan& plan, const char* what);
 /// Errors  std::invalid_argument  options that a stream cannot be read with
-void check_stream(const Stream& stream, const EngineConfig& config, const LoaderOptions& options);
+void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options);
 /// Errors  std::logic_error  the plan has no weights that can change at a step
 void refuse_weights(const Plan& plan);
 

@@ -1,0 +1,86 @@
+#include "src/core/json_fields.hpp"
+
+namespace penstock::core {
+
+namespace {
+
+constexpr std::size_t kMostCharacters = 60;
+
+}  // namespace
+
+std::string describe_value(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_array()) {
+    std::string text;
+    for (const Json& item : value) text += (text.empty() ? "" : ", ") + describe_value(item);
+    return "[" + text + "]";
+  }
+  if (value.is_object()) {
+    // {"center_crop": {"size": 224}} is a thing with a name.
+    if (value.size() == 1 && value.begin()->is_object())
+      return value.begin().key() + "(" + describe_json(*value.begin()) + ")";
+    return "(" + describe_json(value) + ")";
+  }
+  return dump_json(value);
+}
+
+std::string dump_json(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string shorten(const Json& value) {
+  std::string text = dump_json(value);
+  if (text.size() > kMostCharacters) text = text.substr(0, kMostCharacters - 3) + "...";
+  return text;
+}
+
+void refuse_value(const std::string& where, const std::string& expected, const Json& found) {
+  throw Error(fmt::format("{}: expected {}, found {}", where, expected, shorten(found)));
+}
+
+void refuse_unknown(const std::string& where, const std::string& field,
+                    const std::set<std::string>& known) {
+  std::string names;
+  for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+  throw Error(fmt::format("{}: there is no field '{}'; expected {}", where, field,
+                          names.empty() ? "none" : names));
+}
+
+JsonReader::JsonReader(const Json& object, std::string where, std::set<std::string> ignored)
+    : object_(object), where_(std::move(where)), ignored_(std::move(ignored)) {
+  if (!object_.is_object()) refuse_value(where_, "an object", object_);
+}
+
+void JsonReader::finish() const {
+  for (const auto& [name, value] : object_.items())
+    if (!known_.contains(name) && !ignored_.contains(name)) refuse_unknown(where_, name, known_);
+  const auto speed = object_.find(kSpeed);
+  if (speed == object_.end() || known_speed_.empty()) return;
+  for (const auto& [name, value] : speed->items())
+    if (!known_speed_.contains(name)) refuse_unknown(where_ + ": 'speed'", name, known_speed_);
+}
+
+std::string describe_json(const Json& object, const Json& defaults) {
+  std::string text;
+  for (const auto& [name, value] : object.items()) {
+    const auto usual = defaults.find(name);
+    if (usual != defaults.end() && *usual == value) continue;
+    std::string field =
+        name == kSpeed && value.is_object()
+            ? describe_json(value, usual == defaults.end() ? Json::object() : *usual)
+            : fmt::format("{}={}", name, describe_value(value));
+    if (!field.empty()) text += (text.empty() ? "" : ", ") + field;
+  }
+  return text;
+}
+
+Json parse_json(std::string_view text, const std::string& where) {
+  try {
+    return Json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(fmt::format("{} is not JSON, or it is cut short: {}", where, error.what()));
+  }
+}
+
+}  // namespace penstock::core

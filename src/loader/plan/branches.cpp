@@ -1,0 +1,91 @@
+#include "src/loader/plan/branches.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace penstock::loader {
+
+namespace {
+
+// The fields that a bound transform leaves: its outputs stand where its first input stood.
+std::vector<FieldSpec> replace_fields(const std::vector<FieldSpec>& fields,
+                                      const Binding& binding) {
+  std::vector<FieldSpec> left;
+  const auto put_outputs = [&] {
+    left.insert(left.end(), binding.outputs.begin(), binding.outputs.end());
+  };
+  for (std::size_t field = 0; field < fields.size(); ++field) {
+    if (!binding.inputs.empty() && field == binding.inputs.front()) put_outputs();
+    if (std::ranges::count(binding.inputs, field) == 0) left.push_back(fields[field]);
+  }
+  if (binding.inputs.empty()) put_outputs();
+  return left;
+}
+
+// Those of all parts, one behind the other.
+std::vector<Branch> joined(const std::vector<PlanPtr>& parts) {
+  std::vector<Branch> branches;
+  for (const PlanPtr& part : parts)
+    for (Branch& branch : branches_of(*part)) {
+      if (!branch.seed) branch.seed = part->given_seed();
+      branches.push_back(std::move(branch));
+    }
+  return branches;
+}
+
+std::vector<Branch> zipped(const Zip& zip) {
+  Branch branch{.source = zip.source, .transforms = {}, .seed = {}};
+  for (const PlanPtr& part : zip.datasets)
+    std::ranges::copy(branches_of(*part).front().transforms, std::back_inserter(branch.transforms));
+  return {std::move(branch)};
+}
+
+}  // namespace
+
+std::vector<Branch> branches_of(const Plan& plan) {
+  std::vector<Branch> branches;
+  const auto one = [](SourcePtr source) {
+    return std::vector{Branch{.source = std::move(source), .transforms = {}, .seed = {}}};
+  };
+  for (const Operation& operation : plan.operations())
+    std::visit(Overloaded{[&](const Read& read) { branches = one(read.source); },
+                          [&](const ReadStream& read) { branches = one(read.records); },
+                          [&](const Mix& mix) { branches = joined(mix.datasets); },
+                          [&](const Concatenate& all) { branches = joined(all.datasets); },
+                          [&](const Zip& zip) { branches = zipped(zip); },
+                          [&](const Map& map) {
+                            for (Branch& branch : branches)
+                              branch.transforms.push_back(map.transform);
+                          },
+                          [](const auto&) {}},
+               operation);
+  return branches;
+}
+
+std::vector<FieldSpec> fields_of(const Plan& plan) {
+  const Branch branch = std::move(branches_of(plan).front());
+  std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
+  for (const TransformPtr& transform : branch.transforms)
+    fields = replace_fields(fields, transform->bind(fields));
+  return fields;
+}
+
+std::vector<Finish> finishes_of(const Plan& plan) {
+  std::vector<Finish> finishes;
+  const std::vector<FieldSpec> fields = fields_of(plan);
+  for (const Operation& operation : plan.operations()) {
+    const auto* finish = std::get_if<FinishImages>(&operation);
+    if (finish == nullptr) continue;
+    const std::string& name = finish->options.field;
+    const auto input = std::ranges::find(fields, name, &FieldSpec::name);
+    if (input == fields.end())
+      throw std::invalid_argument(fmt::format("finish: the samples have no field '{}'", name));
+    finishes.emplace_back(finish->options, *input);
+  }
+  return finishes;
+}
+
+}  // namespace penstock::loader

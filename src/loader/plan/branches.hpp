@@ -1,0 +1,41 @@
+// loader/plan/branches: a plan's sources and what is done to the records of each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <penstock/core/shape.hpp>
+#include <penstock/device/finish.hpp>
+
+#include "src/loader/plan/plan.hpp"
+
+namespace penstock::loader {
+
+// Operation numbers keep the random numbers of a plan's operations apart: those on positions count
+// from 0, transforms from here, so that a map has the same numbers before and after a shuffle.
+inline constexpr std::uint32_t kFirstTransform = 0x100;
+inline constexpr std::uint32_t kReplacement = 0x200;
+inline constexpr std::uint32_t kFinish = 0x300;
+
+/// One source, and what is done to each of its records.
+struct Branch {
+  SourcePtr source;
+  std::vector<TransformPtr> transforms;
+  std::optional<std::uint64_t> seed;  // where it is not the plan's
+};
+
+/// SampleId::source counts them.
+[[nodiscard]] std::vector<Branch> branches_of(const Plan& plan);
+
+/// The fields of a sample, after all maps.
+///
+/// Errors  std::invalid_argument  a map that does not fit
+[[nodiscard]] std::vector<FieldSpec> fields_of(const Plan& plan);
+
+/// What is done to the batches' images on their devices, in order.
+///
+/// Errors  std::invalid_argument  no such image; options that make no sense
+[[nodiscard]] std::vector<Finish> finishes_of(const Plan& plan);
+
+}  // namespace penstock::loader

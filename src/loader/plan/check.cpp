@@ -1,0 +1,191 @@
+#include "src/loader/plan/check.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <penstock/batch/slicing.hpp>
+#include <penstock/transform/chain.hpp>
+
+#include "src/loader/plan/branches.hpp"
+#include "src/loader/plan/order.hpp"
+#include "src/transform/descriptions.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument(why); }
+
+std::string list(const std::vector<FieldSpec>& fields) {
+  std::string text;
+  for (const FieldSpec& field : fields) text += (text.empty() ? "" : ", ") + field.to_string();
+  return text;
+}
+
+bool is_endless(const Plan& plan) { return !sample_order(plan, {})->size(); }
+
+// Tries the order out: what an operation on positions cannot do shows when it is made.
+std::optional<std::uint64_t> try_order(const Plan& plan) {
+  const auto samples = sample_order(plan, {})->size();
+  if (plan.find<Batch>() == nullptr) return samples;
+  return steps_of(*batch_order(plan, 0, batches_per_pass(plan, {&samples, 1})));
+}
+
+// ---- inputs ----
+
+void check_parts(const char* verb, std::span<const PlanPtr> parts) {
+  if (parts.empty()) refuse(fmt::format("{} needs a dataset, found none", verb));
+  for (const PlanPtr& part : parts) {
+    if (part->find<Prefetch>() != nullptr || part->find<Batch>() != nullptr)
+      refuse(fmt::format(
+          "{} joins samples, and one of the datasets has a batch already: put batch behind {}",
+          verb, verb));
+    if (part->stream() != nullptr)
+      refuse(fmt::format("{}: {} is a stream, whose samples come once; it cannot be joined", verb,
+                         part->stream()->location(0)));
+  }
+}
+
+void check_alike(const char* verb, std::span<const PlanPtr> parts) {
+  const std::vector<FieldSpec> fields = fields_of(*parts.front());
+  for (std::size_t k = 1; k < parts.size(); ++k)
+    if (const auto others = fields_of(*parts[k]); others != fields)
+      refuse(
+          fmt::format("{}: the samples of dataset 0 are ({}), those of dataset {} are ({}): give "
+                      "each its own map, so that they become alike",
+                      verb, list(fields), k, list(others)));
+}
+
+// ---- operations ----
+
+// What would leave records of a stream unread.
+void refuse_stream(const Plan& plan, const char* verb) {
+  if (plan.stream() == nullptr) return;
+  refuse(
+      fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
+                  "nothing but a window shuffle, take, map and batch can follow it",
+                  verb, plan.stream()->location(0)));
+}
+
+class BeforeCheck {
+ public:
+  explicit BeforeCheck(const Plan& plan) : plan_(plan) {}
+
+  template <class Input>
+  requires requires(const Input& input) { input.datasets; }
+  void operator()(const Input& input) const {
+    refuse(fmt::format("{} begins a plan", input.kName));
+  }
+  void operator()(const Read&) const { refuse("read begins a plan"); }
+  void operator()(const ReadStream&) const { refuse("read_stream begins a plan"); }
+
+  void operator()(const Filter&) const {
+    if (!plan_.is_plain() || plan_.find<Batch>() != nullptr)
+      refuse(
+          "filter comes first, right behind the source: behind an operation on positions it would "
+          "move other samples between batches; a sample that turns out bad later is a fault, see "
+          "FaultOptions");
+    refuse_stream(plan_, "filter");
+  }
+  void operator()(const Shuffle& shuffle) const {
+    const bool batched = plan_.find<Batch>() != nullptr;
+    if (batched) refuse_stream(plan_, "shuffle after batch");
+    if (batched && !shuffle.options.buffer && !try_order(plan_))
+      refuse(
+          "shuffle after batch: the batches are endless, and a whole shuffle needs an end: put "
+          "shuffle before repeat, or give it a buffer");
+  }
+  void operator()(const Repeat&) const {
+    if (plan_.find<Batch>() == nullptr) return;
+    if (plan_.stream() != nullptr)
+      refuse("repeat after batch: the samples of a stream come once, so there is no second pass");
+    if (is_endless(plan_))
+      refuse("repeat after batch: the samples are endless already, nothing would follow");
+  }
+  void operator()(const Skip&) const { refuse_stream(plan_, "skip"); }
+  void operator()(const Shard&) const { refuse_stream(plan_, "shard"); }
+  void operator()(const Select&) const { refuse_stream(plan_, "select"); }
+  void operator()(const Sample&) const { refuse_stream(plan_, "sample"); }
+  void operator()(const Map& map) const {
+    if (plan_.find<Batch>() != nullptr)
+      refuse("map works on samples: put " + transform::describe(*map.transform) + " before batch");
+  }
+  void operator()(const Batch& batch) const {
+    if (const Batch* first = plan_.find<Batch>())
+      refuse(
+          fmt::format("batch({}): the plan has a batch of {} already; the global batch is "
+                      "divided over the devices by prefetch_to_devices, so one batch is enough",
+                      batch.global_batch, first->global_batch));
+  }
+  void operator()(const FinishImages& finish) const {
+    if (plan_.find<Batch>() == nullptr)
+      refuse("finish works on whole batches, on their device: put it behind .batch(g)");
+    for (const Operation& operation : plan_.operations())
+      if (const auto* earlier = std::get_if<FinishImages>(&operation);
+          earlier != nullptr && earlier->options.field == finish.options.field)
+        refuse(fmt::format("'{}' is finished already: one finish does all in one pass",
+                           finish.options.field));
+  }
+  void operator()(const Prefetch& prefetch) const {
+    if (plan_.find<Batch>() == nullptr)
+      refuse("prefetch_to_devices scatters global batches: put .batch(g) before it");
+    if (prefetch.devices.empty())
+      refuse("prefetch_to_devices needs a device: all_gpus_or_host() has one always");
+    if (prefetch.options.depth < 1)
+      refuse(fmt::format("prefetch_to_devices: depth must be at least 1, found {}",
+                         prefetch.options.depth));
+  }
+  void operator()(const Seed&) const {}
+  void operator()(const Take&) const {}
+
+ private:
+  const Plan& plan_;
+};
+
+}  // namespace
+
+void check_input(const Plan& plan) {
+  std::visit(Overloaded{[&](const Mix& mix) {
+                          check_parts("mix", mix.datasets);
+                          check_alike("mix", mix.datasets);
+                          (void)sample_order(plan, {});
+                        },
+                        [&](const Concatenate& all) {
+                          check_parts("concatenate", all.datasets);
+                          check_alike("concatenate", all.datasets);
+                          (void)sample_order(plan, {});
+                        },
+                        [&](const Zip&) { (void)fields_of(plan); }, [](const Read&) {},
+                        [](const ReadStream&) {},
+                        [](const auto& other) {
+                          refuse(fmt::format(
+                              "a plan begins with a source, mix, concatenate or zip, found "
+                              "{}",
+                              other.kName));
+                        }},
+             plan.input());
+}
+
+void check_before(const Plan& plan, const Operation& operation) {
+  if (plan.find<Prefetch>() != nullptr)
+    refuse(fmt::format(
+        "{} comes after prefetch_to_devices, which is the last operation: put it before",
+        name_of(operation)));
+  std::visit(BeforeCheck(plan), operation);
+}
+
+void check_after(const Plan& plan) {
+  const Operation& last = plan.operations().back();
+  if (is_on_positions(last)) (void)try_order(plan);
+  if (std::holds_alternative<Map>(last)) (void)fields_of(plan);
+  if (std::holds_alternative<FinishImages>(last)) (void)finishes_of(plan);
+  if (const Batch* batch = std::get_if<Batch>(&last)) {
+    (void)Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);
+    for (const Branch& branch : branches_of(plan))
+      (void)TransformChain(branch.source->fields(), branch.transforms, 0, kFirstTransform, 0);
+  }
+}
+
+}  // namespace penstock::loader

@@ -1,0 +1,134 @@
+// loader/plan/fields: the fields of the operations' options and the names of their values, once for
+// JSON and texts.
+#pragma once
+
+#include "src/core/json_fields.hpp"
+#include "src/loader/plan/operations.hpp"
+
+namespace penstock::core {
+
+template <>
+struct EnumNames<MixUntil> {
+  static constexpr std::pair<MixUntil, const char*> kNames[] = {{MixUntil::first, "first"},
+                                                                {MixUntil::all, "all"}};
+};
+template <>
+struct EnumNames<Remainder> {
+  static constexpr std::pair<Remainder, const char*> kNames[] = {
+      {Remainder::keep, "keep"}, {Remainder::drop, "drop"}, {Remainder::pad, "pad"}};
+};
+template <>
+struct EnumNames<Split> {
+  static constexpr std::pair<Split, const char*> kNames[] = {{Split::scatter, "scatter"},
+                                                             {Split::round_robin, "round_robin"},
+                                                             {Split::shard_early, "shard_early"}};
+};
+template <>
+struct EnumNames<ImageLayout> {
+  static constexpr std::pair<ImageLayout, const char*> kNames[] = {{ImageLayout::nhwc, "nhwc"},
+                                                                   {ImageLayout::nchw, "nchw"}};
+};
+
+}  // namespace penstock::core
+
+namespace penstock {
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ShuffleOptions& options) {
+  visit("buffer", options.buffer);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, SampleOptions& options) {
+  visit("count", options.count);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, MixOptions& options) {
+  visit("weights", options.weights);
+  visit("seed", options.seed);
+  visit("until", options.until);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, BatchOptions& options) {
+  visit("remainder", options.remainder);
+  visit("uneven", options.uneven);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, PrefetchOptions& options) {
+  visit("split", options.split);
+  visit.speed("depth", options.depth);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomErasing& options) {
+  visit("probability", options.probability);
+  visit("min_area", options.min_area);
+  visit("max_area", options.max_area);
+  visit("min_ratio", options.min_ratio);
+  visit("max_ratio", options.max_ratio);
+  visit("value", options.value);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, FinishOptions& options) {
+  visit("field", options.field);
+  visit("dtype", options.dtype);
+  visit("layout", options.layout);
+  visit("mean", options.mean);
+  visit("stddev", options.stddev);
+  visit("flip", options.flip);
+  visit("mixup", options.mixup);
+  visit("cutmix", options.cutmix);
+  visit("erase", options.erase);
+  visit.speed("on_consumer_stream", options.on_consumer_stream);
+}
+
+}  // namespace penstock
+
+namespace penstock::loader {
+
+// The operations whose fields are not those of one struct of options.
+
+template <class Visitor>
+void visit_fields(Visitor& visit, Seed& operation) {
+  visit.required("seed", operation.seed);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, Shuffle& operation) {
+  visit_fields(visit, operation.options);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, Repeat& operation) {
+  visit("times", operation.times);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, Take& operation) {
+  visit.required("count", operation.count);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, Skip& operation) {
+  visit.required("count", operation.count);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, Shard& operation) {
+  visit.required("shards", operation.shards);
+  visit.required("index", operation.index);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, Batch& operation) {
+  visit.required("global_batch", operation.global_batch);
+  visit_fields(visit, operation.options);
+}
+template <class Visitor>
+void visit_fields(Visitor& visit, FinishImages& operation) {
+  visit_fields(visit, operation.options);
+}
+
+}  // namespace penstock::loader

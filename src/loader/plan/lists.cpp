@@ -1,0 +1,129 @@
+#include "src/loader/plan/lists.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <penstock/core/digest.hpp>
+
+#include "src/source/arrays/npy.hpp"
+#include "src/source/shards/output_file.hpp"
+#include "src/storage/local/file.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+using core::Json;
+
+constexpr std::size_t kMostInJson = 1000;
+
+// Version 1.0 of the format: the header is padded so that the data begin at a multiple of 64.
+template <class T>
+std::string npy_header(std::size_t count) {
+  std::string text = fmt::format("{{'descr': '<{}8', 'fortran_order': False, 'shape': ({},), }}",
+                                 std::is_floating_point_v<T> ? 'f' : 'u', count);
+  constexpr std::size_t kBefore = 10;
+  text.append(63 - (kBefore + text.size()) % 64, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xFF);
+  header += static_cast<char>(text.size() >> 8);
+  return header + text;
+}
+
+template <class T>
+void write_file(const std::vector<T>& list, const std::filesystem::path& path) {
+  detail::OutputFile file(path);
+  const std::string header = npy_header<T>(list.size());
+  file.write(std::as_bytes(std::span(header)));
+  file.write(std::as_bytes(std::span(list)));
+  file.finish();
+}
+
+template <class T>
+std::vector<T> read_file(const std::filesystem::path& path, const std::string& where) {
+  const detail::MappedFile file = detail::map_file(path);
+  const detail::NpyHeader header = detail::read_npy_header(file.bytes, path.string());
+  if (header.dtype != dtype_of<T>() || header.shape.size() != 1)
+    throw Error(
+        fmt::format("{}: {} holds no list of {}", where, path.string(), name_of(dtype_of<T>())));
+  std::vector<T> list(static_cast<std::size_t>(header.shape.front()));
+  if (!list.empty())
+    std::memcpy(list.data(), file.bytes.data() + header.data_at, list.size() * sizeof(T));
+  return list;
+}
+
+struct Summary {
+  std::uint64_t count = 0;
+  std::string hash;
+  std::string file;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, Summary& summary) {
+  visit.required("count", summary.count);
+  visit.required("hash", summary.hash);
+  visit.required("file", summary.file);
+}
+
+}  // namespace
+
+template <class T>
+std::string hash_of(const std::vector<T>& list) {
+  const auto bytes = std::as_bytes(std::span(list));
+  return hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+template <class T>
+Json summary_of(const std::vector<T>& list) {
+  return {{"count", list.size()}, {"hash", hash_of(list)}};
+}
+
+template <class T>
+Json write_list(const std::vector<T>& list, const std::filesystem::path& folder) {
+  if (folder.empty() || list.size() <= kMostInJson) return core::write_json(list);
+  Json summary = summary_of(list);
+  const std::string name = fmt::format("penstock-list-{}.npy", hash_of(list));
+  write_file(list, folder / name);
+  summary["file"] = name;
+  return summary;
+}
+
+template <class T>
+List<T> read_list(const Json& json, const std::filesystem::path& folder, const std::string& where) {
+  auto list = std::make_shared<std::vector<T>>();
+  if (!json.is_object()) {
+    core::read_json(json, *list, where);
+    return list;
+  }
+  Summary summary;
+  core::read_json(json, summary, where);
+  if (summary.file.find('/') != std::string::npos || summary.file.starts_with('.'))
+    throw Error(fmt::format("{}: the file of a list lies beside the plan, found '{}'", where,
+                            summary.file));
+  if (folder.empty())
+    throw Error(
+        fmt::format("{}: the list lies in the file {}: say in which folder that is "
+                    "(PlanJsonOptions::lists), or load the plan from its file",
+                    where, summary.file));
+  *list = read_file<T>(folder / summary.file, where);
+  if (list->size() != summary.count || hash_of(*list) != summary.hash)
+    throw Error(
+        fmt::format("{}: {} holds other numbers than the plan was written with: take the "
+                    "file that was written with it",
+                    where, (folder / summary.file).string()));
+  return list;
+}
+
+template std::string hash_of(const std::vector<std::uint64_t>&);
+template std::string hash_of(const std::vector<double>&);
+template Json summary_of(const std::vector<std::uint64_t>&);
+template Json summary_of(const std::vector<double>&);
+template Json write_list(const std::vector<std::uint64_t>&, const std::filesystem::path&);
+template Json write_list(const std::vector<double>&, const std::filesystem::path&);
+template List<std::uint64_t> read_list(const Json&, const std::filesystem::path&,
+                                       const std::string&);
+template List<double> read_list(const Json&, const std::filesystem::path&, const std::string&);
+
+}  // namespace penstock::loader

@@ -1,0 +1,157 @@
+// loader/plan/operations: what a plan is made of: plain data, one struct an operation.
+//
+// What each does to the order of the samples stands in order.cpp, what it may follow in check.cpp,
+// its JSON in json.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include <penstock/device/device.hpp>
+#include <penstock/device/finish.hpp>
+#include <penstock/loader/options.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/source/stream.hpp>
+#include <penstock/transform/transform.hpp>
+
+namespace penstock::loader {
+
+class Plan;
+using PlanPtr = std::shared_ptr<const Plan>;
+
+/// Numbers that many plans share.
+template <class T>
+using List = std::shared_ptr<const std::vector<T>>;
+
+// ---- inputs: the first operation of a plan is one of these, and no other is ----
+
+struct Read {
+  static constexpr const char* kName = "read";
+  SourcePtr source;
+};
+
+struct ReadStream {
+  static constexpr const char* kName = "read_stream";
+  StreamPtr stream;
+  SourcePtr records;  // the stream's, for those who only read
+};
+
+struct Mix {
+  static constexpr const char* kName = "mix";
+  std::vector<PlanPtr> datasets;
+  MixOptions options;  // with one weight a dataset
+};
+
+struct Concatenate {
+  static constexpr const char* kName = "concatenate";
+  std::vector<PlanPtr> datasets;
+};
+
+struct Zip {
+  static constexpr const char* kName = "zip";
+  std::vector<PlanPtr> datasets;
+  SourcePtr source;  // made of theirs
+};
+
+// ---- which samples, in which order ----
+
+struct Filter {
+  static constexpr const char* kName = "filter";
+  List<std::uint64_t> kept;  // numbers of records
+};
+
+struct Seed {
+  static constexpr const char* kName = "seed";
+  std::uint64_t seed = 0;
+};
+
+struct Shuffle {
+  static constexpr const char* kName = "shuffle";
+  ShuffleOptions options;
+};
+
+struct Repeat {
+  static constexpr const char* kName = "repeat";
+  std::optional<std::int64_t> times;
+};
+
+struct Take {
+  static constexpr const char* kName = "take";
+  std::uint64_t count = 0;
+};
+
+struct Skip {
+  static constexpr const char* kName = "skip";
+  std::uint64_t count = 0;
+};
+
+struct Shard {
+  static constexpr const char* kName = "shard";
+  std::int64_t shards = 1;
+  std::int64_t index = 0;
+};
+
+struct Select {
+  static constexpr const char* kName = "select";
+  List<std::uint64_t> positions;
+};
+
+struct Sample {
+  static constexpr const char* kName = "sample";
+  List<double> weights;
+  SampleOptions options;
+
+  [[nodiscard]] std::uint64_t count() const { return options.count.value_or(weights->size()); }
+};
+
+// ---- what becomes of them ----
+
+struct Map {
+  static constexpr const char* kName = "map";
+  TransformPtr transform;
+};
+
+struct Batch {
+  static constexpr const char* kName = "batch";
+  std::uint64_t global_batch = 0;
+  BatchOptions options;
+};
+
+struct FinishImages {
+  static constexpr const char* kName = "finish";
+  FinishOptions options;
+};
+
+struct Prefetch {
+  static constexpr const char* kName = "prefetch_to_devices";
+  std::vector<Device> devices;
+  PrefetchOptions options;
+};
+
+using Operation =
+    std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle, Repeat, Take, Skip,
+                 Shard, Select, Sample, Map, Batch, FinishImages, Prefetch>;
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+/// "shuffle", as in JSON, texts and errors.
+[[nodiscard]] inline const char* name_of(const Operation& operation) {
+  return std::visit([](const auto& one) { return one.kName; }, operation);
+}
+
+/// Whether it works on positions: each of these has a number, which keeps its random numbers apart
+/// from those of the others.
+[[nodiscard]] inline bool is_on_positions(const Operation& operation) {
+  return std::holds_alternative<Shuffle>(operation) || std::holds_alternative<Repeat>(operation) ||
+         std::holds_alternative<Take>(operation) || std::holds_alternative<Skip>(operation) ||
+         std::holds_alternative<Shard>(operation) || std::holds_alternative<Select>(operation) ||
+         std::holds_alternative<Sample>(operation);
+}
+
+}  // namespace penstock::loader

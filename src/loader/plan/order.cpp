@@ -1,0 +1,222 @@
+#include "src/loader/plan/order.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/order/operations.hpp>
+
+#include "src/loader/plan/branches.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+// Stands for the batches of an endless pass: no run gets that far, nor to a small part of it.
+constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+
+// The numbers, of `kept` or of all, whose file is one of the lane's.
+std::vector<std::uint64_t> in_files_of_lane(const Source& source,
+                                            const std::vector<std::uint64_t>* kept,
+                                            const OrderContext& context) {
+  if (source.files() < context.lanes)
+    throw std::invalid_argument(fmt::format(
+        "sharding by file: {} has {} files, and there are {} to share them: write more, smaller "
+        "files, or take ShardPolicy::data",
+        source.location(0), source.files(), context.lanes));
+  std::vector<std::uint64_t> numbers;
+  const std::uint64_t count = kept != nullptr ? kept->size() : source.size();
+  for (std::uint64_t k = 0; k < count; ++k) {
+    const std::uint64_t number = kept != nullptr ? (*kept)[k] : k;
+    if (source.file_of(number) % context.lanes == context.lane) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// The samples of one source that a lane has: all of them, or those that a filter kept.
+OrderPtr source_order(const Source& source, const Filter* filter, const OrderContext& context) {
+  const std::vector<std::uint64_t>* kept = filter != nullptr ? filter->kept.get() : nullptr;
+  OrderPtr order = order::range(source.size(), context.branch);
+  if (context.lanes > 1 && context.shards == ShardPolicy::file)
+    return order::pick(std::move(order), in_files_of_lane(source, kept, context));
+  if (kept != nullptr) order = order::pick(std::move(order), *kept);
+  if (context.lanes > 1 && context.shards == ShardPolicy::data)
+    order = order::shard(std::move(order), context.lanes, context.lane);
+  return order;
+}
+
+OrderPtr stream_order(const StreamPtr& stream, const OrderContext& context) {
+  return order::arrivals(
+      [stream, stop = context.stop](std::uint64_t wanted) { return stream->wait(wanted, stop); },
+      context.branch);
+}
+
+// A part keeps its own seed, and counts its sources from `first`.
+OrderContext within(const Plan& part, std::uint32_t first, OrderContext context) {
+  context.branch += first;
+  context.seed = part.given_seed().value_or(context.seed);
+  context.weights = {};
+  return context;
+}
+
+std::vector<OrderPtr> orders_of(const std::vector<PlanPtr>& parts, const OrderContext& context) {
+  std::vector<OrderPtr> orders;
+  std::uint32_t first = 0;
+  for (const PlanPtr& part : parts) {
+    orders.push_back(sample_order(*part, within(*part, first, context)));
+    first += static_cast<std::uint32_t>(branches_of(*part).size());
+  }
+  return orders;
+}
+
+OrderPtr mixed(const Mix& mix, std::uint32_t operation, const OrderContext& context) {
+  std::vector<MixWeights> changes(context.weights.begin(), context.weights.end());
+  if (changes.empty()) changes.push_back({0, mix.options.weights});
+  return order::mix(orders_of(mix.datasets, context), std::move(changes),
+                    context.key(operation, mix.options.seed), mix.options.until);
+}
+
+OrderPtr input_order(const Plan& plan, const OrderContext& context) {
+  const Filter* filter = plan.find<Filter>();
+  return std::visit(
+      Overloaded{[&](const Read& read) { return source_order(*read.source, filter, context); },
+                 [&](const Zip& zip) { return source_order(*zip.source, filter, context); },
+                 [&](const ReadStream& read) { return stream_order(read.stream, context); },
+                 [&](const Concatenate& all) {
+                   return order::concatenate(orders_of(all.datasets, context));
+                 },
+                 [&](const Mix& mix) {
+                   std::uint32_t operation = 0;
+                   for (const PlanPtr& part : mix.datasets)
+                     operation = std::max(operation, part->operations_on_positions());
+                   return mixed(mix, operation, context);
+                 },
+                 [](const auto&) -> OrderPtr {
+                   throw std::logic_error("a plan begins with an operation that is no input");
+                 }},
+      plan.input());
+}
+
+// What one operation on positions makes of the order before it; others leave it alone.
+OrderPtr apply(const Operation& operation, OrderPtr input, std::uint32_t number,
+               const OrderContext& context) {
+  const auto on_position = Overloaded{
+      [&](const Shuffle& shuffle) {
+        const ShuffleOptions& options = shuffle.options;
+        const RandomKey key = context.key(number, options.seed);
+        return options.buffer ? order::shuffle_window(std::move(input), key, *options.buffer,
+                                                      options.reshuffle_each_epoch)
+                              : order::shuffle(std::move(input), key, options.reshuffle_each_epoch);
+      },
+      [&](const Repeat& repeat) { return order::repeat(std::move(input), repeat.times); },
+      [&](const Take& take) { return order::take(std::move(input), take.count); },
+      [&](const Skip& skip) { return order::skip(std::move(input), skip.count); },
+      [&](const Shard& shard) { return order::shard(std::move(input), shard.shards, shard.index); },
+      [&](const Select& select) { return order::pick(std::move(input), *select.positions); },
+      [&](const Sample& sample) {
+        return order::sample(std::move(input), *sample.weights, sample.count(),
+                             context.key(number, sample.options.seed),
+                             sample.options.reshuffle_each_epoch);
+      },
+      [&](const auto&) { return std::move(input); }};
+  return std::visit(on_position, operation);
+}
+
+// Operations on positions are numbered through, those of the longest part first.
+std::uint32_t first_number(const Plan& plan) {
+  return plan.operations_on_positions() -
+         static_cast<std::uint32_t>(std::ranges::count_if(plan.operations(), is_on_positions));
+}
+
+// Whether an operation settles which samples there are at all, whatever the epoch.
+bool only_selects(const Operation& operation) {
+  return std::holds_alternative<Take>(operation) || std::holds_alternative<Skip>(operation) ||
+         std::holds_alternative<Shard>(operation) || std::holds_alternative<Select>(operation);
+}
+
+}  // namespace
+
+OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
+  OrderPtr order = input_order(plan, context);
+  std::uint32_t number = first_number(plan);
+  for (const Operation& operation : plan.operations()) {
+    if (std::holds_alternative<Batch>(operation)) break;
+    order = apply(operation, std::move(order), number, context);
+    if (is_on_positions(operation)) ++number;
+  }
+  return order;
+}
+
+OrderPtr candidates_of(const Plan& plan, std::uint32_t branch, OrderContext context) {
+  if (!plan.parts().empty() && !std::holds_alternative<Zip>(plan.input())) {
+    std::uint32_t first = 0;
+    for (const PlanPtr& part : plan.parts()) {
+      const auto count = static_cast<std::uint32_t>(branches_of(*part).size());
+      if (branch < first + count)
+        return candidates_of(*part, branch - first, within(*part, first, context));
+      first += count;
+    }
+  }
+  OrderPtr order = input_order(plan, context);
+  for (const Operation& operation : plan.operations()) {
+    if (std::holds_alternative<Batch>(operation)) break;
+    if (!is_on_positions(operation)) continue;
+    if (!only_selects(operation)) break;
+    order = apply(operation, std::move(order), 0, context);
+  }
+  return order;
+}
+
+OrderPtr batch_order(const Plan& plan, std::uint64_t seed, std::optional<std::uint64_t> per_pass) {
+  OrderPtr order = order::range(per_pass.value_or(kEndless));
+  std::uint32_t number = first_number(plan);
+  bool after_batch = false;
+  for (const Operation& operation : plan.operations()) {
+    if (std::holds_alternative<Batch>(operation)) after_batch = true;
+    if (after_batch) order = apply(operation, std::move(order), number, {.seed = seed});
+    if (is_on_positions(operation)) ++number;
+  }
+  return order;
+}
+
+std::optional<std::uint64_t> batches_per_pass(const Plan& plan,
+                                              std::span<const std::optional<std::uint64_t>> sizes) {
+  const Batch& batch = plan.batch();
+  const std::uint64_t share = batch.global_batch / sizes.size();
+  const bool drops = batch.options.remainder == Remainder::drop;
+  std::optional<std::uint64_t> count;
+  for (const auto& size : sizes) {
+    if (!size) return std::nullopt;
+    // Every replica gets the same number of steps: until the last has ended, or (drop) the first
+    // falls short.
+    const std::uint64_t own = drops ? *size / share : *size / share + (*size % share != 0 ? 1 : 0);
+    if (!count || (drops ? own < *count : own > *count)) count = own;
+  }
+  return count;
+}
+
+std::optional<std::uint64_t> steps_of(const Order& batches) noexcept {
+  const auto size = batches.size();
+  // What take leaves of an endless pass is far from its end, what skip and shard leave is not.
+  return size && *size > kEndless / 2 ? std::nullopt : size;
+}
+
+std::span<const double> changeable_weights(const Plan& plan) noexcept {
+  const Mix* mix = std::get_if<Mix>(&plan.input());
+  if (mix == nullptr || std::ranges::any_of(plan.operations(), is_on_positions)) return {};
+  return mix->options.weights;
+}
+
+std::uint64_t largest_window(const Plan& plan) noexcept {
+  std::uint64_t window = 0;
+  for (const PlanPtr& part : plan.parts()) window = std::max(window, largest_window(*part));
+  for (const Operation& operation : plan.operations())
+    if (const Shuffle* shuffle = std::get_if<Shuffle>(&operation))
+      window = std::max(window, shuffle->options.buffer.value_or(0));
+  return window;
+}
+
+}  // namespace penstock::loader

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/loader/plan_json.hpp>
+
+#include "src/source/descriptions.hpp"
+#include "src/transform/descriptions.hpp"
+
+namespace penstock {
+
+namespace {
+
+template <class Map, class Function>
+void add(Map& map, const char* what, const std::string& name, Function function) {
+  if (name.empty()) throw std::invalid_argument(fmt::format("a {} needs a name", what));
+  if (!function)
+    throw std::invalid_argument(
+        fmt::format("the {} '{}' needs a function, found none", what, name));
+  if (!map.emplace(name, std::move(function)).second)
+    throw std::invalid_argument(fmt::format("there is a {} '{}' already", what, name));
+}
+
+template <class Map>
+const typename Map::mapped_type& find(const Map& map, const char* what, const std::string& name) {
+  const auto found = map.find(name);
+  if (found != map.end()) return found->second;
+  std::string names;
+  for (const auto& [known, make] : map) names += (names.empty() ? "" : ", ") + known;
+  throw Error(
+      fmt::format("there is no {0} '{1}' here; registered are: {2}. Registry::add_{0} adds one",
+                  what, name, names.empty() ? "none" : names));
+}
+
+constexpr const char* kZip = "zip";
+constexpr const char* kMapFunction = "map_function";
+
+}  // namespace
+
+Registry::Registry() {
+  for (const auto& [name, make] : source::describable_sources()) add_source(name, make);
+  // The sources of a zip may be anybody's.
+  add_source(kZip, [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
+  for (const auto& [name, make] : transform::describable_transforms()) add_transform(name, make);
+}
+
+void Registry::add_source(const std::string& name, MakeSource make) {
+  add(sources_, "source", name, std::move(make));
+}
+
+void Registry::add_transform(const std::string& name, MakeTransform make) {
+  if (name == kMapFunction)
+    throw std::invalid_argument("map_function has functions by name: Registry::add_function");
+  add(transforms_, "transform", name, std::move(make));
+}
+
+void Registry::add_function(const std::string& name, MapFunction function) {
+  add(functions_, "function", name, std::move(function));
+}
+
+bool Registry::has_source(const std::string& name) const { return sources_.contains(name); }
+bool Registry::has_transform(const std::string& name) const { return transforms_.contains(name); }
+bool Registry::has_function(const std::string& name) const { return functions_.contains(name); }
+
+SourcePtr Registry::make_source(const Description& source) const {
+  if (source.name == kZip) {
+    std::vector<SourcePtr> parts;
+    for (const Description& part : source::parts_of_zip(source.options))
+      parts.push_back(make_source(part));
+    return source::zip(std::move(parts));
+  }
+  return find(sources_, "source", source.name)(source.options);
+}
+
+TransformPtr Registry::make_transform(const Description& transform) const {
+  if (transform.name == kMapFunction) {
+    MapFunctionOptions options = transform::map_function_options(transform.options);
+    const MapFunction& function = find(functions_, "function", options.name);
+    return map_function(std::move(options), function);
+  }
+  return find(transforms_, "transform", transform.name)(transform.options);
+}
+
+}  // namespace penstock

@@ -1,0 +1,41 @@
+// source/descriptions: what the sources were made of, as JSON, and the sources made of it.
+//
+// Paths are absolute. What changes speed only (where indexes are kept, caches, timeouts, threads)
+// is not in it, nor are credentials.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/core/description.hpp>
+#include <penstock/source/arrays.hpp>
+#include <penstock/source/image_folder.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/webdataset.hpp>
+#include <penstock/source/zip.hpp>
+
+namespace penstock::source {
+
+[[nodiscard]] Description describe_image_folder(const std::filesystem::path& root,
+                                                const ImageFolderOptions& options);
+[[nodiscard]] Description describe_webdataset(const ShardPaths& shards,
+                                              const WebDatasetOptions& options);
+[[nodiscard]] Description describe_tfrecord(const ShardPaths& files,
+                                            const TfRecordOptions& options);
+[[nodiscard]] Description describe_arrays(const std::vector<ArrayField>& fields);
+[[nodiscard]] Description describe_numbers(std::uint64_t size, std::size_t bytes);
+[[nodiscard]] Description describe_zip(const std::vector<Description>& parts);
+
+/// Functions that make a source of the options of its description, by its name.
+///
+/// Errors  Error  options that are missing, unknown or out of range; and as the sources
+[[nodiscard]] std::map<std::string, std::function<SourcePtr(std::string_view)>>
+describable_sources();
+
+/// Errors  Error  no such options
+[[nodiscard]] std::vector<Description> parts_of_zip(std::string_view options);
+
+}  // namespace penstock::source

@@ -1,0 +1,274 @@
+// Plans as JSON: there and back, and everything that is refused.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/loader/fakes.hpp"
+#include "tests/source/files.hpp"
+#include "tests/source/npy_files.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+using testing_support::drain;
+using testing_support::fake;
+using testing_support::fake_registry;
+using testing_support::through_json;
+
+void halve(std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
+  for (int i = 0; i < 2; ++i) out[0].data<std::uint64_t>()[i] = in[0].data<std::uint64_t>()[i] / 2;
+}
+
+TransformPtr halved() {
+  return map_function(
+      {.name = "halve", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}}, halve);
+}
+
+struct NamedPlan {
+  std::string name;
+  std::function<Dataset()> make;
+};
+
+void PrintTo(const NamedPlan& plan, std::ostream* out) { *out << plan.name; }
+
+class ThereAndBack : public testing::TestWithParam<NamedPlan> {};
+
+TEST_P(ThereAndBack, DeliversTheSameAndSaysTheSame) {
+  Registry registry = fake_registry();
+  registry.add_function("halve", halve);
+  const Dataset written = GetParam().make();
+  const std::string text = written.to_json({.registry = registry});
+  const Dataset read = Dataset::from_json(text, {.registry = registry});
+  EXPECT_EQ(read.to_json({.registry = registry}), text);
+  EXPECT_EQ(read.describe(), written.describe());
+  EXPECT_EQ(read.size(), written.size());
+
+  Loader before = written.loader({.digest = true});
+  Loader after = read.loader({.digest = true});
+  EXPECT_EQ(drain(after, 30), drain(before, 30));
+  EXPECT_EQ(after.digest(), before.digest());
+  // A state of one is a state of the other.
+  after.restore(LoaderState::from_json(before.state().to_json()));
+}
+
+Dataset seeded(std::uint64_t size) { return Dataset(fake(size)).seed(7); }
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryOperation, ThereAndBack,
+    testing::Values(
+        NamedPlan{"read", [] { return seeded(9).batch(4); }},
+        NamedPlan{"filter",
+                  [] {
+                    return seeded(30)
+                        .filter([](const RecordInfo& record) { return record.key.back() != '7'; })
+                        .batch(4);
+                  }},
+        NamedPlan{"shuffles",
+                  [] {
+                    return seeded(30)
+                        .shuffle({.buffer = 5, .reshuffle_each_epoch = false})
+                        .shuffle({.seed = UINT64_MAX})
+                        .repeat(2)
+                        .batch(4, {.remainder = Remainder::drop})
+                        .shuffle();
+                  }},
+        NamedPlan{"selections",
+                  [] {
+                    return seeded(99).take(90).skip(3).shard(3, 1).select({1, 1, 7}).batch(2);
+                  }},
+        NamedPlan{"sample",
+                  [] {
+                    return seeded(4)
+                        .sample({0.1, 2.5, 0, 1e-3},
+                                {.count = 30, .seed = 8, .reshuffle_each_epoch = false})
+                        .repeat(2)
+                        .batch(4);
+                  }},
+        NamedPlan{"map", [] { return seeded(9).map(halved()).batch(4); }},
+        NamedPlan{"pad_uneven",
+                  [] {
+                    return seeded(9)
+                        .batch(4, {.remainder = Remainder::pad, .uneven = true})
+                        .prefetch_to_devices(host_devices(3), {.depth = 4});
+                  }},
+        NamedPlan{"round_robin",
+                  [] {
+                    return seeded(9).batch(4).prefetch_to_devices(host_devices(2),
+                                                                  {.split = Split::round_robin});
+                  }},
+        NamedPlan{"mix",
+                  [] {
+                    return mix({seeded(9).shuffle().repeat(), Dataset(fake(20)).take(8)},
+                               {.weights = {1, 2.5}, .seed = 3, .until = MixUntil::all})
+                        .batch(4);
+                  }},
+        NamedPlan{"concatenate",
+                  [] {
+                    return concatenate({concatenate({seeded(3), Dataset(fake(4))}).shuffle(),
+                                        Dataset(fake(20)).map(halved())})
+                        .seed(1)
+                        .batch(4);
+                  }}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(PlanJson, WritesEveryOptionSoThatADefaultMayChange) {
+  const auto json = nlohmann::json::parse(
+      Dataset(fake(9)).shuffle().batch(4).to_json({.registry = fake_registry()}));
+  EXPECT_EQ(json.at("penstock_plan"), 1);
+  EXPECT_EQ(json.at("operations").dump(),
+            R"([{"fingerprint":"fake:9","op":"read","source":{"fake":{"size":9}}},)"
+            R"({"op":"shuffle","reshuffle_each_epoch":true},)"
+            R"({"global_batch":4,"op":"batch","remainder":"keep","uneven":false}])");
+}
+
+TEST(PlanJson, ReadsSourcesOfFilesWhereverTheyLie) {
+  const test::TemporaryFolder folder;
+  folder.write("a.npy", test::kIntegersV2);
+  const Dataset written =
+      arrays({{.name = "x", .path = folder.path() / "a.npy"}}).shuffle({.seed = 7}).batch(2);
+  const Dataset read = Dataset::from_json(written.to_json());
+  EXPECT_EQ(read.describe(), written.describe());
+
+  const test::TemporaryFolder other;
+  std::filesystem::rename(folder.path() / "a.npy", other.path() / "a.npy");
+  EXPECT_THAT([&] { (void)Dataset::from_json(written.to_json()); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("operation 0 (read)"), HasSubstr("a.npy"))));
+  const Dataset moved = Dataset::from_json(
+      written.to_json(), {.moved = {{folder.path().string(), other.path().string()}}});
+  EXPECT_EQ(moved.size(), written.size());
+}
+
+TEST(PlanJson, LongListsAreFilesBesideThePlanAndMustFit) {
+  const test::TemporaryFolder folder;
+  std::vector<std::uint64_t> positions(5000);
+  for (std::uint64_t i = 0; i < positions.size(); ++i) positions[i] = i * i % 9;
+  const Dataset plan =
+      Dataset(fake(9)).select(positions).sample(std::vector<double>(5000, 1.5), {.seed = 7});
+  const auto file = folder.path() / "plan.json";
+  plan.save(file, {.registry = fake_registry()});
+  EXPECT_LT(std::filesystem::file_size(file), 2000U);
+  const Dataset read = Dataset::load(file, {.registry = fake_registry()});
+  EXPECT_EQ(read.describe(), plan.describe());
+  // In one text they stand in it.
+  EXPECT_GT(plan.to_json({.registry = fake_registry()}).size(), 20'000U);
+  EXPECT_EQ(through_json(plan).describe(), plan.describe());
+
+  std::ifstream stream(file);
+  std::stringstream text;
+  text << stream.rdbuf();
+  EXPECT_THAT([&] { (void)Dataset::from_json(text.str(), {.registry = fake_registry()}); },
+              ThrowsMessage<Error>(HasSubstr("say in which folder")));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (entry.path().extension() == ".npy") {
+      std::fstream list(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      list.seekp(-1, std::ios::end);
+      list.put('\x01');
+    }
+  EXPECT_THAT(
+      [&] { (void)Dataset::load(file, {.registry = fake_registry()}); },
+      ThrowsMessage<Error>(HasSubstr("holds other numbers than the plan was written with")));
+}
+
+TEST(PlanJson, HasNothingThatChangesSpeedOnly) {
+  const auto description = decode_image({.crop = center_crop(8),
+                                         .index = std::make_shared<MemoryJpegIndex>(),
+                                         .stats = std::make_shared<JpegStats>()})
+                               ->description();
+  EXPECT_THAT(description.options, AllOf(Not(HasSubstr("index")), Not(HasSubstr("stats"))));
+}
+
+// One line a refused plan, in tests/loader/golden/refused_plans.txt: what it is, and the message.
+TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
+  const Registry registry = fake_registry();
+  const auto write = [&](const Dataset& plan) { (void)plan.to_json({.registry = registry}); };
+  const auto read = [&](const std::string& operations) {
+    (void)Dataset::from_json(R"({"penstock_plan": 1, "operations": [)" + operations + "]}",
+                             {.registry = registry});
+  };
+  const std::string source = R"({"op": "read", "source": {"fake": {"size": 9}}}, )";
+  const std::vector<std::pair<std::string, std::function<void()>>> refused{
+      {"data in memory",
+       [&] {
+         write(Dataset(source::memory({source::column("x", std::vector<float>{1, 2})})).batch(1));
+       }},
+      {"a stream",
+       [&] {
+         write(Dataset(source::queue({{"x", DType::f32, {}}})).batch(1));
+       }},
+      {"a function without a name", [&] { write(Dataset(fake(9)).map(halved())); }},
+      {"inside of a mix",
+       [&] {
+         write(mix({Dataset(fake(9)), Dataset(fake(9)).map(halved())}).batch(2));
+       }},
+      {"no plan", [&] { (void)Dataset::from_json("[1, 2]"); }},
+      {"a text that is cut short", [&] { (void)Dataset::from_json("{\"penstock_plan\": 1"); }},
+      {"a newer version", [&] { (void)Dataset::from_json(R"({"penstock_plan": 9})"); }},
+      {"an unknown operation", [&] { read(source + R"({"op": "shufle"})"); }},
+      {"an unknown field", [&] { read(source + R"({"op": "shuffle", "sead": 7})"); }},
+      {"a negative number", [&] { read(source + R"({"op": "take", "count": -3})"); }},
+      {"a fraction", [&] { read(source + R"({"op": "batch", "global_batch": 2.5})"); }},
+      {"a number that is too large",
+       [&] { read(source + R"({"op": "seed", "seed": 18446744073709551616})"); }},
+      {"a missing field", [&] { read(source + R"({"op": "shard", "shards": 2})"); }},
+      {"an unknown word",
+       [&] { read(source + R"({"op": "batch", "global_batch": 2, "remainder": "lose"})"); }},
+      {"an unknown source", [&] { read(R"({"op": "read", "source": {"lmdb": {"path": "x"}}})"); }},
+      {"an unknown transform",
+       [&] { read(source + R"({"op": "map", "transform": {"blur": {}}})"); }},
+      {"other data",
+       [&] {
+         read(R"({"op": "read", "source": {"fake": {"size": 9}}, "fingerprint": "fake:8"})");
+       }},
+      {"data that are not there",
+       [&] { read(R"({"op": "read", "source": {"image_folder": {"path": "/nowhere/at/all"}}})"); }},
+      {"an impossible plan", [&] { read(source + R"({"op": "repeat"}, {"op": "shuffle"})"); }},
+      {"inside of a dataset",
+       [&] {
+         read(R"({"op": "concatenate", "datasets": [[)" + source +
+              R"({"op": "take", "count": "two"}]]})");
+       }},
+      {"no source at the beginning", [&] { read(R"({"op": "take", "count": 2})"); }},
+      {"a function of another process",
+       [&] {
+         read(source + R"({"op": "map", "transform": {"map_function": {"name": "halve",
+              "inputs": ["number"], "outputs": []}}})");
+       }},
+  };
+  std::string found;
+  for (const auto& [name, refuse] : refused) {
+    try {
+      refuse();
+      ADD_FAILURE() << name << " was not refused";
+    } catch (const Error& error) {
+      found += name + ": " + error.what() + "\n";
+    }
+  }
+  std::ifstream stream(PENSTOCK_GOLDEN "/refused_plans.txt");
+  std::stringstream golden;
+  golden << stream.rdbuf();
+  EXPECT_EQ(found, golden.str());
+}
+
+TEST(Registry, RefusesANameTwice) {
+  Registry registry = fake_registry();
+  EXPECT_THAT([&] { registry.add_source("fake", [](auto) { return SourcePtr(); }); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("there is a source 'fake' already")));
+  EXPECT_THAT([&] { registry.add_transform("decode_image", [](auto) { return TransformPtr(); }); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("already")));
+  EXPECT_THAT([&] { registry.add_function("", halve); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("needs a name")));
+}
+
+}  // namespace
+}  // namespace penstock
