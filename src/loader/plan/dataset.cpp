@@ -11,7 +11,6 @@
 #include <penstock/transform/chain.hpp>
 
 #include "src/loader/plan/plan.hpp"
-#include "src/loader/run/run.hpp"
 
 namespace penstock {
 
@@ -316,10 +315,6 @@ std::vector<FieldSpec> Dataset::fields() const {
 const Source& Dataset::source() const { return *plan_->branches.front().source; }
 
 std::string Dataset::describe() const { return plan_->describe(); }
-
-Loader Dataset::loader(const LoaderOptions& options) const {
-  return Loader(std::make_shared<loader::Run>(plan_, options));
-}
 
 Dataset images(const std::string& path, const ImageFolderOptions& options) {
   return Dataset(source::images(path, options));

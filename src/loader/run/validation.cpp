@@ -1,4 +1,4 @@
-#include "src/loader/plan/validation.hpp"
+#include "src/loader/run/validation.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// loader/refusals: what a run cannot do with its plan, said with the remedy.
+// loader/run/validation: what a run cannot do with its plan, said with the remedy.
 #pragma once
 
 #include <penstock/loader/options.hpp>
