@@ -10,23 +10,32 @@ if(library_type STREQUAL "SHARED_LIBRARY")
   set(PENSTOCK_SHARED ON)
 endif()
 
-install(TARGETS penstock EXPORT penstockTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# find_package(penstock COMPONENTS jpeg loader sync testing mpi gloo): each has its libraries in an export of its own, so that
+# those which are not asked for need nothing.
+function(penstock_install component)
+  foreach(library IN LISTS ARGN)
+    if(TARGET ${library})
+      install(TARGETS ${library} EXPORT penstock-${component}Targets
+              LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+              ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+              RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+      set(found ON)
+    endif()
+  endforeach()
+  if(found)
+    install(EXPORT penstock-${component}Targets NAMESPACE penstock:: DESTINATION ${PENSTOCK_CMAKE_DIR})
+  endif()
+endfunction()
+penstock_install(jpeg penstock_core penstock_jpeg)
+penstock_install(loader penstock)
+penstock_install(sync penstock_sync)
+penstock_install(testing penstock_testing)
+penstock_install(mpi penstock_mpi)
+penstock_install(gloo penstock_gloo)
+
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN "*.cuh")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${PENSTOCK_CMAKE_DIR})
-
-# find_package(penstock COMPONENTS mpi gloo)
-foreach(transport mpi gloo)
-  if(TARGET penstock_${transport})
-    install(TARGETS penstock_${transport} EXPORT penstock-${transport}Targets
-            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    install(EXPORT penstock-${transport}Targets NAMESPACE penstock:: DESTINATION ${PENSTOCK_CMAKE_DIR})
-  endif()
-endforeach()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/penstockConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/penstockConfig.cmake

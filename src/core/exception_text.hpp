@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::detail {
+namespace penstock::core {
 
 /// what() of `exception`; `fallback` where there is none.
 [[nodiscard]] inline std::string text_of(const std::exception_ptr& exception,
@@ -20,4 +20,4 @@ namespace penstock::detail {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::core

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace penstock::detail {
+namespace penstock::core {
 
 struct Half {
   std::uint16_t bits;
@@ -55,4 +55,4 @@ struct Bfloat16 {
   return {static_cast<std::uint16_t>(half | (bits & 0x80000000U) >> 16)};
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::core

@@ -38,7 +38,7 @@ std::optional<int> numa_node(const Device& device) {
   return file >> node && node >= 0 ? std::optional(node) : std::nullopt;
 }
 
-namespace detail {
+namespace device {
 
 void require_device(int index) {
   int count = 0;
@@ -66,5 +66,5 @@ std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes) {
   return {bytes.data(), [](void* data) { (void)cudaHostUnregister(data); }};
 }
 
-}  // namespace detail
+}  // namespace device
 }  // namespace penstock

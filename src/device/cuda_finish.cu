@@ -13,12 +13,12 @@ namespace penstock {
 
 namespace {
 
-using detail::blended;
-using detail::contains_column;
-using detail::contains_line;
-using detail::FinishNumbers;
-using detail::kMaxChannels;
-using detail::normalised;
+using device::blended;
+using device::contains_column;
+using device::contains_line;
+using device::FinishNumbers;
+using device::kMaxChannels;
+using device::normalised;
 
 constexpr int kGroup = 4;  // pixels of one thread, beside each other in a line
 constexpr int kThreads = 256;
@@ -152,7 +152,7 @@ void launch(const FinishNumbers& numbers, bool planes, const std::byte* in, cons
                   static_cast<unsigned>(std::min(count, kMaxGridRows)));
   kernel<<<grid, kThreads, 0, stream>>>(numbers, reinterpret_cast<const std::uint8_t*>(in), rows,
                                         count, reinterpret_cast<T*>(out));
-  detail::check(cudaGetLastError());
+  device::check(cudaGetLastError());
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 void check(cudaError_t status, std::source_location where) {
   if (status == cudaSuccess) return;
@@ -111,4 +111,4 @@ DeviceMemory::~DeviceMemory() {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

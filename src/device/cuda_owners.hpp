@@ -8,7 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 /// Throws CudaError with CUDA's words and the place when `status` is an error.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
@@ -75,4 +75,4 @@ class DeviceMemory {
   std::byte* data_ = nullptr;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

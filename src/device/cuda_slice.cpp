@@ -5,7 +5,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 namespace {
 
@@ -130,4 +130,4 @@ void CudaSlice::synchronize() {
   check(cudaEventSynchronize(ready().get()));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

@@ -11,7 +11,7 @@
 #include "src/device/cuda_owners.hpp"
 #include "src/device/cuda_timing.hpp"
 
-namespace penstock::detail {
+namespace penstock::device {
 
 /// A stream that waits for a slice. A per-thread default stream is another one on another thread.
 struct CudaReader {
@@ -80,4 +80,4 @@ class CudaSlice final : public DeviceSlice {
   std::vector<CudaReader> readers_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

@@ -2,7 +2,7 @@
 
 #include <penstock/core/clock.hpp>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 CudaTiming::CudaTiming(int device, cudaStream_t stream) : base_(device, CudaEvent::Timing::on) {
   const CurrentDevice current(device);
@@ -29,4 +29,4 @@ void CudaTiming::tell(CudaStamps& stamps,
   stamps.copied = stamps.finished = false;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

@@ -8,7 +8,7 @@
 
 #include "src/device/cuda_owners.hpp"
 
-namespace penstock::detail {
+namespace penstock::device {
 
 /// The events around the copy and the finishes of one slice.
 struct CudaStamps {
@@ -38,4 +38,4 @@ class CudaTiming {
   std::int64_t base_ns_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

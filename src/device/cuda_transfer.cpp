@@ -7,7 +7,7 @@
 
 #include "src/device/cuda_slice.hpp"
 
-namespace penstock::detail {
+namespace penstock::device {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan plan) {
   return std::make_unique<CudaTransfer>(index, std::move(plan));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

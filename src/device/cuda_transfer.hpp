@@ -3,7 +3,7 @@
 
 #include <penstock/device/transfer.hpp>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 /// Errors  CudaError  cuda:index cannot be used; says why
 void require_device(int index);
@@ -13,4 +13,4 @@ void require_device(int index);
 /// A registration that unpins when it is destroyed.
 [[nodiscard]] std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes);
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

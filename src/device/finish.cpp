@@ -22,12 +22,12 @@ constexpr std::int64_t kMaxExtent = std::numeric_limits<std::uint16_t>::max();  
 void check_input(const FinishOptions& options, const FieldSpec& input) {
   const Shape& shape = input.shape;
   const bool is_image = input.dtype == DType::u8 && shape.rank() == 3 && !shape.is_dynamic() &&
-                        shape[2] >= 1 && shape[2] <= detail::kMaxChannels;
+                        shape[2] >= 1 && shape[2] <= device::kMaxChannels;
   if (!is_image)
     refuse(options,
            fmt::format("it takes decoded images, u8 [height, width, 1 to {} channels], found {}; "
                        "put map(decode_image(…)) before batch",
-                       detail::kMaxChannels, input.to_string()));
+                       device::kMaxChannels, input.to_string()));
   if (shape[0] > kMaxExtent || shape[1] > kMaxExtent)
     refuse(options, fmt::format("images of at most {0}x{0} pixels, found {1}", kMaxExtent,
                                 input.to_string()));
@@ -77,7 +77,7 @@ double of_channel(const FinishOptions& options, const char* name, const std::vec
 Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::move(options)) {
   check_input(options_, input);
   check_numbers(options_);
-  detail::FinishNumbers numbers;
+  device::FinishNumbers numbers;
   numbers.height = static_cast<int>(input.shape[0]);
   numbers.width = static_cast<int>(input.shape[1]);
   numbers.channels = static_cast<int>(input.shape[2]);
@@ -89,7 +89,7 @@ Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::mo
     numbers.erased[c] = static_cast<float>(
         of_channel(options_, "erase.value", options_.erase.value, c, numbers.channels, 0));
   }
-  numbers_ = std::make_shared<const detail::FinishNumbers>(numbers);
+  numbers_ = std::make_shared<const device::FinishNumbers>(numbers);
 }
 
 FieldSpec Finish::output() const {

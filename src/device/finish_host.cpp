@@ -12,13 +12,13 @@ namespace penstock {
 
 namespace {
 
-using detail::Bfloat16;
-using detail::FinishNumbers;
-using detail::Half;
+using core::Bfloat16;
+using device::FinishNumbers;
+using core::Half;
 
 float converted(float value, float) { return value; }
-Half converted(float value, Half) { return detail::to_half(value); }
-Bfloat16 converted(float value, Bfloat16) { return detail::to_bfloat16(value); }
+Half converted(float value, Half) { return core::to_half(value); }
+Bfloat16 converted(float value, Bfloat16) { return core::to_bfloat16(value); }
 
 // Line y of one row, flipped, normalised and erased: a stretch of `width` floats for each channel.
 void make_line(const FinishNumbers& numbers, const std::uint8_t* image, const FinishRow& row, int y,
@@ -32,8 +32,8 @@ void make_line(const FinishNumbers& numbers, const std::uint8_t* image, const Fi
     float* out = line + std::ptrdiff_t{c} * width;
     const std::uint8_t* pixel = pixels + first * channels + c;
     for (int x = 0; x < width; ++x, pixel += stride)
-      out[x] = detail::normalised(numbers, *pixel, c);
-    if (detail::contains_line(row.erase, y))
+      out[x] = device::normalised(numbers, *pixel, c);
+    if (device::contains_line(row.erase, y))
       std::fill(out + row.erase.left, out + row.erase.right, numbers.erased[c]);
   }
 }
@@ -43,8 +43,8 @@ void mix_lines(const FinishNumbers& numbers, const FinishRow& row, int y, float*
   const int width = numbers.width;
   if (row.mix == FinishRow::Mix::mixup) {
     for (int i = 0; i < width * numbers.channels; ++i)
-      own[i] = detail::blended(row.weight, own[i], other[i]);
-  } else if (detail::contains_line(row.cut, y)) {
+      own[i] = device::blended(row.weight, own[i], other[i]);
+  } else if (device::contains_line(row.cut, y)) {
     for (int c = 0; c < numbers.channels; ++c)
       std::copy(other + c * width + row.cut.left, other + c * width + row.cut.right,
                 own + c * width + row.cut.left);

@@ -12,7 +12,7 @@
 #define PENSTOCK_HOST_DEVICE
 #endif
 
-namespace penstock::detail {
+namespace penstock::device {
 
 inline constexpr int kMaxChannels = 4;
 
@@ -58,4 +58,4 @@ PENSTOCK_HOST_DEVICE inline bool contains_column(const FinishRow::Box& box, int 
   return x >= box.left && x < box.right;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

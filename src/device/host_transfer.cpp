@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::unique_ptr<Transfer> open_host_transfer(TransferPlan plan) {
   return std::make_unique<HostTransfer>(std::move(plan));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

@@ -4,8 +4,8 @@
 
 #include <penstock/device/transfer.hpp>
 
-namespace penstock::detail {
+namespace penstock::device {
 
 [[nodiscard]] std::unique_ptr<Transfer> open_host_transfer(TransferPlan plan);
 
-}  // namespace penstock::detail
+}  // namespace penstock::device

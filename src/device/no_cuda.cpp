@@ -11,7 +11,7 @@ namespace {
 constexpr int kErrorNoDevice = 100;  // cudaErrorNoDevice
 }
 
-namespace detail {
+namespace device {
 
 std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan) {
   throw CudaError(kErrorNoDevice,
@@ -22,7 +22,7 @@ std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan) {
 
 std::shared_ptr<void> pin_host_memory(std::span<std::byte>) { return nullptr; }
 
-}  // namespace detail
+}  // namespace device
 
 std::optional<int> numa_node(const Device&) { return std::nullopt; }
 

@@ -9,13 +9,13 @@ namespace penstock {
 
 std::unique_ptr<Transfer> open_transfer(const Device& device, TransferPlan plan) {
   if (device.kind == Device::Kind::cuda)
-    return detail::open_cuda_transfer(device.index, std::move(plan));
-  return detail::open_host_transfer(std::move(plan));
+    return device::open_cuda_transfer(device.index, std::move(plan));
+  return device::open_host_transfer(std::move(plan));
 }
 
 void pin(HostMemory& memory) {
   if (gpu_count() > 0 && !memory.bytes().empty())
-    memory.keep(detail::pin_host_memory(memory.bytes()));
+    memory.keep(device::pin_host_memory(memory.bytes()));
 }
 
 }  // namespace penstock

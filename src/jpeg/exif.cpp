@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 // A TIFF file in either byte order; reading behind its end gives 0.
@@ -67,4 +67,4 @@ Region Orientation::stored(const Region& upright, int stored_width,
   return region;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

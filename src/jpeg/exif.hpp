@@ -7,7 +7,7 @@
 
 #include <penstock/transform/crop.hpp>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// The orientation tag of an APP1 segment's payload, 1 to 8; 0 where there is none that is valid.
 ///
@@ -30,4 +30,4 @@ struct Orientation {
                               int stored_height) const noexcept;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Every pixel here is four bytes: R, G, B and one that nobody reads.
 inline constexpr std::size_t kPixelBytes = 4;
@@ -62,4 +62,4 @@ void trim(std::vector<T>& scratch) {
   if (scratch.capacity() * sizeof(T) > kScratchKept) std::vector<T>().swap(scratch);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

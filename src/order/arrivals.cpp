@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-void detail::require_forward(std::uint32_t iteration, std::uint64_t first, std::uint64_t next) {
+void order::require_forward(std::uint32_t iteration, std::uint64_t first, std::uint64_t next) {
   if (iteration != 0)
     throw std::out_of_range(
         fmt::format("a stream has one iteration, but iteration {} was read: its samples come once, "
@@ -35,11 +35,11 @@ class ArrivalsCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    detail::require_forward(iteration, first, next_);
-    const std::size_t asked = detail::positions_left(detail::kEndless, first, stride, out.size());
+    order::require_forward(iteration, first, next_);
+    const std::size_t asked = order::positions_left(order::kEndless, first, stride, out.size());
     if (asked == 0) return 0;
     const std::uint64_t wanted = first + (asked - 1) * stride + 1;
-    const std::size_t count = detail::positions_left((*arrived_)(wanted), first, stride, asked);
+    const std::size_t count = order::positions_left((*arrived_)(wanted), first, stride, asked);
     for (std::size_t k = 0; k < count; ++k) out[k] = {first + k * stride, 0, source_};
     if (count != 0) next_ = first + (count - 1) * stride + 1;
     return count;

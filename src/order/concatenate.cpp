@@ -23,12 +23,12 @@ class ConcatenateCursor final : public OrderCursor {
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
     const std::uint64_t size = ends_.empty() ? 0 : ends_.back();
-    const std::size_t count = detail::positions_left(size, first, stride, out.size());
+    const std::size_t count = order::positions_left(size, first, stride, out.size());
     for (std::size_t done = 0; done < count;) {
       const std::uint64_t at = first + done * stride;
       const std::size_t input = input_of(at);
       const std::uint64_t start = start_of(input);
-      const std::size_t run = detail::positions_left(ends_[input], at, stride, count - done);
+      const std::size_t run = order::positions_left(ends_[input], at, stride, count - done);
       inputs_[input]->read(iteration, at - start, stride, out.subspan(done, run));
       done += run;
     }
@@ -60,7 +60,7 @@ class ConcatenateCursor final : public OrderCursor {
 
   std::vector<std::unique_ptr<OrderCursor>> inputs_;
   std::vector<std::uint64_t> ends_;
-  detail::Buckets buckets_;
+  order::Buckets buckets_;
 };
 
 class Concatenate final : public Order {
@@ -70,16 +70,16 @@ class Concatenate final : public Order {
 
   std::optional<std::uint64_t> size() const noexcept override {
     if (ends_.empty()) return 0;
-    return ends_.back() == detail::kEndless ? std::nullopt : std::optional(ends_.back());
+    return ends_.back() == order::kEndless ? std::nullopt : std::optional(ends_.back());
   }
   std::optional<std::uint32_t> epochs() const noexcept override {
-    return detail::most_epochs(inputs_);
+    return order::most_epochs(inputs_);
   }
   std::unique_ptr<OrderCursor> open() const override {
-    return std::make_unique<ConcatenateCursor>(detail::open_all(inputs_), ends_);
+    return std::make_unique<ConcatenateCursor>(order::open_all(inputs_), ends_);
   }
   std::string describe() const override {
-    return "concatenate(" + detail::describe_all(inputs_) + ")";
+    return "concatenate(" + order::describe_all(inputs_) + ")";
   }
 
  private:
@@ -93,16 +93,16 @@ OrderPtr concatenate(std::vector<OrderPtr> inputs) {
   std::vector<std::uint64_t> ends;
   std::uint64_t end = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    detail::refuse_stream(*inputs[k], "concatenate");
+    order::refuse_stream(*inputs[k], "concatenate");
     const auto size = inputs[k]->size();
     if (!size && k + 1 < inputs.size())
       throw std::invalid_argument(
           fmt::format("concatenate: input {} ({}) is endless, so nothing would follow it: put it "
                       "last, or take what you need of it",
                       k, inputs[k]->describe()));
-    if (size && *size >= detail::kEndless - end)
+    if (size && *size >= order::kEndless - end)
       throw std::invalid_argument("concatenate: expected fewer than 2^64 positions in all");
-    end = size ? end + *size : detail::kEndless;
+    end = size ? end + *size : order::kEndless;
     ends.push_back(end);
   }
   return std::make_shared<Concatenate>(std::move(inputs), std::move(ends));

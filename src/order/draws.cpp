@@ -8,7 +8,7 @@
 #include "src/order/multiply_lanes.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::order::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -44,11 +44,11 @@ void draw_blocks(std::array<std::uint32_t, 2> key, std::uint32_t iteration, std:
   }
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::order::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::order {
 
 HWY_EXPORT(draw_blocks);
 
@@ -65,5 +65,5 @@ std::span<const std::uint64_t> Draws::at(std::uint32_t iteration, std::uint64_t 
   return std::span(numbers_).subspan(odd, count);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order
 #endif

@@ -8,7 +8,7 @@
 
 #include <penstock/core/random.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 /// 64 random bits for every (iteration, position): for a Philox key drawn from the operation's key,
 /// one half of the block (position / 2, iteration), the first half for an even position.
@@ -30,4 +30,4 @@ class Draws {
   std::array<std::uint64_t, kMost + 2 + 2 * kVectorBlocks> numbers_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 std::vector<std::unique_ptr<OrderCursor>> open_all(const std::vector<OrderPtr>& inputs) {
   std::vector<std::unique_ptr<OrderCursor>> cursors;
@@ -63,4 +63,4 @@ std::size_t Buckets::memory_bytes() const noexcept {
   return total;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

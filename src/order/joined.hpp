@@ -11,7 +11,7 @@
 
 #include <penstock/order/order.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 [[nodiscard]] std::vector<std::unique_ptr<OrderCursor>> open_all(
     const std::vector<OrderPtr>& inputs);
@@ -56,4 +56,4 @@ class Buckets {
   std::vector<SampleId> found_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

@@ -15,7 +15,7 @@
 namespace penstock::order {
 namespace {
 
-using Phases = std::shared_ptr<const std::vector<detail::MixPhase>>;
+using Phases = std::shared_ptr<const std::vector<order::MixPhase>>;
 
 class MixCursor final : public OrderCursor {
  public:
@@ -25,7 +25,7 @@ class MixCursor final : public OrderCursor {
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
     const std::uint64_t size = phases_->empty() ? 0 : phases_->back().end;
-    return detail::read_in_chunks(*this, size, iteration, first, stride, out);
+    return order::read_in_chunks(*this, size, iteration, first, stride, out);
   }
 
   void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
@@ -46,7 +46,7 @@ class MixCursor final : public OrderCursor {
   // Which input a position goes to, and which position of it that is.
   std::pair<std::size_t, std::uint64_t> place(std::uint32_t iteration, std::uint64_t position) {
     const auto phase = std::ranges::partition_point(
-        *phases_, [&](const detail::MixPhase& one) { return one.end <= position; });
+        *phases_, [&](const order::MixPhase& one) { return one.end <= position; });
     const std::uint64_t number = (position - phase->start) / phase->block;
     const std::uint64_t first = phase->start + number * phase->block;
     if (block_.turns.empty() || iteration != iteration_ || first != first_) {
@@ -61,10 +61,10 @@ class MixCursor final : public OrderCursor {
   std::vector<std::unique_ptr<OrderCursor>> inputs_;
   Phases phases_;
   RandomKey key_;
-  detail::MixBlock block_;  // the one at first_ of iteration_
+  order::MixBlock block_;  // the one at first_ of iteration_
   std::uint32_t iteration_ = 0;
   std::uint64_t first_ = 0;
-  detail::Buckets buckets_;
+  order::Buckets buckets_;
 };
 
 class Mix final : public Order {
@@ -75,15 +75,15 @@ class Mix final : public Order {
   std::optional<std::uint64_t> size() const noexcept override {
     if (phases_->empty()) return 0;
     const std::uint64_t end = phases_->back().end;
-    return end == detail::kEndless ? std::nullopt : std::optional(end);
+    return end == order::kEndless ? std::nullopt : std::optional(end);
   }
   std::optional<std::uint32_t> epochs() const noexcept override {
-    return detail::most_epochs(inputs_);
+    return order::most_epochs(inputs_);
   }
   std::unique_ptr<OrderCursor> open() const override {
-    return std::make_unique<MixCursor>(detail::open_all(inputs_), phases_, key_);
+    return std::make_unique<MixCursor>(order::open_all(inputs_), phases_, key_);
   }
-  std::string describe() const override { return "mix(" + detail::describe_all(inputs_) + ")"; }
+  std::string describe() const override { return "mix(" + order::describe_all(inputs_) + ")"; }
 
  private:
   std::vector<OrderPtr> inputs_;
@@ -107,11 +107,11 @@ void check_weights(const MixWeights& weights, std::size_t inputs) {
   }
   if (positive == 0)
     throw std::invalid_argument("mix: all weights are 0, so there is nothing to mix");
-  if (positive > detail::kMostMixBlock)
+  if (positive > order::kMostMixBlock)
     throw std::invalid_argument(
         fmt::format("mix: {} inputs have a weight, and a block has {} places: concatenate some of "
                     "them first",
-                    positive, detail::kMostMixBlock));
+                    positive, order::kMostMixBlock));
 }
 
 }  // namespace
@@ -126,11 +126,11 @@ OrderPtr mix(std::vector<OrderPtr> inputs, std::vector<MixWeights> weights, Rand
   for (const MixWeights& change : weights) check_weights(change, inputs.size());
   std::vector<std::optional<std::uint64_t>> sizes;
   for (const OrderPtr& input : inputs) {
-    detail::refuse_stream(*input, "mix");
+    order::refuse_stream(*input, "mix");
     sizes.push_back(input->size());
   }
-  auto phases = std::make_shared<const std::vector<detail::MixPhase>>(
-      detail::mix_phases(sizes, weights, key, until));
+  auto phases = std::make_shared<const std::vector<order::MixPhase>>(
+      order::mix_phases(sizes, weights, key, until));
   return std::make_shared<Mix>(std::move(inputs), std::move(phases), key);
 }
 

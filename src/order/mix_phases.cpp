@@ -7,7 +7,7 @@
 
 #include "src/order/positions.hpp"
 
-namespace penstock::detail {
+namespace penstock::order {
 
 namespace {
 
@@ -136,4 +136,4 @@ std::vector<MixPhase> mix_phases(Sizes sizes, std::span<const MixWeights> weight
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

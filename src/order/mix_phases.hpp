@@ -9,7 +9,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/mix.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 inline constexpr std::uint32_t kLeastMixBlock = 64;
 inline constexpr std::uint32_t kMostMixBlock = 1024;
@@ -54,4 +54,4 @@ struct MixBlock {
                                                std::span<const MixWeights> weights,
                                                const RandomKey& key, MixUntil until);
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

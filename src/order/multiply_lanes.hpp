@@ -10,7 +10,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::order::HWY_NAMESPACE {
 
 /// In every 64-bit lane the product of the two low halves; the upper halves do not count.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
@@ -24,7 +24,7 @@ HWY_INLINE V multiply_low_halves(D d, V a, V b) {
 #endif
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::order::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -12,7 +12,7 @@
 #include "src/order/multiply_lanes.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::order::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -61,11 +61,11 @@ void encrypt(const FeistelKey& key, std::span<std::uint64_t> values) {
   }
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::order::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::order {
 namespace {
 
 HWY_EXPORT(encrypt);
@@ -130,5 +130,5 @@ void Permutation::apply(std::span<std::uint64_t> positions) const noexcept {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order
 #endif

@@ -8,7 +8,7 @@
 
 #include <penstock/core/random.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 /// Up to this size a permutation is a table, drawn by Fisher and Yates: exactly uniform where a
 /// tester could tell, and faster.
@@ -54,4 +54,4 @@ class Permutation {
   std::array<std::uint8_t, kPermutationTable> table_{};
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

@@ -21,7 +21,7 @@ class PickCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = detail::positions_left(positions_->size(), first, stride, out.size());
+    const std::size_t count = order::positions_left(positions_->size(), first, stride, out.size());
     scratch_.resize(count);
     for (std::size_t k = 0; k < count; ++k) scratch_[k] = (*positions_)[first + k * stride];
     input_->read_at(iteration, scratch_, out.first(count));
@@ -66,8 +66,8 @@ class Pick final : public Order {
 }  // namespace
 
 OrderPtr pick(OrderPtr input, std::vector<std::uint64_t> positions) {
-  detail::refuse_stream(*input, "pick");
-  const std::uint64_t size = input->size().value_or(detail::kEndless);
+  order::refuse_stream(*input, "pick");
+  const std::uint64_t size = input->size().value_or(order::kEndless);
   for (std::size_t k = 0; k < positions.size(); ++k)
     if (positions[k] >= size)
       throw std::invalid_argument(

@@ -9,7 +9,7 @@
 
 #include <penstock/order/order.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 /// One more than the last position of an endless order that can be asked for.
 inline constexpr std::uint64_t kEndless = UINT64_MAX;
@@ -39,4 +39,4 @@ inline std::size_t read_in_chunks(OrderCursor& cursor, std::uint64_t size, std::
   return count;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

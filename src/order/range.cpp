@@ -13,7 +13,7 @@ class RangeCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = detail::positions_left(size_, first, stride, out.size());
+    const std::size_t count = order::positions_left(size_, first, stride, out.size());
     for (std::size_t k = 0; k < count; ++k) out[k] = {first + k * stride, iteration, source_};
     return count;
   }

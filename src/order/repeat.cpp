@@ -19,7 +19,7 @@ class RepeatCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = detail::positions_left(size_, first, stride, out.size());
+    const std::size_t count = order::positions_left(size_, first, stride, out.size());
     if (count == 0) return 0;
     if (!times_ && iteration != 0)
       throw std::out_of_range(fmt::format(
@@ -30,7 +30,7 @@ class RepeatCursor final : public OrderCursor {
     std::uint64_t pass = iteration * times_.value_or(0) + first / input_size_;
     std::uint64_t at = first % input_size_;
     for (std::size_t done = 0;;) {
-      const std::size_t run = detail::positions_left(input_size_, at, stride, count - done);
+      const std::size_t run = order::positions_left(input_size_, at, stride, count - done);
       if (pass > UINT32_MAX)
         throw std::out_of_range(fmt::format(
             "repeat: epochs are counted in 32 bits, and position {} of iteration {} lies in run {} "
@@ -66,7 +66,7 @@ class Repeat final : public Order {
   std::optional<std::uint32_t> epochs() const noexcept override { return epochs_; }
   std::unique_ptr<OrderCursor> open() const override {
     return std::make_unique<RepeatCursor>(input_->open(), *input_->size(), times_,
-                                          size_.value_or(detail::kEndless));
+                                          size_.value_or(order::kEndless));
   }
   std::string describe() const override {
     return input_->describe() + (times_ ? fmt::format(".repeat({})", *times_) : ".repeat()");
@@ -109,7 +109,7 @@ OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times) {
   if (count > UINT32_MAX || count * input_epochs > UINT32_MAX)
     fail(fmt::format("expected fewer than 2^32 epochs, found {} times {}: repeat fewer times",
                      count, input_epochs));
-  if (count != 0 && input_size > (detail::kEndless - 1) / count)
+  if (count != 0 && input_size > (order::kEndless - 1) / count)
     fail(
         fmt::format("expected fewer than 2^64 positions, found {} times {}: repeat fewer times, or "
                     "for ever",

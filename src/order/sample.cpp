@@ -85,7 +85,7 @@ class SampleCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = detail::positions_left(count_, first, stride, out.size());
+    const std::size_t count = order::positions_left(count_, first, stride, out.size());
     const std::uint32_t drawn = reshuffle_ ? iteration : 0;
     std::array<std::uint64_t, 256> positions;
     for (std::size_t done = 0; done < count;) {
@@ -119,7 +119,7 @@ class SampleCursor final : public OrderCursor {
   std::unique_ptr<OrderCursor> input_;
   Table table_;
   std::uint64_t count_;
-  detail::Draws draws_;
+  order::Draws draws_;
   bool reshuffle_;
 };
 
@@ -157,7 +157,7 @@ OrderPtr sample(OrderPtr input, std::span<const double> weights, std::uint64_t c
   const auto fail = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("{}.sample({}): {}", input->describe(), count, why));
   };
-  detail::refuse_stream(*input, "sample");
+  order::refuse_stream(*input, "sample");
   const auto size = input->size();
   if (!size) fail("the input is endless: sample before repeat");
   if (weights.size() != *size)

@@ -4,7 +4,7 @@
 
 #include "src/order/positions.hpp"
 
-namespace penstock::detail {
+namespace penstock::order {
 namespace {
 
 class SelectionCursor final : public OrderCursor {
@@ -73,4 +73,4 @@ OrderPtr select(OrderPtr input, std::uint64_t offset, std::uint64_t step,
   return std::make_shared<Selection>(std::move(input), offset, step, size, std::move(verb));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

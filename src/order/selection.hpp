@@ -7,7 +7,7 @@
 
 #include <penstock/order/order.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 /// The order whose position p is the input's position offset + p * step. A read passes down as
 /// (first, stride), so that it stays one call however many selections lie on top of each other.
@@ -16,4 +16,4 @@ namespace penstock::detail {
 [[nodiscard]] OrderPtr select(OrderPtr input, std::uint64_t offset, std::uint64_t step,
                               std::optional<std::uint64_t> size, std::string verb);
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

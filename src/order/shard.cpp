@@ -24,7 +24,7 @@ OrderPtr shard(OrderPtr input, std::int64_t shards, std::int64_t index) {
   const auto offset = static_cast<std::uint64_t>(index);
   std::optional<std::uint64_t> size = input->size();
   if (size) size = *size / step + (offset < *size % step ? 1 : 0);
-  return detail::select(std::move(input), offset, step, size,
+  return order::select(std::move(input), offset, step, size,
                         fmt::format("shard({}, {})", shards, index));
 }
 

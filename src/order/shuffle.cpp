@@ -20,14 +20,14 @@ class ShuffleCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    return detail::read_in_chunks(*this, size_, iteration, first, stride, out);
+    return order::read_in_chunks(*this, size_, iteration, first, stride, out);
   }
 
   void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
                std::span<SampleId> out) override {
     const std::uint32_t drawn = reshuffle_ ? iteration : 0;
     if (drawn_ != drawn) {
-      permutation_ = detail::Permutation(size_, key_, drawn);
+      permutation_ = order::Permutation(size_, key_, drawn);
       drawn_ = drawn;
     }
     permutation_.apply(positions);
@@ -44,7 +44,7 @@ class ShuffleCursor final : public OrderCursor {
   RandomKey key_;
   bool reshuffle_;
   std::optional<std::uint32_t> drawn_;  ///< the iteration that permutation_ is for
-  detail::Permutation permutation_;
+  order::Permutation permutation_;
 };
 
 class Shuffle final : public Order {

@@ -16,7 +16,7 @@
 namespace penstock::order {
 namespace {
 
-constexpr std::size_t kChunk = detail::Draws::kMost;
+constexpr std::size_t kChunk = order::Draws::kMost;
 
 /// Position q picks one of the min(places, size - q) places in use. As long as there is input, the
 /// picked place is refilled with input q + places; once there is none, the last place in use moves
@@ -28,16 +28,16 @@ class WindowCursor final : public OrderCursor {
       : input_(std::move(input)),
         size_(size),
         places_(places),
-        refills_(size == detail::kEndless ? detail::kEndless : size - places),
-        walk_(places > detail::kEndless / 64
-                  ? detail::kEndless
+        refills_(size == order::kEndless ? order::kEndless : size - places),
+        walk_(places > order::kEndless / 64
+                  ? order::kEndless
                   : places * static_cast<unsigned>(std::bit_width(places))),
         draws_(key),
         reshuffle_(reshuffle) {}
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = detail::positions_left(size_, first, stride, out.size());
+    const std::size_t count = order::positions_left(size_, first, stride, out.size());
     if (count == 0) return 0;
     if (stride == 1) {
       seek(iteration, first);
@@ -134,7 +134,7 @@ class WindowCursor final : public OrderCursor {
   std::uint64_t places_;   ///< of the buffer, no more than the input has
   std::uint64_t refills_;  ///< positions at which there is input to refill the picked place
   std::uint64_t walk_;     ///< more picks than it takes, on average, to pick every place
-  detail::Draws draws_;
+  order::Draws draws_;
   bool reshuffle_;
   std::optional<std::uint32_t> iteration_;  ///< that buffer_ is for; none before the first read
   std::uint64_t next_ = 0;                  ///< the position that buffer_ is ready for
@@ -151,7 +151,7 @@ class ShuffleWindow final : public Order {
   std::optional<std::uint64_t> size() const noexcept override { return input_->size(); }
   std::optional<std::uint32_t> epochs() const noexcept override { return input_->epochs(); }
   std::unique_ptr<OrderCursor> open() const override {
-    const std::uint64_t size = input_->size().value_or(detail::kEndless);
+    const std::uint64_t size = input_->size().value_or(order::kEndless);
     return std::make_unique<WindowCursor>(input_->open(), size, std::min(buffer_, size), key_,
                                           reshuffle_);
   }
@@ -175,7 +175,7 @@ OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer, boo
         "{}.shuffle(buffer=0): expected a buffer of at least 1, found 0: a buffer of 1 keeps the "
         "order, and none at all shuffles the whole input",
         input->describe()));
-  if (input->is_stream()) return detail::stream_window(std::move(input), key, buffer);
+  if (input->is_stream()) return order::stream_window(std::move(input), key, buffer);
   return std::make_shared<ShuffleWindow>(std::move(input), key, buffer, reshuffle);
 }
 

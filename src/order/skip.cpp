@@ -12,7 +12,7 @@ namespace penstock::order {
 OrderPtr skip(OrderPtr input, std::uint64_t count) {
   std::optional<std::uint64_t> size = input->size();
   if (size) *size -= std::min(count, *size);
-  return detail::select(std::move(input), count, 1, size, fmt::format("skip({})", count));
+  return order::select(std::move(input), count, 1, size, fmt::format("skip({})", count));
 }
 
 }  // namespace penstock::order

@@ -11,7 +11,7 @@
 #include "src/order/draws.hpp"
 #include "src/order/positions.hpp"
 
-namespace penstock::detail {
+namespace penstock::order {
 namespace {
 
 constexpr std::size_t kChunk = Draws::kMost;
@@ -141,4 +141,4 @@ OrderPtr stream_window(OrderPtr input, const RandomKey& key, std::uint64_t buffe
   return std::make_shared<StreamWindow>(std::move(input), key, buffer);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

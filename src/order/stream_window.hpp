@@ -6,7 +6,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/order/order.hpp>
 
-namespace penstock::detail {
+namespace penstock::order {
 
 /// What order::shuffle_window is over a stream.
 [[nodiscard]] OrderPtr stream_window(OrderPtr input, const RandomKey& key, std::uint64_t buffer);
@@ -15,4 +15,4 @@ namespace penstock::detail {
 ///         std::logic_error   first < next: a stream that stands at `next` cannot go back
 void require_forward(std::uint32_t iteration, std::uint64_t first, std::uint64_t next);
 
-}  // namespace penstock::detail
+}  // namespace penstock::order

@@ -11,7 +11,7 @@ namespace penstock::order {
 
 OrderPtr take(OrderPtr input, std::uint64_t count) {
   const std::uint64_t size = std::min(count, input->size().value_or(count));
-  return detail::select(std::move(input), 0, 1, size, fmt::format("take({})", count));
+  return order::select(std::move(input), 0, 1, size, fmt::format("take({})", count));
 }
 
 }  // namespace penstock::order

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 ObjectName parse_object_url(std::string_view url) {
   constexpr std::string_view kScheme = "s3://";
@@ -27,4 +27,4 @@ ObjectName parse_object_url(std::string_view url) {
   return name;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

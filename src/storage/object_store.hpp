@@ -14,7 +14,7 @@
 
 #include "src/storage/stored_file.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// "s3://bucket/key". A key may be empty, or end in a slash, where it stands for a folder.
 struct ObjectName {
@@ -72,4 +72,4 @@ using ObjectStorePtr = std::shared_ptr<const ObjectStore>;
 /// Errors  Error  this build has no object storage, or the environment makes no sense
 [[nodiscard]] ObjectStorePtr open_object_store(const ObjectStorageOptions& options);
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

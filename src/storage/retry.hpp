@@ -6,7 +6,7 @@
 
 #include <penstock/core/result.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// Calls `attempt` until it succeeds or says that repeating will not help: five times at most, with
 /// waits of 100 ms and then twice as long each.
@@ -21,4 +21,4 @@ auto with_retries(const Attempt& attempt) {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

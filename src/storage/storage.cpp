@@ -16,7 +16,7 @@
 #include "src/storage/local/file.hpp"
 #include "src/storage/retry.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -134,8 +134,8 @@ Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& kn
 
 Result<std::span<const std::byte>> Storage::read_whole(const char* path, const FileStamp* known,
                                                        std::uint64_t max_bytes,
-                                                       Record& record) const {
-  if (known == nullptr) return read_file(path, max_bytes, record);
+                                                       const Allocate& allocate) const {
+  if (known == nullptr) return read_file(path, max_bytes, allocate);
   const auto fault = [&](std::string reason) {
     return Fault{.reason = std::move(reason), .file = path};
   };
@@ -144,11 +144,10 @@ Result<std::span<const std::byte>> Storage::read_whole(const char* path, const F
     return fault(fmt::format("the object has {} bytes, more than max_file_bytes = {}", known->bytes,
                              max_bytes));
   }
-  const Result<std::span<std::byte>> room = record.allocate(known->bytes);
+  const Result<std::span<std::byte>> room = allocate(known->bytes);
   if (!room) return fault(room.fault().reason);
   Result<void> result = objects().read(parse_object_url(path), *known, 0, *room);
   if (!result) return std::move(result.fault());
-  record.add_bytes_read(known->bytes);
   return std::span<const std::byte>(*room);
 }
 
@@ -197,4 +196,4 @@ void require_readable_scheme(const std::string& path) {
       path));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

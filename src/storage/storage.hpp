@@ -9,13 +9,13 @@
 #include <string>
 
 #include <penstock/core/result.hpp>
-#include <penstock/source/record.hpp>
 #include <penstock/storage/object_storage.hpp>
 
+#include "src/storage/local/file.hpp"
 #include "src/storage/object_store.hpp"
 #include "src/storage/stored_file.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// Each of them waits for a request's answer; a bandwidth of 100 MB/s at 30 ms a request is 30
 /// photographs of 100 kB.
@@ -34,12 +34,11 @@ class Storage {
   /// The same where its stamp is known already. An object costs no request for it, and is compared
   /// when it is read; a file that was changed is a Fault.
   [[nodiscard]] Result<StoredFilePtr> open(const std::string& path, const FileStamp& known) const;
-  /// Reads a whole file into the record's own memory and counts its bytes there. `known` is its
-  /// stamp where a listing told it, and null for a local file.
+  /// Reads a whole file. `known` is its stamp where a listing told it, and null for a local file.
   [[nodiscard]] Result<std::span<const std::byte>> read_whole(const char* path,
                                                               const FileStamp* known,
                                                               std::uint64_t max_bytes,
-                                                              Record& record) const;
+                                                              const Allocate& allocate) const;
   /// The text of a small file.
   ///
   /// Errors  Error  it cannot be read
@@ -62,4 +61,4 @@ using StoragePtr = std::shared_ptr<const Storage>;
 /// Errors  std::invalid_argument  the path is another URL than s3://
 void require_readable_scheme(const std::string& path);
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -8,7 +8,7 @@
 
 #include <penstock/core/result.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// What tells whether a file is still the one that it was.
 struct FileStamp {
@@ -40,4 +40,4 @@ class StoredFile {
 
 using StoredFilePtr = std::shared_ptr<const StoredFile>;
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

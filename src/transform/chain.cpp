@@ -137,7 +137,7 @@ Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
     try {
       result = step.transform->apply(scratch.in, scratch.out, random);
     } catch (...) {
-      result = detail::current_exception_fault();
+      result = transform::current_exception_fault();
     }
     if (!result) break;
   }

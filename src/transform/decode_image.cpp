@@ -34,16 +34,16 @@ namespace penstock {
 
 namespace {
 
-using detail::ImageKind;
-using detail::Orientation;
+using transform::ImageKind;
+using jpeg::Orientation;
 
 constexpr std::int64_t kGeometryNumbers = 8;
 
 // What a thread keeps between images.
 struct Scratch {
-  detail::JpegReader jpeg;
-  std::unique_ptr<detail::JpegRegion> region = std::make_unique<detail::JpegRegion>();
-  detail::Resize resize;
+  jpeg::JpegReader jpeg;
+  std::unique_ptr<jpeg::JpegRegion> region = std::make_unique<jpeg::JpegRegion>();
+  transform::Resize resize;
   std::vector<std::uint8_t> pixels;    // an image decoded as a whole
   std::vector<std::uint8_t> sideways;  // a result that is still to be transposed
 
@@ -60,7 +60,7 @@ class DecodeImage final : public Transform {
   explicit DecodeImage(DecodeImageOptions options) : options_(std::move(options)) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
-    const std::size_t input = detail::find_field(fields, options_.field, "decode_image");
+    const std::size_t input = transform::find_field(fields, options_.field, "decode_image");
     const FieldSpec& field = fields[input];
     if (field.dtype != DType::u8 || field.shape != Shape{kDynamic})
       throw std::invalid_argument(
@@ -79,13 +79,13 @@ class DecodeImage final : public Transform {
     const std::span<const std::byte> bytes = in[0].bytes();
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      switch (detail::kind_of(bytes)) {
+      switch (transform::kind_of(bytes)) {
         case ImageKind::jpeg:
           return decode_image_region(bytes, scratch, out, random);
         case ImageKind::png:
-          return decode_whole<detail::PngReader>(bytes, scratch, out, random);
+          return decode_whole<transform::PngReader>(bytes, scratch, out, random);
         case ImageKind::webp:
-          return decode_whole<detail::WebpReader>(bytes, scratch, out, random);
+          return decode_whole<transform::WebpReader>(bytes, scratch, out, random);
         case ImageKind::unknown:
           break;
       }
@@ -93,7 +93,7 @@ class DecodeImage final : public Transform {
       return Fault{.reason = "not enough memory to decode this image",
                    .cause = std::current_exception()};
     }
-    return fault(detail::describe_unknown(bytes));
+    return fault(transform::describe_unknown(bytes));
   }
 
   [[nodiscard]] Description description() const override {
@@ -142,7 +142,7 @@ class DecodeImage final : public Transform {
   }
 
   // Sets up the resize of the stored image's pixels, lying on its side where that is how it lies.
-  void plan(const Job& job, int width, int height, detail::Resize& resize) const {
+  void plan(const Job& job, int width, int height, transform::Resize& resize) const {
     const Orientation turn(job.exif);
     ImageSize size = options_.crop.size();
     if (turn.transposed) std::swap(size.height, size.width);
@@ -150,11 +150,11 @@ class DecodeImage final : public Transform {
     const double scale = job.scale;
     Region region = turn.stored(job.region, width, height);
     region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
-    resize.plan(detail::scaled_down(width, job.scale), detail::scaled_down(height, job.scale),
+    resize.plan(jpeg::scaled_down(width, job.scale), jpeg::scaled_down(height, job.scale),
                 region, size, mirror, options_.filter);
   }
 
-  bool resize_into(const Job& job, detail::RowSource& rows, Scratch& scratch,
+  bool resize_into(const Job& job, jpeg::RowSource& rows, Scratch& scratch,
                    std::span<const TensorView> out) const {
     const ImageSize size = options_.crop.size();
     const Orientation turn(job.exif);
@@ -178,7 +178,7 @@ class DecodeImage final : public Transform {
           std::copy_n(pixel, 3, image + y * stride + std::ptrdiff_t{3} * x);
         }
       }
-      detail::trim(scratch.sideways);
+      jpeg::trim(scratch.sideways);
     }
     if (!options_.geometry.empty()) write_geometry(job, out[1].data<std::int32_t>());
     return true;
@@ -199,9 +199,9 @@ class DecodeImage final : public Transform {
     for (const double number : numbers) *out++ = static_cast<std::int32_t>(number);
   }
 
-  [[nodiscard]] detail::Upsampling upsampling() const {
-    return options_.decoder == JpegDecoder::reference ? detail::Upsampling::smooth
-                                                      : detail::Upsampling::plain;
+  [[nodiscard]] jpeg::Upsampling upsampling() const {
+    return options_.decoder == JpegDecoder::reference ? jpeg::Upsampling::smooth
+                                                      : jpeg::Upsampling::plain;
   }
 
   void count(JpegFallback fallback) const {
@@ -226,12 +226,12 @@ class DecodeImage final : public Transform {
     if (options_.decoder == JpegDecoder::libjpeg) {
       count(JpegFallback::chosen);
     } else {
-      detail::JpegRegion& own = *scratch.region;
+      jpeg::JpegRegion& own = *scratch.region;
       const Closing closing(own);
       if (const auto fallback = own.open(bytes)) {
         count(*fallback);
       } else {
-        const detail::JpegHeader& header = own.header();
+        const jpeg::JpegHeader& header = own.header();
         if (auto fits = check_size(header.width, header.height); !fits) return fits;
         job = choose(header.width, header.height, options_.exif ? header.orientation : 1, random);
         job->scale = scale_for(job->region);
@@ -250,7 +250,7 @@ class DecodeImage final : public Transform {
   // False where something is wrong with the image; libjpeg-turbo is to say what.
   bool decode_by_own(std::span<const std::byte> bytes, const Job& job, Scratch& scratch,
                      std::span<const TensorView> out) const {
-    detail::JpegRegion& own = *scratch.region;
+    jpeg::JpegRegion& own = *scratch.region;
     const auto decode = [&] {
       return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(),
                        job.scale) &&
@@ -279,7 +279,7 @@ class DecodeImage final : public Transform {
   Result<void> decode_by_libjpeg(std::span<const std::byte> bytes, std::optional<Job> job,
                                  Scratch& scratch, std::span<const TensorView> out,
                                  Random& random) const {
-    detail::JpegReader& jpeg = scratch.jpeg;
+    jpeg::JpegReader& jpeg = scratch.jpeg;
     const Closing closing(jpeg);
     if (!jpeg.open(bytes)) return fault(jpeg.message());
     if (auto fits = check_size(jpeg.width(), jpeg.height()); !fits) return fits;
@@ -303,15 +303,15 @@ class DecodeImage final : public Transform {
     if (auto fits = check_size(reader.width(), reader.height()); !fits) return fits;
     const Job job = choose(reader.width(), reader.height(), 1, random);
     plan(job, reader.width(), reader.height(), scratch.resize);
-    const std::size_t stride = static_cast<std::size_t>(reader.width()) * detail::kPixelBytes;
-    const std::size_t size = stride * static_cast<std::size_t>(reader.height()) + detail::kRowSlack;
+    const std::size_t stride = static_cast<std::size_t>(reader.width()) * jpeg::kPixelBytes;
+    const std::size_t size = stride * static_cast<std::size_t>(reader.height()) + jpeg::kRowSlack;
     if (scratch.pixels.size() < size) scratch.pixels.resize(size);
     const bool decoded = reader.read(scratch.pixels.data());
     if (decoded) {
-      detail::MemoryRows rows(scratch.pixels.data(), stride, scratch.resize.source().x);
+      jpeg::MemoryRows rows(scratch.pixels.data(), stride, scratch.resize.source().x);
       (void)resize_into(job, rows, scratch, out);  // these rows are there
     }
-    detail::trim(scratch.pixels);
+    jpeg::trim(scratch.pixels);
     scratch.resize.trim();
     if (!decoded) return fault(reader.message());
     return {};

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 namespace {
 
@@ -44,4 +44,4 @@ double exact_exp2(double value) noexcept {
   return sum * power_of_two(static_cast<int>(whole));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

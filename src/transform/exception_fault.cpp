@@ -2,7 +2,7 @@
 
 #include <exception>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 Fault current_exception_fault() {
   try {
@@ -14,4 +14,4 @@ Fault current_exception_fault() {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

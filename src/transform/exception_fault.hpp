@@ -4,9 +4,9 @@
 
 #include <penstock/core/fault.hpp>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// Reason and cause are those of the exception being handled. Only inside a catch block.
 [[nodiscard]] Fault current_exception_fault();
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

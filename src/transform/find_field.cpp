@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 std::size_t find_field(std::span<const FieldSpec> fields, std::string_view name,
                        std::string_view who) {
@@ -18,4 +18,4 @@ std::size_t find_field(std::span<const FieldSpec> fields, std::string_view name,
       fmt::format("{} needs a field '{}', and there is none: there are {}", who, name, names));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

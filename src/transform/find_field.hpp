@@ -7,10 +7,10 @@
 
 #include <penstock/core/shape.hpp>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// Errors  std::invalid_argument  no field of that name; says who asked and what there is
 [[nodiscard]] std::size_t find_field(std::span<const FieldSpec> fields, std::string_view name,
                                      std::string_view who);
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -22,7 +22,7 @@ class Function final : public Transform {
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     Binding binding{.inputs = {}, .outputs = options_.outputs};
     for (const std::string& input : options_.inputs)
-      binding.inputs.push_back(detail::find_field(fields, input, description().text));
+      binding.inputs.push_back(transform::find_field(fields, input, description().text));
     return binding;
   }
 
@@ -32,7 +32,7 @@ class Function final : public Transform {
       function_(in, out, random);
       return {};
     } catch (...) {
-      return detail::current_exception_fault();
+      return transform::current_exception_fault();
     }
   }
 

@@ -5,7 +5,7 @@
 
 #include "src/jpeg/rows.hpp"
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
@@ -47,7 +47,7 @@ bool PngReader::read_header() noexcept {
 }
 
 bool PngReader::read(std::uint8_t* pixels) {
-  const std::size_t stride = static_cast<std::size_t>(width_) * kPixelBytes;
+  const std::size_t stride = static_cast<std::size_t>(width_) * jpeg::kPixelBytes;
   std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
   for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * stride;
   return read_pixels(rows.data());
@@ -63,11 +63,11 @@ bool PngReader::read_pixels(png_bytepp rows) noexcept {
   png_set_filler(png_, 0xFF, PNG_FILLER_AFTER);
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
-  if (png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width_) * kPixelBytes)
+  if (png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width_) * jpeg::kPixelBytes)
     png_error(png_, "pixels that do not become RGB");
   png_read_image(png_, rows);
   png_read_end(png_, nullptr);
   return true;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

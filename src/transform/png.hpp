@@ -10,7 +10,7 @@
 
 #include <png.h>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// One PNG of any kind, as 8 bits of R, G, B and a byte that says nothing. Samples are taken as
 /// they are stored: no gamma, no profile, no transparency.
@@ -46,4 +46,4 @@ class PngReader {
   char message_[128] = "";
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

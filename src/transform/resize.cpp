@@ -5,7 +5,7 @@
 
 #include "src/transform/resize_kernels.hpp"
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 void Resize::plan(int source_width, int source_height, const Region& box, ImageSize output,
                   bool mirror, ResizeFilter filter) {
@@ -15,7 +15,7 @@ void Resize::plan(int source_width, int source_height, const Region& box, ImageS
   plan_pairs(mirror);
 }
 
-PixelRect Resize::source() const noexcept {
+jpeg::PixelRect Resize::source() const noexcept {
   return {horizontal_.begin(), vertical_.begin(), horizontal_.end() - horizontal_.begin(),
           vertical_.end() - vertical_.begin()};
 }
@@ -52,7 +52,7 @@ void Resize::plan_pairs(bool mirror) {
   }
 }
 
-bool Resize::run(RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
+bool Resize::run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
   const int height = vertical_.output();
   const PairTable table{pair_at_.data(), pair_weights_.data(), pairs_};
   for (int y = 0; y < height; y += kRowsTogether) {
@@ -73,10 +73,10 @@ bool Resize::run(RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
 }
 
 void Resize::trim() {
-  if (between_size_ * sizeof(std::int16_t) > kScratchKept) {
+  if (between_size_ * sizeof(std::int16_t) > jpeg::kScratchKept) {
     between_.reset();
     between_size_ = 0;
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

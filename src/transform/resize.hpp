@@ -12,7 +12,7 @@
 #include "src/jpeg/rows.hpp"
 #include "src/transform/resize_axis.hpp"
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// Antialiased resize, vertically and then horizontally, in integers: 14-bit weights, 7 bits of
 /// fraction between the directions (6 with bicubic), halves rounded up. The same bytes on every
@@ -26,13 +26,13 @@ class Resize {
             ResizeFilter filter = ResizeFilter::bilinear);
 
   /// The pixels that the plan reads: the box and what the filter reaches around it.
-  [[nodiscard]] PixelRect source() const noexcept;
+  [[nodiscard]] jpeg::PixelRect source() const noexcept;
   /// The most rows that it asks for at once.
   [[nodiscard]] int row_span() const noexcept { return vertical_.taps(); }
 
   /// Writes output.height rows of output.width RGB pixels; row i begins at out + i * stride. `rows`
   /// gives the rows of source(). False when it had none.
-  [[nodiscard]] bool run(RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride);
+  [[nodiscard]] bool run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride);
 
   void trim();
 
@@ -54,4 +54,4 @@ class Resize {
   std::size_t between_size_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 namespace {
 
@@ -70,4 +70,4 @@ void ResizeAxis::plan(int source, double begin, double extent, int output, Resiz
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -7,7 +7,7 @@
 
 #include <penstock/transform/crop.hpp>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// Weights add up to this.
 inline constexpr int kWeightBits = 14;
@@ -49,4 +49,4 @@ class ResizeAxis {
   int end_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

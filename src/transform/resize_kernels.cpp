@@ -15,7 +15,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::transform::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
@@ -27,10 +27,10 @@ void SumRows(ResizeFilter filter, const std::uint8_t* const* rows, const std::in
   for (int x = 0; x < 2 * pairs; ++x) {
     std::int16_t* out = between + static_cast<std::size_t>(x / 2) * kGroup +
                         static_cast<std::size_t>(lane) * (kGroup / 2) + x % 2;
-    for (std::size_t c = 0; c < kPixelBytes; ++c) {
+    for (std::size_t c = 0; c < jpeg::kPixelBytes; ++c) {
       std::int32_t sum = 1 << (shift - 1);
       for (int k = 0; k < taps; ++k)
-        sum += rows[k][static_cast<std::size_t>(x) * kPixelBytes + c] * weights[k];
+        sum += rows[k][static_cast<std::size_t>(x) * jpeg::kPixelBytes + c] * weights[k];
       out[2 * c] = static_cast<std::int16_t>(sum >> shift);
     }
   }
@@ -100,7 +100,7 @@ void SumRowsOf(const std::uint8_t* const* rows, const std::int16_t* weights, int
   const D32 d32;
   constexpr std::size_t kLanes = hn::MaxLanes(d16);
   constexpr int kShift = kWeightBits - fraction_bits(kFilter);
-  const std::size_t end = static_cast<std::size_t>(pairs) * 2 * kPixelBytes;
+  const std::size_t end = static_cast<std::size_t>(pairs) * 2 * jpeg::kPixelBytes;
   std::int16_t* out = between + static_cast<std::size_t>(lane) * (kGroup / 2);
   const V32 zero = hn::Zero(d32);
   const V32 half = hn::Set(d32, 1 << (kShift - 1));
@@ -269,11 +269,11 @@ void SumColumns(ResizeFilter filter, const std::int16_t* between, const PairTabl
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::transform::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::transform {
 
 HWY_EXPORT(SumRows);
 HWY_EXPORT(SumColumns);
@@ -288,5 +288,5 @@ void sum_columns(ResizeFilter filter, const std::int16_t* between, const PairTab
   HWY_DYNAMIC_DISPATCH(SumColumns)(filter, between, table, width, first, second);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform
 #endif

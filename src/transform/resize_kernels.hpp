@@ -6,7 +6,7 @@
 
 #include <penstock/transform/crop.hpp>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// Fraction bits between the two directions. A filter with negative weights goes beyond the levels
 /// of a pixel, and needs the room of one bit there.
@@ -34,4 +34,4 @@ struct PairTable {
 void sum_columns(ResizeFilter filter, const std::int16_t* between, const PairTable& table,
                  int width, std::uint8_t* first, std::uint8_t* second);
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

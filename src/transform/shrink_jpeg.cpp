@@ -136,7 +136,7 @@ class Encoder {
   [[nodiscard]] const char* message() const noexcept { return error_.message; }
 
  private:
-  detail::LibjpegErrors error_{};
+  jpeg::LibjpegErrors error_{};
   jpeg_compress_struct out_{};
 };
 
@@ -160,7 +160,7 @@ Result<ShrunkJpeg> shrink_jpeg(std::span<const std::byte> jpeg, const ShrinkJpeg
   if (options.quality < 1 || options.quality > 100)
     throw std::invalid_argument(
         fmt::format("shrink_jpeg: quality is between 1 and 100, found {}", options.quality));
-  detail::JpegReader reader;
+  jpeg::JpegReader reader;
   if (!reader.open(jpeg)) return Fault{.reason = std::string(reader.message())};
   const int width = reader.width();
   const int height = reader.height();
@@ -170,14 +170,14 @@ Result<ShrunkJpeg> shrink_jpeg(std::span<const std::byte> jpeg, const ShrinkJpeg
   const ImageSize size = shrunk(width, height, options.longest_side);
   const int orientation = reader.orientation();
 
-  detail::Resize resize;
+  transform::Resize resize;
   resize.plan(
       width, height,
       {.x = 0, .y = 0, .width = static_cast<double>(width), .height = static_cast<double>(height)},
       size, false);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.width) *
                                    static_cast<std::size_t>(size.height) * 3);
-  if (!reader.begin(resize.source(), resize.row_span(), detail::Upsampling::smooth) ||
+  if (!reader.begin(resize.source(), resize.row_span(), jpeg::Upsampling::smooth) ||
       !resize.run(reader, pixels.data(), std::ptrdiff_t{3} * size.width))
     return Fault{.reason = std::string(reader.message())};
   reader.close();
@@ -191,7 +191,7 @@ Result<ShrunkJpeg> shrink_jpeg(std::span<const std::byte> jpeg, const ShrinkJpeg
   Encoder encoder;
   const bool written =
       encoder.write(pixels.data(), size, original, orientation, options.quality, &memory, &count);
-  const detail::Encoded encoded(memory);
+  const jpeg::Encoded encoded(memory);
   if (!written) return Fault{.reason = encoder.message()};
   const auto* const first = reinterpret_cast<const std::byte*>(memory);
   return ShrunkJpeg{.bytes = {first, first + count}, .width = size.width, .height = size.height};

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::transform {
 namespace {
 
 bool matches(std::span<const std::byte> bytes, std::size_t at, std::string_view text) {
@@ -36,4 +36,4 @@ std::string describe_unknown(std::span<const std::byte> bytes) {
   return fmt::format("not a JPEG, PNG or WebP image: it starts with '{}'", start);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 enum class ImageKind : std::uint8_t { unknown, jpeg, png, webp };
 
@@ -15,4 +15,4 @@ enum class ImageKind : std::uint8_t { unknown, jpeg, png, webp };
 /// "not a JPEG, PNG or WebP image: it starts with 'GIF8'"; "empty: 0 bytes".
 [[nodiscard]] std::string describe_unknown(std::span<const std::byte> bytes);
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -4,7 +4,7 @@
 
 #include "src/jpeg/rows.hpp"
 
-namespace penstock::detail {
+namespace penstock::transform {
 namespace {
 
 const char* explain(VP8StatusCode status) {
@@ -47,7 +47,7 @@ bool WebpReader::read(std::uint8_t* rgba) {
     message_ = "this libwebp is not the one that this library was built for";
     return false;
   }
-  const std::size_t stride = static_cast<std::size_t>(width_) * kPixelBytes;
+  const std::size_t stride = static_cast<std::size_t>(width_) * jpeg::kPixelBytes;
   config.output.colorspace = MODE_RGBA;
   config.output.is_external_memory = 1;
   config.output.u.RGBA = {rgba, static_cast<int>(stride),
@@ -59,4 +59,4 @@ bool WebpReader::read(std::uint8_t* rgba) {
   return false;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

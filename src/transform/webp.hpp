@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace penstock::detail {
+namespace penstock::transform {
 
 /// One still WebP, lossy or lossless, as RGBA.
 class WebpReader {
@@ -27,4 +27,4 @@ class WebpReader {
   std::string message_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -13,7 +13,7 @@
 
 #include "testing/synthetic/jpeg_writer.hpp"
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::vector<std::byte> encode_jpeg(const ImagePlan& plan, std::span<const std::u
   return {begin, begin + size};
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

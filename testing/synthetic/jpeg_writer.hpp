@@ -7,7 +7,7 @@
 
 #include "testing/synthetic/synthetic_pixels.hpp"
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 /// Encodes what paint_image() painted, with the plan's quality, sampling and scan order.
 ///
@@ -16,4 +16,4 @@ namespace penstock::detail {
 [[nodiscard]] std::vector<std::byte> encode_jpeg(const ImagePlan& plan,
                                                  std::span<const std::uint8_t> pixels);
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -20,6 +20,7 @@
 #include <penstock/source/image_folder.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "src/storage/cache/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "testing/synthetic/jpeg_writer.hpp"
 #include "testing/synthetic/synthetic_cache.hpp"
@@ -61,8 +62,8 @@ std::string image_name(std::uint64_t seed, std::uint64_t number) {
 }
 
 void write_or_throw(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  const int error = detail::write_file(path.c_str(), bytes);
-  if (error != 0) detail::throw_cache_error("write", path, error);
+  const int error = storage::write_file(path.c_str(), bytes);
+  if (error != 0) testing::throw_cache_error("write", path, error);
 }
 
 // Writes the images into an existing folder with several threads.
@@ -98,7 +99,7 @@ class SetWriter {
     const std::filesystem::path path = folder_ / class_folder(label, options_.classes);
     std::error_code error;
     std::filesystem::create_directory(path, error);
-    if (error) detail::throw_cache_error("create", path, error.value());
+    if (error) testing::throw_cache_error("create", path, error.value());
   }
 
   void work(const std::stop_token& stop) noexcept {
@@ -120,10 +121,10 @@ class SetWriter {
   }
 
   void write_image(std::uint64_t number) const {
-    const detail::ImagePlan plan = detail::plan_image(options_.seed, number, options_.classes);
+    const testing::ImagePlan plan = testing::plan_image(options_.seed, number, options_.classes);
     const std::filesystem::path path =
         folder_ / class_folder(plan.label, options_.classes) / image_name(options_.seed, number);
-    write_or_throw(path, detail::encode_jpeg(plan, detail::paint_image(plan)));
+    write_or_throw(path, testing::encode_jpeg(plan, testing::paint_image(plan)));
   }
 
   // Reports progress until all is written or something failed.
@@ -157,7 +158,7 @@ void require_room(const std::filesystem::path& cache, std::uint64_t count) {
   std::error_code unknown;
   const std::filesystem::space_info space = std::filesystem::space(cache, unknown);
   if (!unknown && space.available / kMeanImageBytes < count) {
-    detail::throw_cache_error(fmt::format("write {} images, about {} MB each thousand, to", count,
+    testing::throw_cache_error(fmt::format("write {} images, about {} MB each thousand, to", count,
                                           kMeanImageBytes / 1000),
                               cache, ENOSPC);
   }
@@ -187,7 +188,7 @@ void require_valid(const SyntheticImagesOptions& options) {
 std::filesystem::path source::synthetic_image_folder(const SyntheticImagesOptions& options) {
   require_valid(options);
   const std::filesystem::path cache =
-      options.cache.empty() ? detail::default_cache() : std::filesystem::absolute(options.cache);
+      options.cache.empty() ? storage::default_cache() : std::filesystem::absolute(options.cache);
   const std::string name = name_of_set(options);
   const std::string manifest = manifest_of(options);
   const std::filesystem::path set = cache / name;
@@ -196,15 +197,15 @@ std::filesystem::path source::synthetic_image_folder(const SyntheticImagesOption
 
   std::error_code error;
   std::filesystem::create_directories(cache, error);
-  if (error) detail::throw_cache_error("create", cache, error.value());
-  const detail::SetLock lock(cache, name, [&] {
+  if (error) testing::throw_cache_error("create", cache, error.value());
+  const testing::SetLock lock(cache, name, [&] {
     if (options.progress) options.progress(0, options.count);
   });
-  detail::remove_leftovers(cache, lock.is_exclusive() ? name : "");
+  testing::remove_leftovers(cache, lock.is_exclusive() ? name : "");
   if (!is_complete(set, manifest)) {
     if (std::filesystem::exists(set, error)) throw_in_the_way(set);
     require_room(cache, options.count);
-    detail::TemporaryFolder folder(cache, name);
+    testing::TemporaryFolder folder(cache, name);
     SetWriter(options, folder.path()).run();
     write_or_throw(folder.path() / kManifest, std::as_bytes(std::span(manifest)));
     // Only where there are no locks can another have been faster.

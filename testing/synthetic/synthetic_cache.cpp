@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <system_error>
 #include <thread>
 
@@ -14,7 +13,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 namespace {
 
@@ -31,13 +30,6 @@ int open_lock(const std::filesystem::path& path) noexcept {
 // 0, or the errno.
 int try_lock(int fd) noexcept { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno; }
 
-// An absolute path from the environment; others are ignored, as XDG asks.
-std::filesystem::path folder_from(const char* variable) {
-  const char* const value = std::getenv(variable);
-  if (value == nullptr || *value == '\0') return {};
-  return value;
-}
-
 void remove_if_dead(const std::filesystem::path& cache, const std::filesystem::path& entry,
                     std::string_view own) {
   const std::string file_name = entry.filename().string();
@@ -50,7 +42,7 @@ void remove_if_dead(const std::filesystem::path& cache, const std::filesystem::p
     return;
   }
   // Only what this code made has a lock file beside it.
-  const FileDescriptor lock(::open(lock_path(cache, set).c_str(), O_RDWR | O_CLOEXEC));
+  const storage::FileDescriptor lock(::open(lock_path(cache, set).c_str(), O_RDWR | O_CLOEXEC));
   if (!lock.is_open() || try_lock(lock.get()) != 0) return;
   std::filesystem::remove_all(entry, ignored);
   ::flock(lock.get(), LOCK_UN);
@@ -63,14 +55,7 @@ void throw_cache_error(std::string_view verb, const std::filesystem::path& path,
   throw Error(fmt::format(
       "cannot {} {}: {}; {}set PENSTOCK_CACHE, or SyntheticImagesOptions::cache, to a folder that "
       "can be written and has room",
-      verb, path.string(), errno_text(error), full ? "make room there, or " : ""));
-}
-
-std::filesystem::path default_cache() {
-  if (auto cache = folder_from("PENSTOCK_CACHE"); !cache.empty()) return absolute(cache);
-  if (auto cache = folder_from("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "penstock";
-  if (auto home = folder_from("HOME"); home.is_absolute()) return home / ".cache" / "penstock";
-  return std::filesystem::temp_directory_path() / fmt::format("penstock-{}", ::getuid());
+      verb, path.string(), storage::errno_text(error), full ? "make room there, or " : ""));
 }
 
 SetLock::SetLock(const std::filesystem::path& cache, std::string_view name,
@@ -126,4 +111,4 @@ bool TemporaryFolder::publish(const std::filesystem::path& target) {
   throw_cache_error("create", target, errno);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -13,11 +13,7 @@
 
 #include "src/storage/local/file.hpp"
 
-namespace penstock::detail {
-
-/// $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID in the
-/// temporary folder.
-[[nodiscard]] std::filesystem::path default_cache();
+namespace penstock::testing {
 
 /// The exclusive right to write one set, among the processes and threads of this machine.
 ///
@@ -37,7 +33,7 @@ class SetLock {
   [[nodiscard]] bool is_exclusive() const noexcept { return exclusive_; }
 
  private:
-  FileDescriptor file_;
+  storage::FileDescriptor file_;
   bool exclusive_ = false;
 };
 
@@ -68,4 +64,4 @@ class TemporaryFolder {
 [[noreturn]] void throw_cache_error(std::string_view verb, const std::filesystem::path& path,
                                     int error);
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 SmoothNoise::SmoothNoise(Random random, int width, int height, int cell)
     : width_(width),
@@ -58,4 +58,4 @@ void grain_row(Random random, std::span<float> out) {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -7,7 +7,7 @@
 
 #include <penstock/core/random.hpp>
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 /// Value noise: random numbers in [-1, 1] on a lattice, blended smoothly in between.
 class SmoothNoise {
@@ -33,4 +33,4 @@ class SmoothNoise {
 /// One independent number in [-1, 1) for each element of `out`, roughly bell-shaped.
 void grain_row(Random random, std::span<float> out);
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -7,7 +7,7 @@
 
 #include "testing/synthetic/synthetic_noise.hpp"
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 namespace {
 
@@ -325,4 +325,4 @@ ImagePlan plan_image(std::uint64_t seed, std::uint64_t number, int classes) {
 
 std::vector<std::uint8_t> paint_image(const ImagePlan& plan) { return Painter(plan).paint(); }
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -7,7 +7,7 @@
 
 #include <penstock/core/random.hpp>
 
-namespace penstock::detail {
+namespace penstock::testing {
 
 enum class ChromaSampling : std::uint8_t { s444, s422, s420, grey };
 
@@ -31,4 +31,4 @@ struct ImagePlan {
 /// Shapes  out: u8 [height, width, 3], grey: u8 [height, width]
 [[nodiscard]] std::vector<std::uint8_t> paint_image(const ImagePlan& plan);
 
-}  // namespace penstock::detail
+}  // namespace penstock::testing

@@ -19,8 +19,8 @@ class OnGpu : public testing::Test {
  protected:
   void SetUp() override {
     if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-    detail::check(cudaSetDevice(0));
-    detail::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    device::check(cudaSetDevice(0));
+    device::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   void TearDown() override {
     if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
@@ -34,9 +34,9 @@ class OnGpu : public testing::Test {
 /// Device memory as `stream` has it when it gets there.
 inline std::vector<std::byte> to_host(std::span<const std::byte> bytes, cudaStream_t stream) {
   std::vector<std::byte> copy(bytes.size());
-  detail::check(
+  device::check(
       cudaMemcpyAsync(copy.data(), bytes.data(), bytes.size(), cudaMemcpyDeviceToHost, stream));
-  detail::check(cudaStreamSynchronize(stream));
+  device::check(cudaStreamSynchronize(stream));
   return copy;
 }
 

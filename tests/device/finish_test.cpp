@@ -25,10 +25,10 @@ double element(DType dtype, const std::byte* at) {
   switch (dtype) {
     case DType::f16:
       std::memcpy(&bits, at, 2);
-      return detail::to_float(detail::Half{bits});
+      return core::to_float(core::Half{bits});
     case DType::bf16:
       std::memcpy(&bits, at, 2);
-      return detail::to_float(detail::Bfloat16{bits});
+      return core::to_float(core::Bfloat16{bits});
     default:
       std::memcpy(&value, at, 4);
       return value;

@@ -8,7 +8,7 @@
 #include "src/storage/s3/s3_responses.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace penstock::detail;
+  using namespace penstock::storage;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto page = parse_s3_page(text)) {
     for (const ListedObject& entry : page->entries) {

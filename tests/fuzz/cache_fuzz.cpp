@@ -12,7 +12,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
-  using namespace penstock::detail;
+  using namespace penstock::storage;
   const std::string key = fuzz::kCacheKey;
   const std::size_t head_bytes = cache_entry_head(key, {}).size();
   static const int kFile = ::memfd_create("entry", MFD_CLOEXEC);

@@ -77,7 +77,7 @@ void write_cache_entries(const std::filesystem::path& folder) {
   for (const std::size_t bytes : {0, 1, 300}) {
     const std::string text(bytes, 'x');
     write_text(folder / std::to_string(bytes),
-               detail::cache_entry_head(fuzz::kCacheKey, std::as_bytes(std::span(text))) + text);
+               storage::cache_entry_head(fuzz::kCacheKey, std::as_bytes(std::span(text))) + text);
   }
 }
 

@@ -15,7 +15,7 @@
 
 namespace {
 
-using namespace penstock::detail;
+using namespace penstock::jpeg;
 
 constexpr std::int64_t kMostPixels = 1 << 17;
 

@@ -9,7 +9,7 @@
 #include "src/jpeg/decoder/huffman.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace penstock::detail;
+  using namespace penstock::jpeg;
   static const auto kTables = std::make_unique<EntropyTables>();
   static JpegHeader header;
   if (read_jpeg_header({reinterpret_cast<const std::byte*>(data), size}, header)) return 0;

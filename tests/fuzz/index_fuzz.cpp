@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
-  using namespace penstock::detail;
+  using namespace penstock::jpeg;
   static const auto kRegion = std::make_unique<JpegRegion>();
   static const auto kImages = [] {
     std::vector<testing_images::Bytes> images;

@@ -14,7 +14,7 @@
 namespace {
 
 using namespace penstock;
-using namespace penstock::detail;
+using namespace penstock::jpeg;
 
 constexpr std::int64_t kMostPixels = 1 << 18;
 

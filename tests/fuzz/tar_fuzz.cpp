@@ -16,7 +16,8 @@
 namespace {
 
 using namespace penstock;
-using namespace penstock::detail;
+using namespace penstock::source;
+using namespace penstock::storage;
 
 class MemoryFile final : public StoredFile {
  public:

@@ -18,10 +18,10 @@
 
 namespace penstock::testing_images {
 
-using detail::JpegReader;
-using detail::JpegRegion;
-using detail::PixelRect;
-using detail::Upsampling;
+using jpeg::JpegReader;
+using jpeg::JpegRegion;
+using jpeg::PixelRect;
+using jpeg::Upsampling;
 
 // Runs what follows with one instruction set after another, the best one first.
 template <class Run>

@@ -9,7 +9,7 @@
 #include "src/jpeg/decoder/region.hpp"
 #include "tests/jpeg/images.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 using namespace testing_images;
@@ -202,4 +202,4 @@ TEST(JpegHeader, ReadsQuantizersOfTwoBytes) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -12,7 +12,7 @@
 #include "src/jpeg/decoder/region.hpp"
 #include "tests/jpeg/jpeg_decoders.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 using namespace testing_images;
@@ -67,4 +67,4 @@ TEST(JpegRegion, DecodesPlacesFarInsideAVeryLargeImage) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -15,7 +15,7 @@
 
 #include "tests/jpeg/jpeg_decoders.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 using namespace testing_images;
@@ -168,4 +168,4 @@ TEST(JpegPhotos, AreFaultyOrNotAlikeWhateverIsDamaged) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

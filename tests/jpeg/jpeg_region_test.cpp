@@ -10,7 +10,7 @@
 #include "src/jpeg/decoder/region.hpp"
 #include "tests/jpeg/jpeg_decoders.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 using namespace testing_images;
@@ -278,4 +278,4 @@ TEST(JpegRegion, DecodesTheNextImageAfterOneThatItGaveUp) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

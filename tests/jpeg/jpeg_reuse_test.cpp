@@ -9,7 +9,7 @@
 #include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "tests/jpeg/images.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 using namespace testing_images;
@@ -75,4 +75,4 @@ TEST(JpegReader, TakesNoHuffmanTablesFromTheImageBefore) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

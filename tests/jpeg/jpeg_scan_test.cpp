@@ -12,7 +12,7 @@
 #include "src/jpeg/decoder/unstuff.hpp"
 #include "tests/jpeg/images.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 using namespace testing_images;
@@ -151,4 +151,4 @@ TEST(Unstuffed, TellsWhereBytesWere) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

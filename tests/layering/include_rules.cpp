@@ -6,29 +6,49 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
+
+#include "source_files.hpp"
 
 namespace penstock::layering {
 namespace {
 
 namespace fs = std::filesystem;
 
-// DESIGN: the way of the data. A room may include itself and what stands here.
+// The way of the data. A room may include itself and what stands here. The last ones are places for what is built next.
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"core", {}},
-    {"order", {"core"}},
-    {"storage", {"core"}},
-    {"source", {"core", "storage"}},
     {"jpeg", {"core"}},
+    {"storage", {"core"}},
+    {"order", {"core"}},
+    {"source", {"core", "storage"}},
     {"transform", {"core", "jpeg"}},
     {"batch", {"core"}},
     {"staging", {"core"}},
     {"device", {"core", "staging"}},
     {"loader",
-     {"core", "order", "storage", "source", "jpeg", "transform", "batch", "staging", "device"}},
+     {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
+      "sequence", "augment", "prepare"}},
     {"sync", {"core", "device"}},
+    {"testing",
+     {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
+      "loader"}},
+    {"sequence", {"core", "order"}},
+    {"augment", {"core"}},
+    {"prepare", {"core", "storage", "source", "jpeg", "transform"}},
+    {"report", {"core", "loader"}},
 };
+// Within a room: what these folders hold is used by others, and does not know of them.
+const std::vector<std::pair<std::string, std::string>> kMayNotInclude = {
+    {"src/loader/plan", "src/loader/run"},  // a plan is what is run
+    {"src/jpeg/libjpeg", "src/jpeg/decoder"},
+    {"src/storage/local", "src/storage/s3"},
+};
+// Programs are written as a user would write them, on the public headers. Benchmarks may look into the library: what
+// costs time is often a part that users do not see.
 const std::set<std::string> kOutside = {"pipelines", "bench", "python"};
-const std::set<std::string> kExtensions = {".hpp", ".h", ".cpp", ".cu", ".cuh"};
+const std::set<std::string> kMayLookInside = {"bench"};
+const std::vector<std::string> kScanned = {"include", "src", "testing", "pipelines", "bench", "python"};
 
 // Where a file stands: a room or a program folder, and whether its users can see it.
 struct Place {
@@ -43,6 +63,7 @@ std::optional<Place> place_of(const fs::path& file) {
     return Place{parts.size() == 3 ? "umbrella" : parts[2], true};
   }
   if (top == "src" && parts.size() >= 3) return Place{parts[1], false};
+  if (top == "testing" && parts.size() >= 2) return Place{top, false};
   if (kOutside.contains(top)) return Place{top, false};
   return std::nullopt;
 }
@@ -85,6 +106,10 @@ std::optional<fs::path> target_of(const fs::path& root, const fs::path& from,
   return std::nullopt;
 }
 
+bool is_within(const fs::path& file, const std::string& folder) {
+  return file.generic_string().starts_with(folder + "/");
+}
+
 // What is wrong with `from` including `to`; nothing when it may.
 std::optional<std::string> broken_rule(const fs::path& from, const fs::path& to) {
   const std::optional<Place> user = place_of(from);
@@ -92,11 +117,15 @@ std::optional<std::string> broken_rule(const fs::path& from, const fs::path& to)
   if (!user || !used) return std::nullopt;
   if (kOutside.contains(user->name)) {
     if (used->name == user->name || used->is_public) return std::nullopt;
+    if (kMayLookInside.contains(user->name) && !kOutside.contains(used->name)) return std::nullopt;
     return user->name + " includes " + to.string() + "; it may include only <penstock/...>";
   }
   if (user->is_public && !used->is_public) {
     return "a public header includes " + to.string() + ", which is not installed";
   }
+  for (const auto& [folder, forbidden] : kMayNotInclude)
+    if (is_within(from, folder) && is_within(to, forbidden))
+      return folder + " includes " + forbidden + " (" + to.string() + "), which is built on it";
   if (user->name == "umbrella" || user->name == used->name) return std::nullopt;
   const auto room = kMayInclude.find(user->name);
   if (room != kMayInclude.end() && room->second.contains(used->name)) return std::nullopt;
@@ -104,17 +133,50 @@ std::optional<std::string> broken_rule(const fs::path& from, const fs::path& to)
          (room == kMayInclude.end() ? "nothing: it is not in the rooms table" : join(room->second));
 }
 
-void scan_file(const fs::path& root, const fs::path& file, std::vector<Violation>& found) {
+struct Edge {
+  int line = 0;
+  fs::path to;
+};
+
+std::vector<Edge> includes_of(const fs::path& root, const fs::path& file) {
+  std::vector<Edge> found;
   std::ifstream text(root / file);
   std::string line;
   for (int number = 1; std::getline(text, line); ++number) {
     const std::optional<Include> include = include_on(line);
     if (!include) continue;
-    const std::optional<fs::path> target = target_of(root, file, *include);
-    if (!target) continue;
-    if (auto rule = broken_rule(file, *target)) found.push_back({file, number, *rule});
+    if (auto target = target_of(root, file, *include)) found.push_back({number, *target});
   }
+  return found;
 }
+
+// Walks the includes in depth, and notes the way back to a file that it is still in.
+class CycleFinder {
+ public:
+  explicit CycleFinder(const fs::path& root) : root_(root) {}
+
+  void visit(const fs::path& file) {
+    if (done_.contains(file)) return;
+    if (const auto begin = std::ranges::find(way_, file); begin != way_.end()) {
+      std::string circle;
+      for (auto at = begin; at != way_.end(); ++at) circle += at->generic_string() + " -> ";
+      found_.push_back(circle + file.generic_string());
+      return;
+    }
+    way_.push_back(file);
+    for (const Edge& edge : includes_of(root_, file)) visit(edge.to);
+    way_.pop_back();
+    done_.insert(file);
+  }
+
+  [[nodiscard]] std::vector<std::string> take() { return std::move(found_); }
+
+ private:
+  const fs::path& root_;
+  std::vector<fs::path> way_;
+  std::set<fs::path> done_;
+  std::vector<std::string> found_;
+};
 
 }  // namespace
 
@@ -123,19 +185,17 @@ std::string Violation::to_string() const {
 }
 
 std::vector<Violation> scan(const fs::path& root) {
-  std::vector<fs::path> files;
-  for (const char* top : {"include", "src", "pipelines", "bench", "python"}) {
-    if (!fs::exists(root / top)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-      if (entry.is_regular_file() && kExtensions.contains(entry.path().extension().string())) {
-        files.push_back(entry.path().lexically_relative(root));
-      }
-    }
-  }
-  std::sort(files.begin(), files.end());
   std::vector<Violation> found;
-  for (const fs::path& file : files) scan_file(root, file, found);
+  for (const fs::path& file : source_files(root, kScanned))
+    for (const Edge& edge : includes_of(root, file))
+      if (auto rule = broken_rule(file, edge.to)) found.push_back({file, edge.line, *rule});
   return found;
+}
+
+std::vector<std::string> cycles(const fs::path& root) {
+  CycleFinder finder(root);
+  for (const fs::path& file : source_files(root, kScanned)) finder.visit(file);
+  return finder.take();
 }
 
 }  // namespace penstock::layering

@@ -1,4 +1,5 @@
-// The rooms table, as a check: which room's files may include which room's.
+// The rooms table, as a check: which room's files may include which room's; and that no file includes itself by a way
+// round.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +18,10 @@ struct Violation {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// Every violation below `root`, a checkout: include/, src/, pipelines/, bench/ and python/.
+/// Every violation below `root`, a checkout: include/, src/, testing/, pipelines/, bench/ and python/.
 [[nodiscard]] std::vector<Violation> scan(const std::filesystem::path& root);
+
+/// Files that include each other in a circle, one line a circle: "a -> b -> a".
+[[nodiscard]] std::vector<std::string> cycles(const std::filesystem::path& root);
 
 }  // namespace penstock::layering

@@ -6,14 +6,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "include_rules.hpp"
+#include "planted_tree.hpp"
 
 namespace penstock::layering {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -25,29 +24,6 @@ std::vector<std::string> findings(const fs::path& root) {
   for (const Violation& violation : scan(root)) lines.push_back(violation.to_string());
   return lines;
 }
-
-// A copy of the tree, in which a test may plant what it likes.
-class PlantedTree : public ::testing::Test {
- protected:
-  PlantedTree() {
-    std::string name = (fs::temp_directory_path() / "penstock-layering-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-    for (const char* top : {"include", "src"}) {
-      fs::copy(fs::path(PENSTOCK_ROOT) / top, root_ / top, fs::copy_options::recursive);
-    }
-  }
-  ~PlantedTree() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-
-  void plant(const fs::path& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-
-  fs::path root_;
-};
 
 TEST(Layering, EveryIncludeOfTheTreeFollowsTheRoomsTable) {
   EXPECT_THAT(findings(PENSTOCK_ROOT), IsEmpty());
@@ -91,10 +67,43 @@ TEST_F(PlantedTree, APublicHeaderMayNotIncludeAPrivateOne) {
 
 TEST_F(PlantedTree, ProgramsMayIncludePublicHeadersOnly) {
   plant("src/core/planted.hpp", "");
-  plant("bench/planted/planted.cpp",
-        "#include <penstock/core/dtype.hpp>\n"
-        "#include \"src/core/planted.hpp\"\n");
-  EXPECT_THAT(findings(root_), ElementsAre(StartsWith("bench/planted/planted.cpp:2: ")));
+  for (const char* folder : {"pipelines", "python"}) {
+    plant(fs::path(folder) / "planted/planted.cpp",
+          "#include <penstock/core/dtype.hpp>\n"
+          "#include \"src/core/planted.hpp\"\n");
+  }
+  EXPECT_THAT(findings(root_), ElementsAre(StartsWith("pipelines/planted/planted.cpp:2: "),
+                                           StartsWith("python/planted/planted.cpp:2: ")));
+}
+
+TEST_F(PlantedTree, BenchmarksMayLookIntoTheLibraryButNotIntoPrograms) {
+  plant("src/core/planted.hpp", "");
+  plant("pipelines/planted.hpp", "");
+  plant("bench/planted.cpp",
+        "#include \"src/core/planted.hpp\"\n"
+        "#include \"pipelines/planted.hpp\"\n");
+  EXPECT_THAT(findings(root_), ElementsAre(StartsWith("bench/planted.cpp:2: ")));
+}
+
+TEST_F(PlantedTree, TheLoaderMayNotIncludeWhatOnlyTestsNeed) {
+  plant("testing/planted.hpp", "#include <penstock/loader/loader.hpp>\n");
+  plant("src/loader/planted.cpp",
+        "#include \"testing/planted.hpp\"\n"
+        "#include <penstock/testing/planted.hpp>\n");
+  EXPECT_THAT(findings(root_), ElementsAre(HasSubstr("planted.cpp:1: loader includes testing"),
+                                           HasSubstr("planted.cpp:2: loader includes testing")));
+}
+
+TEST_F(PlantedTree, TestingMayNotIncludeSync) {
+  plant("testing/planted.cpp", "#include <penstock/sync/planted.hpp>\n");
+  EXPECT_THAT(findings(root_), ElementsAre(HasSubstr("testing includes sync")));
+}
+
+TEST_F(PlantedTree, APlanMayNotIncludeWhatRunsIt) {
+  plant("src/loader/plan/planted.cpp", "#include \"src/loader/run/planted.hpp\"\n");
+  plant("src/loader/run/planted.cpp", "#include \"src/loader/plan/planted.hpp\"\n");
+  EXPECT_THAT(findings(root_),
+              ElementsAre(HasSubstr("src/loader/plan includes src/loader/run")));
 }
 
 TEST_F(PlantedTree, ARoomOutsideTheTableMayIncludeNothing) {
@@ -113,6 +122,26 @@ TEST_F(PlantedTree, WhatTheTableAllowsIsLeftAlone) {
         "#include \"src/device/planted.hpp\"\n");
   plant("pipelines/planted.cpp", "#include <penstock/sync/planted.hpp>\n");
   EXPECT_THAT(findings(root_), IsEmpty());
+}
+
+TEST(Cycles, NoFileOfTheTreeIncludesItselfByAWayRound) {
+  EXPECT_THAT(cycles(PENSTOCK_ROOT), IsEmpty());
+}
+
+TEST_F(PlantedTree, ACircleOfIncludesIsFoundWithItsWholeWay) {
+  plant("include/penstock/core/one.hpp", "#include <penstock/core/two.hpp>\n");
+  plant("include/penstock/core/two.hpp", "#include <penstock/core/three.hpp>\n");
+  plant("include/penstock/core/three.hpp", "#include <penstock/core/two.hpp>\n");
+  EXPECT_THAT(cycles(root_), ElementsAre("include/penstock/core/two.hpp -> "
+                                         "include/penstock/core/three.hpp -> "
+                                         "include/penstock/core/two.hpp"));
+}
+
+TEST_F(PlantedTree, OneFileIncludedByTwoWaysIsNoCircle) {
+  plant("src/core/one.hpp", "#include \"src/core/two.hpp\"\n#include \"src/core/three.hpp\"\n");
+  plant("src/core/two.hpp", "#include \"src/core/three.hpp\"\n");
+  plant("src/core/three.hpp", "");
+  EXPECT_THAT(cycles(root_), IsEmpty());
 }
 
 }  // namespace

@@ -26,20 +26,20 @@ const std::vector<Device> kGpu{{Device::Kind::cuda, 0}};
 class Counter {
  public:
   Counter() : memory_(0, sizeof(unsigned long long)) {
-    detail::check(cudaMemset(get(), 0, sizeof *get()));
-    detail::check(cudaDeviceSynchronize());  // other streams do not wait for this
+    device::check(cudaMemset(get(), 0, sizeof *get()));
+    device::check(cudaDeviceSynchronize());  // other streams do not wait for this
   }
   [[nodiscard]] unsigned long long* get() const noexcept {
     return reinterpret_cast<unsigned long long*>(memory_.data());
   }
   [[nodiscard]] unsigned long long read() const {
     unsigned long long count = 0;
-    detail::check(cudaMemcpy(&count, get(), sizeof count, cudaMemcpyDeviceToHost));
+    device::check(cudaMemcpy(&count, get(), sizeof count, cudaMemcpyDeviceToHost));
     return count;
   }
 
  private:
-  detail::DeviceMemory memory_;
+  device::DeviceMemory memory_;
 };
 
 class CudaLoaderGpu : public testing_support::OnGpu {
@@ -60,7 +60,7 @@ class CudaLoaderGpu : public testing_support::OnGpu {
                wrong_->get(), on);
   }
   [[nodiscard]] unsigned long long wrong() const {
-    detail::check(cudaDeviceSynchronize());
+    device::check(cudaDeviceSynchronize());
     return wrong_->read();
   }
 
@@ -96,7 +96,7 @@ TEST_F(CudaLoaderGpu, ACheckThatIsGivenTheWrongRowsSaysSo) {
 
 TEST_F(CudaLoaderGpu, SeveralReplicasOnOneGpu) {
   Loader loader = plan({kGpu[0], kGpu[0]}, 2).loader();
-  detail::CudaStream other(0);
+  device::CudaStream other(0);
   for (std::uint64_t step = 0; step < 1'000; ++step) {
     const Step batch = *loader.next();
     check(batch[0], step * kBatch, 40, stream());
@@ -107,7 +107,7 @@ TEST_F(CudaLoaderGpu, SeveralReplicasOnOneGpu) {
 
 TEST_F(CudaLoaderGpu, TwoStreamsReadOneBatch) {
   Loader loader = plan(kGpu, 1).loader();
-  detail::CudaStream other(0);
+  device::CudaStream other(0);
   for (std::uint64_t step = 0; step < 1'000; ++step) {
     const Step batch = *loader.next();
     check(batch[0], step * kBatch, 10, stream());
@@ -117,15 +117,15 @@ TEST_F(CudaLoaderGpu, TwoStreamsReadOneBatch) {
 }
 
 TEST_F(CudaLoaderGpu, TwoLoadersOnTwoStreams) {
-  detail::CudaStream other(0);
+  device::CudaStream other(0);
   std::jthread second([&] {
-    detail::check(cudaSetDevice(0));
+    device::check(cudaSetDevice(0));
     Loader loader = plan(kGpu, 3).loader();
     for (std::uint64_t step = 0; step < 1'000; ++step) {
       const Step batch = *loader.next();
       check(batch[0], step * kBatch, 60, other.get());
     }
-    detail::check(cudaDeviceSynchronize());
+    device::check(cudaDeviceSynchronize());
   });
   Loader loader = plan(kGpu, 2).loader();
   for (std::uint64_t step = 0; step < 1'000; ++step) {
@@ -151,26 +151,26 @@ TEST_F(CudaLoaderGpu, MayBeDestroyedWhileKernelsStillReadItsBatches) {
 // A training step that was captured as a graph reads fixed addresses.
 TEST_F(CudaLoaderGpu, FeedsACapturedGraphThroughItsStaticInput) {
   constexpr std::size_t kBytes = kBatch * 2 * sizeof(std::uint64_t);
-  const detail::DeviceMemory input(0, kBytes);
+  const device::DeviceMemory input(0, kBytes);
   const Counter total;
   slow_check(reinterpret_cast<const std::uint64_t*>(input.data()), 0, 0, 1, 1, total.get(),
              stream());  // loads the kernel, which a capture may not
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t step_graph = nullptr;
-  detail::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
+  device::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal));
   slow_check(reinterpret_cast<const std::uint64_t*>(input.data()), kBatch, 0, kBatch, 20,
              total.get(), stream());
-  detail::check(cudaStreamEndCapture(stream(), &graph));
-  detail::check(cudaGraphInstantiate(&step_graph, graph, 0));
+  device::check(cudaStreamEndCapture(stream(), &graph));
+  device::check(cudaGraphInstantiate(&step_graph, graph, 0));
 
   // Every batch is the same, 0 … kBatch - 1, as the graph expects.
   Loader loader = Dataset(fake(kBatch)).repeat().batch(kBatch).prefetch_to_devices(kGpu).loader();
   for (int step = 0; step < 500; ++step) {
     const Step batch = *loader.next();
     batch[0].copy_to("number", input.data(), kBytes, stream());
-    detail::check(cudaGraphLaunch(step_graph, stream()));
+    device::check(cudaGraphLaunch(step_graph, stream()));
   }
-  detail::check(cudaStreamSynchronize(stream()));
+  device::check(cudaStreamSynchronize(stream()));
   EXPECT_EQ(total.read(), 0U);
   (void)cudaGraphExecDestroy(step_graph);
   (void)cudaGraphDestroy(graph);

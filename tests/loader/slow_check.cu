@@ -28,7 +28,7 @@ void slow_check(const std::uint64_t* rows, std::uint64_t count, std::uint64_t fi
                 std::uint64_t size, unsigned microseconds, unsigned long long* wrong,
                 cudaStream_t stream) {
   check_rows<<<1, 128, 0, stream>>>(rows, count, first, size, microseconds, wrong);
-  detail::check(cudaGetLastError());
+  device::check(cudaGetLastError());
 }
 
 }  // namespace penstock::testing_support

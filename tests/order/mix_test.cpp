@@ -118,10 +118,10 @@ TEST(Mix, HoldsNoPoolHoweverManyInputsThereAre) {
 }
 
 TEST(Mix, QuotasAreTheLeastExactOnesOrTheNearest) {
-  EXPECT_THAT(detail::mix_quotas(std::vector{1.0, 2.0}), ElementsAre(22, 44));
-  EXPECT_THAT(detail::mix_quotas(std::vector{0.25, 0.0, 0.75}), ElementsAre(16, 0, 48));
-  EXPECT_THAT(detail::mix_quotas(std::vector{1.0, 1e-9}), ElementsAre(1023, 1));
-  const auto rounded = detail::mix_quotas(std::vector{3.14159265, 2.71828182, 1.41421356});
+  EXPECT_THAT(order::mix_quotas(std::vector{1.0, 2.0}), ElementsAre(22, 44));
+  EXPECT_THAT(order::mix_quotas(std::vector{0.25, 0.0, 0.75}), ElementsAre(16, 0, 48));
+  EXPECT_THAT(order::mix_quotas(std::vector{1.0, 1e-9}), ElementsAre(1023, 1));
+  const auto rounded = order::mix_quotas(std::vector{3.14159265, 2.71828182, 1.41421356});
   EXPECT_EQ(std::accumulate(rounded.begin(), rounded.end(), 0U), 1024);
   EXPECT_NEAR(rounded[0], 1024 * 3.14159265 / 7.27408803, 1);
 }

@@ -190,7 +190,7 @@ TEST(ShuffleWindow, DescribesItself) {
 
 TEST(Draws, AgreeWithPhiloxOneAtATime) {
   const RandomKey key(7, 1);
-  detail::Draws draws(key);
+  order::Draws draws(key);
   for (const std::uint64_t first :
        {0ULL, 1ULL, 6ULL, (1ULL << 33) - 9, (1ULL << 40) + 1, ~0ULL - 600})
     for (const std::size_t count : {1, 2, 3, 15, 16, 17, 511, 512}) {

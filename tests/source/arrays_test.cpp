@@ -131,7 +131,7 @@ TEST_F(Arrays, WithAnyByteOfTheHeaderChangedAreAnErrorOrStayWithinTheFile) {
     for (int value = 0; value < 256; ++value) {
       file[at] = static_cast<char>(value);
       try {
-        const auto header = detail::read_npy_header(std::as_bytes(std::span(file)), "x");
+        const auto header = source::read_npy_header(std::as_bytes(std::span(file)), "x");
         std::size_t bytes = size_of(header.dtype);
         for (const std::int64_t extent : header.shape) bytes *= static_cast<std::size_t>(extent);
         EXPECT_LE(header.data_at + bytes, file.size());

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace penstock::detail {
+namespace penstock::source {
 namespace {
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -53,4 +53,4 @@ TEST(Crc32c, MasksAsTfRecordDoes) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -258,7 +258,7 @@ TEST_F(QueueProcess, AServersEndTurnsAwayIdleBlockedAndHalfwayClients) {
                   HasSubstr("the server was stopped"));
     });
     await([&] { return queue_->stats().blocked_producers == 1; });
-    const detail::FileDescriptor silent(detail::connect_unix(path(), {}));
+    const storage::FileDescriptor silent(source::connect_unix(path(), {}));
     server_.reset();
     blocked.join();
     EXPECT_THAT(message_of<QueueClosed>([&] { idle.flush(), idle.close(); }),
@@ -303,31 +303,31 @@ TEST_F(QueueProcess, EachDifferenceInFieldsIsNamedOnBothSides) {
 class RawClient {
  public:
   explicit RawClient(const std::filesystem::path& path)
-      : socket_(detail::connect_unix(path, std::chrono::steady_clock::now())) {}
+      : socket_(source::connect_unix(path, std::chrono::steady_clock::now())) {}
 
   RawClient& send(std::span<const std::byte> bytes) {
     // The server may have hung up already; what it said before can still be heard.
-    (void)detail::send_all(socket_.get(), std::array{bytes});
+    (void)source::send_all(socket_.get(), std::array{bytes});
     return *this;
   }
-  RawClient& greet(std::uint32_t version = detail::kQueueVersion) {
-    const std::string hello = detail::write_hello({"raw", trajectory_fields()});
-    const detail::Greeting greeting{.version = version,
+  RawClient& greet(std::uint32_t version = source::kQueueVersion) {
+    const std::string hello = source::write_hello({"raw", trajectory_fields()});
+    const source::Greeting greeting{.version = version,
                                     .length = static_cast<std::uint32_t>(hello.size())};
-    return send(detail::bytes_of(greeting)).send(detail::bytes_of(hello));
+    return send(source::bytes_of(greeting)).send(source::bytes_of(hello));
   }
-  RawClient& head(detail::FrameKind kind, std::uint64_t length) {
-    const detail::FrameHead head{.kind = kind, .length = length};
-    return send(detail::bytes_of(head));
+  RawClient& head(source::FrameKind kind, std::uint64_t length) {
+    const source::FrameHead head{.kind = kind, .length = length};
+    return send(source::bytes_of(head));
   }
   /// The text of the first frame of this kind.
-  std::string hear(detail::FrameKind kind) {
-    detail::Greeting greeting;
-    detail::Receiver in(socket_.get());
-    EXPECT_TRUE(detail::receive_plain(in, greeting));
-    EXPECT_EQ(greeting.version, detail::kQueueVersion);
-    while (const auto head = detail::receive_head(in)) {
-      const std::string text = detail::receive_text(in, head->length);
+  std::string hear(source::FrameKind kind) {
+    source::Greeting greeting;
+    source::Receiver in(socket_.get());
+    EXPECT_TRUE(source::receive_plain(in, greeting));
+    EXPECT_EQ(greeting.version, source::kQueueVersion);
+    while (const auto head = source::receive_head(in)) {
+      const std::string text = source::receive_text(in, head->length);
       if (head->kind == kind) return text;
     }
     return "(nothing)";
@@ -335,13 +335,13 @@ class RawClient {
   void hang_up() { socket_.close(); }
 
  private:
-  detail::FileDescriptor socket_;
+  storage::FileDescriptor socket_;
 };
 
 TEST_F(QueueProcess, AnotherVersionIsNamedOnBothSides) {
   serve();
   EXPECT_THAT(
-      RawClient(path()).greet(7).hear(detail::FrameKind::refused),
+      RawClient(path()).greet(7).hear(source::FrameKind::refused),
       HasSubstr("the server speaks version 1 of the queue's protocol, the client version 7"));
   EXPECT_THAT(cause(), HasSubstr("the client version 7"));
 }
@@ -351,10 +351,10 @@ TEST_F(QueueProcess, HalfARecordIsDroppedAndWhatCameBeforeKept) {
   RawClient raw(path());
   const Trajectory whole(0, 0);
   const std::int64_t rows = 0;
-  raw.greet().head(detail::FrameKind::record, 20);
-  raw.send(detail::bytes_of(rows)).send(detail::bytes_of(whole.producer));
-  raw.send(detail::bytes_of(whole.number));
-  raw.head(detail::FrameKind::record, 1000).send(detail::bytes_of(rows)).hang_up();
+  raw.greet().head(source::FrameKind::record, 20);
+  raw.send(source::bytes_of(rows)).send(source::bytes_of(whole.producer));
+  raw.send(source::bytes_of(whole.number));
+  raw.head(source::FrameKind::record, 1000).send(source::bytes_of(rows)).hang_up();
   EXPECT_THAT(cause(), AllOf(StartsWith("client 'raw' (process " + std::to_string(::getpid())),
                              HasSubstr("in the middle of a record, after 8 of 1000 bytes")));
   EXPECT_EQ(test::read_to_the_end(*queue_).numbers().at(0).size(), 1);
@@ -364,7 +364,7 @@ TEST_F(QueueProcess, WhatABrokenPeerSaysIsRefusedAndTheOthersGoOn) {
   serve({.close_when = CloseWhen::explicitly,
          .on_lost_client = OnLostClient::go_on,
          .max_record_bytes = 1 << 20});
-  using detail::FrameKind;
+  using source::FrameKind;
   const auto refused = [](RawClient& raw) { return raw.hear(FrameKind::refused); };
   constexpr std::int64_t kHuge = std::int64_t{1} << 61;
   EXPECT_THAT(refused(RawClient(path()).greet().head(FrameKind::record, UINT64_MAX)),
@@ -372,31 +372,31 @@ TEST_F(QueueProcess, WhatABrokenPeerSaysIsRefusedAndTheOthersGoOn) {
   EXPECT_THAT(refused(RawClient(path())
                           .greet()
                           .head(FrameKind::record, 3)
-                          .send(detail::bytes_of(std::array{'a', 'b', 'c'}))),
+                          .send(source::bytes_of(std::array{'a', 'b', 'c'}))),
               HasSubstr("a record of 3 bytes, too few for the 1 extents"));
   for (const std::int64_t rows : {kHuge, -kHuge, std::int64_t{-1}})
     EXPECT_THAT(refused(RawClient(path())
                             .greet()
                             .head(FrameKind::record, 20)
-                            .send(detail::bytes_of(rows))
-                            .send(detail::bytes_of(std::array<char, 12>{}))),
+                            .send(source::bytes_of(rows))
+                            .send(source::bytes_of(std::array<char, 12>{}))),
                 HasSubstr("impossible extents for field 'steps'"));
   EXPECT_THAT(refused(RawClient(path())
                           .greet()
                           .head(FrameKind::record, 20)
-                          .send(detail::bytes_of(std::int64_t{5}))
-                          .send(detail::bytes_of(std::array<char, 12>{}))),
+                          .send(source::bytes_of(std::int64_t{5}))
+                          .send(source::bytes_of(std::array<char, 12>{}))),
               HasSubstr("a record of 20 bytes whose fields take 80"));
   EXPECT_THAT(refused(RawClient(path()).greet().head(FrameKind(99), 0)),
               HasSubstr("a frame of unknown kind 99"));
-  const detail::Greeting endless{.length = UINT32_MAX};
-  EXPECT_THAT(refused(RawClient(path()).send(detail::bytes_of(endless))),
+  const source::Greeting endless{.length = UINT32_MAX};
+  EXPECT_THAT(refused(RawClient(path()).send(source::bytes_of(endless))),
               HasSubstr("a greeting has at most 65536 bytes"));
-  const detail::Greeting garbled{.length = 4};
+  const source::Greeting garbled{.length = 4};
   EXPECT_THAT(
-      refused(RawClient(path()).send(detail::bytes_of(garbled)).send(detail::bytes_of(UINT32_MAX))),
+      refused(RawClient(path()).send(source::bytes_of(garbled)).send(source::bytes_of(UINT32_MAX))),
       HasSubstr("garbled"));
-  RawClient(path()).send(detail::bytes_of(std::array<char, 400>{'G', 'E', 'T', ' ', '/'}));
+  RawClient(path()).send(source::bytes_of(std::array<char, 400>{'G', 'E', 'T', ' ', '/'}));
   RawClient(path()).hang_up();
 
   QueueClient good = client();
@@ -410,7 +410,7 @@ TEST_F(QueueProcess, WhatABrokenPeerSaysIsRefusedAndTheOthersGoOn) {
 
 TEST_F(QueueProcess, AStrangerClosesNothing) {
   serve();
-  RawClient(path()).send(detail::bytes_of(std::array<char, 400>{'G', 'E', 'T', ' ', '/'}));
+  RawClient(path()).send(source::bytes_of(std::array<char, 400>{'G', 'E', 'T', ' ', '/'}));
   RawClient(path()).hang_up();
   await([&] { return server_->stats().refused == 2; });
   EXPECT_FALSE(queue_->closed());
@@ -524,7 +524,7 @@ TEST_F(QueueProcess, AServerThatDoesNotComeOrAnswerIsAnErrorInTime) {
   EXPECT_THAT(
       message_of<Error>([&] { (void)client({.connect_timeout_s = 0.02}); }),
       AllOf(HasSubstr("no queue server at " + path().string()), HasSubstr("start it first")));
-  const detail::UnixListener mute(path());
+  const source::UnixListener mute(path());
   EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout_s = 0.02}); }),
               HasSubstr("did not answer within 0.02 s"));
 }

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace penstock::detail {
+namespace penstock::source {
 namespace {
 
 using ::testing::ElementsAre;
@@ -144,4 +144,4 @@ TEST(ShardIndex, TakesAboutSevenBytesForATfRecord) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::source

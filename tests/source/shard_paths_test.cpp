@@ -7,7 +7,7 @@
 
 #include "tests/source/files.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 namespace {
 
 using test::TemporaryFolder;
@@ -20,7 +20,7 @@ using ::testing::ThrowsMessage;
 std::vector<std::string> find(const ShardPaths& paths) {
   return find_shards(
       paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files",
-      Storage());
+      storage::Storage());
 }
 
 // As bash prints them.
@@ -98,4 +98,4 @@ TEST(ShardPaths, SayWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -79,7 +79,7 @@ TEST_F(TfRecord, ReadsWhatTheOriginalToolsWrite) {
       parts >> row >> bytes >> crc >> label;
       EXPECT_EQ(row, number);
       EXPECT_EQ(record[0].byte_size(), bytes);
-      EXPECT_EQ(fmt::format("{:08x}", detail::crc32c(record[0].bytes())), crc);
+      EXPECT_EQ(fmt::format("{:08x}", source::crc32c(record[0].bytes())), crc);
       EXPECT_EQ(*record[1].data<std::int64_t>(), label);
       EXPECT_EQ(source->info(number).label, label);
       for (int i = 0; i < 4; ++i) {

@@ -61,7 +61,7 @@ TEST(WebDatasetNames, AreTakenApartAsThePackagesExpressionDoes) {
   const std::function<void(int)> try_all = [&](int more) {
     std::smatch parts;
     const bool fits = std::regex_match(name, parts, expression);
-    const auto found = detail::split_name(name);
+    const auto found = source::split_name(name);
     ASSERT_EQ(found.has_value(), fits) << name;
     if (found) {
       EXPECT_EQ(found->key, parts[1].str()) << name;
@@ -79,15 +79,15 @@ TEST(WebDatasetNames, AreTakenApartAsThePackagesExpressionDoes) {
 
 TEST(WebDatasetNames, OfNotesAreNoSamples) {
   for (const char* name : {"__note__.x", "__a__/b.jpg", "____/b.jpg"}) {
-    EXPECT_EQ(detail::split_name(name).has_value(), name == std::string("__note__.x")) << name;
+    EXPECT_EQ(source::split_name(name).has_value(), name == std::string("__note__.x")) << name;
   }
-  EXPECT_FALSE(detail::split_name("__a.b__"));
-  EXPECT_TRUE(detail::split_name("a/__b__.jpg"));
-  EXPECT_TRUE(detail::split_name("__a/b.jpg"));
+  EXPECT_FALSE(source::split_name("__a.b__"));
+  EXPECT_TRUE(source::split_name("a/__b__.jpg"));
+  EXPECT_TRUE(source::split_name("__a/b.jpg"));
 }
 
 TEST(WebDatasetLabels, AreIntegersAsPythonReadsThem) {
-  using detail::parse_integer;
+  using source::parse_integer;
   EXPECT_EQ(parse_integer("7"), 7);
   EXPECT_EQ(parse_integer(" \t-7\r\n"), -7);
   EXPECT_EQ(parse_integer("+007"), 7);
@@ -129,7 +129,7 @@ TEST(WebDataset, ReadsWhatTheOriginalToolsWrite) {
       ASSERT_TRUE(source->read(i, record)) << name << " " << i;
       for (std::size_t k = 0; k < fields.size(); ++k) {
         const std::string found =
-            fmt::format("{} {:08x}", record[k].byte_size(), detail::crc32c(record[k].bytes()));
+            fmt::format("{} {:08x}", record[k].byte_size(), source::crc32c(record[k].bytes()));
         const auto member = expected[i].second.find(fields[k].name);
         EXPECT_EQ(found, member == expected[i].second.end() ? "0 00000000" : member->second)
             << name << " " << expected[i].first << " " << fields[k].name;

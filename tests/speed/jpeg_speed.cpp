@@ -34,7 +34,7 @@
 namespace {
 
 using namespace penstock;
-using namespace penstock::detail;
+using namespace penstock::jpeg;
 
 using speed::Bytes;
 

@@ -42,8 +42,8 @@ inline std::vector<Bytes> large_photos(std::span<const Bytes> small, std::size_t
   constexpr int kWidth = 1000;
   constexpr int kHeight = 750;
   constexpr int kStride = kColumns * kWidth * 3;
-  detail::JpegReader reader;
-  detail::Resize resize;
+  jpeg::JpegReader reader;
+  transform::Resize resize;
   std::mt19937 random(7);
   std::normal_distribution<float> noise(0, 1.5F);
   std::vector<float> grain(65'536);
@@ -59,7 +59,7 @@ inline std::vector<Bytes> large_photos(std::span<const Bytes> small, std::size_t
                        .width = static_cast<double>(reader.width()),
                        .height = static_cast<double>(reader.height())};
       resize.plan(reader.width(), reader.height(), box, {kHeight, kWidth}, false);
-      if (!reader.begin(resize.source(), resize.row_span(), detail::Upsampling::smooth)) continue;
+      if (!reader.begin(resize.source(), resize.row_span(), jpeg::Upsampling::smooth)) continue;
       std::uint8_t* const corner =
           pixels.data.data() + static_cast<std::ptrdiff_t>(tile / kColumns) * kHeight * kStride +
           static_cast<std::ptrdiff_t>(tile % kColumns) * kWidth * 3;

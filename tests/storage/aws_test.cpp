@@ -13,7 +13,7 @@
 #include "src/storage/s3/s3_responses.hpp"
 #include "tests/source/files.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 namespace {
 
 using ::testing::AllOf;
@@ -162,4 +162,4 @@ TEST(ObjectUrls, OfOtherStoragesAreRefused) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -15,7 +15,7 @@
 
 #include "tests/source/shards.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -200,4 +200,4 @@ TEST(ObjectCache, AFolderThatCannotBeMadeIsAnErrorWithTheRemedy) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::storage

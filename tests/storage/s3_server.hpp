@@ -57,7 +57,7 @@ class S3Server {
 
   /// GET requests for objects so far.
   [[nodiscard]] int gets() const {
-    auto response = detail::HttpClient({}).send({.url = endpoint() + "/_gets"});
+    auto response = storage::HttpClient({}).send({.url = endpoint() + "/_gets"});
     if (!response) throw std::runtime_error(response.fault().reason);
     return std::atoi(response->body.c_str());
   }

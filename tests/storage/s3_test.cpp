@@ -167,8 +167,8 @@ TEST_F(S3, AnIndexThatLiesBesideIsUsedAndOneOfAnotherShardIsNot) {
 }
 
 TEST_F(S3, RangesAreReadAndAChangedObjectIsNoticed) {
-  const detail::S3Store store(options());
-  const detail::ObjectName name{"photos", "train/b/1.jpg"};
+  const storage::S3Store store(options());
+  const storage::ObjectName name{"photos", "train/b/1.jpg"};
   auto stamp = store.stat(name);
   ASSERT_TRUE(stamp);
   EXPECT_EQ(stamp->bytes, std::string("bytes of train/b/1.jpg").size());
@@ -248,10 +248,10 @@ TEST_F(S3, CredentialsComeFromTheContainerAndTheInstance) {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   };
-  const detail::AwsProfile profile("", environment);
-  EXPECT_EQ(detail::AwsCredentialChain(profile, environment).get()->access_key, "testing");
+  const storage::AwsProfile profile("", environment);
+  EXPECT_EQ(storage::AwsCredentialChain(profile, environment).get()->access_key, "testing");
   variables = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_->endpoint()}};
-  detail::AwsCredentialChain instance(profile, environment);
+  storage::AwsCredentialChain instance(profile, environment);
   EXPECT_EQ(instance.get()->secret_key, "testing");
   EXPECT_EQ(instance.origin(), "the EC2 instance's role");
 }

@@ -58,7 +58,7 @@ TEST_F(CudaReplicasGpu, MirroredVariablesAssignedInEveryReplica) {
     replicas.run([&](ReplicaContext& replica) {
       const double id = replica.id();
       const auto place = ids.get(replica);
-      detail::copy_to(replica.device(), reinterpret_cast<std::byte*>(place.data()),
+      sync::copy_to(replica.device(), reinterpret_cast<std::byte*>(place.data()),
                       std::as_bytes(std::span(&id, 1)));
       variable.assign(replica, place);
     });
@@ -84,7 +84,7 @@ TEST_F(CudaReplicasGpu, OwnersUpdateAndEverybodyGetsTheResult) {
     sharded.reduce(ReduceOp::sum);
     const auto sums = gradients.bytes();
     for (const std::size_t i : sharded.owned())
-      detail::copy_to(replica.device(), variables.list()[i].data.raw(), sums[i]);
+      sync::copy_to(replica.device(), variables.list()[i].data.raw(), sums[i]);
     sharded.broadcast();
     const double n = replica.size();
     variables.expect(

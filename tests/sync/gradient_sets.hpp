@@ -38,9 +38,9 @@ inline double read_value(const std::byte* at, DType dtype) {
     case DType::i32:
       return as(std::int32_t{});
     case DType::f16:
-      return detail::to_float(as(detail::Half{}));
+      return core::to_float(as(core::Half{}));
     case DType::bf16:
-      return detail::to_float(as(detail::Bfloat16{}));
+      return core::to_float(as(core::Bfloat16{}));
     default:
       throw std::logic_error("not used here");
   }
@@ -56,9 +56,9 @@ inline void write_value(std::byte* at, DType dtype, double value) {
     case DType::i32:
       return put(static_cast<std::int32_t>(value));
     case DType::f16:
-      return put(detail::to_half(static_cast<float>(value)));
+      return put(core::to_half(static_cast<float>(value)));
     case DType::bf16:
-      return put(detail::to_bfloat16(static_cast<float>(value)));
+      return put(core::to_bfloat16(static_cast<float>(value)));
     default:
       throw std::logic_error("not used here");
   }
@@ -95,11 +95,11 @@ class GradientSet {
       : device_(device) {
     std::size_t total = 0;
     for (const auto& [dtype, count] : kinds) total += count * size_of(dtype);
-    if (flat) memory_.push_back(detail::allocate_on(device, total));
+    if (flat) memory_.push_back(sync::allocate_on(device, total));
     std::size_t at = 0;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       const auto [dtype, count] = kinds[i];
-      if (!flat) memory_.push_back(detail::allocate_on(device, count * size_of(dtype)));
+      if (!flat) memory_.push_back(sync::allocate_on(device, count * size_of(dtype)));
       list_.push_back(
           {"g" + std::to_string(i), TensorView(flat ? memory_[0].get() + at : memory_.back().get(),
                                                dtype, Shape{static_cast<std::int64_t>(count)})});
@@ -116,7 +116,7 @@ class GradientSet {
       std::vector<std::byte> values(data.byte_size());
       for (std::size_t i = 0; i < values.size() / size_of(data.dtype()); ++i)
         write_value(values.data() + i * size_of(data.dtype()), data.dtype(), value(gradient, i));
-      detail::copy_to(device_, data.raw(), values);
+      sync::copy_to(device_, data.raw(), values);
     }
   }
   void expect(const Value& value, double tolerance = 0) {
@@ -137,7 +137,7 @@ class GradientSet {
     std::vector<std::vector<std::byte>> all;
     for (const Gradient& gradient : list_) {
       all.emplace_back(gradient.data.byte_size());
-      detail::copy_from(device_, all.back(), gradient.data.raw());
+      sync::copy_from(device_, all.back(), gradient.data.raw());
     }
     return all;
   }
@@ -325,7 +325,7 @@ inline void expect_narrow_wires_stay_near(Communicator& all) {
     for (const auto& gradient : set.bytes())
       mine.insert(mine.end(), gradient.begin(), gradient.end());
     std::vector<std::byte> everybody(mine.size() * all.size());
-    detail::gather_bytes(all, mine, everybody);
+    sync::gather_bytes(all, mine, everybody);
     for (std::uint32_t rank = 0; rank < all.size(); ++rank)
       EXPECT_TRUE(
           std::ranges::equal(mine, std::span(everybody).subspan(rank * mine.size(), mine.size())))

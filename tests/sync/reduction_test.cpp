@@ -14,7 +14,7 @@
 
 #include "src/core/half.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 namespace {
 
 using testing::ElementsAre;
@@ -33,15 +33,15 @@ double value_of_half(std::uint16_t bits) {
 
 TEST(Half, EveryValueIsWhatTheFormatSaysAndComesBack) {
   for (std::uint32_t bits = 0; bits <= 0xFFFF; ++bits) {
-    const Half half{static_cast<std::uint16_t>(bits)};
+    const core::Half half{static_cast<std::uint16_t>(bits)};
     const double expected = value_of_half(half.bits);
     if (std::isnan(expected)) {
-      EXPECT_TRUE(std::isnan(to_float(half)));
-      EXPECT_TRUE(std::isnan(to_float(to_half(to_float(half)))));
+      EXPECT_TRUE(std::isnan(core::to_float(half)));
+      EXPECT_TRUE(std::isnan(core::to_float(core::to_half(core::to_float(half)))));
       continue;
     }
-    ASSERT_EQ(to_float(half), expected) << bits;
-    ASSERT_EQ(to_half(to_float(half)).bits, half.bits) << bits;
+    ASSERT_EQ(core::to_float(half), expected) << bits;
+    ASSERT_EQ(core::to_half(core::to_float(half)).bits, half.bits) << bits;
   }
 }
 
@@ -51,7 +51,7 @@ TEST(Half, RoundsToTheNearestWithTiesToEven) {
     // Every exponent around the range of halves, not only those near one.
     const auto value = static_cast<float>(std::ldexp(
         std::generate_canonical<double, 53>(random) + 1, static_cast<int>(random() % 44) - 28));
-    const Half half = to_half(value);
+    const core::Half half = core::to_half(value);
     const double found = value_of_half(half.bits);
     if (value >= 65520.0F) {
       ASSERT_TRUE(std::isinf(found)) << value;
@@ -63,21 +63,21 @@ TEST(Half, RoundsToTheNearestWithTiesToEven) {
     ASSERT_LE(std::abs(found - value), std::abs(below - value)) << value;
     ASSERT_LE(std::abs(found - value), std::abs(above - value)) << value;
   }
-  EXPECT_EQ(to_half(1 + 0x1p-11F).bits, to_half(1).bits);
-  EXPECT_EQ(to_half(1 + 0x3p-11F).bits, to_half(1 + 0x1p-9F).bits);
-  EXPECT_EQ(to_half(0x1p-25F).bits, 0);
-  EXPECT_EQ(to_half(0x3p-25F).bits, 2);
+  EXPECT_EQ(core::to_half(1 + 0x1p-11F).bits, core::to_half(1).bits);
+  EXPECT_EQ(core::to_half(1 + 0x3p-11F).bits, core::to_half(1 + 0x1p-9F).bits);
+  EXPECT_EQ(core::to_half(0x1p-25F).bits, 0);
+  EXPECT_EQ(core::to_half(0x3p-25F).bits, 2);
 }
 
 TEST(Bfloat16, RoundsToTheNearestWithTiesToEven) {
-  EXPECT_EQ(to_bfloat16(1.0F).bits, 0x3F80);
-  EXPECT_EQ(to_bfloat16(1 + 0x1p-8F).bits, 0x3F80);
-  EXPECT_EQ(to_bfloat16(1 + 0x3p-8F).bits, 0x3F82);
-  EXPECT_EQ(to_bfloat16(1 + 0x1.1p-8F).bits, 0x3F81);
-  EXPECT_TRUE(std::isnan(to_float(to_bfloat16(std::nanf("")))));
-  EXPECT_TRUE(std::isinf(to_float(to_bfloat16(std::numeric_limits<float>::max()))));
+  EXPECT_EQ(core::to_bfloat16(1.0F).bits, 0x3F80);
+  EXPECT_EQ(core::to_bfloat16(1 + 0x1p-8F).bits, 0x3F80);
+  EXPECT_EQ(core::to_bfloat16(1 + 0x3p-8F).bits, 0x3F82);
+  EXPECT_EQ(core::to_bfloat16(1 + 0x1.1p-8F).bits, 0x3F81);
+  EXPECT_TRUE(std::isnan(core::to_float(core::to_bfloat16(std::nanf("")))));
+  EXPECT_TRUE(std::isinf(core::to_float(core::to_bfloat16(std::numeric_limits<float>::max()))));
   for (std::uint32_t bits = 0; bits < 0x7F80; ++bits)
-    ASSERT_EQ(to_bfloat16(to_float(Bfloat16{static_cast<std::uint16_t>(bits)})).bits, bits);
+    ASSERT_EQ(core::to_bfloat16(core::to_float(core::Bfloat16{static_cast<std::uint16_t>(bits)})).bits, bits);
 }
 
 template <class T>
@@ -111,14 +111,14 @@ TEST(Reduce, NanIsNotHiddenByMinAndMax) {
 
 TEST(Reduce, AddsSixteenBitFloatsInF32) {
   // In f16 each step would be lost: 2048 + 1 = 2048.
-  std::vector<Half> big{to_half(2048)};
-  std::vector<Half> one{to_half(1)};
+  std::vector<core::Half> big{core::to_half(2048)};
+  std::vector<core::Half> one{core::to_half(1)};
   std::vector<const std::byte*> in{reinterpret_cast<const std::byte*>(big.data())};
   for (int i = 0; i < 8; ++i) in.push_back(reinterpret_cast<const std::byte*>(one.data()));
-  Half result{};
+  core::Half result{};
   reduce_elements(in, std::array{reinterpret_cast<std::byte*>(&result)}, 1, DType::f16,
                   ReduceOp::sum, 9);
-  EXPECT_EQ(to_float(result), 2056);
+  EXPECT_EQ(core::to_float(result), 2056);
 }
 
 TEST(Reduce, LongBuffersInPlaceAreTheSameAsShortOnes) {
@@ -142,9 +142,9 @@ TEST(Reduce, LongBuffersInPlaceAreTheSameAsShortOnes) {
 TEST(Move, ConvertsScalesAndAdds) {
   const auto bytes = [](auto& values) { return reinterpret_cast<std::byte*>(values.data()); };
   std::array<float, 3> values{1, 2.5, -3};
-  std::array<Half, 3> halves{};
+  std::array<core::Half, 3> halves{};
   move_elements(bytes(values), DType::f32, bytes(halves), DType::f16, 3, {.divisor = 2});
-  EXPECT_EQ(to_float(halves[1]), 1.25);
+  EXPECT_EQ(core::to_float(halves[1]), 1.25);
   move_elements(bytes(halves), DType::f16, bytes(values), DType::f32, 3, {.add = true});
   EXPECT_THAT(values, ElementsAre(1.5, 3.75, -4.5));
   move_elements(bytes(values), DType::f32, bytes(values), DType::f32, 3,
@@ -161,4 +161,4 @@ TEST(Move, ConvertsScalesAndAdds) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::sync

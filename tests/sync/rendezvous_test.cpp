@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::Optional;
 using testing::ThrowsMessage;
 
-std::uint16_t free_port() { return detail::port_of(*detail::listen_at("127.0.0.1", 0)); }
+std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
 
 void on_each(std::uint32_t world, const std::function<void(std::uint32_t)>& body) {
   std::vector<std::jthread> threads;
@@ -170,8 +170,8 @@ TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
 }
 
 TEST(Rendezvous, TakesTheNextPortWhereItsOwnIsTaken) {
-  const auto other = detail::listen_at("127.0.0.1", 0);  // accepts, and never answers
-  const std::uint16_t port = detail::port_of(*other);
+  const auto other = sync::listen_at("127.0.0.1", 0);  // accepts, and never answers
+  const std::uint16_t port = sync::port_of(*other);
   on_each(2, [&](std::uint32_t rank) {
     // It hangs up on everybody, as a program with another protocol would.
     const std::jthread hang_up([&](const std::stop_token& stop) {
@@ -240,19 +240,19 @@ TEST(Rendezvous, StartsAndStopsAHundredTimesAtOnePortWithoutALeak) {
 
 TEST(Frames, DamagedOnesAreRefusedNotBelieved) {
   const std::string whole =
-      detail::encode({detail::FrameKind::set, {"key", std::string(300, 'x')}});
+      sync::encode({sync::FrameKind::set, {"key", std::string(300, 'x')}});
   std::array<int, 2> ends{};
   for (std::size_t at = 0; at < 20; ++at)
     for (const char damage : {'\x01', '\x7F', '\xFF'}) {
       std::string bytes = whole;
       bytes[at] = static_cast<char>(bytes[at] ^ damage);
       ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
-      const detail::Socket in(ends[0]);
+      const sync::Socket in(ends[0]);
       {
-        const detail::Socket out(ends[1]);
-        ASSERT_TRUE(detail::send_all(out.get(), bytes));
+        const sync::Socket out(ends[1]);
+        ASSERT_TRUE(sync::send_all(out.get(), bytes));
       }
-      detail::FrameReader reader;
+      sync::FrameReader reader;
       try {
         while (reader.read(in.get()))
           while (const auto frame = reader.next()) EXPECT_LE(frame->texts.size(), 80U);

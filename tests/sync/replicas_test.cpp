@@ -125,10 +125,10 @@ TEST(Replicas, SumsDoNotDependOnTiming) {
 TEST(Replicas, HalvesAreAddedInF32) {
   Replicas replicas(host_devices(4));
   replicas.run([](ReplicaContext& replica) {
-    detail::Half value = detail::to_half(replica.id() == 0 ? 2048.0F : 1.0F);
+    core::Half value = core::to_half(replica.id() == 0 ? 2048.0F : 1.0F);
     replica.communicator().all_reduce(
         TensorView(reinterpret_cast<std::byte*>(&value), DType::f16, Shape{1}));
-    EXPECT_EQ(detail::to_float(value), 2052);  // 2051 is no half; one by one it would stay 2048
+    EXPECT_EQ(core::to_float(value), 2052);  // 2051 is no half; one by one it would stay 2048
   });
 }
 

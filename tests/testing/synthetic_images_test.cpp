@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-using detail::ChromaSampling;
-using detail::ImagePlan;
+using testing::ChromaSampling;
+using testing::ImagePlan;
 
 TEST(SyntheticPlans, HaveTheSpreadOfImageNet) {
   constexpr int kImages = 20'000;
@@ -34,7 +34,7 @@ TEST(SyntheticPlans, HaveTheSpreadOfImageNet) {
   int lowest = 100;
   int highest = 0;
   for (std::uint64_t i = 0; i < kImages; ++i) {
-    const ImagePlan plan = detail::plan_image(5, i, 10);
+    const ImagePlan plan = testing::plan_image(5, i, 10);
     ++sampling[plan.sampling];
     const auto [short_side, long_side] = std::minmax(plan.width, plan.height);
     usual += long_side == 500 && short_side >= 333;
@@ -116,7 +116,7 @@ TEST_F(SyntheticImages, AreEncodedAsPlanned) {
   std::multiset<std::array<int, 6>> planned;
   std::multiset<std::array<int, 6>> found;
   for (std::uint64_t i = 0; i < train_.size(); ++i) {
-    const ImagePlan plan = detail::plan_image(11, i, kClasses);
+    const ImagePlan plan = testing::plan_image(11, i, kClasses);
     const bool wide =
         plan.sampling == ChromaSampling::s422 || plan.sampling == ChromaSampling::s420;
     planned.insert({plan.width, plan.height, plan.sampling == ChromaSampling::grey ? 1 : 3,

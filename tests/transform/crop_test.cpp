@@ -20,10 +20,10 @@ Random numbers(std::uint64_t sample) { return {RandomKey(7, 0), {.number = sampl
 
 TEST(ExactMath, AgreesWithTheMathLibraryToTheLastBits) {
   for (double value = 0.01; value < 100; value *= 1.003) {
-    EXPECT_NEAR(detail::exact_log2(value), std::log2(value),
+    EXPECT_NEAR(transform::exact_log2(value), std::log2(value),
                 2e-15 * std::max(1.0, std::abs(std::log2(value))));
-    EXPECT_NEAR(detail::exact_exp2(value / 7) / std::exp2(value / 7), 1, 1e-14);
-    EXPECT_NEAR(detail::exact_exp2(-value / 7) * std::exp2(value / 7), 1, 1e-14);
+    EXPECT_NEAR(transform::exact_exp2(value / 7) / std::exp2(value / 7), 1, 1e-14);
+    EXPECT_NEAR(transform::exact_exp2(-value / 7) * std::exp2(value / 7), 1, 1e-14);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "tests/jpeg/images.hpp"
 
-namespace penstock::detail {
+namespace penstock::transform {
 namespace {
 
 using namespace testing_images;
@@ -60,9 +60,9 @@ std::array<int, 3> rgb_at(const Pixels& whole, int x, int y) {
   return {times(0), times(1), times(2)};
 }
 
-void expect_region(JpegReader& reader, const Bytes& bytes, const Pixels& whole,
-                   const PixelRect& rect, int span, const std::string& name,
-                   Upsampling upsampling = Upsampling::plain) {
+void expect_region(jpeg::JpegReader& reader, const Bytes& bytes, const Pixels& whole,
+                   const jpeg::PixelRect& rect, int span, const std::string& name,
+                   jpeg::Upsampling upsampling = jpeg::Upsampling::plain) {
   SCOPED_TRACE(name + " " + std::to_string(whole.width) + "x" + std::to_string(whole.height) +
                " region " + std::to_string(rect.x) + "," + std::to_string(rect.y) + " " +
                std::to_string(rect.width) + "x" + std::to_string(rect.height));
@@ -88,13 +88,13 @@ void expect_region(JpegReader& reader, const Bytes& bytes, const Pixels& whole,
   reader.close();
 }
 
-class JpegReaderWith : public testing::TestWithParam<Upsampling> {};
+class JpegReaderWith : public testing::TestWithParam<jpeg::Upsampling> {};
 
 TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
-  const bool smooth = GetParam() == Upsampling::smooth;
+  const bool smooth = GetParam() == jpeg::Upsampling::smooth;
   std::mt19937 random(3);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  JpegReader reader;
+  jpeg::JpegReader reader;
   for (const JpegKind& kind : kinds()) {
     for (const auto& [width, height] :
          {std::array{1, 1}, {2, 3}, {4, 40}, {15, 16}, {17, 33}, {64, 64}, {97, 61}, {131, 143}}) {
@@ -103,7 +103,7 @@ TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
       expect_region(reader, bytes, whole, {0, 0, width, height}, 4, kind.name, GetParam());
       expect_region(reader, bytes, whole, {width - 1, height - 1, 1, 1}, 1, kind.name, GetParam());
       for (int i = 0; i < 25; ++i) {
-        PixelRect rect{.x = below(width), .y = below(height)};
+        jpeg::PixelRect rect{.x = below(width), .y = below(height)};
         rect.width = 1 + below(width - rect.x);
         rect.height = 1 + below(height - rect.y);
         expect_region(reader, bytes, whole, rect, 1 + below(9), kind.name, GetParam());
@@ -114,7 +114,7 @@ TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Upsamplings, JpegReaderWith,
-                         testing::Values(Upsampling::plain, Upsampling::smooth));
+                         testing::Values(jpeg::Upsampling::plain, jpeg::Upsampling::smooth));
 
 TEST(JpegReader, ConvertsCmykWithoutAdobesMarkerAsAmountsOfInk) {
   const JpegKind kind{
@@ -125,7 +125,7 @@ TEST(JpegReader, ConvertsCmykWithoutAdobesMarkerAsAmountsOfInk) {
     pixels.data[i + 3] = 51;  // a fifth of black
   }
   const Bytes bytes = jpeg_of(pixels, kind);
-  JpegReader reader;
+  jpeg::JpegReader reader;
   ASSERT_TRUE(reader.open(bytes));
   ASSERT_TRUE(reader.begin({0, 0, 16, 16}, 1));
   const std::uint8_t* const* rows = reader.rows(0, 1);
@@ -140,7 +140,7 @@ TEST(JpegReader, DecodesTheNextImageAfterAFailure) {
   const Bytes good = jpeg_of(picture(40, 40), {});
   const Pixels whole = libjpeg_whole(good);
   Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
-  JpegReader reader;
+  jpeg::JpegReader reader;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(reader.open(cut));
     ASSERT_TRUE(reader.begin({0, 0, 40, 40}, 40));
@@ -152,4 +152,4 @@ TEST(JpegReader, DecodesTheNextImageAfterAFailure) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -193,9 +193,9 @@ TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
     for (std::uint64_t number = 0; number < 50; ++number) {
       Random random = random_for(number);
       const Region region = choose_region(crop, whole.width, whole.height, random);
-      detail::Resize resize;
+      transform::Resize resize;
       resize.plan(whole.width, whole.height, region, crop.size(), false);
-      detail::MemoryRows rows(padded.data.data(), static_cast<std::size_t>(whole.width) * 4,
+      jpeg::MemoryRows rows(padded.data.data(), static_cast<std::size_t>(whole.width) * 4,
                               resize.source().x);
       Pixels expected(50, 40, 3);
       ASSERT_TRUE(resize.run(rows, expected.data.data(), 150));

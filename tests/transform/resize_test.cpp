@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-namespace penstock::detail {
+namespace penstock::transform {
 namespace {
 
 using Levels = std::vector<std::uint8_t>;
@@ -23,10 +23,10 @@ struct Image {
   Levels pixels;
 
   Image(int w, int h) : width(w), height(h) {
-    pixels.assign(static_cast<std::size_t>(w * h) * kPixelBytes + kRowSlack, 0xEE);
+    pixels.assign(static_cast<std::size_t>(w * h) * jpeg::kPixelBytes + jpeg::kRowSlack, 0xEE);
   }
   std::uint8_t* at(int x, int y) {
-    return pixels.data() + static_cast<std::size_t>(y * width + x) * kPixelBytes;
+    return pixels.data() + static_cast<std::size_t>(y * width + x) * jpeg::kPixelBytes;
   }
 };
 
@@ -50,12 +50,12 @@ Levels resized(Image& image, const Region& box, ImageSize size, bool mirror = fa
                ResizeFilter filter = ResizeFilter::bilinear) {
   Resize resize;
   resize.plan(image.width, image.height, box, size, mirror, filter);
-  const PixelRect source = resize.source();
+  const jpeg::PixelRect source = resize.source();
   EXPECT_GE(source.x, 0);
   EXPECT_GE(source.y, 0);
   EXPECT_LE(source.x + source.width, image.width);
   EXPECT_LE(source.y + source.height, image.height);
-  MemoryRows rows(image.pixels.data(), static_cast<std::size_t>(image.width) * kPixelBytes,
+  jpeg::MemoryRows rows(image.pixels.data(), static_cast<std::size_t>(image.width) * jpeg::kPixelBytes,
                   source.x);
   Levels out(static_cast<std::size_t>(size.height * size.width * 3 + 1), 0xA5);
   EXPECT_TRUE(resize.run(rows, out.data(), std::ptrdiff_t{3} * size.width));
@@ -302,11 +302,11 @@ TEST(Resize, CopiesWhereNothingChanges) {
 TEST(Resize, ReadsNoPixelThatWeighsNothing) {
   Resize resize;
   resize.plan(37, 29, {.x = 3, .y = 5, .width = 31, .height = 20}, {20, 31}, false);
-  EXPECT_EQ(resize.source(), (PixelRect{3, 5, 31, 20}));
+  EXPECT_EQ(resize.source(), (jpeg::PixelRect{3, 5, 31, 20}));
 }
 
 TEST(Resize, SaysWhenTheRowsEnd) {
-  struct NoRows final : RowSource {
+  struct NoRows final : jpeg::RowSource {
     const std::uint8_t* const* rows(int, int) override { return nullptr; }
   } none;
   Resize resize;
@@ -381,4 +381,4 @@ TEST(Resize, ShrinksALotAsPillowDoes) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::transform

@@ -21,9 +21,9 @@ ShrunkJpeg shrink(const Bytes& file, const ShrinkJpegOptions& options) {
   return result ? std::move(*result) : ShrunkJpeg{};
 }
 
-detail::JpegHeader header_of(const Bytes& file) {
-  detail::JpegHeader header;
-  EXPECT_EQ(detail::read_jpeg_header(file, header), std::nullopt);
+jpeg::JpegHeader header_of(const Bytes& file) {
+  jpeg::JpegHeader header;
+  EXPECT_EQ(jpeg::read_jpeg_header(file, header), std::nullopt);
   return header;
 }
 
@@ -55,7 +55,7 @@ TEST(ShrinkJpeg, IsTheResizedPictureWithTheChromaOfTheOriginal) {
     EXPECT_EQ(small.width, 200);
     EXPECT_EQ(small.height, 153);
     EXPECT_LT(small.bytes.size(), file.size());
-    const detail::JpegHeader header = header_of(small.bytes);
+    const jpeg::JpegHeader header = header_of(small.bytes);
     EXPECT_EQ(header.width, 200);
     EXPECT_EQ(header.height, 153);
     EXPECT_EQ((std::array{header.h, header.v}), luma);
@@ -93,7 +93,7 @@ TEST(ShrinkJpeg, StoresGreyAsGreyAndCmykAsYcc) {
   EXPECT_EQ(header_of(shrink(grey, {.longest_side = 100}).bytes).components, 1);
   const Bytes cmyk = jpeg_of(picture(300, 200, 4), {.input = JCS_CMYK, .stored = JCS_CMYK});
   const ShrunkJpeg rgb = shrink(cmyk, {.longest_side = 100, .quality = 95});
-  EXPECT_EQ(header_of(rgb.bytes).color, detail::JpegColor::ycc);
+  EXPECT_EQ(header_of(rgb.bytes).color, jpeg::JpegColor::ycc);
   EXPECT_GT(psnr(resized(rgb.bytes, 67, 100), resized(cmyk, 67, 100)), 30);
 }
 

@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-namespace detail {
+namespace device {
 struct FinishNumbers;
 }
 
@@ -111,7 +111,7 @@ class Finish {
 
  private:
   FinishOptions options_;
-  std::shared_ptr<const detail::FinishNumbers> numbers_;
+  std::shared_ptr<const device::FinishNumbers> numbers_;
 };
 
 }  // namespace penstock

@@ -8,10 +8,14 @@
 #include <optional>
 #include <utility>
 
-#include <penstock/loader/loader.hpp>
 #include <penstock/loader/step.hpp>
 
 namespace penstock {
+
+class Loader;
+namespace loader {
+class Run;
+}
 
 /// One device's side of a loader: delivers that device's part of every step, in order. A consumer
 /// that falls behind keeps the slots of what it has not taken, so the others can be ahead of it by

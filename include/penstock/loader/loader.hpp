@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
@@ -19,8 +20,7 @@
 namespace penstock {
 
 class Dataset;
-class DeviceLoader;
-class Epochs;
+class Epochs;  // include <penstock/loader/epochs.hpp> to loop over them
 namespace loader {
 class Run;
 }
@@ -155,6 +155,3 @@ class Loader::Iterator {
 };
 
 }  // namespace penstock
-
-#include <penstock/loader/device_loader.hpp>  // IWYU pragma: export
-#include <penstock/loader/epochs.hpp>         // IWYU pragma: export

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-namespace detail {
+namespace source {
 class OutputFile;
 }
 
@@ -46,7 +46,7 @@ class TarWriter {
   void finish();
 
  private:
-  std::unique_ptr<detail::OutputFile> file_;
+  std::unique_ptr<source::OutputFile> file_;
 };
 
 }  // namespace penstock

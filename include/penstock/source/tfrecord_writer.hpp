@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-namespace detail {
+namespace source {
 class OutputFile;
 }
 
@@ -63,7 +63,7 @@ class TfRecordWriter {
   void finish();
 
  private:
-  std::unique_ptr<detail::OutputFile> file_;
+  std::unique_ptr<source::OutputFile> file_;
 };
 
 }  // namespace penstock

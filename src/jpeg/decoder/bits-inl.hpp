@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 
 HWY_INLINE std::uint64_t LoadBigEndian(const std::uint8_t* from) {
   std::uint64_t word;
@@ -22,7 +22,7 @@ HWY_INLINE std::uint64_t LoadBigEndian(const std::uint8_t* from) {
   return word;
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "src/jpeg/decoder/header.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 inline constexpr int kBlockSide = 8;
 inline constexpr int kBlockSize = 64;
@@ -59,4 +59,4 @@ struct McuLayout {
   return static_cast<std::int32_t>(bits + ((mask + 1) & (0U - below)));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

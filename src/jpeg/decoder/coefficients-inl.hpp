@@ -19,7 +19,7 @@
 
 #if HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // A vector holds one row of eight numbers of each of its blocks.
@@ -186,7 +186,7 @@ HWY_INLINE void LoadRows(const Block* const* blocks, const std::int16_t* dc,
 #endif
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // HWY_TARGET != HWY_SCALAR
 

@@ -6,7 +6,7 @@
 
 #include "src/jpeg/exif.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 constexpr int kMaxDimension = 65500;  // libjpeg's
@@ -255,4 +255,4 @@ std::optional<JpegFallback> read_jpeg_header(std::span<const std::byte> bytes, J
       .read();
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -10,7 +10,7 @@
 
 #include <penstock/jpeg/jpeg_stats.hpp>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// A Huffman table as the file gives it.
 struct HuffmanSpec {
@@ -65,4 +65,4 @@ struct JpegHeader {
 [[nodiscard]] std::optional<JpegFallback> read_jpeg_header(std::span<const std::byte> bytes,
                                                            JpegHeader& header);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

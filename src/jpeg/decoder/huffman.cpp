@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 std::uint32_t make_entry(unsigned code_bits, unsigned value_bits, std::uint32_t step) {
@@ -112,4 +112,4 @@ void EntropyTables::skip_luma_ac(const McuLayout& layout) {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

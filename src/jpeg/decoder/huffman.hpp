@@ -8,7 +8,7 @@
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Bits that one look-up sees.
 inline constexpr int kWindowBits = 10;
@@ -108,4 +108,4 @@ class EntropyTables {
 /// block, and what they move on, likewise a block's worth more at the end.
 void make_skip_table(const SymbolTable& single, SymbolTable& several);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -15,7 +15,7 @@
 #include "src/jpeg/decoder/idct_block.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace idct;
 
@@ -261,11 +261,11 @@ void InverseDct(const BlockRow& row, const QuantTable& quant, std::uint8_t* out,
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 HWY_EXPORT(InverseDct);
 
@@ -274,5 +274,5 @@ void inverse_dct(const BlockRow& blocks, const QuantTable& quant, std::uint8_t* 
   HWY_DYNAMIC_DISPATCH(InverseDct)(blocks, quant, out, stride);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg
 #endif

@@ -7,7 +7,7 @@
 
 #include "src/jpeg/decoder/chunk.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// A component's quantization table, in zigzag order.
 struct QuantTable {
@@ -40,4 +40,4 @@ struct BlockRow {
 void inverse_dct(const BlockRow& blocks, const QuantTable& quant, std::uint8_t* out,
                  std::ptrdiff_t stride);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

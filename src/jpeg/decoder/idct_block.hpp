@@ -10,7 +10,7 @@
 
 #include "src/jpeg/decoder/idct.hpp"
 
-namespace penstock::detail::idct {
+namespace penstock::jpeg::idct {
 
 // jidctint.c's factors, 13 bits of fraction.
 constexpr int k0298 = 2446;
@@ -104,4 +104,4 @@ inline void block(const Block& in, std::int16_t dc, const QuantTable& quant, std
   }
 }
 
-}  // namespace penstock::detail::idct
+}  // namespace penstock::jpeg::idct

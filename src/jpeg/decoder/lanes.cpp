@@ -13,7 +13,7 @@
 #include "src/jpeg/decoder/bits-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 
 constexpr int kStep = symbol::kStep;
 static_assert(3 * symbol::kLongest <= 56);
@@ -213,11 +213,11 @@ std::size_t Skip(Lanes& lanes, int count) {
   return RunLanes<true>(lanes, std::make_index_sequence<kSkippingLanes>());
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 HWY_EXPORT(Decode);
 HWY_EXPORT(Skip);
@@ -225,5 +225,5 @@ HWY_EXPORT(Skip);
 std::size_t Lanes::decode(int count) { return HWY_DYNAMIC_DISPATCH(Decode)(*this, count); }
 std::size_t Lanes::skip(int count) { return HWY_DYNAMIC_DISPATCH(Skip)(*this, count); }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg
 #endif

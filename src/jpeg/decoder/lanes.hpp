@@ -8,7 +8,7 @@
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/huffman.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// A symbol's look-up has to wait for that of the symbol before it, but not for those of other
 /// streams: a few of them keep a core busy. More would not fit in its registers.
@@ -55,4 +55,4 @@ struct Lanes {
   [[nodiscard]] std::size_t skip(int count);
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
@@ -217,11 +217,11 @@ void SmoothV2(const std::uint8_t* near, const std::uint8_t* far, bool below, int
 
 #endif  // HWY_TARGET == HWY_SCALAR
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 HWY_EXPORT(YccRow);
 HWY_EXPORT(RgbRow);
@@ -252,5 +252,5 @@ void smooth_v2(const std::uint8_t* near, const std::uint8_t* far, bool below, in
   HWY_DYNAMIC_DISPATCH(SmoothV2)(near, far, below, width, out);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg
 #endif

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// What these may read behind the last sample of a row, and write behind its last byte.
 inline constexpr std::size_t kSampleSlack = 64;
@@ -31,4 +31,4 @@ void smooth_h2v2(const std::uint8_t* near, const std::uint8_t* far, int width, s
 void smooth_v2(const std::uint8_t* near, const std::uint8_t* far, bool below, int width,
                std::uint8_t* out);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

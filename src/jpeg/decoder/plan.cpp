@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 RegionPlan::RegionPlan(const JpegHeader& header, const PixelRect& rect, Upsampling upsampling,
                        int scale) {
@@ -40,4 +40,4 @@ RegionPlan::RegionPlan(const JpegHeader& header, const PixelRect& rect, Upsampli
   checked_mcus = std::int64_t{checked_rows} * header.mcus_per_row();
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

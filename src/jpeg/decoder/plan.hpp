@@ -8,7 +8,7 @@
 #include "src/jpeg/decoder/upsampling.hpp"
 #include "src/jpeg/rows.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// What is left of `pixels` in an image that is decoded at 1/scale of its size.
 [[nodiscard]] constexpr int scaled_down(int pixels, int scale) noexcept {
@@ -44,4 +44,4 @@ struct RegionPlan {
   }
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

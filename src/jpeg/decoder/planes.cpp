@@ -7,7 +7,7 @@
 #include "src/jpeg/decoder/small_idct.hpp"
 #include "src/jpeg/rows.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 // Beside each row, on both sides: the repeated edge, and what vectors read.
@@ -135,7 +135,7 @@ void JpegPlanes::repeat_edges(int row) {
 }
 
 void JpegPlanes::trim() {
-  for (Plane& plane : planes_) detail::trim(plane.samples);
+  for (Plane& plane : planes_) jpeg::trim(plane.samples);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -11,7 +11,7 @@
 #include "src/jpeg/decoder/idct.hpp"
 #include "src/jpeg/decoder/plan.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Takes chunks of coefficients and keeps their samples: those of the MCU columns [first, last) and
 /// of a band of MCU rows that moves down the image.
@@ -74,4 +74,4 @@ class JpegPlanes {
   std::array<std::array<std::uint8_t, kChunkMcus>, 2> chroma_numbers_{};
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

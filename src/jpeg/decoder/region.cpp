@@ -7,7 +7,7 @@
 #include "src/jpeg/decoder/pixels.hpp"
 #include "src/jpeg/index/known.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 // Bit positions are kept in 32 bits where they are stored.
@@ -286,4 +286,4 @@ void JpegRegion::close() noexcept {
   trim(ring_);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -20,7 +20,7 @@
 #include "src/jpeg/decoder/upsampling.hpp"
 #include "src/jpeg/rows.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
 /// are those of that rectangle of the image as libjpeg-turbo decodes it as a whole (accurate DCT).
@@ -117,4 +117,4 @@ class JpegRegion final : public RowSource {
   std::vector<const std::uint8_t*> pointers_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 // Shorter parts would be nonsense for the larger part.
@@ -255,4 +255,4 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
   return whole + 1 == needed && broken_at == INT64_MAX;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -8,7 +8,7 @@
 #include "src/jpeg/decoder/lanes.hpp"
 #include "src/jpeg/decoder/unstuff.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Where a stream stands, in bits of Unstuffed::data(), and what its next DC values are predicted
 /// from. They wrap around as libjpeg's coefficients do.
@@ -91,4 +91,4 @@ class ScanReader {
 [[nodiscard]] bool skip_mcus(Lanes& lanes, const McuLayout& layout, std::uint64_t end_bit,
                              StreamPosition& at, std::int64_t mcus);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

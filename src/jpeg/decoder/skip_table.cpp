@@ -7,7 +7,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Many windows at a time: most files have tables of their own, so this is part of every image.
@@ -53,11 +53,11 @@ void MakeSkipTable(const std::uint32_t* single, std::uint32_t* several) {
   }
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 HWY_EXPORT(MakeSkipTable);
 
@@ -65,5 +65,5 @@ void make_skip_table(const SymbolTable& single, SymbolTable& several) {
   HWY_DYNAMIC_DISPATCH(MakeSkipTable)(single.data(), several.data());
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg
 #endif

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 // jidctred.c's factors, 13 bits of fraction.
@@ -162,4 +162,4 @@ bool small_inverse_dct(const BlockRow& blocks, const QuantTable& quant, int side
   return true;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

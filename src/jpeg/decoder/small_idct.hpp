@@ -6,7 +6,7 @@
 
 #include "src/jpeg/decoder/idct.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Writes `side` rows of side * count samples, 0 to 255, and nothing beside them; `side` is 4, 2 or
 /// 1. False where a coefficient is so far out of any encoder's range that libjpeg-turbo's vectors
@@ -16,4 +16,4 @@ namespace penstock::detail {
 [[nodiscard]] bool small_inverse_dct(const BlockRow& blocks, const QuantTable& quant, int side,
                                      std::uint8_t* out, std::ptrdiff_t stride);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -13,7 +13,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::detail::HWY_NAMESPACE {
+namespace penstock::jpeg::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Copies bytes up to the first 0xFF; stores go on to a whole vector. Returns how many.
@@ -58,11 +58,11 @@ std::size_t FindMarkers(const std::uint8_t* bytes, std::size_t size, std::uint32
   return found;
 }
 
-}  // namespace penstock::detail::HWY_NAMESPACE
+}  // namespace penstock::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 HWY_EXPORT(CopyToFF);
@@ -146,7 +146,7 @@ std::size_t Unstuffed::position_of(std::size_t raw) noexcept {
   return raw - std::min(cursor_, raw);
 }
 
-void Unstuffed::trim() { detail::trim(bytes_); }
+void Unstuffed::trim() { jpeg::trim(bytes_); }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg
 #endif

@@ -9,7 +9,7 @@
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/huffman.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Zero bytes behind the data. Readers load whole words, and look at where they are once a chunk at
 /// least, which has no more symbols than coefficients.
@@ -72,4 +72,4 @@ class Unstuffed {
 [[nodiscard]] std::size_t find_markers(std::span<const std::uint8_t> bytes,
                                        std::span<std::uint32_t> at);
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 enum class Upsampling : std::uint8_t {
   plain,   ///< every sample is repeated
   smooth,  ///< libjpeg's "fancy" upsampling: neighbours are blended
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 constexpr std::uint64_t kReadAhead = 32;
@@ -144,4 +144,4 @@ bool use_index(const JpegIndex& index, const JpegHeader& header, const RegionPla
   return true;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

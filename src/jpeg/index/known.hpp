@@ -13,7 +13,7 @@
 #include "src/jpeg/decoder/scan.hpp"
 #include "src/jpeg/decoder/unstuff.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// The index of an image: of `points`, which go as far as its data is in order, the last one before
 /// every MCU row; where restart markers divide the rows, only the first: these are found quickly.
@@ -35,4 +35,4 @@ namespace penstock::detail {
 /// True where it will not come to that: `bit` is as far as it decodes, within `stretch`.
 [[nodiscard]] bool ends_before_file(const Stretch& stretch, std::uint64_t bit) noexcept;
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -8,13 +8,13 @@
 namespace penstock {
 
 std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg) {
-  const auto region = std::make_unique<detail::JpegRegion>();
+  const auto region = std::make_unique<jpeg::JpegRegion>();
   if (region->open(jpeg)) return std::nullopt;
-  const detail::JpegHeader& header = region->header();
+  const jpeg::JpegHeader& header = region->header();
   if (header.width < 1 || header.height < 1) return std::nullopt;
   region->learn();
   // Whatever comes of this pixel, the scan was gone through.
-  (void)region->begin({.x = 0, .y = 0, .width = 1, .height = 1}, 1, detail::Upsampling::plain);
+  (void)region->begin({.x = 0, .y = 0, .width = 1, .height = 1}, 1, jpeg::Upsampling::plain);
   return std::move(region->learned());
 }
 

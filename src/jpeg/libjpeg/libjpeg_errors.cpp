@@ -2,7 +2,7 @@
 
 #include <jerror.h>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 namespace {
 
@@ -30,4 +30,4 @@ jpeg_error_mgr* LibjpegErrors::set_up() noexcept {
   return &base;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -9,7 +9,7 @@
 // libjpeg's header needs FILE and size_t before it.
 #include <jpeglib.h>
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// What libjpeg calls back. It leaves by longjmp, to where setjmp(jump) was called: no frame
 /// between may own anything. A warning counts as an error.
@@ -28,4 +28,4 @@ struct FreeEncoded {
 /// What jpeg_mem_dest() allocates.
 using Encoded = std::unique_ptr<unsigned char, FreeEncoded>;
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

@@ -6,7 +6,7 @@
 
 #include "src/jpeg/exif.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 namespace {
 
 constexpr int kMaxScans = 100;
@@ -177,4 +177,4 @@ void JpegReader::close() noexcept {
   trim(ring_);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

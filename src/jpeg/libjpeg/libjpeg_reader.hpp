@@ -11,7 +11,7 @@
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
 #include "src/jpeg/rows.hpp"
 
-namespace penstock::detail {
+namespace penstock::jpeg {
 
 /// Decodes one JPEG after another with libjpeg-turbo, with accurate DCT. Every rectangle equals
 /// that of the whole image.
@@ -71,4 +71,4 @@ class JpegReader final : public RowSource {
   std::vector<const std::uint8_t*> pointers_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::jpeg

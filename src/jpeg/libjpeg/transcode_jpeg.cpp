@@ -83,7 +83,7 @@ class Coefficients {
     return true;
   }
 
-  detail::LibjpegErrors error_{};
+  jpeg::LibjpegErrors error_{};
   jpeg_decompress_struct jpeg_{};
   jvirt_barray_ptr* arrays_ = nullptr;
 };
@@ -124,7 +124,7 @@ class Writer {
   [[nodiscard]] const char* message() const noexcept { return error_.message; }
 
  private:
-  detail::LibjpegErrors error_{};
+  jpeg::LibjpegErrors error_{};
   jpeg_compress_struct out_{};
 };
 
@@ -164,7 +164,7 @@ Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
     unsigned long size = 0;
     Writer writer;
     const bool written = writer.write(in, interval, &memory, &size);
-    const detail::Encoded encoded(memory);
+    const jpeg::Encoded encoded(memory);
     if (!written) return Fault{.reason = writer.message()};
     if (static_cast<double>(size) > limit) continue;
 

@@ -143,7 +143,7 @@ Dataset Dataset::from_json(std::string_view text, const PlanJsonOptions& options
 void Dataset::save(const std::filesystem::path& file, PlanJsonOptions options) const {
   if (options.lists.empty()) options.lists = std::filesystem::absolute(file).parent_path();
   const std::string text = to_json(options) + '\n';
-  detail::OutputFile output(file);
+  source::OutputFile output(file);
   output.write(std::as_bytes(std::span(text)));
   output.finish();
 }

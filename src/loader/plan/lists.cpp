@@ -34,7 +34,7 @@ std::string npy_header(std::size_t count) {
 
 template <class T>
 void write_file(const std::vector<T>& list, const std::filesystem::path& path) {
-  detail::OutputFile file(path);
+  source::OutputFile file(path);
   const std::string header = npy_header<T>(list.size());
   file.write(std::as_bytes(std::span(header)));
   file.write(std::as_bytes(std::span(list)));
@@ -43,8 +43,8 @@ void write_file(const std::vector<T>& list, const std::filesystem::path& path) {
 
 template <class T>
 std::vector<T> read_file(const std::filesystem::path& path, const std::string& where) {
-  const detail::MappedFile file = detail::map_file(path);
-  const detail::NpyHeader header = detail::read_npy_header(file.bytes, path.string());
+  const storage::MappedFile file = storage::map_file(path);
+  const source::NpyHeader header = source::read_npy_header(file.bytes, path.string());
   if (header.dtype != dtype_of<T>() || header.shape.size() != 1)
     throw Error(
         fmt::format("{}: {} holds no list of {}", where, path.string(), name_of(dtype_of<T>())));

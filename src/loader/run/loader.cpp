@@ -4,11 +4,17 @@
 #include <fmt/format.h>
 
 #include <penstock/loader/dataset.hpp>
+#include <penstock/loader/epochs.hpp>
 #include <penstock/loader/loader.hpp>
 
 #include "src/loader/run/run.hpp"
 
 namespace penstock {
+
+// Here, so that a plan need not know what runs it.
+Loader Dataset::loader(const LoaderOptions& options) const {
+  return Loader(std::make_shared<loader::Run>(plan_, options));
+}
 
 Loader::Loader(std::shared_ptr<loader::Run> run) : run_(std::move(run)) {}
 Loader::Loader(Loader&&) noexcept = default;

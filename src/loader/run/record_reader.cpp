@@ -23,7 +23,7 @@ bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
 }  // namespace
 
 Fault fault_of_exception(const std::exception_ptr& thrown) {
-  return {.reason = detail::text_of(thrown), .cause = thrown};
+  return {.reason = core::text_of(thrown), .cause = thrown};
 }
 
 Result<void> read_record(const Source& source, std::uint64_t number, Record& record,

@@ -15,13 +15,13 @@ namespace penstock {
 
 namespace {
 
-detail::Rows npy_rows(const ArrayField& field, detail::MappedFile file) {
+source::Rows npy_rows(const ArrayField& field, storage::MappedFile file) {
   const std::string path = field.path.string();
   if (field.offset != 0) {
     throw std::invalid_argument(fmt::format(
         "{} is a .npy file, which says itself where its rows begin; leave the offset out", path));
   }
-  const detail::NpyHeader header = detail::read_npy_header(file.bytes, path);
+  const source::NpyHeader header = source::read_npy_header(file.bytes, path);
   if (header.shape.empty()) {
     throw Error(fmt::format("{} holds a single number; expected an array with rows", path));
   }
@@ -49,7 +49,7 @@ detail::Rows npy_rows(const ArrayField& field, detail::MappedFile file) {
           path};
 }
 
-detail::Rows raw_rows(const ArrayField& field, detail::MappedFile file) {
+source::Rows raw_rows(const ArrayField& field, storage::MappedFile file) {
   const std::string path = field.path.string();
   if (!field.dtype) {
     throw Error(
@@ -58,7 +58,7 @@ detail::Rows raw_rows(const ArrayField& field, detail::MappedFile file) {
                     path));
   }
   const FieldSpec spec{field.name, *field.dtype, field.shape};
-  const std::size_t row_bytes = detail::require_row_bytes(spec, path);
+  const std::size_t row_bytes = source::require_row_bytes(spec, path);
   if (field.offset > file.bytes.size()) {
     throw Error(fmt::format("{} has {} bytes, fewer than the offset {}; check the offset", path,
                             file.bytes.size(), field.offset));
@@ -76,20 +76,20 @@ detail::Rows raw_rows(const ArrayField& field, detail::MappedFile file) {
 }  // namespace
 
 SourcePtr source::arrays(std::vector<ArrayField> fields) {
-  std::vector<detail::Rows> rows;
+  std::vector<source::Rows> rows;
   for (const ArrayField& field : fields) {
     if (field.path.string().starts_with("s3:/")) {
       throw std::invalid_argument(fmt::format(
           "{}: arrays are mapped, from local files only; copy it to a disk", field.path.string()));
     }
-    detail::MappedFile file = detail::map_file(field.path);
-    rows.push_back(detail::is_npy(file.bytes) ? npy_rows(field, std::move(file))
+    storage::MappedFile file = storage::map_file(field.path);
+    rows.push_back(source::is_npy(file.bytes) ? npy_rows(field, std::move(file))
                                               : raw_rows(field, std::move(file)));
   }
-  if (const std::string unequal = detail::describe_unequal(rows); !unequal.empty()) {
+  if (const std::string unequal = source::describe_unequal(rows); !unequal.empty()) {
     throw Error(unequal);
   }
-  return std::make_shared<detail::ColumnSource>("arrays", std::move(rows), true,
+  return std::make_shared<source::ColumnSource>("arrays", std::move(rows), true,
                                                 source::describe_arrays(fields));
 }
 

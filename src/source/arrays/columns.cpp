@@ -9,7 +9,7 @@
 
 #include <penstock/core/digest.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -118,4 +118,4 @@ std::string describe_unequal(std::span<const Rows> columns) {
   return {};
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -8,7 +8,7 @@
 
 #include <penstock/source/arrays.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// One array, whose number of rows is known.
 struct Rows {
@@ -63,4 +63,4 @@ void require_names(std::span<const FieldSpec> fields);
 /// The first two columns whose lengths differ, in words; empty if there are none.
 [[nodiscard]] std::string describe_unequal(std::span<const Rows> columns);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -12,9 +12,9 @@ namespace penstock {
 
 namespace {
 
-detail::Rows whole_rows(Column column) {
+source::Rows whole_rows(Column column) {
   const FieldSpec& spec = column.spec;
-  const std::size_t row_bytes = detail::require_row_bytes(spec, "memory");
+  const std::size_t row_bytes = source::require_row_bytes(spec, "memory");
   if (column.bytes.size() % row_bytes != 0) {
     throw std::invalid_argument(fmt::format(
         "field '{}': its {} bytes are not whole rows {} {} of {} bytes; check the "
@@ -66,12 +66,12 @@ class Numbers final : public Source {
 }  // namespace
 
 SourcePtr source::memory(std::vector<Column> columns) {
-  std::vector<detail::Rows> rows;
+  std::vector<source::Rows> rows;
   for (Column& column : columns) rows.push_back(whole_rows(std::move(column)));
-  if (const std::string unequal = detail::describe_unequal(rows); !unequal.empty()) {
+  if (const std::string unequal = source::describe_unequal(rows); !unequal.empty()) {
     throw std::invalid_argument(unequal);
   }
-  return std::make_shared<detail::ColumnSource>("memory", std::move(rows), false);
+  return std::make_shared<source::ColumnSource>("memory", std::move(rows), false);
 }
 
 SourcePtr source::numbers(std::uint64_t size, std::size_t bytes) {

@@ -10,7 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -238,4 +238,4 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& n
   return header;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

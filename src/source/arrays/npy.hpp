@@ -11,7 +11,7 @@
 
 #include <penstock/core/dtype.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 struct NpyHeader {
   DType dtype = DType::u8;
@@ -29,4 +29,4 @@ struct NpyHeader {
 ///                messages begin with `name`
 [[nodiscard]] NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& name);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

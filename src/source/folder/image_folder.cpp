@@ -25,8 +25,8 @@ enum Field : std::size_t { kImage, kLabel, kFields };
 
 class ImageFolder final : public Source {
  public:
-  ImageFolder(std::string root, detail::StoragePtr storage, detail::FileList files,
-              detail::Labels labels, std::uint64_t max_file_bytes, Description description)
+  ImageFolder(std::string root, storage::StoragePtr storage, source::FileList files,
+              source::Labels labels, std::uint64_t max_file_bytes, Description description)
       : root_(std::move(root)),
         storage_(std::move(storage)),
         files_(std::move(files)),
@@ -42,11 +42,11 @@ class ImageFolder final : public Source {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(kFields);
-    const detail::FileList::Folder& folder = files_.folder(number);
+    const source::FileList::Folder& folder = files_.folder(number);
     const std::string_view name = files_.name(number);
     std::array<char, PATH_MAX> path;
     if (root_.size() + folder.path.size() + name.size() >= path.size()) {
-      return Fault{.reason = "cannot open: " + detail::errno_text(ENAMETOOLONG),
+      return Fault{.reason = "cannot open: " + storage::errno_text(ENAMETOOLONG),
                    .file = location(number)};
     }
     char* end = std::copy(root_.begin(), root_.end(), path.data());
@@ -54,8 +54,10 @@ class ImageFolder final : public Source {
     *std::copy(name.begin(), name.end(), end) = '\0';
 
     Result<std::span<const std::byte>> bytes =
-        storage_->read_whole(path.data(), files_.stamp(number), max_file_bytes_, record);
+        storage_->read_whole(path.data(), files_.stamp(number), max_file_bytes_,
+                             [&record](std::size_t count) { return record.allocate(count); });
     if (!bytes) return std::move(bytes.fault());
+    record.add_bytes_read(bytes->size());
     const std::array extents{static_cast<std::int64_t>(bytes->size())};
     record.set(kImage, bytes->data(), DType::u8, Shape(extents));
     record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number)), DType::i64, Shape{});
@@ -70,7 +72,7 @@ class ImageFolder final : public Source {
     RecordInfo info{.key = location(number).substr(root_.size()),
                     .label = *label_of(number),
                     .bytes = std::nullopt};
-    if (const detail::FileStamp* const stamp = files_.stamp(number)) {
+    if (const storage::FileStamp* const stamp = files_.stamp(number)) {
       info.bytes = stamp->bytes;
       return info;
     }
@@ -82,7 +84,7 @@ class ImageFolder final : public Source {
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
-    return detail::is_object_url(root_) ? detail::kObjectReadsAtOnce
+    return storage::is_object_url(root_) ? storage::kObjectReadsAtOnce
                                         : Source::max_concurrent_reads();
   }
   std::string fingerprint() const override {
@@ -108,9 +110,9 @@ class ImageFolder final : public Source {
   }
 
   std::string root_;  // absolute, with a slash at the end
-  detail::StoragePtr storage_;
-  detail::FileList files_;
-  detail::Labels labels_;
+  storage::StoragePtr storage_;
+  source::FileList files_;
+  source::Labels labels_;
   std::uint64_t max_file_bytes_;
   Description description_;
   std::array<FieldSpec, kFields> fields_;
@@ -141,13 +143,13 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
     throw std::invalid_argument("max_file_bytes is 0, which no image fits; the default is 256 MiB");
   }
   const std::vector<std::string> endings = normalised(options.extensions);
-  detail::require_readable_scheme(root.string());
+  storage::require_readable_scheme(root.string());
   const std::filesystem::path absolute =
-      detail::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
+      storage::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
   Description description = source::describe_image_folder(root, options);
-  auto storage = std::make_shared<const detail::Storage>(options.storage);
-  detail::FileList files = detail::list_files(absolute, endings, options.follow_symlinks, *storage);
-  detail::Labels labels;
+  auto storage = std::make_shared<const storage::Storage>(options.storage);
+  source::FileList files = source::list_files(absolute, endings, options.follow_symlinks, *storage);
+  source::Labels labels;
   if (!options.labels.empty()) {
     if (!files.class_names().empty()) {
       throw std::invalid_argument(fmt::format(
@@ -155,7 +157,7 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
           "leave the option out",
           root.string()));
     }
-    labels = detail::read_labels(options.labels, files, *storage);
+    labels = source::read_labels(options.labels, files, *storage);
   }
   return std::make_shared<ImageFolder>(absolute.string(), std::move(storage), std::move(files),
                                        std::move(labels), options.max_file_bytes,

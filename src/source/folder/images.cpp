@@ -23,9 +23,9 @@ ImageForm form_of_name(std::string_view name) {
 ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options) {
   ImageForm form = form_of_name(path);
   if (form != ImageForm::folder) return form;
-  detail::ObjectName folder = detail::parse_object_url(path);
+  storage::ObjectName folder = storage::parse_object_url(path);
   folder.key = folder.folder_prefix();
-  detail::Storage(options).objects().list(folder, false, [&](detail::ListedObject&& object) {
+  storage::Storage(options).objects().list(folder, false, [&](storage::ListedObject&& object) {
     if (!object.is_folder) form = form_of_name(object.key.substr(folder.key.size()));
     return form == ImageForm::folder;
   });
@@ -36,7 +36,7 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
 
 ImageForm image_form(const std::string& path, const ObjectStorageOptions& storage) {
   namespace fs = std::filesystem;
-  if (detail::is_object_url(path)) return form_of_objects(path, storage);
+  if (storage::is_object_url(path)) return form_of_objects(path, storage);
   std::error_code error;
   if (!fs::is_directory(path, error)) return form_of_name(path);
   for (const auto& entry : fs::directory_iterator(path, error)) {

@@ -10,7 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -151,9 +151,9 @@ class LabelReader {
 }  // namespace
 
 Labels read_labels(const std::filesystem::path& labels_file, const FileList& images,
-                   const Storage& storage) {
+                   const storage::Storage& storage) {
   std::istringstream file(storage.read_text(labels_file.string()));
   return LabelReader(labels_file, images).run(file);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

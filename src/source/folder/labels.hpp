@@ -8,7 +8,7 @@
 
 #include "src/source/folder/listing.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 struct Labels {
   std::vector<std::int64_t> of_file;     ///< one for each file of the list
@@ -21,6 +21,6 @@ struct Labels {
 /// Errors  Error  the file cannot be read; a line is malformed, names no image or one that has a
 ///                label already, or mixes integers and class names; an image has no label
 [[nodiscard]] Labels read_labels(const std::filesystem::path& labels_file, const FileList& images,
-                                 const Storage& storage);
+                                 const storage::Storage& storage);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

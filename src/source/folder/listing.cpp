@@ -18,7 +18,7 @@
 
 #include "src/storage/local/file.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -56,11 +56,11 @@ std::string FileList::hash() const {
 class FileLister {
  public:
   FileLister(const std::filesystem::path& root, std::span<const std::string> endings,
-             bool follow_symlinks, const Storage& storage)
+             bool follow_symlinks, const storage::Storage& storage)
       : root_(root), endings_(endings), follow_symlinks_(follow_symlinks), storage_(storage) {}
 
   FileList run() {
-    if (is_object_url(root_.native())) {
+    if (storage::is_object_url(root_.native())) {
       list_objects();
     } else {
       walk("");
@@ -110,10 +110,10 @@ class FileLister {
 
   // Numbers files and folders as walk() does for a local copy, so that both are the same data set.
   void list_objects() {
-    ObjectName prefix = parse_object_url(root_.native());
+    storage::ObjectName prefix = storage::parse_object_url(root_.native());
     prefix.key = prefix.folder_prefix();
-    std::vector<ListedObject> objects;
-    storage_.objects().list(prefix, true, [&](ListedObject&& object) {
+    std::vector<storage::ListedObject> objects;
+    storage_.objects().list(prefix, true, [&](storage::ListedObject&& object) {
       object.key.erase(0, prefix.key.size());
       // Consoles make folders out of empty objects whose names end in a slash.
       if (!object.key.empty() && !object.key.ends_with('/') && !is_hidden(object.key)) {
@@ -122,10 +122,10 @@ class FileLister {
       return true;
     });
     // S3 sorts by bytes; not all who speak its language do.
-    std::ranges::sort(objects, {}, &ListedObject::key);
+    std::ranges::sort(objects, {}, &storage::ListedObject::key);
     std::map<std::string, std::uint32_t, std::less<>> folders;
     add_folder("", folders);
-    for (const ListedObject& object : objects) {
+    for (const storage::ListedObject& object : objects) {
       const std::size_t name_at = object.key.rfind('/') + 1;
       const std::string_view name = std::string_view(object.key).substr(name_at);
       const std::uint32_t folder = add_folder(object.key.substr(0, name_at), folders);
@@ -274,7 +274,7 @@ class FileLister {
     return fmt::format(
         "cannot list {}: {}; make the folder readable (chmod u+rx), or move it out "
         "of the image folder",
-        folder, errno_text(error));
+        folder, storage::errno_text(error));
   }
 
   std::string describe_no_images() const {
@@ -282,7 +282,7 @@ class FileLister {
                                       root_.string(), fmt::join(endings_, " "));
     if (others_.empty()) {
       return message +
-             (is_object_url(root_.string())
+             (storage::is_object_url(root_.string())
                   ? "no objects at all; check the prefix: it is a folder's, without * and "
                     "no object's own name"
                   : "no files at all; check the path");
@@ -314,7 +314,7 @@ class FileLister {
   const std::filesystem::path& root_;
   std::span<const std::string> endings_;
   bool follow_symlinks_;
-  const Storage& storage_;
+  const storage::Storage& storage_;
   FileList list_;
   std::uint64_t in_root_ = 0;
   std::vector<FolderIdentity> ancestors_;
@@ -322,8 +322,8 @@ class FileLister {
 };
 
 FileList list_files(const std::filesystem::path& root, std::span<const std::string> endings,
-                    bool follow_symlinks, const Storage& storage) {
+                    bool follow_symlinks, const storage::Storage& storage) {
   return FileLister(root, endings, follow_symlinks, storage).run();
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

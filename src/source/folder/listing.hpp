@@ -12,7 +12,7 @@
 
 #include "src/storage/storage.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// File names in one arena: 12 bytes and the name a file, however deep its folder.
 class FileList {
@@ -32,7 +32,7 @@ class FileList {
   /// One class per sub-folder with an image, sorted; none for a flat folder.
   [[nodiscard]] std::span<const std::string> class_names() const noexcept { return class_names_; }
   /// What a listing of objects said of it; null for files.
-  [[nodiscard]] const FileStamp* stamp(std::uint64_t file) const noexcept {
+  [[nodiscard]] const storage::FileStamp* stamp(std::uint64_t file) const noexcept {
     return stamps_.empty() ? nullptr : &stamps_[file];
   }
   /// 16 hexadecimal digits for all relative paths.
@@ -40,7 +40,7 @@ class FileList {
 
  private:
   friend class FileLister;
-  std::vector<FileStamp> stamps_;  // of objects
+  std::vector<storage::FileStamp> stamps_;  // of objects
   std::vector<Folder> folders_;
   std::vector<char> names_;  // each ends in '\0'
   std::vector<std::uint64_t> name_at_;
@@ -56,6 +56,6 @@ class FileList {
 ///                in its sub-folders
 [[nodiscard]] FileList list_files(const std::filesystem::path& root,
                                   std::span<const std::string> endings, bool follow_symlinks,
-                                  const Storage& storage);
+                                  const storage::Storage& storage);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -8,7 +8,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 void require_uncompressed(FileWindow& file, const std::string& path) {
   using namespace std::string_view_literals;
@@ -33,4 +33,4 @@ void require_uncompressed(FileWindow& file, const std::string& path) {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

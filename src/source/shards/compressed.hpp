@@ -5,9 +5,9 @@
 
 #include "src/source/shards/file_window.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Errors  Error  the file begins as gzip's, zstd's, xz's or bzip2's do
 void require_uncompressed(FileWindow& file, const std::string& path);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

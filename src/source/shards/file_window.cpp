@@ -9,9 +9,9 @@
 
 #include "src/storage/retry.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
-FileWindow::FileWindow(const StoredFile& file, const std::string& path)
+FileWindow::FileWindow(const storage::StoredFile& file, const std::string& path)
     : file_(file), file_bytes_(file.stamp().bytes), path_(path) {
   // Reading ahead would fetch what the scan jumps over.
   if (file.descriptor() >= 0) ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_RANDOM);
@@ -27,7 +27,7 @@ void FileWindow::fill(std::uint64_t offset, std::size_t bytes) {
     buffer_ = std::make_unique_for_overwrite<std::byte[]>(wanted);
     capacity_ = wanted;
   }
-  auto result = with_retries([&] { return file_.read(offset, {buffer_.get(), wanted}); });
+  auto result = storage::with_retries([&] { return file_.read(offset, {buffer_.get(), wanted}); });
   if (!result) {
     throw Error(fmt::format("cannot index the shard {} from byte {} on: {}", path_,
                             result.fault().offset, result.fault().reason));
@@ -35,4 +35,4 @@ void FileWindow::fill(std::uint64_t offset, std::size_t bytes) {
   size_ = wanted;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -9,7 +9,7 @@
 
 #include "src/storage/stored_file.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Reads a file through one buffer, a few kilobytes at a time, of an object a few megabytes: for
 /// scans that look at headers and jump over what they announce.
@@ -18,7 +18,7 @@ namespace penstock::detail {
 class FileWindow {
  public:
   /// `path` is for messages and outlives the window, as `file` does.
-  FileWindow(const StoredFile& file, const std::string& path);
+  FileWindow(const storage::StoredFile& file, const std::string& path);
 
   [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_bytes_; }
 
@@ -39,7 +39,7 @@ class FileWindow {
  private:
   void fill(std::uint64_t offset, std::size_t bytes);
 
-  const StoredFile& file_;
+  const storage::StoredFile& file_;
   std::uint64_t file_bytes_;
   const std::string& path_;
   std::unique_ptr<std::byte[]> buffer_;
@@ -48,4 +48,4 @@ class FileWindow {
   std::size_t size_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

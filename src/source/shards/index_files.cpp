@@ -24,11 +24,11 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
 
+#include "src/storage/cache/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/retry.hpp"
-#include "testing/synthetic/synthetic_cache.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -43,14 +43,14 @@ std::string_view reason_of(const Fault& fault, std::string_view tried) {
   return reason.starts_with(tried) ? reason.substr(tried.size()) : reason;
 }
 
-FileStamp require_shard(const std::string& path, Result<FileStamp> stamp) {
+storage::FileStamp require_shard(const std::string& path, Result<storage::FileStamp> stamp) {
   if (stamp) return *stamp;
   throw Error(fmt::format(
       "cannot stat the shard {}: {}{}", path, reason_of(stamp.fault(), "cannot stat: "),
-      is_object_url(path) ? "" : "; check the path and the permissions of its folders"));
+      storage::is_object_url(path) ? "" : "; check the path and the permissions of its folders"));
 }
 
-StoredFilePtr require_open(const std::string& path, Result<StoredFilePtr> file) {
+storage::StoredFilePtr require_open(const std::string& path, Result<storage::StoredFilePtr> file) {
   if (file) return *file;
   throw Error(fmt::format("cannot open the shard {}: {}; check its permissions", path,
                           reason_of(file.fault(), "cannot open: ")));
@@ -70,7 +70,7 @@ bool store(const fs::path& path, std::span<const std::byte> bytes) {
   std::random_device draw;
   const fs::path aside = path.parent_path() / fmt::format("{}{}{:08x}{:08x}", path.stem().string(),
                                                           kTemporary, draw(), draw());
-  const int error = write_file(aside.c_str(), bytes, true);
+  const int error = storage::write_file(aside.c_str(), bytes, true);
   if (error == 0 && std::rename(aside.c_str(), path.c_str()) == 0) return true;
   std::error_code ignored;
   if (error != EEXIST) fs::remove(aside, ignored);
@@ -111,14 +111,14 @@ class ShardLock {
 class IndexOpener {
  public:
   IndexOpener(std::span<const std::string> shards, const IndexRecipe& recipe,
-              const IndexOptions& options, const Storage& storage)
+              const IndexOptions& options, const storage::Storage& storage)
       : shards_(shards),
         recipe_(recipe),
         options_(options),
         storage_(storage),
         found_(shards.size()) {
     try {
-      cache_ = (options.cache.empty() ? default_cache() : fs::absolute(options.cache)) / "indexes";
+      cache_ = (options.cache.empty() ? storage::default_cache() : fs::absolute(options.cache)) / "indexes";
     } catch (const fs::filesystem_error&) {
       // Without a cache folder, what is not beside its shard is in memory.
     }
@@ -183,8 +183,8 @@ class IndexOpener {
     std::set<std::string> labels(recipe_.labels.begin(), recipe_.labels.end());
     if (find(shard, stamp, labels)) return;
 
-    const StoredFilePtr file =
-        require_open(path, is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
+    const storage::StoredFilePtr file =
+        require_open(path, storage::is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
     ShardLock lock(file->descriptor());
     if (wait) {
       lock.take_or_wait();
@@ -193,12 +193,12 @@ class IndexOpener {
     }
     stamp = file->stamp();
     // Another may have made it in the meantime; there is no lock of an object to wait for.
-    if (!is_object_url(path) && find(shard, stamp, labels)) return;
+    if (!storage::is_object_url(path) && find(shard, stamp, labels)) return;
 
     const std::vector<std::string> names(labels.begin(), labels.end());
     const ScannedShard scanned = recipe_.scan(*file, path, names);
     // An object is compared at each read.
-    if (!is_object_url(path) && require_shard(path, storage_.stat(path)) != stamp) {
+    if (!storage::is_object_url(path) && require_shard(path, storage_.stat(path)) != stamp) {
       throw Error(
           fmt::format("the shard {} changes while it is being indexed; open it once it is "
                       "complete",
@@ -216,7 +216,7 @@ class IndexOpener {
     const std::string& path = shards_[shard];
     // Of an object the cache's comes first: it costs no request.
     std::array<std::string, 2> places{beside(path), cached(path).string()};
-    if (is_object_url(path)) std::swap(places[0], places[1]);
+    if (storage::is_object_url(path)) std::swap(places[0], places[1]);
     for (const std::string& place : places) {
       if (place.empty()) continue;
       std::optional<ShardIndex> index = load(path, place, stamp);
@@ -234,14 +234,14 @@ class IndexOpener {
 
   std::optional<ShardIndex> load(const std::string& shard, const std::string& place,
                                  const ShardStamp& stamp) {
-    Result<StoredFilePtr> file = storage_.open(place);
+    Result<storage::StoredFilePtr> file = storage_.open(place);
     if (!file) return std::nullopt;
     const auto size = static_cast<std::size_t>((*file)->stamp().bytes);
     auto bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
     const std::span<std::byte> all(bytes.get(), size);
-    if (!with_retries([&] { return (*file)->read(0, all); })) return std::nullopt;
+    if (!storage::with_retries([&] { return (*file)->read(0, all); })) return std::nullopt;
     std::optional<ShardIndex> index = ShardIndex::decode(std::move(bytes), size);
-    if (!is_object_url(place) || !index || index->stamp().bytes != stamp.bytes) return index;
+    if (!storage::is_object_url(place) || !index || index->stamp().bytes != stamp.bytes) return index;
     // Made from a local copy of the shard. Kept, with the object's stamp, for the next time.
     bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
     const std::span<const std::byte> old = index->file_bytes();
@@ -253,7 +253,7 @@ class IndexOpener {
 
   void keep(const std::string& path, std::span<const std::byte> bytes) {
     if (options_.place == IndexPlace::memory) return;
-    const bool beside_it = options_.place == IndexPlace::beside && !is_object_url(path);
+    const bool beside_it = options_.place == IndexPlace::beside && !storage::is_object_url(path);
     if (beside_it && store(beside(path), bytes)) {
       remember(fs::path(beside(path)).parent_path());
     } else if (!cache_.empty()) {
@@ -268,7 +268,7 @@ class IndexOpener {
   fs::path cached(const std::string& path) const {
     if (cache_.empty()) return {};
     const fs::path absolute =
-        is_object_url(path) ? fs::path(path) : fs::absolute(path).lexically_normal();
+        storage::is_object_url(path) ? fs::path(path) : fs::absolute(path).lexically_normal();
     constexpr std::size_t kReadable = 100;  // the hash tells shards apart, the name tells people
     return cache_ / fmt::format("{}-{}{}", hash_text(absolute.string()),
                                 absolute.filename().string().substr(0, kReadable), kEnding);
@@ -299,7 +299,7 @@ class IndexOpener {
   std::span<const std::string> shards_;
   const IndexRecipe& recipe_;
   const IndexOptions& options_;
-  const Storage& storage_;
+  const storage::Storage& storage_;
   fs::path cache_;
   std::vector<std::optional<ShardIndex>> found_;
   std::mutex mutex_;
@@ -309,7 +309,7 @@ class IndexOpener {
 }  // namespace
 
 std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const IndexRecipe& recipe,
-                                     const IndexOptions& options, const Storage& storage) {
+                                     const IndexOptions& options, const storage::Storage& storage) {
   if (options.threads < 0) {
     throw std::invalid_argument(fmt::format(
         "expected IndexOptions::threads >= 0, where 0 chooses, found {}", options.threads));
@@ -317,4 +317,4 @@ std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const 
   return IndexOpener(shards, recipe, options, storage).run();
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -12,7 +12,7 @@
 #include "src/source/shards/shard_index.hpp"
 #include "src/storage/storage.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// What a scan found in a shard; the records' number is not always that of the members.
 struct ScannedShard {
@@ -27,7 +27,7 @@ struct IndexRecipe {
   /// Scans a shard, with the labels of these names.
   ///
   /// Errors  Error  the file cannot be read, or is not of this kind at all
-  std::function<ScannedShard(const StoredFile& file, const std::string& path,
+  std::function<ScannedShard(const storage::StoredFile& file, const std::string& path,
                              std::span<const std::string> labels)>
       scan;
 };
@@ -43,6 +43,6 @@ struct IndexRecipe {
 [[nodiscard]] std::vector<ShardIndex> open_indexes(std::span<const std::string> shards,
                                                    const IndexRecipe& recipe,
                                                    const IndexOptions& options,
-                                                   const Storage& storage);
+                                                   const storage::Storage& storage);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

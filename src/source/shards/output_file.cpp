@@ -13,7 +13,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
@@ -73,7 +73,7 @@ void OutputFile::put(std::span<const std::byte> bytes) {
 
 void OutputFile::fail(const char* verb, int error) {
   throw Error(fmt::format("cannot {} {}: {}; check its folder, its permissions and the room there",
-                          verb, path_.string(), errno_text(error)));
+                          verb, path_.string(), storage::errno_text(error)));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -9,7 +9,7 @@
 
 #include "src/storage/local/file.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Writes to a file beside `path`, through a buffer; finish() gives it its name. Without that it is
 /// removed.
@@ -38,9 +38,9 @@ class OutputFile {
 
   std::filesystem::path path_;
   std::filesystem::path aside_;
-  FileDescriptor file_;
+  storage::FileDescriptor file_;
   std::vector<std::byte> buffer_;
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <span>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 static_assert(std::endian::native == std::endian::little, "columns are stored as little-endian");
 
@@ -69,4 +69,4 @@ class PackedColumn {
   std::uint64_t mask_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-namespace penstock::detail {
+namespace penstock::source {
 
-ShardFiles::ShardFiles(std::vector<std::string> paths, StoragePtr storage, std::size_t most_open)
+ShardFiles::ShardFiles(std::vector<std::string> paths, storage::StoragePtr storage, std::size_t most_open)
     : paths_(std::move(paths)),
       storage_(std::move(storage)),
       most_open_(most_open),
       files_(paths_.size()) {}
 
 bool ShardFiles::is_remote() const noexcept {
-  return std::ranges::any_of(paths_, [](const std::string& path) { return is_object_url(path); });
+  return std::ranges::any_of(paths_, [](const std::string& path) { return storage::is_object_url(path); });
 }
 
 Result<void> ShardFiles::read(std::size_t shard, const ShardStamp& stamp, std::uint64_t offset,
                               std::span<std::byte> into) const {
-  Result<StoredFilePtr> file = open(shard, stamp);
+  Result<storage::StoredFilePtr> file = open(shard, stamp);
   if (!file) return std::move(file.fault());
   Result<void> result = (*file)->read(offset, into);
   // ESTALE: this descriptor never reads again.
@@ -25,15 +25,15 @@ Result<void> ShardFiles::read(std::size_t shard, const ShardStamp& stamp, std::u
   return result;
 }
 
-Result<StoredFilePtr> ShardFiles::open(std::size_t shard, const ShardStamp& stamp) const {
+Result<storage::StoredFilePtr> ShardFiles::open(std::size_t shard, const ShardStamp& stamp) const {
   {
     const std::lock_guard lock(mutex_);
     if (files_[shard]) return files_[shard];
   }
   // Outside of the lock: opening may take long where the storage is far.
-  Result<StoredFilePtr> file = storage_->open(path(shard), stamp);
+  Result<storage::StoredFilePtr> file = storage_->open(path(shard), stamp);
   if (!file) return file;
-  StoredFilePtr closed;  // after the lock is gone
+  storage::StoredFilePtr closed;  // after the lock is gone
   const std::lock_guard lock(mutex_);
   if (files_[shard]) return files_[shard];
   files_[shard] = *file;
@@ -48,9 +48,9 @@ Result<StoredFilePtr> ShardFiles::open(std::size_t shard, const ShardStamp& stam
   return file;
 }
 
-void ShardFiles::forget(std::size_t shard, const StoredFilePtr& file) const {
+void ShardFiles::forget(std::size_t shard, const storage::StoredFilePtr& file) const {
   const std::lock_guard lock(mutex_);
   if (files_[shard] == file) files_[shard] = nullptr;  // others may still hold it
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -13,7 +13,7 @@
 #include "src/source/shards/shard_index.hpp"
 #include "src/storage/storage.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Opens a shard when it is first read and keeps it open, up to a number of them.
 ///
@@ -23,7 +23,7 @@ class ShardFiles {
   /// Not so many that the program's own files have no room.
   static constexpr std::size_t kDefaultOpen = 256;
 
-  ShardFiles(std::vector<std::string> paths, StoragePtr storage,
+  ShardFiles(std::vector<std::string> paths, storage::StoragePtr storage,
              std::size_t most_open = kDefaultOpen);
 
   [[nodiscard]] std::size_t size() const noexcept { return paths_.size(); }
@@ -37,16 +37,16 @@ class ShardFiles {
                                   std::span<std::byte> into) const;
 
  private:
-  [[nodiscard]] Result<StoredFilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
-  void forget(std::size_t shard, const StoredFilePtr& file) const;
+  [[nodiscard]] Result<storage::StoredFilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
+  void forget(std::size_t shard, const storage::StoredFilePtr& file) const;
 
   std::vector<std::string> paths_;
-  StoragePtr storage_;
+  storage::StoragePtr storage_;
   std::size_t most_open_;
   mutable std::mutex mutex_;
-  mutable std::vector<StoredFilePtr> files_;
+  mutable std::vector<storage::StoredFilePtr> files_;
   mutable std::vector<std::size_t> opened_;  // shards with a file, as a ring
   mutable std::size_t oldest_ = 0;           // next of them to be closed
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

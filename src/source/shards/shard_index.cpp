@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -359,4 +359,4 @@ std::vector<std::string> ShardIndex::label_names() const {
   return names;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -19,12 +19,12 @@
 #include "src/source/shards/packed_column.hpp"
 #include "src/storage/stored_file.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2 };
 
 /// What tells whether a shard is still the one that was indexed.
-using ShardStamp = FileStamp;
+using ShardStamp = storage::FileStamp;
 
 /// What a damaged stretch of a shard is.
 enum class DamageKind : std::uint8_t {
@@ -157,4 +157,4 @@ class ShardIndex {
   std::vector<NamedLabels> labels_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

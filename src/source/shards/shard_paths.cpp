@@ -14,7 +14,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -184,13 +184,13 @@ Texts matches(const std::string& pattern) {
 class Finder {
  public:
   Finder(const std::function<bool(std::string_view)>& is_shard, std::string_view what,
-         const Storage& storage)
+         const storage::Storage& storage)
       : is_shard_(is_shard), what_(what), storage_(storage) {}
 
   void add(const std::string& given) {
     if (given.empty()) throw std::invalid_argument("the path of a shard is empty");
-    require_readable_scheme(given);
-    if (is_object_url(given)) return add_objects(given);
+    storage::require_readable_scheme(given);
+    if (storage::is_object_url(given)) return add_objects(given);
     if (exists(given)) return add_existing(given);
     for (const std::string& path : expand_braces(given)) {
       if (exists(path)) {
@@ -263,14 +263,14 @@ class Finder {
   }
 
   void add_object_folder(const std::string& url) {
-    ObjectName folder = parse_object_url(url);
-    const ObjectName given = folder;
+    storage::ObjectName folder = storage::parse_object_url(url);
+    const storage::ObjectName given = folder;
     folder.key = folder.folder_prefix();
     Texts found;
-    storage_.objects().list(folder, false, [&](ListedObject&& object) {
+    storage_.objects().list(folder, false, [&](storage::ListedObject&& object) {
       const std::string_view name = std::string_view(object.key).substr(folder.key.size());
       if (!object.is_folder && !name.starts_with('.') && is_shard_(name)) {
-        found.push_back(ObjectName{folder.bucket, object.key}.url());
+        found.push_back(storage::ObjectName{folder.bucket, object.key}.url());
       }
       return true;
     });
@@ -285,15 +285,15 @@ class Finder {
   }
 
   void add_matching_objects(const std::string& url) {
-    const ObjectName pattern = parse_object_url(url);
+    const storage::ObjectName pattern = storage::parse_object_url(url);
     const std::size_t special = pattern.key.find_first_of("*?[");
-    ObjectName prefix{pattern.bucket, pattern.key.substr(0, special)};
+    storage::ObjectName prefix{pattern.bucket, pattern.key.substr(0, special)};
     const bool recursive = pattern.key.find('/', special) != std::string::npos;
     Texts found;
-    storage_.objects().list(prefix, recursive, [&](ListedObject&& object) {
+    storage_.objects().list(prefix, recursive, [&](storage::ListedObject&& object) {
       if (!object.is_folder && !object.key.ends_with(".penstock-index") &&
           ::fnmatch(pattern.key.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) {
-        found.push_back(ObjectName{prefix.bucket, object.key}.url());
+        found.push_back(storage::ObjectName{prefix.bucket, object.key}.url());
       }
       return true;
     });
@@ -304,7 +304,7 @@ class Finder {
 
   const std::function<bool(std::string_view)>& is_shard_;
   std::string_view what_;
-  const Storage& storage_;
+  const storage::Storage& storage_;
 };
 
 }  // namespace
@@ -312,7 +312,7 @@ class Finder {
 Texts expand_braces(std::string_view pattern) { return expand(pattern, pattern); }
 
 Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_view)>& is_shard,
-                  std::string_view what, const Storage& storage) {
+                  std::string_view what, const storage::Storage& storage) {
   if (paths.as_given().empty()) {
     throw std::invalid_argument("no shards given; expected a path, a folder or a pattern");
   }
@@ -321,4 +321,4 @@ Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_
   return std::move(finder.shards);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -11,7 +11,7 @@
 
 #include "src/storage/storage.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// All texts that a shell makes of braces: {a,b}, {1..3}, {08..10}, {0..9..3}, {a..e}, also nested.
 /// A brace that begins none of these stands for itself.
@@ -29,6 +29,6 @@ inline constexpr std::size_t kMaxExpansions = 10'000'000;
 ///         Error                  a path or pattern leads to no file, or a folder cannot be listed
 [[nodiscard]] std::vector<std::string> find_shards(
     const ShardPaths& paths, const std::function<bool(std::string_view name)>& is_shard,
-    std::string_view what, const Storage& storage);
+    std::string_view what, const storage::Storage& storage);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

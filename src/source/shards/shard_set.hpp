@@ -13,7 +13,7 @@
 #include "src/source/shards/shard_files.hpp"
 #include "src/source/shards/shard_index.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Behind what is no longer as it was indexed.
 inline constexpr std::string_view kDamagedOrChanged =
@@ -29,7 +29,7 @@ class ShardSet {
     std::uint64_t record = 0;
   };
 
-  ShardSet(std::vector<std::string> paths, std::vector<ShardIndex> indexes, StoragePtr storage)
+  ShardSet(std::vector<std::string> paths, std::vector<ShardIndex> indexes, storage::StoragePtr storage)
       : files_(std::move(paths), std::move(storage)), indexes_(std::move(indexes)) {
     std::uint64_t records = 0;
     for (const ShardIndex& index : indexes_) ends_.push_back(records += index.records());
@@ -79,4 +79,4 @@ class ShardSet {
   std::vector<std::uint64_t> ends_;  // one behind the last record of each shard
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

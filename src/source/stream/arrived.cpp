@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 void Arrived::add(PackedRecord&& record) {
   const std::size_t size = record.size;
@@ -35,4 +35,4 @@ std::unordered_map<std::uint64_t, PackedRecord> Arrived::clear() noexcept {
   return std::exchange(records_, {});
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -9,7 +9,7 @@
 
 #include "src/source/stream/packing.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Threads  none of its own: whoever owns it locks.
 class Arrived {
@@ -31,4 +31,4 @@ class Arrived {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

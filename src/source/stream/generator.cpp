@@ -13,7 +13,7 @@
 namespace penstock {
 
 struct RecordWriter::State {
-  const detail::Packing& packing;
+  const source::Packing& packing;
   const std::string& name;  ///< of the generator
   std::vector<std::vector<std::byte>> memory{packing.fields().size()};
   std::vector<ConstTensorView> record{};  ///< a null view where nothing was written yet
@@ -63,11 +63,11 @@ void RecordWriter::set(std::string_view name, const ConstTensorView& value) {
 /// The only one who makes a RecordWriter.
 class GeneratorAccess {
  public:
-  GeneratorAccess(const detail::Packing& packing, const std::string& name)
+  GeneratorAccess(const source::Packing& packing, const std::string& name)
       : state_{packing, name} {}
 
   /// The function's next record; none when it says that there are no more.
-  std::optional<detail::PackedRecord> next(const GeneratorFunction& function) {
+  std::optional<source::PackedRecord> next(const GeneratorFunction& function) {
     const auto fields = state_.packing.fields();
     state_.record.assign(fields.size(), {});
     state_.written.assign(fields.size(), false);
@@ -127,7 +127,7 @@ class Generator final : public Stream {
     return cause_;
   }
   void detach() noexcept override {
-    std::unordered_map<std::uint64_t, detail::PackedRecord> unread;  // freed without the lock
+    std::unordered_map<std::uint64_t, source::PackedRecord> unread;  // freed without the lock
     const std::lock_guard lock(mutex_);
     unread = arrived_.clear();
     closed_ = true;
@@ -149,7 +149,7 @@ class Generator final : public Stream {
   }
 
   void make_one() {
-    std::optional<detail::PackedRecord> record;
+    std::optional<source::PackedRecord> record;
     std::exception_ptr thrown;
     try {
       record = writer_.next(function_);
@@ -166,19 +166,19 @@ class Generator final : public Stream {
     }
   }
 
-  Result<detail::PackedRecord> take(std::uint64_t number) {
+  Result<source::PackedRecord> take(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     return arrived_.take(number, name_);
   }
 
   std::string name_;
-  detail::Packing packing_;
+  source::Packing packing_;
   GeneratorFunction function_;
   mutable std::mutex running_;
   GeneratorAccess writer_;
 
   mutable std::mutex mutex_;
-  detail::Arrived arrived_;
+  source::Arrived arrived_;
   bool closed_ = false;
   std::exception_ptr cause_;
 };

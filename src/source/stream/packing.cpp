@@ -9,7 +9,7 @@
 
 #include "src/source/arrays/columns.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -152,4 +152,4 @@ Result<void> Packing::unpack(const PackedRecord& packed, Record& record) const {
   return {};
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -12,7 +12,7 @@
 #include <penstock/core/shape.hpp>
 #include <penstock/source/record.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// The dynamic extents of all fields (i64), then the bytes of every field, one behind the other.
 struct PackedRecord {
@@ -68,4 +68,4 @@ class Packing {
   std::optional<std::size_t> fixed_size_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

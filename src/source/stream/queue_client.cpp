@@ -21,7 +21,7 @@ namespace penstock::source {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using detail::FrameKind;
+using source::FrameKind;
 
 Clock::time_point deadline_of(double timeout_s) {
   constexpr double kLongest = 1e9;  // which the clock can hold
@@ -32,14 +32,14 @@ Clock::time_point deadline_of(double timeout_s) {
 // Again and again, since the server may come up after its clients.
 int connect(const std::filesystem::path& path, double timeout_s, Clock::time_point deadline) {
   for (;;) {
-    const int fd = detail::connect_unix(path, deadline);
+    const int fd = source::connect_unix(path, deadline);
     if (fd >= 0) return fd;
     const bool absent = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
     if (!absent || Clock::now() >= deadline)
       throw Error(
           fmt::format("no queue server at {} within {} s: {}; start it first, check the "
                       "path, or raise connect_timeout_s",
-                      path.string(), timeout_s, detail::errno_text(errno)));
+                      path.string(), timeout_s, storage::errno_text(errno)));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -68,12 +68,12 @@ class QueueClient::Impl {
           fmt::format("{} takes records of at most {} bytes, found one of {}: raise its "
                       "max_record_bytes (and the queue's max_bytes), or push smaller ones",
                       where_, max_record_bytes_, size));
-    const detail::FrameHead head{.kind = FrameKind::record, .length = size};
+    const source::FrameHead head{.kind = FrameKind::record, .length = size};
     const std::vector<std::int64_t> extents = packing_.extents(record);
-    std::vector<std::span<const std::byte>> parts{detail::bytes_of(head),
+    std::vector<std::span<const std::byte>> parts{source::bytes_of(head),
                                                   std::as_bytes(std::span(extents))};
     for (const ConstTensorView& view : record) parts.push_back(view.bytes());
-    if (detail::send_all(socket_.get(), parts) != 0) fail();
+    if (source::send_all(socket_.get(), parts) != 0) fail();
     ++pushed_;
     while (pushed_ - acknowledged_ > options_.unacknowledged) receive();
   }
@@ -90,8 +90,8 @@ class QueueClient::Impl {
     require_open("close");
     flush_locked();
     const int error = cause
-                          ? detail::send_text(socket_.get(), FrameKind::failed, std::string(*cause))
-                          : detail::send_frame(socket_.get(), FrameKind::finished, {});
+                          ? source::send_text(socket_.get(), FrameKind::failed, std::string(*cause))
+                          : source::send_frame(socket_.get(), FrameKind::finished, {});
     if (error != 0) fail();
     receive();
     closed_ = true;
@@ -111,25 +111,25 @@ class QueueClient::Impl {
   void greet(Clock::time_point deadline) {
     const int fd = socket_.get();
     const std::string hello =
-        detail::write_hello({options_.name, {packing_.fields().begin(), packing_.fields().end()}});
-    if (hello.size() > detail::kMaxTextBytes)
+        source::write_hello({options_.name, {packing_.fields().begin(), packing_.fields().end()}});
+    if (hello.size() > source::kMaxTextBytes)
       throw std::invalid_argument(
           fmt::format("{}: expected a name and fields of at most {} bytes together, found {}",
-                      where_, detail::kMaxTextBytes, hello.size()));
-    const detail::Greeting greeting{.length = static_cast<std::uint32_t>(hello.size())};
+                      where_, source::kMaxTextBytes, hello.size()));
+    const source::Greeting greeting{.length = static_cast<std::uint32_t>(hello.size())};
     // What the server says is worth more than that it hung up while this was sent.
-    (void)detail::send_all(fd, std::array{detail::bytes_of(greeting), detail::bytes_of(hello)});
+    (void)source::send_all(fd, std::array{source::bytes_of(greeting), source::bytes_of(hello)});
 
-    detail::Greeting answer;
-    if (!detail::wait_readable(fd, deadline))
+    source::Greeting answer;
+    if (!source::wait_readable(fd, deadline))
       throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
                               where_, options_.connect_timeout_s));
-    if (!detail::receive_plain(*in_, answer) || answer.magic != detail::kQueueMagic)
+    if (!source::receive_plain(*in_, answer) || answer.magic != source::kQueueMagic)
       throw Error(where_ + " did not answer as one does: is it another program?");
-    const auto head = detail::receive_head(*in_);
+    const auto head = source::receive_head(*in_);
     if (!head) throw_gone();
     if (head->kind != FrameKind::welcome) throw_said(*head);
-    if (head->length != sizeof max_record_bytes_ || !detail::receive_plain(*in_, max_record_bytes_))
+    if (head->length != sizeof max_record_bytes_ || !source::receive_plain(*in_, max_record_bytes_))
       throw_gone();
   }
 
@@ -147,10 +147,10 @@ class QueueClient::Impl {
   /// Takes one frame from the server; what it says other than an acknowledgement is thrown.
   void receive() {
     try {
-      const auto head = detail::receive_head(*in_);
+      const auto head = source::receive_head(*in_);
       if (!head) throw_gone();
       if (head->kind != FrameKind::acknowledged) throw_said(*head);
-      if (head->length != sizeof acknowledged_ || !detail::receive_plain(*in_, acknowledged_))
+      if (head->length != sizeof acknowledged_ || !source::receive_plain(*in_, acknowledged_))
         throw_gone();
     } catch (...) {
       broken_ = std::current_exception();
@@ -170,8 +170,8 @@ class QueueClient::Impl {
                     where_, pushed_, acknowledged_));
   }
 
-  [[noreturn]] void throw_said(const detail::FrameHead& head) const {
-    const std::string text = detail::receive_text(*in_, head.length);
+  [[noreturn]] void throw_said(const source::FrameHead& head) const {
+    const std::string text = source::receive_text(*in_, head.length);
     if (head.kind == FrameKind::closed) throw QueueClosed(fmt::format("{}: {}", where_, text));
     if (head.kind == FrameKind::refused) throw Error(fmt::format("{} refused: {}", where_, text));
     throw Error(fmt::format("{} sent a frame of unknown kind {}", where_,
@@ -180,9 +180,9 @@ class QueueClient::Impl {
 
   QueueClientOptions options_;
   std::string where_;
-  detail::Packing packing_;
-  detail::FileDescriptor socket_;
-  mutable std::optional<detail::Receiver> in_;
+  source::Packing packing_;
+  storage::FileDescriptor socket_;
+  mutable std::optional<source::Receiver> in_;
   std::uint64_t max_record_bytes_ = 0;
 
   mutable std::mutex mutex_;

@@ -58,7 +58,7 @@ void Queue::Core::admit_waiters() noexcept {
 
 void Queue::Core::throw_closed() const {
   const std::string why =
-      reader_gone_ ? "the loader that read it is gone" : detail::text_of(cause_, "it was closed");
+      reader_gone_ ? "the loader that read it is gone" : core::text_of(cause_, "it was closed");
   throw QueueClosed(fmt::format("{} takes no more records: {}", name, why), cause_);
 }
 
@@ -92,7 +92,7 @@ bool Queue::Core::admit(std::size_t size, const std::stop_token& stop, const Dea
   return false;
 }
 
-void Queue::Core::commit(detail::PackedRecord&& record) {
+void Queue::Core::commit(source::PackedRecord&& record) {
   const std::lock_guard lock(mutex_);
   unreserve(record.size);
   if (closed_) throw_closed();
@@ -112,7 +112,7 @@ void Queue::Core::withdraw(std::size_t size) noexcept {
 }
 
 void Queue::Core::close(std::exception_ptr cause, bool reader_gone) noexcept {
-  std::unordered_map<std::uint64_t, detail::PackedRecord> unread;  // freed without the lock
+  std::unordered_map<std::uint64_t, source::PackedRecord> unread;  // freed without the lock
   const std::lock_guard lock(mutex_);
   if (reader_gone) unread = arrived_.clear();
   if (closed_) return;
@@ -144,7 +144,7 @@ std::uint64_t Queue::Core::wait(std::uint64_t wanted, const std::stop_token& sto
   return arrived_.count();
 }
 
-Result<detail::PackedRecord> Queue::Core::take(std::uint64_t number) {
+Result<source::PackedRecord> Queue::Core::take(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   auto taken = arrived_.take(number, name);
   if (taken) admit_waiters();

@@ -26,7 +26,7 @@ class Queue::Core {
 
   const QueueOptions options;
   const std::string name;  ///< "queue 'name'"
-  const detail::Packing packing;
+  const source::Packing packing;
 
   /// Waits for room for a record of `size` bytes; false when stopped or late. An admitted record
   /// has to be committed or withdrawn.
@@ -35,7 +35,7 @@ class Queue::Core {
   ///         QueueClosed            the queue takes no more
   [[nodiscard]] bool admit(std::size_t size, const std::stop_token& stop, const Deadline& deadline);
   /// Errors  QueueClosed  closed since it was admitted
-  void commit(detail::PackedRecord&& record);
+  void commit(source::PackedRecord&& record);
   void withdraw(std::size_t size) noexcept;
 
   void close(std::exception_ptr cause, bool reader_gone) noexcept;
@@ -43,7 +43,7 @@ class Queue::Core {
   [[nodiscard]] std::exception_ptr cause() const;
 
   std::uint64_t wait(std::uint64_t wanted, const std::stop_token& stop);
-  Result<detail::PackedRecord> take(std::uint64_t number);
+  Result<source::PackedRecord> take(std::uint64_t number);
   [[nodiscard]] QueueStats stats() const;
 
  private:
@@ -61,7 +61,7 @@ class Queue::Core {
   [[noreturn]] void throw_closed() const;
 
   mutable std::mutex mutex_;
-  detail::Arrived arrived_;
+  source::Arrived arrived_;
   std::uint64_t reserved_ = 0;  // admitted, not committed
   std::size_t reserved_bytes_ = 0;
   std::list<Waiter*> waiters_;

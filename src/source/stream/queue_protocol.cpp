@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::string receive_text(Receiver& in, std::uint64_t length) {
   return text;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -19,7 +19,7 @@
 
 #include "src/source/stream/unix_socket.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 inline constexpr std::array<char, 8> kQueueMagic = {'p', 's', 't', 'k', 'q', 'u', 'e', '\n'};
 inline constexpr std::uint32_t kQueueVersion = 1;
@@ -87,4 +87,4 @@ template <class T>
   return in.receive(std::as_writable_bytes(std::span(&plain, 1))) == sizeof plain;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

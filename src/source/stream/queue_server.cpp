@@ -21,7 +21,7 @@ namespace penstock::source {
 
 namespace {
 
-using detail::FrameKind;
+using source::FrameKind;
 
 const QueueServerOptions& checked(const QueueServerOptions& options, const Queue* queue) {
   if (queue == nullptr)
@@ -70,8 +70,8 @@ class QueueServer::Impl {
   struct Connection {
     explicit Connection(int fd) : socket(fd), in(fd) {}
 
-    detail::FileDescriptor socket;
-    detail::Receiver in;
+    storage::FileDescriptor socket;
+    source::Receiver in;
     std::string name;                // for messages
     bool welcomed = false;           // it is a client
     std::uint64_t received = 0;      // records of this client that the queue has
@@ -115,7 +115,7 @@ class QueueServer::Impl {
     try {
       connections_.emplace_back(fd);
     } catch (...) {  // no memory: as if it had not been accepted
-      detail::FileDescriptor(fd).close();
+      storage::FileDescriptor(fd).close();
       return;
     }
     const auto connection = std::prev(connections_.end());
@@ -155,43 +155,43 @@ class QueueServer::Impl {
 
   // What is said to it before it goes.
   Ended refuse(const Connection& connection, const std::string& why) const {
-    const detail::Greeting greeting;
+    const source::Greeting greeting;
     if (!connection.welcomed)
-      (void)detail::send_all(connection.socket.get(), std::array{detail::bytes_of(greeting)},
+      (void)source::send_all(connection.socket.get(), std::array{source::bytes_of(greeting)},
                              false);
-    (void)detail::send_text(connection.socket.get(), FrameKind::refused, why, false);
+    (void)source::send_text(connection.socket.get(), FrameKind::refused, why, false);
     return {End::lost, why};
   }
 
   // None for a new client.
   std::optional<Ended> greet(Connection& connection) {
     const int fd = connection.socket.get();
-    detail::Greeting greeting;
+    source::Greeting greeting;
     const auto in_time = std::chrono::steady_clock::now() + kGreetingTime;
-    if (!detail::wait_readable(fd, in_time) || !detail::receive_plain(connection.in, greeting) ||
-        greeting.magic != detail::kQueueMagic)
+    if (!source::wait_readable(fd, in_time) || !source::receive_plain(connection.in, greeting) ||
+        greeting.magic != source::kQueueMagic)
       return Ended{End::stranger, "somebody connected who is no queue client"};
-    const int process = detail::process_of(fd);
+    const int process = source::process_of(fd);
     connection.name = fmt::format("a client (process {})", process);
-    if (greeting.version != detail::kQueueVersion)
+    if (greeting.version != source::kQueueVersion)
       return refuse(connection,
                     fmt::format("the server speaks version {} of the queue's protocol, the client "
                                 "version {}: build both with the same penstock",
-                                detail::kQueueVersion, greeting.version));
-    if (greeting.length > detail::kMaxTextBytes)
+                                source::kQueueVersion, greeting.version));
+    if (greeting.length > source::kMaxTextBytes)
       return refuse(connection, fmt::format("a greeting has at most {} bytes, found {}",
-                                            detail::kMaxTextBytes, greeting.length));
+                                            source::kMaxTextBytes, greeting.length));
     std::vector<std::byte> bytes(greeting.length);
     if (connection.in.receive(bytes) != bytes.size())
       return Ended{End::lost, "it hung up while it greeted"};
-    const auto hello = detail::read_hello(bytes);
+    const auto hello = source::read_hello(bytes);
     if (!hello) return refuse(connection, "the greeting is garbled");
     connection.name = fmt::format("client '{}' (process {})", hello->name, process);
-    if (const auto differs = detail::describe_difference(core_.packing.fields(), hello->fields);
+    if (const auto differs = source::describe_difference(core_.packing.fields(), hello->fields);
         !differs.empty())
       return refuse(connection, differs + ": give both the same fields");
     if (core_.closed()) {
-      (void)detail::send_all(fd, std::array{detail::bytes_of(detail::Greeting{})}, false);
+      (void)source::send_all(fd, std::array{source::bytes_of(source::Greeting{})}, false);
       return turn_away(connection, core_.name + " is closed");
     }
     return welcome(connection);
@@ -204,20 +204,20 @@ class QueueServer::Impl {
       connection.welcomed = true;
     }
     const int fd = connection.socket.get();
-    (void)detail::send_all(fd, std::array{detail::bytes_of(detail::Greeting{})}, false);
-    (void)detail::send_frame(fd, FrameKind::welcome, detail::bytes_of(max_record_bytes_), false);
+    (void)source::send_all(fd, std::array{source::bytes_of(source::Greeting{})}, false);
+    (void)source::send_frame(fd, FrameKind::welcome, source::bytes_of(max_record_bytes_), false);
     return std::nullopt;  // one that is gone by now is noticed when it is read from
   }
 
   [[nodiscard]] static Ended turn_away(Connection& connection, const std::string& why) {
     if (connection.acknowledged != connection.received) (void)acknowledge(connection);
-    (void)detail::send_text(connection.socket.get(), FrameKind::closed, why, false);
+    (void)source::send_text(connection.socket.get(), FrameKind::closed, why, false);
     return {End::closed};
   }
 
   Ended serve(Connection& connection, const std::stop_token& stop) {
     for (;;) {
-      const auto head = detail::receive_head(connection.in);
+      const auto head = source::receive_head(connection.in);
       if (stop.stop_requested()) return turn_away(connection, "the server was stopped");
       if (!head) return {End::lost, "it went without close()"};
       switch (head->kind) {
@@ -227,7 +227,7 @@ class QueueServer::Impl {
         case FrameKind::finished:
           return {End::finished};
         case FrameKind::failed: {
-          const std::string why = detail::receive_text(connection.in, head->length);
+          const std::string why = source::receive_text(connection.in, head->length);
           core_.close(std::make_exception_ptr(Error(connection.name + ": " + why)), false);
           return {End::finished};
         }
@@ -246,7 +246,7 @@ class QueueServer::Impl {
                     fmt::format("a record has at most {} bytes, found {}: raise max_record_bytes "
                                 "(and the queue's max_bytes), or push smaller ones",
                                 max_record_bytes_, size));
-    detail::PackedRecord record(size);
+    source::PackedRecord record(size);
     if (const std::size_t got = connection.in.receive(record.bytes()); got != size) {
       if (stop.stop_requested()) return turn_away(connection, "the server was stopped");
       return Ended{End::lost, fmt::format("it died in the middle of a record, after {} of {} bytes",
@@ -273,8 +273,8 @@ class QueueServer::Impl {
 
   [[nodiscard]] static int acknowledge(Connection& connection) {
     connection.acknowledged = connection.received;
-    return detail::send_frame(connection.socket.get(), FrameKind::acknowledged,
-                              detail::bytes_of(connection.acknowledged), false);
+    return source::send_frame(connection.socket.get(), FrameKind::acknowledged,
+                              source::bytes_of(connection.acknowledged), false);
   }
 
   void leave(Connections::iterator connection, const Ended& ended) {
@@ -317,7 +317,7 @@ class QueueServer::Impl {
   std::condition_variable_any gone_;
   bool stopping_ = false;
 
-  detail::UnixListener listener_;
+  source::UnixListener listener_;
   std::jthread thread_;  // last: it uses all of the above
 };
 

@@ -17,7 +17,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -50,12 +50,12 @@ const sockaddr* plain(const sockaddr_un& address) noexcept {
 [[noreturn]] void throw_cannot(std::string_view verb, const std::filesystem::path& path,
                                int error) {
   throw Error(fmt::format("cannot {} {}: {}; give a path in a folder that can be written", verb,
-                          path.string(), errno_text(error)));
+                          path.string(), storage::errno_text(error)));
 }
 
 // Takes the lock of a path, or says that it is taken. The file that was locked has to be the one
 // that still stands there: whoever had it before removed it before letting go.
-void lock_path(const std::filesystem::path& path, FileDescriptor& file) {
+void lock_path(const std::filesystem::path& path, storage::FileDescriptor& file) {
   const std::string lock = path.string() + ".lock";
   for (;;) {
     file.adopt(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -81,7 +81,7 @@ void remove_stale(const std::filesystem::path& path) {
         fmt::format("{}: expected a free path or a dead server's socket, found a file of another "
                     "kind: give another path, or remove it",
                     path.string()));
-  const FileDescriptor probe(connect_unix(path, Clock::now()));
+  const storage::FileDescriptor probe(connect_unix(path, Clock::now()));
   if (probe.is_open() || errno == EAGAIN) throw_in_use(path);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_cannot("replace", path, errno);
 }
@@ -136,7 +136,7 @@ void UnixListener::shut() noexcept { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 int connect_unix(const std::filesystem::path& path, Clock::time_point deadline) {
   const sockaddr_un address = address_of(path);
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  storage::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return -1;
   const timeval timeout = until(deadline);
   constexpr timeval kForEver{};
@@ -223,4 +223,4 @@ int process_of(int fd) noexcept {
   return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

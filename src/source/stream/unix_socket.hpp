@@ -10,7 +10,7 @@
 
 #include "src/storage/local/file.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// A socket that listens at a path, which is its own while it lives.
 ///
@@ -34,8 +34,8 @@ class UnixListener {
 
  private:
   std::filesystem::path path_;
-  FileDescriptor lock_;
-  FileDescriptor socket_;
+  storage::FileDescriptor lock_;
+  storage::FileDescriptor socket_;
 };
 
 /// Connects to whom listens at `path`: a descriptor, or -1 and errno. The other side's queue of
@@ -78,4 +78,4 @@ class Receiver {
 /// The process at the other end; 0 where the system does not say.
 [[nodiscard]] int process_of(int fd) noexcept;
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

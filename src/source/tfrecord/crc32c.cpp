@@ -11,7 +11,7 @@
 #include <sys/auxv.h>
 #endif
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) noe
   return ~by_instruction(bytes, ~before);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

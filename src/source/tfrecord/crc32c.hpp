@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// CRC-32C (Castagnoli) of the bytes, or of what `before` stands for with them behind it. With the
 /// processor's own instruction where it has one (SSE 4.2, ARM's CRC extension), else by tables.
@@ -24,4 +24,4 @@ namespace penstock::detail {
   return (crc >> 15 | crc << 17) + 0xA282EAD8U;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -15,7 +15,7 @@
 
 #include "src/source/tfrecord/wire.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 enum class FeatureKind : std::uint8_t { none = 0, bytes = 1, floats = 2, integers = 3 };
 
@@ -100,4 +100,4 @@ template <class Input, class Sink>
   return fields.ok();
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

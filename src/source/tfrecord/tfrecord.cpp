@@ -23,12 +23,12 @@ namespace penstock {
 
 namespace {
 
-using detail::BytesInput;
-using detail::FeatureKind;
-using detail::LabelState;
-using detail::Member;
-using detail::ShardIndex;
-using detail::WireRange;
+using source::BytesInput;
+using source::FeatureKind;
+using source::LabelState;
+using source::Member;
+using source::ShardIndex;
+using source::WireRange;
 
 constexpr std::size_t kMaxFields = 16;
 constexpr std::size_t kAlignment = 16;
@@ -96,7 +96,7 @@ std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
 class TfRecords final : public Source {
  public:
   TfRecords(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-            TfRecordOptions options, detail::StoragePtr storage, Description description)
+            TfRecordOptions options, storage::StoragePtr storage, Description description)
       : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
         specs_(specs_of(options_.fields)),
@@ -119,7 +119,7 @@ class TfRecords final : public Source {
     const auto place = shards_.place(number);
     const ShardIndex& index = shards_.index(place.shard);
     if (const auto damage = index.damage(place.record)) {
-      return fault(number, damage->begin, detail::describe_tfrecord_damage(*damage));
+      return fault(number, damage->begin, source::describe_tfrecord_damage(*damage));
     }
     const Member member = index.member(place.record);
     if (member.bytes > options_.max_record_bytes) {
@@ -127,11 +127,11 @@ class TfRecords final : public Source {
                    fmt::format("the record has {} bytes, more than max_record_bytes = {}",
                                member.bytes, options_.max_record_bytes));
     }
-    const std::size_t frame_bytes = detail::kFrameHeader + member.bytes + detail::kFrameFooter;
+    const std::size_t frame_bytes = source::kFrameHeader + member.bytes + source::kFrameFooter;
     Result<std::span<std::byte>> block = record.allocate(numbers_bytes_ + frame_bytes);
     if (!block) return fault(number, 0, std::move(block.fault().reason));
     const std::span<std::byte> frame = block->subspan(numbers_bytes_);
-    const std::uint64_t begin = member.begin - detail::kFrameHeader;
+    const std::uint64_t begin = member.begin - source::kFrameHeader;
     if (Result<void> result = shards_.read(place.shard, begin, frame); !result) return result;
     record.add_bytes_read(frame_bytes);
     if (auto why = check_frame(frame, member.bytes)) return fault(number, begin, std::move(*why));
@@ -163,7 +163,7 @@ class TfRecords final : public Source {
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
-    return shards_.is_remote() ? detail::kObjectReadsAtOnce : Source::max_concurrent_reads();
+    return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
   std::string fingerprint() const override {
     std::string fields;
@@ -190,15 +190,15 @@ class TfRecords final : public Source {
 
   std::optional<std::string> check_frame(std::span<const std::byte> frame,
                                          std::uint64_t bytes) const {
-    if (detail::parse_frame_header(frame.first<detail::kFrameHeader>()) != bytes) {
+    if (source::parse_frame_header(frame.first<source::kFrameHeader>()) != bytes) {
       return fmt::format("the record's header is no longer the one that was indexed: the file {}",
-                         detail::kDamagedOrChanged);
+                         source::kDamagedOrChanged);
     }
     if (!options_.verify) return std::nullopt;
     std::uint32_t stated = 0;
-    std::memcpy(&stated, frame.last<detail::kFrameFooter>().data(), sizeof stated);
-    const auto data = frame.subspan(detail::kFrameHeader, bytes);
-    const std::uint32_t found = detail::masked_crc(detail::crc32c(data));
+    std::memcpy(&stated, frame.last<source::kFrameFooter>().data(), sizeof stated);
+    const auto data = frame.subspan(source::kFrameHeader, bytes);
+    const std::uint32_t found = source::masked_crc(source::crc32c(data));
     if (found == stated) return std::nullopt;
     return fmt::format("the record is damaged: its checksum is {:08x}, expected {:08x}", found,
                        stated);
@@ -212,12 +212,12 @@ class TfRecords final : public Source {
 
   std::optional<std::string> set_fields(std::span<std::byte> block, std::uint64_t bytes,
                                         Record& record) const {
-    const auto data = block.subspan(numbers_bytes_ + detail::kFrameHeader, bytes);
+    const auto data = block.subspan(numbers_bytes_ + source::kFrameHeader, bytes);
     BytesInput input(data);
     Choices found;
     found.choice.fill(SIZE_MAX);
     const bool good =
-        detail::for_each_feature(input, {0, bytes}, [&](std::string_view name, WireRange entry) {
+        source::for_each_feature(input, {0, bytes}, [&](std::string_view name, WireRange entry) {
           for (std::size_t i = 0; i < specs_.size(); ++i) {
             const auto& names = options_.fields[i].features;
             const auto known = std::ranges::find(names, name);
@@ -246,7 +246,7 @@ class TfRecords final : public Source {
     std::byte* const own = block.data() + starts_[i];
     ValueSink sink(own, spec.dtype == DType::u8 ? 0 : spec.bytes());
     BytesInput input(data);
-    if (entry != nullptr && !detail::read_feature(input, *entry, sink)) {
+    if (entry != nullptr && !source::read_feature(input, *entry, sink)) {
       return fmt::format("the feature for '{}' ({}) is malformed", field.name,
                          fmt::join(field.features, " or "));
     }
@@ -304,7 +304,7 @@ class TfRecords final : public Source {
     return std::nullopt;
   }
 
-  detail::ShardSet shards_;
+  source::ShardSet shards_;
   TfRecordOptions options_;
   std::vector<FieldSpec> specs_;
   Description description_;
@@ -330,7 +330,7 @@ void check(const ExampleField& field) {
         "field '{}': a feature holds u8, i64 or f32, but {} was asked for; convert it in a map",
         field.name, name_of(field.dtype)));
   }
-  (void)detail::require_row_bytes({field.name, field.dtype, field.shape}, "a TFRecord file");
+  (void)source::require_row_bytes({field.name, field.dtype, field.shape}, "a TFRecord file");
   if (!can_hold(field.dtype, field.otherwise)) {
     throw std::invalid_argument(fmt::format("field '{}': {} is no value of type {}", field.name,
                                             field.otherwise, name_of(field.dtype)));
@@ -342,7 +342,7 @@ void check(const TfRecordOptions& options) {
     throw std::invalid_argument(
         "max_record_bytes is 0, which no record fits; the default is 256 MiB");
   }
-  detail::require_names(specs_of(options.fields));
+  source::require_names(specs_of(options.fields));
   if (options.fields.size() > kMaxFields) {
     throw std::invalid_argument(
         fmt::format("expected at most {} fields, found {}", kMaxFields, options.fields.size()));
@@ -373,15 +373,15 @@ bool is_tfrecord(std::string_view name) noexcept {
 SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
   check(options);
   Description description = source::describe_tfrecord(files, options);
-  detail::IndexRecipe recipe{
-      .kind = detail::ShardKind::tfrecord, .labels = {}, .scan = detail::scan_tfrecord};
+  source::IndexRecipe recipe{
+      .kind = source::ShardKind::tfrecord, .labels = {}, .scan = source::scan_tfrecord};
   for (const ExampleField& field : options.fields) {
     if (TfRecords::is_label(field)) recipe.labels.push_back(TfRecords::label_name(field));
   }
-  auto storage = std::make_shared<const detail::Storage>(options.storage);
+  auto storage = std::make_shared<const storage::Storage>(options.storage);
   std::vector<std::string> paths =
-      detail::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010", *storage);
-  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
+      source::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010", *storage);
+  std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
                                      std::move(storage), std::move(description));
 }

@@ -11,7 +11,7 @@
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -190,7 +190,7 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-ScannedShard scan_tfrecord(const StoredFile& file, const std::string& path,
+ScannedShard scan_tfrecord(const storage::StoredFile& file, const std::string& path,
                            std::span<const std::string> labels) {
   FileWindow window(file, path);
   return TfRecordScanner(window, path, labels).run();
@@ -207,4 +207,4 @@ std::string describe_tfrecord_damage(const Damage& damage) {
       damage.end);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

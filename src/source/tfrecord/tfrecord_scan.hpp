@@ -9,7 +9,7 @@
 
 #include "src/source/shards/index_files.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// A record is u64 length, u32 masked CRC-32C of the length, the data, u32 masked CRC-32C of it.
 inline constexpr std::size_t kFrameHeader = 12;
@@ -26,7 +26,7 @@ inline constexpr std::size_t kFrameFooter = 4;
 /// header; what is cut off is one damaged record.
 ///
 /// Errors  Error  the file cannot be read, or is compressed
-[[nodiscard]] ScannedShard scan_tfrecord(const StoredFile& file, const std::string& path,
+[[nodiscard]] ScannedShard scan_tfrecord(const storage::StoredFile& file, const std::string& path,
                                          std::span<const std::string> labels);
 
 /// What is damaged, in words.
@@ -35,4 +35,4 @@ inline constexpr std::size_t kFrameFooter = 4;
 /// "a\nb" is {"a", "b"}.
 [[nodiscard]] std::vector<std::string> split_lines(std::string_view text);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

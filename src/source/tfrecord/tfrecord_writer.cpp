@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-using detail::FeatureKind;
+using source::FeatureKind;
 
 void put_varint(std::string& to, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) to += static_cast<char>(value | 0x80);
@@ -20,7 +20,7 @@ void put_varint(std::string& to, std::uint64_t value) {
 
 // A message, a string, bytes or packed numbers.
 void put_bytes(std::string& to, std::uint64_t number, std::string_view bytes) {
-  put_varint(to, number << 3 | static_cast<std::uint64_t>(detail::WireType::bytes));
+  put_varint(to, number << 3 | static_cast<std::uint64_t>(source::WireType::bytes));
   put_varint(to, bytes.size());
   to += bytes;
 }
@@ -67,7 +67,7 @@ std::string ExampleWriter::encode() const {
 }
 
 TfRecordWriter::TfRecordWriter(const std::filesystem::path& path)
-    : file_(std::make_unique<detail::OutputFile>(path)) {}
+    : file_(std::make_unique<source::OutputFile>(path)) {}
 TfRecordWriter::TfRecordWriter(TfRecordWriter&&) noexcept = default;
 TfRecordWriter& TfRecordWriter::operator=(TfRecordWriter&&) noexcept = default;
 TfRecordWriter::~TfRecordWriter() = default;
@@ -75,12 +75,12 @@ TfRecordWriter::~TfRecordWriter() = default;
 void TfRecordWriter::add(std::span<const std::byte> record) {
   const auto put = [&](auto number) {
     file_->write(std::as_bytes(std::span(&number, 1)));
-    return detail::masked_crc(detail::crc32c(std::as_bytes(std::span(&number, 1))));
+    return source::masked_crc(source::crc32c(std::as_bytes(std::span(&number, 1))));
   };
   const std::uint32_t size_crc = put(static_cast<std::uint64_t>(record.size()));
   put(size_crc);
   file_->write(record);
-  put(detail::masked_crc(detail::crc32c(record)));
+  put(source::masked_crc(source::crc32c(record)));
 }
 
 std::uint64_t TfRecordWriter::bytes() const noexcept { return file_->bytes(); }

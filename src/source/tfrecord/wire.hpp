@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// Bytes in memory, as an input of WireReader. FileWindow is another.
 class BytesInput {
@@ -147,4 +147,4 @@ class WireReader {
   bool ok_ = true;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -147,4 +147,4 @@ std::array<std::byte, kTarBlock> make_tar_header(std::string_view name, std::uin
   return block;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::detail {
+namespace penstock::source {
 
 inline constexpr std::size_t kTarBlock = 512;
 using TarBlock = std::span<const std::byte, kTarBlock>;
@@ -49,4 +49,4 @@ struct TarHeader {
 [[nodiscard]] std::array<std::byte, kTarBlock> make_tar_header(std::string_view name,
                                                                std::uint64_t bytes, char type);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -12,7 +12,7 @@
 #include "src/source/webdataset/tar_scan.hpp"
 #include "src/storage/s3/lower_case.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -42,7 +42,7 @@ class SampleGrouper {
     if (!goes_on(name->key)) {
       samples_.push_back({.key = std::string(name->key), .first_member = members().size()});
     }
-    const std::string extension = lower_case(name->extension);
+    const std::string extension = storage::lower_case(name->extension);
     members().push_back({.begin = entry.begin,
                          .bytes = entry.bytes,
                          .extension = number_of(extension),
@@ -249,7 +249,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   return value;
 }
 
-ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
+ScannedShard scan_tar_samples(const storage::StoredFile& file, const std::string& path,
                               std::span<const std::string> labels) {
   FileWindow window(file, path);
   SampleGrouper grouper(window, labels);
@@ -287,4 +287,4 @@ std::string describe_tar_damage(const Damage& damage) {
   return "damaged";
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -9,7 +9,7 @@
 
 #include "src/source/shards/index_files.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// A member's name, taken apart.
 struct SampleName {
@@ -34,10 +34,10 @@ struct SampleName {
 /// a sample of its own.
 ///
 /// Errors  Error  as scan_tar
-[[nodiscard]] ScannedShard scan_tar_samples(const StoredFile& file, const std::string& path,
+[[nodiscard]] ScannedShard scan_tar_samples(const storage::StoredFile& file, const std::string& path,
                                             std::span<const std::string> labels);
 
 /// What is damaged, in words.
 [[nodiscard]] std::string describe_tar_damage(const Damage& damage);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -13,7 +13,7 @@
 #include "src/source/shards/compressed.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 namespace {
 
@@ -268,4 +268,4 @@ void scan_tar(FileWindow& file, const std::string& path,
   TarScanner(file, entry, hole).run();
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -8,7 +8,7 @@
 #include "src/source/shards/file_window.hpp"
 #include "src/source/shards/shard_index.hpp"
 
-namespace penstock::detail {
+namespace penstock::source {
 
 /// A regular file in a tar file.
 struct TarEntry {
@@ -39,4 +39,4 @@ void scan_tar(FileWindow& file, const std::string& path,
               const std::function<void(TarEntry&&)>& entry,
               const std::function<void(TarHole&&)>& hole);
 
-}  // namespace penstock::detail
+}  // namespace penstock::source

@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMaxPlainName = 100;
-constexpr std::uint64_t kEndBytes = 2 * detail::kTarBlock;
+constexpr std::uint64_t kEndBytes = 2 * source::kTarBlock;
 
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -28,18 +28,18 @@ std::string pax_path(std::string_view name) {
   return fmt::format("{}{}", size, record);
 }
 
-void add_member(detail::OutputFile& file, std::string_view name, char type,
+void add_member(source::OutputFile& file, std::string_view name, char type,
                 std::span<const std::byte> data) {
-  file.write(detail::make_tar_header(name, data.size(), type));
+  file.write(source::make_tar_header(name, data.size(), type));
   file.write(data);
-  constexpr std::array<std::byte, detail::kTarBlock> kZeros{};
-  file.write(std::span(kZeros).first(detail::padded(data.size()) - data.size()));
+  constexpr std::array<std::byte, source::kTarBlock> kZeros{};
+  file.write(std::span(kZeros).first(source::padded(data.size()) - data.size()));
 }
 
 }  // namespace
 
 TarWriter::TarWriter(const std::filesystem::path& path)
-    : file_(std::make_unique<detail::OutputFile>(path)) {}
+    : file_(std::make_unique<source::OutputFile>(path)) {}
 TarWriter::TarWriter(TarWriter&&) noexcept = default;
 TarWriter& TarWriter::operator=(TarWriter&&) noexcept = default;
 TarWriter::~TarWriter() = default;

@@ -21,9 +21,9 @@ namespace penstock {
 
 namespace {
 
-using detail::LabelState;
-using detail::Member;
-using detail::ShardIndex;
+using source::LabelState;
+using source::Member;
+using source::ShardIndex;
 
 constexpr std::size_t kMaxFields = 16;
 // To read over what was not asked for costs less than another read, up to about here.
@@ -46,7 +46,7 @@ std::vector<FieldSpec> specs_of(std::span<const WebDatasetField> fields) {
 class WebDataset final : public Source {
  public:
   WebDataset(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-             WebDatasetOptions options, detail::StoragePtr storage, Description description)
+             WebDatasetOptions options, storage::StoragePtr storage, Description description)
       : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
         specs_(specs_of(options_.fields)),
@@ -91,7 +91,7 @@ class WebDataset final : public Source {
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
-    return shards_.is_remote() ? detail::kObjectReadsAtOnce : Source::max_concurrent_reads();
+    return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
   std::string fingerprint() const override {
     std::string fields;
@@ -211,7 +211,7 @@ class WebDataset final : public Source {
     // Nothing where the sample may do without the field. What is damaged may have held it.
     std::optional<Fault> fault_missing(std::size_t field) const {
       if (const auto damage = index_.damage(place_.record)) {
-        return fault(damage->begin, detail::describe_tar_damage(*damage));
+        return fault(damage->begin, source::describe_tar_damage(*damage));
       }
       if (!source_.options_.fields[field].required) return std::nullopt;
       const auto [first, last] = index_.members(place_.record);
@@ -238,7 +238,7 @@ class WebDataset final : public Source {
       const auto pieces = std::span(pieces_).first(pieces_used_);
       std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.member.begin; });
       for (Piece& piece : pieces) {
-        const std::uint64_t begin = piece.member.begin - detail::kTarBlock;
+        const std::uint64_t begin = piece.member.begin - source::kTarBlock;
         const std::uint64_t end = piece.member.begin + piece.member.bytes;
         if (stretches_ == 0 || begin > stretch_[stretches_ - 1].end + kMaxGap) {
           stretch_[stretches_++] = {begin, end};
@@ -263,14 +263,14 @@ class WebDataset final : public Source {
       for (const Piece& piece : std::span(pieces_).first(pieces_used_)) {
         const Stretch& stretch = stretch_[piece.stretch];
         std::byte* const data = block.data() + stretch.at + (piece.member.begin - stretch.begin);
-        const detail::TarBlock header(data - detail::kTarBlock, detail::kTarBlock);
-        const auto parsed = detail::parse_tar_header(header);
-        if (!detail::has_tar_checksum(header) || !parsed ||
+        const source::TarBlock header(data - source::kTarBlock, source::kTarBlock);
+        const auto parsed = source::parse_tar_header(header);
+        if (!source::has_tar_checksum(header) || !parsed ||
             (piece.member.own_size && parsed->bytes != piece.member.bytes)) {
           return fault(
-              piece.member.begin - detail::kTarBlock,
+              piece.member.begin - source::kTarBlock,
               fmt::format("the tar header is no longer the one that was indexed: the shard {}",
-                          detail::kDamagedOrChanged));
+                          source::kDamagedOrChanged));
         }
         const std::array extents{static_cast<std::int64_t>(piece.member.bytes)};
         record.set(piece.field, data, DType::u8, Shape(extents));
@@ -279,7 +279,7 @@ class WebDataset final : public Source {
     }
 
     const WebDataset& source_;
-    detail::ShardSet::Place place_;
+    source::ShardSet::Place place_;
     const ShardIndex& index_;
     std::array<Piece, kMaxFields> pieces_;
     std::size_t pieces_used_ = 0;
@@ -312,7 +312,7 @@ class WebDataset final : public Source {
       Found found;
       for (std::uint64_t i = first; i < last; ++i) {
         const Member member = index.member(i);
-        if (member.extension != extension || member.begin < detail::kTarBlock) continue;
+        if (member.extension != extension || member.begin < source::kTarBlock) continue;
         found.twice = found.member.has_value();
         found.member = member;
       }
@@ -321,7 +321,7 @@ class WebDataset final : public Source {
     return {};
   }
 
-  detail::ShardSet shards_;
+  source::ShardSet shards_;
   WebDatasetOptions options_;
   std::vector<FieldSpec> specs_;
   Description description_;
@@ -333,7 +333,7 @@ void check(WebDatasetOptions& options) {
     throw std::invalid_argument(
         "max_record_bytes is 0, which no sample fits; the default is 256 MiB");
   }
-  detail::require_names(specs_of(options.fields));
+  source::require_names(specs_of(options.fields));
   if (options.fields.size() > kMaxFields) {
     throw std::invalid_argument(
         fmt::format("expected at most {} fields, found {}", kMaxFields, options.fields.size()));
@@ -345,7 +345,7 @@ void check(WebDatasetOptions& options) {
     }
     for (std::string& extension : field.extensions) {
       if (extension.starts_with('.')) extension.erase(0, 1);
-      extension = detail::lower_case(extension);
+      extension = storage::lower_case(extension);
       if (extension.empty() || extension.find_first_of("/ ") != extension.npos) {
         throw std::invalid_argument(
             fmt::format("field '{}': expected an extension such as \"jpg\", found '{}'", field.name,
@@ -361,16 +361,16 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
   check(options);
   Description description = source::describe_webdataset(shards, options);
   // The usual label is in every index, so that most users of a data set need the same.
-  detail::IndexRecipe recipe{
-      .kind = detail::ShardKind::tar, .labels = {"cls"}, .scan = detail::scan_tar_samples};
+  source::IndexRecipe recipe{
+      .kind = source::ShardKind::tar, .labels = {"cls"}, .scan = source::scan_tar_samples};
   for (const WebDatasetField& field : options.fields) {
     if (field.type == WebDatasetField::Type::integer) recipe.labels.push_back(label_name(field));
   }
-  auto storage = std::make_shared<const detail::Storage>(options.storage);
-  std::vector<std::string> paths = detail::find_shards(
-      shards, [](std::string_view name) { return detail::lower_case(name).ends_with(".tar"); },
+  auto storage = std::make_shared<const storage::Storage>(options.storage);
+  std::vector<std::string> paths = source::find_shards(
+      shards, [](std::string_view name) { return storage::lower_case(name).ends_with(".tar"); },
       "*.tar files", *storage);
-  std::vector<ShardIndex> indexes = detail::open_indexes(paths, recipe, options.index, *storage);
+  std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
                                       std::move(storage), std::move(description));
 }

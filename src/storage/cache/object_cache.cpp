@@ -30,7 +30,7 @@
 
 #include "src/storage/local/file.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -356,4 +356,4 @@ ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& option
       std::move(store), ObjectCache(std::move(folder), max_bytes == 0 ? kDefaultBytes : max_bytes));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -16,7 +16,7 @@
 
 #include "src/storage/object_store.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// Threads  any number at once, and any number of processes.
 class ObjectCache {
@@ -55,4 +55,4 @@ class ObjectCache {
 /// Errors  as ObjectCache; Error  $PENSTOCK_OBJECT_CACHE_MB is no number
 [[nodiscard]] ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& options);
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -11,7 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -77,7 +77,7 @@ int open_for_reading(const char* path) noexcept {
 }
 
 Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max_file_bytes,
-                                             Record& record) {
+                                             const Allocate& allocate) {
   const FileDescriptor file(open_for_reading(path));
   if (!file.is_open()) return fault_of_errno(path, 0, "cannot open", errno);
   struct stat info {};
@@ -96,7 +96,7 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
         fmt::format("the file has {} bytes, more than max_file_bytes = {}", size, max_file_bytes));
   }
 
-  const Result<std::span<std::byte>> room = record.allocate(size);
+  const Result<std::span<std::byte>> room = allocate(size);
   if (!room) return fault_at(path, 0, room.fault().reason);
   const std::span<std::byte> bytes = *room;
   std::uint64_t done = 0;
@@ -112,7 +112,6 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
       return fault_of_errno(path, done, "cannot read", errno);
     }
   }
-  record.add_bytes_read(size);
   return std::span<const std::byte>(bytes);
 }
 
@@ -158,4 +157,4 @@ MappedFile map_file(const std::filesystem::path& path) {
   return {{static_cast<const std::byte*>(start), size}, std::move(owner)};
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -4,15 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
 #include <penstock/core/result.hpp>
-#include <penstock/source/record.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// An open file descriptor.
 class FileDescriptor {
@@ -49,10 +49,13 @@ class FileDescriptor {
 /// open() for reading, again after a signal; never waits for the other end of a FIFO.
 [[nodiscard]] int open_for_reading(const char* path) noexcept;
 
-/// Reads a whole regular file into the record's own memory and counts its bytes there.
+/// Where the bytes of a file are to go, once their number is known.
+using Allocate = std::function<Result<std::span<std::byte>>(std::size_t bytes)>;
+
+/// Reads a whole regular file.
 [[nodiscard]] Result<std::span<const std::byte>> read_file(const char* path,
                                                            std::uint64_t max_file_bytes,
-                                                           Record& record);
+                                                           const Allocate& allocate);
 
 /// Writes a new file, which must not be there yet. 0, or the errno of what failed; a file that
 /// could not be written in full may be left behind. With `flush` it has reached the storage.
@@ -70,4 +73,4 @@ struct MappedFile {
 /// Errors  Error  the file cannot be opened or mapped, or is not a regular file
 [[nodiscard]] MappedFile map_file(const std::filesystem::path& path);
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

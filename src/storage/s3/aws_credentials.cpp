@@ -14,7 +14,7 @@
 #include "src/storage/s3/http.hpp"
 #include "src/storage/s3/lower_case.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -148,4 +148,4 @@ AwsCredentialChain::Temporary AwsCredentialChain::parse(const std::string& json,
   return temporary;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -9,7 +9,7 @@
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_signature.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// Looks where the AWS tools look: the environment, the profile's keys, the container's endpoint,
 /// the EC2 instance's. What is temporary is fetched again five minutes before it ends.
@@ -44,4 +44,4 @@ class AwsCredentialChain {
   std::string origin_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

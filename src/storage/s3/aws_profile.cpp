@@ -10,7 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::optional<std::string> AwsProfile::get(std::string_view key) const {
   return found->second;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// A variable of the environment; nothing where it is not set, or empty.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
@@ -32,4 +32,4 @@ class AwsProfile {
 [[nodiscard]] std::optional<std::map<std::string, std::string, std::less<>>> read_ini_section(
     std::string_view text, std::string_view section);
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -12,7 +12,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::vector<std::string> sign_aws_request(const AwsRequest& request,
   return headers;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

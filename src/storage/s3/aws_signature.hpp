@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 struct AwsCredentials {
   std::string access_key;
@@ -39,4 +39,4 @@ struct AwsRequest {
                                                         std::string_view region,
                                                         std::chrono::system_clock::time_point now);
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -10,7 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -217,4 +217,4 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request,
   return result;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -15,7 +15,7 @@
 
 #include <penstock/core/result.hpp>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 struct HttpRequest {
   std::string method = "GET";  ///< GET, HEAD or PUT, without a body
@@ -67,4 +67,4 @@ class HttpClient {
   mutable std::vector<std::unique_ptr<Handle>> idle_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

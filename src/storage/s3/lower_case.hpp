@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// ASCII letters in lower case; others as they are.
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
@@ -15,4 +15,4 @@ namespace penstock::detail {
   return lower;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

@@ -5,14 +5,14 @@
 
 namespace penstock {
 
-namespace detail {
+namespace storage {
 ObjectStorePtr open_object_store(const ObjectStorageOptions&) {
   throw Error(
       "this build of penstock reads no s3:// paths: configure it with -DPENSTOCK_S3=ON, which "
       "needs "
       "libcurl, OpenSSL and pugixml (libcurl4-openssl-dev, libssl-dev, libpugixml-dev)");
 }
-}  // namespace detail
+}  // namespace storage
 
 bool has_object_storage() noexcept { return false; }
 

@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::int64_t version_of_etag(std::string_view etag) noexcept {
   return static_cast<std::int64_t>(XXH3_64bits(etag.data(), etag.size()));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

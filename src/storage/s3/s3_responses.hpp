@@ -8,7 +8,7 @@
 
 #include "src/storage/object_store.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// One page of ListObjectsV2 with encoding-type=url.
 struct S3Page {
@@ -29,4 +29,4 @@ struct S3Error {
 /// A stamp's version, from an ETag.
 [[nodiscard]] std::int64_t version_of_etag(std::string_view etag) noexcept;
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

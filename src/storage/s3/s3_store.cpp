@@ -10,7 +10,7 @@
 
 #include "src/storage/retry.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 namespace {
 
@@ -260,7 +260,7 @@ ObjectStorePtr open_object_store(const ObjectStorageOptions& options) {
   return std::make_shared<S3Store>(options);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage
 
 namespace penstock {
 bool has_object_storage() noexcept { return true; }

@@ -10,7 +10,7 @@
 #include "src/storage/s3/http.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 
-namespace penstock::detail {
+namespace penstock::storage {
 
 /// ListObjectsV2, HeadObject and GetObject, signed.
 class S3Store final : public ObjectStore {
@@ -49,4 +49,4 @@ class S3Store final : public ObjectStore {
   std::unique_ptr<AwsCredentialChain> credentials_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::storage

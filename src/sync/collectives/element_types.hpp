@@ -6,7 +6,7 @@
 
 #include <penstock/core/dtype.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Calls `body` with a value of the type of `dtype`; F16 and Bf16 are the caller's 16-bit floats.
 template <class F16, class Bf16, class F>
@@ -57,4 +57,4 @@ template <class From, class To>
 inline constexpr bool kMovable = std::is_same_v<From, To> ||
                                  (!std::is_integral_v<From> && !std::is_integral_v<To>);
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -24,10 +24,10 @@ namespace penstock {
 
 namespace {
 
-using detail::Deadline;
-using detail::Lane;
-using detail::PeerError;
-using detail::SteadyClock;
+using sync::Deadline;
+using sync::Lane;
+using sync::PeerError;
+using sync::SteadyClock;
 
 // Gloo writes to sockets without MSG_NOSIGNAL, and a survivor must not die of SIGPIPE. Keeps it
 // from this thread, and from those that are started meanwhile, without touching the process's
@@ -92,7 +92,7 @@ struct Mesh {
   std::atomic<std::uint64_t> next_channel = 1;
 };
 
-class GlooLinks final : public detail::Links {
+class GlooLinks final : public sync::Links {
  public:
   explicit GlooLinks(std::shared_ptr<Mesh> mesh, std::uint64_t channel = 0)
       : mesh_(std::move(mesh)),
@@ -242,7 +242,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
                               meeting.trouble().value_or("")));
     }
   }
-  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
+  return std::make_unique<sync::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
                                                        options.timeout_s);
 }
 

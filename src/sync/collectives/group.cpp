@@ -8,7 +8,7 @@
 #include "src/sync/collectives/links.hpp"
 #include "src/sync/collectives/names.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 Group::Group(std::size_t members, std::uint32_t first_id, double timeout_s)
     : arrivals_(members),
@@ -151,4 +151,4 @@ std::shared_ptr<Group> Group::shared_child(std::size_t member) {
   return child;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

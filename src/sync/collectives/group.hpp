@@ -13,7 +13,7 @@
 
 #include <penstock/sync/communicator.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// The meeting place of replica threads. It compares what they are about to do, and hands each
 /// one's buffers to the others.
@@ -78,4 +78,4 @@ class Group {
   double timeout_s_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -6,7 +6,7 @@
 
 #include "src/sync/collectives/reduction.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -229,4 +229,4 @@ void InProcessCommunicator::among_processes(const Collective& call, const std::b
   group.meet_again();  // before anybody changes what others still read
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

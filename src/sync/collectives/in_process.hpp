@@ -9,7 +9,7 @@
 
 #include "src/sync/collectives/group.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Every replica thread does its share of the arithmetic, straight on the others' buffers. With
 /// several processes the first replica of each then speaks for all of them.
@@ -54,4 +54,4 @@ class InProcessCommunicator final : public Communicator {
   int exceptions_;  // under way when this was made
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -11,7 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 using SteadyClock = std::chrono::steady_clock;
 using Deadline = SteadyClock::time_point;
@@ -70,4 +70,4 @@ class Links {
   [[nodiscard]] virtual std::optional<std::string> explanation() { return std::nullopt; }
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

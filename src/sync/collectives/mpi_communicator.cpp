@@ -19,10 +19,10 @@ namespace penstock {
 
 namespace {
 
-using detail::Deadline;
-using detail::Lane;
-using detail::PeerError;
-using detail::SteadyClock;
+using sync::Deadline;
+using sync::Lane;
+using sync::PeerError;
+using sync::SteadyClock;
 
 void check(int status, const char* what) {
   if (status == MPI_SUCCESS) return;
@@ -115,7 +115,7 @@ class Session {
   std::deque<std::uint64_t> ended_;
 };
 
-class MpiLinks final : public detail::Links {
+class MpiLinks final : public sync::Links {
  public:
   explicit MpiLinks(std::uint64_t channel) : channel_(channel), comm_(session_.comm()) {
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -226,7 +226,7 @@ std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
   Session& session = Session::get();
   std::uint64_t channel = session.next_channel();  // process 0's counts
   check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session.comm()), "MPI_Bcast");
-  return std::make_unique<detail::ProcessCommunicator>(std::make_unique<MpiLinks>(channel),
+  return std::make_unique<sync::ProcessCommunicator>(std::make_unique<MpiLinks>(channel),
                                                        options.timeout_s);
 }
 

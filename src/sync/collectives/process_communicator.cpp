@@ -10,7 +10,7 @@
 #include "src/core/exception_text.hpp"
 #include "src/sync/collectives/reduction.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -47,7 +47,7 @@ ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double ti
       heads_(size()) {}
 
 ProcessCommunicator::~ProcessCommunicator() {
-  say_goodbye(broken_ ? text_of(broken_) : "it ended");
+  say_goodbye(broken_ ? core::text_of(broken_) : "it ended");
   links_->clear();
 }
 
@@ -375,4 +375,4 @@ void ProcessCommunicator::broadcast(std::byte* data, std::size_t bytes, std::uin
   if (!small) exchange_pieces(std::array{std::span(data, bytes)}, 1);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

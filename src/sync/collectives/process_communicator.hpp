@@ -14,7 +14,7 @@
 
 #include "src/sync/collectives/links.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Before a collective every process tells every other one what it is about to do; so a difference
 /// is an error on all, and nobody's bytes are taken for something else.
@@ -86,4 +86,4 @@ class ProcessCommunicator final : public Communicator {
   bool left_ = false;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

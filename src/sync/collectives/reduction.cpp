@@ -9,13 +9,13 @@
 #include "src/core/half.hpp"
 #include "src/sync/collectives/element_types.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
 template <class F>
 void with_type(DType dtype, const F& body) {
-  with_element_type<Half, Bfloat16>(dtype, body);
+  with_element_type<core::Half, core::Bfloat16>(dtype, body);
 }
 
 // Signed integers wrap as unsigned ones do.
@@ -25,17 +25,17 @@ using Sum = SumType<T>;
 template <class T>
 Sum<T> load(T value) noexcept {
   if constexpr (kIs16BitFloat<T>)
-    return to_float(value);
+    return core::to_float(value);
   else
     return value;
 }
 
 template <class T, class From>
 T store(From value) noexcept {
-  if constexpr (std::is_same_v<T, Half>)
-    return to_half(static_cast<float>(value));
-  else if constexpr (std::is_same_v<T, Bfloat16>)
-    return to_bfloat16(static_cast<float>(value));
+  if constexpr (std::is_same_v<T, core::Half>)
+    return core::to_half(static_cast<float>(value));
+  else if constexpr (std::is_same_v<T, core::Bfloat16>)
+    return core::to_bfloat16(static_cast<float>(value));
   else
     return static_cast<T>(value);
 }
@@ -146,4 +146,4 @@ void move_elements(const std::byte* from, DType from_dtype, std::byte* to, DType
   });
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

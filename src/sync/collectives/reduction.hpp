@@ -8,7 +8,7 @@
 #include <penstock/core/dtype.hpp>
 #include <penstock/sync/communicator.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// out[i] = op over inputs[k][i], k in ascending order; `op` mean divides the sum by `ranks`.
 /// 16-bit floats are computed in f32 and rounded once, to nearest even. `out` may be one of the
@@ -36,4 +36,4 @@ void move_elements(const std::byte* from, DType from_dtype, std::byte* to, DType
   return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

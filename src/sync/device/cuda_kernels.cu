@@ -9,7 +9,7 @@
 #include "src/sync/collectives/element_types.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -134,7 +134,7 @@ struct SetOne {
 
 template <class Op>
 void for_each(std::size_t count, const Op& op, cudaStream_t stream) {
-  if (count > 0) check(cub::DeviceFor::Bulk(count, op, stream));
+  if (count > 0) device::check(cub::DeviceFor::Bulk(count, op, stream));
 }
 
 // Calls `body` with both types; they differ only where both are floating.
@@ -157,7 +157,7 @@ void cuda_move(const std::byte* from, DType from_dtype, std::byte* to, DType to_
                std::size_t count, const Move& how, const std::uint64_t* rows, cudaStream_t stream) {
   if (from_dtype == to_dtype && how.factor == 1 && how.divisor == 1 && !how.add && !rows) {
     if (from != to)
-      check(cudaMemcpyAsync(to, from, count * size_of(to_dtype), cudaMemcpyDefault, stream));
+      device::check(cudaMemcpyAsync(to, from, count * size_of(to_dtype), cudaMemcpyDefault, stream));
     return;
   }
   with_types(from_dtype, to_dtype, [&](auto from_value, auto to_value) {
@@ -216,4 +216,4 @@ void cuda_set(std::uint64_t* place, std::uint64_t value, cudaStream_t stream) {
   for_each(1, SetOne{place, value}, stream);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -12,7 +12,7 @@
 
 #include "src/sync/collectives/reduction.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// A gradient's place in a packed buffer. On the device, in ascending order of `begin`.
 struct Segment {
@@ -40,4 +40,4 @@ void cuda_set(std::uint64_t* place, std::uint64_t value, cudaStream_t stream);
 ///         CudaError              it cannot be used
 void require_cuda(const Device& device);
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -7,7 +7,7 @@
 #include "src/device/cuda_owners.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 void require_cuda(const Device& device) {
   if (device.kind != Device::Kind::cuda)
@@ -23,31 +23,31 @@ void require_cuda(const Device& device) {
 
 std::shared_ptr<std::byte> cuda_allocate(int device, std::size_t bytes) {
   require_cuda({Device::Kind::cuda, device});
-  const CurrentDevice current(device);
-  const auto memory = std::make_shared<DeviceMemory>(device, bytes);
+  const device::CurrentDevice current(device);
+  const auto memory = std::make_shared<device::DeviceMemory>(device, bytes);
   if (bytes > 0) {
-    check(cudaMemset(memory->data(), 0, bytes));
-    check(cudaDeviceSynchronize());
+    device::check(cudaMemset(memory->data(), 0, bytes));
+    device::check(cudaDeviceSynchronize());
   }
   return {memory, memory->data()};
 }
 
 void cuda_copy(int device, std::byte* to, const std::byte* from, std::size_t bytes) {
-  const CurrentDevice current(device);
-  check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
+  const device::CurrentDevice current(device);
+  device::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
   // From pageable memory it returns before the bytes are there, and our streams do not wait for it.
-  check(cudaStreamSynchronize(nullptr));
+  device::check(cudaStreamSynchronize(nullptr));
 }
 
 void cuda_move_elements(int device, const std::byte* from, DType from_dtype, std::byte* to,
                         DType to_dtype, std::size_t count, const Move& how, StreamHandle stream) {
-  const CurrentDevice current(device);
+  const device::CurrentDevice current(device);
   cuda_move(from, from_dtype, to, to_dtype, count, how, nullptr, stream);
 }
 
 void cuda_synchronize(int device, StreamHandle stream) {
-  const CurrentDevice current(device);
-  check(cudaStreamSynchronize(stream));
+  const device::CurrentDevice current(device);
+  device::check(cudaStreamSynchronize(stream));
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -9,7 +9,7 @@
 
 #include "src/sync/collectives/reduction.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Zeros at first.
 ///
@@ -23,4 +23,4 @@ void cuda_move_elements(int device, const std::byte* from, DType from_dtype, std
 /// Waits until what was given to `stream` is done.
 void cuda_synchronize(int device, StreamHandle stream);
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -4,7 +4,7 @@
 
 #include "src/sync/device/cuda_support.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -61,4 +61,4 @@ void gather_bytes(Communicator& communicator, std::span<const std::byte> in,
   copy_from(device, out, all.get());
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

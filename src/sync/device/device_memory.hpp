@@ -9,7 +9,7 @@
 
 #include "src/sync/collectives/reduction.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Zeros at first.
 ///
@@ -28,4 +28,4 @@ void synchronize(const Device& device, StreamHandle stream);
 void gather_bytes(Communicator& communicator, std::span<const std::byte> in,
                   std::span<std::byte> out);
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -34,7 +34,7 @@ std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous>, con
   refuse();
 }
 
-namespace detail {
+namespace sync {
 
 std::unique_ptr<GradientEngine> GradientEngine::open_cuda(Exchange&) { refuse(); }
 std::shared_ptr<std::byte> cuda_allocate(int, std::size_t) { refuse(); }
@@ -45,5 +45,5 @@ void cuda_move_elements(int, const std::byte*, DType, std::byte*, DType, std::si
 }
 void cuda_synchronize(int, StreamHandle) { refuse(); }
 
-}  // namespace detail
+}  // namespace sync
 }  // namespace penstock

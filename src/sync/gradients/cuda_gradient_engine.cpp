@@ -7,7 +7,7 @@
 #include "src/sync/device/cuda_kernels.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -20,24 +20,24 @@ class CudaGradientEngine final : public GradientEngine {
         stream_(device_),
         done_(device_),
         rows_(device_, sizeof(std::uint64_t)) {
-    const CurrentDevice current(device_);
+    const device::CurrentDevice current(device_);
     for (std::size_t index = 0; index < exchange.buckets.size(); ++index)
       buckets_.push_back(make_memory(index));
   }
   ~CudaGradientEngine() override { stop(); }
 
   void bucket_ready(std::size_t index, const Pass& pass, StreamHandle stream) override {
-    const CurrentDevice current(device_);
+    const device::CurrentDevice current(device_);
     Memory& memory = *buckets_[index];
-    check(cudaEventRecord(memory.ready.get(), stream));
-    check(cudaStreamWaitEvent(stream_.get(), memory.ready.get(), 0));
+    device::check(cudaEventRecord(memory.ready.get(), stream));
+    device::check(cudaStreamWaitEvent(stream_.get(), memory.ready.get(), 0));
     process(index, memory, pass);
   }
 
   void wait(const Pass&, StreamHandle stream) override {
-    const CurrentDevice current(device_);
-    check(cudaEventRecord(done_.get(), stream_.get()));
-    check(cudaStreamWaitEvent(stream, done_.get(), 0));
+    const device::CurrentDevice current(device_);
+    device::check(cudaEventRecord(done_.get(), stream_.get()));
+    device::check(cudaStreamWaitEvent(stream, done_.get(), 0));
   }
 
   void stop() noexcept override { (void)cudaStreamSynchronize(stream_.get()); }
@@ -45,11 +45,11 @@ class CudaGradientEngine final : public GradientEngine {
  private:
   struct Memory {
     explicit Memory(int device) : ready(device) {}
-    CudaEvent ready;
-    std::unique_ptr<DeviceMemory> sum;  // none where the bucket is in place
+    device::CudaEvent ready;
+    std::unique_ptr<device::DeviceMemory> sum;  // none where the bucket is in place
     DType sum_dtype = DType::f32;
-    std::unique_ptr<DeviceMemory> wire;  // none where the sum itself travels
-    std::unique_ptr<DeviceMemory> segments;
+    std::unique_ptr<device::DeviceMemory> wire;  // none where the sum itself travels
+    std::unique_ptr<device::DeviceMemory> segments;
   };
 
   [[nodiscard]] std::unique_ptr<Memory> make_memory(std::size_t index) {
@@ -60,9 +60,9 @@ class CudaGradientEngine final : public GradientEngine {
     const bool many = exchange_.options.micro_steps > 1;
     memory->sum_dtype = many ? sum_dtype(bucket.dtype) : wire;
     memory->sum =
-        std::make_unique<DeviceMemory>(device_, bucket.elements * size_of(memory->sum_dtype));
+        std::make_unique<device::DeviceMemory>(device_, bucket.elements * size_of(memory->sum_dtype));
     if (memory->sum_dtype != wire)
-      memory->wire = std::make_unique<DeviceMemory>(device_, bucket.elements * size_of(wire));
+      memory->wire = std::make_unique<device::DeviceMemory>(device_, bucket.elements * size_of(wire));
     std::vector<Segment> segments;
     std::uint64_t at = 0;
     for (const std::size_t gradient : bucket.gradients) {
@@ -72,8 +72,8 @@ class CudaGradientEngine final : public GradientEngine {
       at += static_cast<std::uint64_t>(data.shape().elements());
     }
     const std::size_t bytes = segments.size() * sizeof(Segment);
-    memory->segments = std::make_unique<DeviceMemory>(device_, std::max<std::size_t>(bytes, 1));
-    check(cudaMemcpy(memory->segments->data(), segments.data(), bytes, cudaMemcpyHostToDevice));
+    memory->segments = std::make_unique<device::DeviceMemory>(device_, std::max<std::size_t>(bytes, 1));
+    device::check(cudaMemcpy(memory->segments->data(), segments.data(), bytes, cudaMemcpyHostToDevice));
     segment_counts_.resize(exchange_.buckets.size());
     segment_counts_[index] = segments.size();
     return memory;
@@ -140,9 +140,9 @@ class CudaGradientEngine final : public GradientEngine {
 
   Exchange& exchange_;
   int device_;
-  CudaStream stream_;
-  CudaEvent done_;
-  DeviceMemory rows_;
+  device::CudaStream stream_;
+  device::CudaEvent done_;
+  device::DeviceMemory rows_;
   std::vector<std::unique_ptr<Memory>> buckets_;
   std::vector<std::size_t> segment_counts_;
 };
@@ -153,4 +153,4 @@ std::unique_ptr<GradientEngine> GradientEngine::open_cuda(Exchange& exchange) {
   return std::make_unique<CudaGradientEngine>(exchange);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

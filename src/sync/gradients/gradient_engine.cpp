@@ -2,7 +2,7 @@
 
 #include "src/sync/collectives/reduction.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 DType Exchange::wire_of(const Bucket& bucket) const noexcept {
   const bool narrowed =
@@ -32,4 +32,4 @@ Scaling scaling_of(const Exchange& exchange, const Bucket& bucket, const Pass& p
   return scaling;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -7,7 +7,7 @@
 
 #include <penstock/sync/gradient_sync.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// One round is `micro_steps` passes over all buckets, in their order.
 struct Exchange {
@@ -64,4 +64,4 @@ class GradientEngine {
   [[nodiscard]] static std::unique_ptr<GradientEngine> open_cuda(Exchange& exchange);
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -6,7 +6,7 @@
 
 #include "src/sync/device/device_memory.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -72,4 +72,4 @@ void require_equal_lists(Communicator& communicator, const std::vector<std::stri
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

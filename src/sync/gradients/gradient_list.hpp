@@ -6,7 +6,7 @@
 
 #include <penstock/sync/communicator.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Every rank's text, in the order of ranks; on a CUDA device by way of its memory.
 [[nodiscard]] std::vector<std::string> all_texts(Communicator& communicator,
@@ -18,4 +18,4 @@ namespace penstock::detail {
 void require_equal_lists(Communicator& communicator, const std::vector<std::string>& lines,
                          const std::string& what);
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -14,8 +14,8 @@ namespace penstock {
 
 namespace {
 
-using detail::Exchange;
-using detail::GradientEngine;
+using sync::Exchange;
+using sync::GradientEngine;
 
 std::vector<std::string> lines_of(const std::vector<Gradient>& gradients) {
   std::vector<std::string> lines;
@@ -73,8 +73,8 @@ class GradientSync::Impl {
     exchange_.options = options;
     exchange_.gradients = std::move(gradients);
     exchange_.communicator = communicator.duplicate();
-    detail::require_equal_lists(*exchange_.communicator, lines_of(exchange_.gradients), "gradient");
-    detail::require_equal_lists(*exchange_.communicator, lines_of(options), "option");
+    sync::require_equal_lists(*exchange_.communicator, lines_of(exchange_.gradients), "gradient");
+    sync::require_equal_lists(*exchange_.communicator, lines_of(options), "option");
 
     const bool alone = communicator.size() == 1;
     const bool on_host = communicator.device().kind == Device::Kind::host;
@@ -189,7 +189,7 @@ class GradientSync::Impl {
   Exchange exchange_;
   std::unique_ptr<GradientEngine> engine_;
   std::vector<std::size_t> bucket_of_;
-  detail::Pass pass_;
+  sync::Pass pass_;
   std::vector<char> ready_;
   std::size_t ready_count_ = 0;
   std::vector<std::size_t> missing_;  // gradients, in each bucket

@@ -9,7 +9,7 @@
 #include "src/sync/collectives/reduction.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -199,4 +199,4 @@ std::unique_ptr<GradientEngine> GradientEngine::open_host(Exchange& exchange) {
   return std::make_unique<HostGradientEngine>(exchange);
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

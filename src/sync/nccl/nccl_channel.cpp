@@ -12,7 +12,7 @@
 
 #include "src/sync/nccl/nccl_library.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -37,7 +37,7 @@ NcclChannel::NcclChannel(Place place, const std::string& unique_id) : place_(std
   std::memcpy(&id, unique_id.data(), sizeof id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const CurrentDevice current(place_.device);
+  const device::CurrentDevice current(place_.device);
   std::unique_lock lock(mutex_);
   finish_locked(nccl.comm_init_rank_config(&comm_, static_cast<int>(place_.size), id,
                                            static_cast<int>(place_.rank), &config),
@@ -46,7 +46,7 @@ NcclChannel::NcclChannel(Place place, const std::string& unique_id) : place_(std
 }
 
 NcclChannel::NcclChannel(Place place, ncclComm_t comm) : place_(std::move(place)), comm_(comm) {
-  const CurrentDevice current(place_.device);
+  const device::CurrentDevice current(place_.device);
   std::unique_lock lock(mutex_);
   finish_locked(ncclInProgress, "the split");
   begin();
@@ -62,7 +62,7 @@ NcclChannel::~NcclChannel() {
   const NcclLibrary& nccl = NcclLibrary::get();
   if (comm_ == nullptr || broken_) return;  // a broken one has been aborted
   try {
-    const CurrentDevice current(place_.device);
+    const device::CurrentDevice current(place_.device);
     // Waits for the others for as long as for any collective.
     const Deadline deadline = deadline_in(std::min(place_.timeout_s, 10.0));
     ncclResult_t status = nccl.comm_finalize(comm_);
@@ -83,7 +83,7 @@ std::shared_ptr<NcclChannel> NcclChannel::split() {
   {
     const std::lock_guard lock(mutex_);
     if (broken_) std::rethrow_exception(broken_);
-    const CurrentDevice current(place_.device);
+    const device::CurrentDevice current(place_.device);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     finish_locked(
@@ -97,15 +97,15 @@ void NcclChannel::enqueue(const std::string& what, cudaStream_t stream,
                           const std::function<ncclResult_t(ncclComm_t)>& start) {
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
-  const CurrentDevice current(place_.device);
+  const device::CurrentDevice current(place_.device);
   ++sequence_;
   // For the others, in case this rank is the one that they wait for.
   if (place_.rendezvous)
     place_.rendezvous->set(fmt::format("{}{}", key_, place_.rank),
                            fmt::format("{} {}", sequence_, what));
   finish_locked(start(comm_), what);
-  CudaEvent done(place_.device);
-  check(cudaEventRecord(done.get(), stream));
+  device::CudaEvent done(place_.device);
+  device::check(cudaEventRecord(done.get(), stream));
   work_.push_back({std::move(done), what, deadline_in(place_.timeout_s)});
   changed_.notify_all();
 }
@@ -165,11 +165,11 @@ void NcclChannel::watch(const std::stop_token& stop) {
 }
 
 void NcclChannel::look_locked() {
-  const CurrentDevice current(place_.device);
+  const device::CurrentDevice current(place_.device);
   while (!work_.empty()) {
     const cudaError_t status = cudaEventQuery(work_.front().done.get());
     if (status == cudaErrorNotReady) break;
-    check(status);
+    device::check(status);
     work_.pop_front();
   }
   if (work_.empty()) return;
@@ -220,4 +220,4 @@ std::string NcclChannel::late_text(const std::string& what) {
                          : behind + "; it is stopped, hangs, or is busy with something else");
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

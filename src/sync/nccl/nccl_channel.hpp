@@ -19,7 +19,7 @@
 #include "src/device/cuda_owners.hpp"
 #include "src/sync/collectives/links.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Threads  enqueue() one at a time; the rest from any.
 class NcclChannel {
@@ -53,7 +53,7 @@ class NcclChannel {
 
  private:
   struct Work {
-    CudaEvent done;
+    device::CudaEvent done;
     std::string what;
     Deadline deadline;
   };
@@ -79,4 +79,4 @@ class NcclChannel {
   std::jthread watchdog_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-namespace detail {
+namespace sync {
 
 namespace {
 
@@ -99,13 +99,13 @@ void NcclCommunicator::perform(const Collective& call, const std::byte* in, std:
   if (group_) group_->meet(member_, {call, in, out});
   if (call.kind == Collective::Kind::end_of_run) return;
   if (call.kind == Collective::Kind::barrier) {
-    const CurrentDevice current(device().index);
-    if (!scratch_) scratch_ = std::make_unique<DeviceMemory>(device().index, scratch_bytes_ = 256);
+    const device::CurrentDevice current(device().index);
+    if (!scratch_) scratch_ = std::make_unique<device::DeviceMemory>(device().index, scratch_bytes_ = 256);
     channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm) {
       return NcclLibrary::get().all_reduce(scratch_->data(), scratch_->data(), 1, ncclUint8,
                                            ncclSum, comm, stream);
     });
-    check(cudaStreamSynchronize(stream));
+    device::check(cudaStreamSynchronize(stream));
     return channel_->check_health();
   }
   const bool halves = call.dtype == DType::f16 || call.dtype == DType::bf16;
@@ -152,9 +152,9 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
   const std::size_t unit = size_of(call.dtype);
   const std::size_t most = (call.count + size() - 1) / size();
   if (scratch_bytes_ < most * unit * size()) {
-    if (scratch_) check(cudaStreamSynchronize(stream));
+    if (scratch_) device::check(cudaStreamSynchronize(stream));
     scratch_bytes_ = most * unit * size();
-    scratch_ = std::make_unique<DeviceMemory>(device().index, scratch_bytes_);
+    scratch_ = std::make_unique<device::DeviceMemory>(device().index, scratch_bytes_);
   }
   const auto piece = [&](std::uint32_t index) {
     const std::size_t begin = call.count * index / size();
@@ -174,7 +174,7 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
     return status == ncclSuccess ? ended : status;
   });
   {
-    const CurrentDevice current(device().index);
+    const device::CurrentDevice current(device().index);
     cuda_reduce_pieces(scratch_->data(), size(), most, data + own, own_bytes / unit, call.dtype,
                        call.op, size(), stream);
   }
@@ -195,10 +195,10 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
       });
 }
 
-}  // namespace detail
+}  // namespace sync
 
 std::string nccl_unique_id() {
-  const detail::NcclLibrary& nccl = detail::NcclLibrary::get();
+  const sync::NcclLibrary& nccl = sync::NcclLibrary::get();
   ncclUniqueId id{};
   if (const ncclResult_t status = nccl.get_unique_id(&id); status != ncclSuccess)
     throw NcclError(status, fmt::format("NCCL gives no id: {}", nccl.get_error_string(status)));
@@ -208,21 +208,21 @@ std::string nccl_unique_id() {
 std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, std::uint32_t rank,
                                                 std::uint32_t size, const Device& device,
                                                 const NcclOptions& options) {
-  detail::require_cuda(device);
-  return std::make_unique<detail::NcclCommunicator>(std::make_shared<detail::NcclChannel>(
-      detail::NcclChannel::Place{rank, size, device.index, options.timeout_s, nullptr}, unique_id));
+  sync::require_cuda(device);
+  return std::make_unique<sync::NcclCommunicator>(std::make_shared<sync::NcclChannel>(
+      sync::NcclChannel::Place{rank, size, device.index, options.timeout_s, nullptr}, unique_id));
 }
 
 std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rendezvous,
                                                 const Device& device, const NcclOptions& options) {
-  detail::require_cuda(device);
+  sync::require_cuda(device);
   const std::string key = fmt::format("nccl id {}", rendezvous->next_number());
   if (rendezvous->rank() == 0) rendezvous->set(key, nccl_unique_id());
   const std::string id = rendezvous->get(key);
-  const detail::NcclChannel::Place place{rendezvous->rank(), rendezvous->world(), device.index,
+  const sync::NcclChannel::Place place{rendezvous->rank(), rendezvous->world(), device.index,
                                          options.timeout_s, rendezvous};
-  return std::make_unique<detail::NcclCommunicator>(
-      std::make_shared<detail::NcclChannel>(place, id));
+  return std::make_unique<sync::NcclCommunicator>(
+      std::make_shared<sync::NcclChannel>(place, id));
 }
 
 }  // namespace penstock

@@ -9,7 +9,7 @@
 #include "src/sync/collectives/group.hpp"
 #include "src/sync/nccl/nccl_channel.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// With a group, the replicas of this process compare their calls before NCCL sees them.
 class NcclCommunicator final : public Communicator {
@@ -32,8 +32,8 @@ class NcclCommunicator final : public Communicator {
   std::shared_ptr<Group> group_;
   std::size_t member_;
   int exceptions_;
-  std::unique_ptr<DeviceMemory> scratch_;
+  std::unique_ptr<device::DeviceMemory> scratch_;
   std::size_t scratch_bytes_ = 0;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

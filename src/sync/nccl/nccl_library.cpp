@@ -10,7 +10,7 @@
 
 #include <penstock/sync/nccl.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -85,4 +85,4 @@ NcclLibrary::NcclLibrary() {
     throw NcclError(ncclSystemError, "NCCL 2.18 or newer is needed, found an older one");
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

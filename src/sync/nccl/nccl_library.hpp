@@ -3,7 +3,7 @@
 
 #include <nccl.h>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// First a copy that the process has loaded already (PyTorch's, for one: two would not know of each
 /// other), then $PENSTOCK_NCCL_LIBRARY, then the system's, then that of a Python installation.
@@ -37,4 +37,4 @@ struct NcclLibrary {
   void* handle_ = nullptr;  // never closed: NCCL has threads
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

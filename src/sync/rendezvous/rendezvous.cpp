@@ -26,11 +26,11 @@ namespace penstock {
 
 namespace {
 
-using detail::Deadline;
-using detail::Frame;
-using detail::FrameKind;
-using detail::Socket;
-using detail::SteadyClock;
+using sync::Deadline;
+using sync::Frame;
+using sync::FrameKind;
+using sync::Socket;
+using sync::SteadyClock;
 
 // How many ports from the first on rank 0 tries, and the others with it.
 constexpr std::uint16_t kPorts = 4;
@@ -59,7 +59,7 @@ struct Place {
 // A ticket: a token, a port, and addresses.
 std::string write_ticket(const std::string& token, std::uint16_t port) {
   std::string ticket = fmt::format("penstock-1 {} {}", token, port);
-  for (const std::string& address : detail::own_addresses()) ticket += " " + address;
+  for (const std::string& address : sync::own_addresses()) ticket += " " + address;
   return ticket;
 }
 
@@ -93,7 +93,7 @@ class Rendezvous::Impl {
   Impl(std::uint32_t rank, std::uint32_t world, RendezvousOptions options)
       : rank_(rank), world_(world), options_(std::move(options)) {
     require_rank(rank, world);
-    deadline_ = detail::deadline_in(options_.timeout_s);
+    deadline_ = sync::deadline_in(options_.timeout_s);
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -112,9 +112,9 @@ class Rendezvous::Impl {
   /// Rank 0: listens at the first port from `port` on that is free, or at any for 0. The port.
   std::uint16_t serve(const std::string& address, std::uint16_t port, const std::string& token) {
     for (std::uint16_t next = port; next < port + kPorts; ++next)
-      if (auto socket = detail::listen_at(address, next)) {
-        const std::uint16_t found = detail::port_of(*socket);
-        server_ = std::make_unique<detail::RendezvousServer>(std::move(*socket), token, world_,
+      if (auto socket = sync::listen_at(address, next)) {
+        const std::uint16_t found = sync::port_of(*socket);
+        server_ = std::make_unique<sync::RendezvousServer>(std::move(*socket), token, world_,
                                                              options_.timeout_s);
         return found;
       }
@@ -126,13 +126,13 @@ class Rendezvous::Impl {
   /// One round over the places: whether rank 0 was found at one. Throws what it refused for good.
   bool try_join(const std::vector<Place>& places, const std::string& token) {
     for (const Place& place : places) {
-      auto socket = detail::connect_to(place.address, place.port,
-                                       std::min(deadline_, detail::deadline_in(1)));
+      auto socket = sync::connect_to(place.address, place.port,
+                                       std::min(deadline_, sync::deadline_in(1)));
       if (!socket) continue;
       const Frame hello{
           FrameKind::hello,
-          {detail::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
-      if (!detail::send_all(socket->get(), detail::encode(hello))) continue;
+          {sync::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
+      if (!sync::send_all(socket->get(), sync::encode(hello))) continue;
       // Rank 0 answers when all have come, or says why not; somebody else never does.
       if (const auto answer = first_frame(*socket)) {
         if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
@@ -180,7 +180,7 @@ class Rendezvous::Impl {
   std::string get(const std::string& key, double timeout_s) {
     if (world_ > 1) send({FrameKind::get, {key}});
     std::unique_lock lock(mutex_);
-    if (!news_.wait_until(lock, detail::deadline_in(timeout_s),
+    if (!news_.wait_until(lock, sync::deadline_in(timeout_s),
                           [&] { return values_.contains(key) || ended_; }))
       throw Error(
           fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
@@ -197,7 +197,7 @@ class Rendezvous::Impl {
 
   std::optional<std::string> trouble(double wait_s) {
     std::unique_lock lock(mutex_);
-    news_.wait_until(lock, detail::deadline_in(wait_s),
+    news_.wait_until(lock, sync::deadline_in(wait_s),
                      [&] { return !failed_.empty() || !left_.empty(); });
     if (!failed_.empty()) return failed_.front();
     return left_.empty() ? std::nullopt : std::optional(left_.front());
@@ -225,8 +225,8 @@ class Rendezvous::Impl {
         if (std::exchange(leaving_, true)) return;
       }
       if (socket_)
-        (void)detail::send_all(socket_.get(),
-                               detail::encode({broke_off ? FrameKind::broke_off : FrameKind::left,
+        (void)sync::send_all(socket_.get(),
+                               sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left,
                                                {std::string(why)}}));
     } catch (...) {
     }
@@ -236,7 +236,7 @@ class Rendezvous::Impl {
   std::optional<Frame> first_frame(const Socket& socket) {
     const Deadline patience =
         deadline_ + std::chrono::seconds(2);  // rank 0 gives up first, and says who is missing
-    detail::FrameReader in;
+    sync::FrameReader in;
     try {
       for (;;) {
         if (auto frame = in.next()) return frame;
@@ -254,15 +254,15 @@ class Rendezvous::Impl {
   }
 
   void send(const Frame& frame) {
-    const std::string bytes = detail::encode(frame);
+    const std::string bytes = sync::encode(frame);
     const std::lock_guard lock(send_mutex_);
-    if (!detail::send_all(socket_.get(), bytes))
+    if (!sync::send_all(socket_.get(), bytes))
       throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_,
                               trouble(1).value_or("process 0 is gone")));
   }
 
   void listen() {
-    detail::FrameReader in;
+    sync::FrameReader in;
     try {
       while (in.read(socket_.get()))
         while (auto frame = in.next()) {
@@ -306,7 +306,7 @@ class Rendezvous::Impl {
   std::string own_address_ = "127.0.0.1";
   std::atomic<std::uint32_t> numbers_ = 0;
   std::string stale_;  // who else was found there
-  std::unique_ptr<detail::RendezvousServer> server_;
+  std::unique_ptr<sync::RendezvousServer> server_;
   Socket socket_;
   std::mutex send_mutex_;
   std::mutex mutex_;

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 RendezvousServer::RendezvousServer(Socket listener, std::string token, std::uint32_t world,
                                    double timeout_s)
@@ -209,4 +209,4 @@ void RendezvousServer::flush(Client& client) {
   }
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

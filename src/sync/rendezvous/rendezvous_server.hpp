@@ -9,7 +9,7 @@
 
 #include "src/sync/rendezvous/tcp.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Version of what is said over the sockets.
 inline constexpr const char* kRendezvousMagic = "penstock rendezvous 1";
@@ -62,4 +62,4 @@ class RendezvousServer {
   std::jthread thread_;
 };
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -20,7 +20,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 namespace {
 
@@ -219,4 +219,4 @@ bool send_all(int fd, std::string_view bytes) noexcept {
   return true;
 }
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

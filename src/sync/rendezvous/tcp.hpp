@@ -11,7 +11,7 @@
 
 #include "src/sync/collectives/links.hpp"
 
-namespace penstock::detail {
+namespace penstock::sync {
 
 /// Owns a socket's descriptor.
 class Socket {
@@ -89,4 +89,4 @@ class FrameReader {
 /// Sends all of it; false where the connection has ended.
 [[nodiscard]] bool send_all(int fd, std::string_view bytes) noexcept;
 
-}  // namespace penstock::detail
+}  // namespace penstock::sync

@@ -30,7 +30,7 @@ class CudaBackend final : public Replicas::Backend {
  public:
   CudaBackend(const std::vector<Device>& devices, const std::shared_ptr<Communicator>& others,
               double timeout) {
-    for (const Device& device : devices) detail::require_cuda(device);
+    for (const Device& device : devices) sync::require_cuda(device);
     std::shared_ptr<Rendezvous> rendezvous;
     if (others) rendezvous = meet(*others, timeout);
     const std::uint32_t process = others ? others->rank() : 0;
@@ -42,7 +42,7 @@ class CudaBackend final : public Replicas::Backend {
       id = rendezvous->get("nccl id");
     }
     for (const Device& device : devices)
-      streams_.push_back(std::make_unique<detail::CudaStream>(device.index));
+      streams_.push_back(std::make_unique<device::CudaStream>(device.index));
     // All ranks of a group come at the same time, those of this process too.
     channels_.resize(devices.size());
     std::vector<std::exception_ptr> errors(devices.size());
@@ -52,8 +52,8 @@ class CudaBackend final : public Replicas::Backend {
         threads.emplace_back([&, local] {
           try {
             const auto count = static_cast<std::uint32_t>(devices.size());
-            channels_[local] = std::make_shared<detail::NcclChannel>(
-                detail::NcclChannel::Place{process * count + static_cast<std::uint32_t>(local),
+            channels_[local] = std::make_shared<sync::NcclChannel>(
+                sync::NcclChannel::Place{process * count + static_cast<std::uint32_t>(local),
                                            world * count, devices[local].index, timeout,
                                            rendezvous},
                 id);
@@ -67,21 +67,21 @@ class CudaBackend final : public Replicas::Backend {
   }
 
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> begin(
-      std::shared_ptr<detail::Group> group) override {
+      std::shared_ptr<sync::Group> group) override {
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (std::size_t local = 0; local < channels_.size(); ++local)
       communicators.push_back(
-          std::make_unique<detail::NcclCommunicator>(channels_[local], group, local));
+          std::make_unique<sync::NcclCommunicator>(channels_[local], group, local));
     return communicators;
   }
   [[nodiscard]] StreamHandle stream(std::size_t local) const noexcept override {
     return streams_[local]->get();
   }
   [[nodiscard]] std::shared_ptr<void> enter(std::size_t local) override {
-    return std::make_shared<detail::CurrentDevice>(channels_[local]->place().device);
+    return std::make_shared<device::CurrentDevice>(channels_[local]->place().device);
   }
   void finish(std::size_t local) override {
-    detail::check(cudaStreamSynchronize(streams_[local]->get()));
+    device::check(cudaStreamSynchronize(streams_[local]->get()));
     channels_[local]->check_health();
   }
   void fail(const std::string& why) noexcept override {
@@ -89,8 +89,8 @@ class CudaBackend final : public Replicas::Backend {
   }
 
  private:
-  std::vector<std::unique_ptr<detail::CudaStream>> streams_;
-  std::vector<std::shared_ptr<detail::NcclChannel>> channels_;
+  std::vector<std::unique_ptr<device::CudaStream>> streams_;
+  std::vector<std::shared_ptr<sync::NcclChannel>> channels_;
 };
 
 }  // namespace

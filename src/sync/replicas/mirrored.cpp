@@ -10,7 +10,7 @@ namespace penstock {
 
 namespace {
 
-detail::Move move_of(MirroredBuffer::Change change) {
+sync::Move move_of(MirroredBuffer::Change change) {
   return {.factor = change == MirroredBuffer::Change::subtract ? -1.0 : 1.0,
           .add = change != MirroredBuffer::Change::assign};
 }
@@ -25,7 +25,7 @@ MirroredBuffer::MirroredBuffer(const Replicas& replicas, DType dtype, std::size_
       aggregation_(aggregation),
       scratch_(replicas.local_size()) {
   for (const Device& device : replicas.devices())
-    copies_.push_back(detail::allocate_on(device, count * size_of(dtype)));
+    copies_.push_back(sync::allocate_on(device, count * size_of(dtype)));
 }
 
 TensorView MirroredBuffer::get(std::size_t local) const {
@@ -40,11 +40,11 @@ void MirroredBuffer::change(Change change, const std::byte* value) {
   const std::size_t bytes = count_ * size_of(dtype_);
   for (std::size_t local = 0; local < copies_.size(); ++local) {
     const Device& device = replicas_->devices()[local];
-    const auto here = detail::allocate_on(device, bytes);
-    detail::copy_to(device, here.get(), {value, bytes});
-    detail::move_on(device, here.get(), dtype_, copies_[local].get(), dtype_, count_,
+    const auto here = sync::allocate_on(device, bytes);
+    sync::copy_to(device, here.get(), {value, bytes});
+    sync::move_on(device, here.get(), dtype_, copies_[local].get(), dtype_, count_,
                     move_of(change), nullptr);
-    detail::synchronize(device, nullptr);
+    sync::synchronize(device, nullptr);
   }
 }
 
@@ -56,21 +56,21 @@ void MirroredBuffer::change(ReplicaContext& replica, Change change, const std::b
         replica.id()));
   const Device& device = replica.device();
   const std::size_t local = replica.local();
-  if (!scratch_[local]) scratch_[local] = detail::allocate_on(device, count_ * size_of(dtype_));
+  if (!scratch_[local]) scratch_[local] = sync::allocate_on(device, count_ * size_of(dtype_));
   std::byte* const agreed = scratch_[local].get();
-  detail::move_on(device, value, dtype_, agreed, dtype_, count_, {}, replica.stream());
+  sync::move_on(device, value, dtype_, agreed, dtype_, count_, {}, replica.stream());
   const TensorView view(agreed, dtype_, Shape{static_cast<std::int64_t>(count_)});
   if (aggregation_ == Aggregation::first)
     replica.communicator().broadcast(view, 0, replica.stream());
   else
     replica.communicator().all_reduce(
         view, aggregation_ == Aggregation::mean ? ReduceOp::mean : ReduceOp::sum, replica.stream());
-  detail::move_on(device, agreed, dtype_, copies_[local].get(), dtype_, count_, move_of(change),
+  sync::move_on(device, agreed, dtype_, copies_[local].get(), dtype_, count_, move_of(change),
                   replica.stream());
 }
 
 void MirroredBuffer::read(std::size_t local, std::byte* to) const {
-  detail::copy_from(replicas_->devices().at(local), {to, count_ * size_of(dtype_)},
+  sync::copy_from(replicas_->devices().at(local), {to, count_ * size_of(dtype_)},
                     copies_.at(local).get());
 }
 

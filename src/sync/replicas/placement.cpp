@@ -24,16 +24,16 @@ class Packet {
   /// One tensor alone travels where it is.
   [[nodiscard]] TensorView pack(StreamHandle stream) {
     if (tensors_.size() == 1) return tensors_[0];
-    if (!memory_) memory_ = detail::allocate_on(device_, elements_ * size_of(dtype_));
+    if (!memory_) memory_ = sync::allocate_on(device_, elements_ * size_of(dtype_));
     for_each([&](const TensorView& tensor, std::byte* place, std::size_t count) {
-      detail::move_on(device_, tensor.raw(), dtype_, place, dtype_, count, {}, stream);
+      sync::move_on(device_, tensor.raw(), dtype_, place, dtype_, count, {}, stream);
     });
     return {memory_.get(), dtype_, Shape{static_cast<std::int64_t>(elements_)}};
   }
   void unpack(StreamHandle stream) {
     if (tensors_.size() == 1) return;
     for_each([&](const TensorView& tensor, std::byte* place, std::size_t count) {
-      detail::move_on(device_, place, dtype_, tensor.raw(), dtype_, count, {}, stream);
+      sync::move_on(device_, place, dtype_, tensor.raw(), dtype_, count, {}, stream);
     });
   }
 
@@ -99,7 +99,7 @@ class ShardedVariables::Impl {
        const std::vector<Gradient>& gradients)
       : communicator_(communicator.duplicate()) {
     require_pairs(variables, gradients);
-    detail::require_equal_lists(*communicator_, lines_of(variables), "variable");
+    sync::require_equal_lists(*communicator_, lines_of(variables), "variable");
     std::vector<std::size_t> bytes;
     for (const Gradient& variable : variables) bytes.push_back(variable.data.byte_size());
     owners = owners_by_bytes(bytes, communicator_->size());
@@ -153,7 +153,7 @@ void broadcast_state(Communicator& communicator, const std::vector<Gradient>& st
     communicator.broadcast(parcel.packet.pack(stream), 0, stream);
     if (communicator.rank() != 0) parcel.packet.unpack(stream);
     // The packet's memory goes with this call.
-    detail::synchronize(communicator.device(), stream);
+    sync::synchronize(communicator.device(), stream);
   }
 }
 

@@ -16,7 +16,7 @@ class Replicas::Backend {
   virtual ~Backend() = default;
   /// The replicas' communicators for one run; `group` is where they meet.
   [[nodiscard]] virtual std::vector<std::unique_ptr<Communicator>> begin(
-      std::shared_ptr<detail::Group> group) = 0;
+      std::shared_ptr<sync::Group> group) = 0;
   [[nodiscard]] virtual StreamHandle stream(std::size_t local) const noexcept = 0;
   /// On a replica's thread: what must live while its function runs, and what waits for its stream.
   [[nodiscard]] virtual std::shared_ptr<void> enter(std::size_t local) = 0;

@@ -22,14 +22,14 @@ class HostBackend final : public Replicas::Backend {
   explicit HostBackend(std::vector<Device> devices) : devices_(std::move(devices)) {}
 
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> begin(
-      std::shared_ptr<detail::Group> group) override {
-    auto shared = std::make_shared<detail::InProcessCommunicator::Shared>();
+      std::shared_ptr<sync::Group> group) override {
+    auto shared = std::make_shared<sync::InProcessCommunicator::Shared>();
     shared->group = std::move(group);
     shared->processes = processes;
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (std::size_t local = 0; local < devices_.size(); ++local)
       communicators.push_back(
-          std::make_unique<detail::InProcessCommunicator>(shared, local, devices_[local]));
+          std::make_unique<sync::InProcessCommunicator>(shared, local, devices_[local]));
     return communicators;
   }
   [[nodiscard]] StreamHandle stream(std::size_t) const noexcept override { return nullptr; }
@@ -103,7 +103,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   const std::shared_ptr<void> over(nullptr, [this](void*) { running_ = false; });
 
   const auto local = static_cast<std::uint32_t>(local_size());
-  const auto group = std::make_shared<detail::Group>(local_size(), backend_->process() * local,
+  const auto group = std::make_shared<sync::Group>(local_size(), backend_->process() * local,
                                                      backend_->timeout_s);
   const auto communicators = backend_->begin(group);
   std::mutex mutex;
@@ -123,7 +123,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
         if (!first) first = cause;
       }
       const std::string why = fmt::format("replica {} ended with an exception: {}",
-                                          communicator.rank(), detail::text_of(cause));
+                                          communicator.rank(), core::text_of(cause));
       group->fail(std::make_exception_ptr(SyncError(why)));
       backend_->fail(why);
     }
@@ -136,7 +136,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   }
   if (backend_->processes) {
     if (first)
-      backend_->processes->leave("its run() ended with: " + detail::text_of(first));
+      backend_->processes->leave("its run() ended with: " + core::text_of(first));
     else
       backend_->processes->perform({.kind = Collective::Kind::end_of_run}, nullptr, nullptr,
                                    nullptr);

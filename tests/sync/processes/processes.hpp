@@ -108,7 +108,7 @@ class ProcessesTest : public testing::Test {
   }
 
   fs::path folder_ = fs::temp_directory_path() / fmt::format("penstock-sync-{}", ::getpid());
-  std::uint16_t port_ = detail::port_of(*detail::listen_at("127.0.0.1", 0));
+  std::uint16_t port_ = sync::port_of(*sync::listen_at("127.0.0.1", 0));
 };
 
 }  // namespace penstock::test

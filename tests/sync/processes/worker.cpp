@@ -48,7 +48,7 @@ int run(const std::string& how, double timeout_s) {
       all->barrier();
     }
     constexpr std::int64_t kValues = 200'000;
-    const auto memory = detail::allocate_on(all->device(), kValues * sizeof(float));
+    const auto memory = sync::allocate_on(all->device(), kValues * sizeof(float));
     for (std::uint64_t step = 0;; ++step) {
       all->all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}));
       all->barrier();  // which on a GPU waits until it is done

@@ -48,7 +48,7 @@ std::vector<float> expected_sum(std::uint32_t size, std::size_t count, ReduceOp 
   for (std::uint32_t rank = 0; rank < size; ++rank) all.push_back(values_of(rank, count));
   for (const auto& one : all) inputs.push_back(reinterpret_cast<const std::byte*>(one.data()));
   std::vector<float> result(count);
-  detail::reduce_elements(inputs, std::array{reinterpret_cast<std::byte*>(result.data())}, count,
+  sync::reduce_elements(inputs, std::array{reinterpret_cast<std::byte*>(result.data())}, count,
                           DType::f32, op, size);
   return result;
 }
@@ -99,13 +99,13 @@ TEST(Collectives, DoWhatTheirNamesSayInEverySize) {
 TEST(Collectives, HalvesAreAddedInF32) {
   const auto all = connect();
   for (const std::size_t count : {std::size_t{3}, std::size_t{100'000}}) {
-    std::vector<detail::Half> values(count, detail::to_half(all->rank() == 0 ? 2048.0F : 1.0F));
+    std::vector<core::Half> values(count, core::to_half(all->rank() == 0 ? 2048.0F : 1.0F));
     all->all_reduce(TensorView(reinterpret_cast<std::byte*>(values.data()), DType::f16,
                                Shape{static_cast<std::int64_t>(count)}));
     // One by one they would all be lost, since 2048 + 1 = 2048 there.
     const float expected =
-        detail::to_float(detail::to_half(2047.0F + static_cast<float>(all->size())));
-    for (const detail::Half found : values) ASSERT_EQ(detail::to_float(found), expected);
+        core::to_float(core::to_half(2047.0F + static_cast<float>(all->size())));
+    for (const core::Half found : values) ASSERT_EQ(core::to_float(found), expected);
   }
 }
 

@@ -1,0 +1,12 @@
+// storage/cache/default_cache: the folder for what can be made again.
+#pragma once
+
+#include <filesystem>
+
+namespace penstock::storage {
+
+/// $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID in the
+/// temporary folder.
+[[nodiscard]] std::filesystem::path default_cache();
+
+}  // namespace penstock::storage
