@@ -46,6 +46,12 @@ ps::TransformPtr Decoding::transform(const Options& options) const {
   return ps::decode_image(decode);
 }
 
+ps::Registry Decoding::registry() const {
+  ps::Registry registry;
+  registry.use_jpeg_index(index_, stats_);
+  return registry;
+}
+
 void Decoding::save() const {
   if (!file_.empty()) index_->save(file_);
 }

@@ -27,6 +27,8 @@ class Decoding {
   explicit Decoding(const Options& options);
 
   [[nodiscard]] penstock::TransformPtr transform(const Options& options) const;
+  /// For plans from files: what is known about JPEGs, and counted, is theirs too.
+  [[nodiscard]] penstock::Registry registry() const;
   /// What the index may take of --budget-mb; 0 where there is none, or no limit.
   [[nodiscard]] static std::uint64_t index_budget(const Options& options);
   /// Writes the index, where --index names a file.

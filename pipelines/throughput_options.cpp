@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "throughput_decoding.hpp"
+
 namespace throughput {
 
 namespace ps = penstock;
@@ -27,6 +29,10 @@ void add_flags(CLI::App& app, Options& options) {
                    "Generated photographs, kept in a cache folder")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  data->add_option("--plan", options.plan,
+                   "A plan as Dataset.save or --save-plan wrote it, with its own batch, crops and "
+                   "order")
+      ->type_name("FILE");
   data->require_option(0, 1);
   app.add_option("--labels", options.labels, "For a flat folder: a file of 'name label' lines")
       ->type_name("FILE");
@@ -132,6 +138,9 @@ void add_flags(CLI::App& app, Options& options) {
       ->type_name("FILE");
   run->add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
+  run->add_option("--save-plan", options.save_plan,
+                  "Write the plan that these flags describe, for --plan and Dataset.load")
+      ->type_name("FILE");
   run->add_flag("--quiet", options.quiet, "No progress line");
 }
 
@@ -140,6 +149,15 @@ std::optional<std::uint64_t> to_window(const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || stop != text.data() + text.size() || value == 0) return std::nullopt;
   return value;
+}
+
+// What a plan has of its own.
+void refuse_beside_plan(const CLI::App& app, const Options& options) {
+  if (options.plan.empty()) return;
+  for (const char* flag : {"--labels", "--crop", "--batch", "--shuffle", "--seed", "--remainder",
+                           "--uneven", "--split", "--depth", "--decode"})
+    if (app.get_option(flag)->count() != 0)
+      throw CLI::ValidationError(flag, "has no place beside --plan, which says it itself");
 }
 
 void check_flags(const Options& options) {
@@ -206,6 +224,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   add_flags(app, options);
   try {
     app.parse(argc, argv);
+    refuse_beside_plan(app, options);
     options.launch = ps::Launch::from_environment();
     check_flags(options);
   } catch (const CLI::ParseError& error) {
@@ -214,14 +233,20 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     fmt::print(stderr, "penstock-throughput: {}\n", error.what());
     return kUsageError;
   }
-  if (options.data.empty() && options.synthetic == 0) options.synthetic = 2000;
+  if (options.data.empty() && options.plan.empty() && options.synthetic == 0)
+    options.synthetic = 2000;
   if (options.index == "auto") options.index = index_beside(options);
   if (!options.epochs && !options.steps) options.epochs = 1;
   if (!options.record.empty() || !options.verify.empty()) options.digest = true;
   return std::nullopt;
 }
 
-ps::Dataset make_dataset(const Options& options, ps::TransformPtr decode) {
+ps::Dataset make_dataset(const Options& options, const Decoding& decoding) {
+  const std::vector<ps::Device> devices = options.devices == "auto"
+                                              ? ps::all_gpus_or_host(options.launch)
+                                              : ps::parse_devices(options.devices);
+  if (!options.plan.empty())
+    return ps::Dataset::load(options.plan, {.registry = decoding.registry(), .devices = devices});
   auto dataset =
       options.data.empty()
           ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
@@ -239,12 +264,10 @@ ps::Dataset make_dataset(const Options& options, ps::TransformPtr decode) {
                                                       : ps::Split::scatter;
   // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
   // state fits every --epochs and --steps.
-  return dataset.map(std::move(decode))
+  return dataset.map(decoding.transform(options))
       .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
-      .prefetch_to_devices(options.devices == "auto" ? ps::all_gpus_or_host(options.launch)
-                                                     : ps::parse_devices(options.devices),
-                           {.depth = options.depth, .split = split});
+      .prefetch_to_devices(devices, {.depth = options.depth, .split = split});
 }
 
 ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_bytes) {

@@ -10,6 +10,8 @@
 namespace throughput {
 
 struct Options {
+  std::string plan;  // a file, in place of all that describes one
+  std::string save_plan;
   std::string data;
   std::uint64_t synthetic = 0;
   std::string labels;
@@ -44,16 +46,18 @@ struct Options {
   penstock::Launch launch;  // by torchrun, mpirun or srun; not a flag
 };
 
+class Decoding;
+
 /// Exit status for wrong flags.
 inline constexpr int kUsageError = 2;
 
 /// Fills `options`, or says how to exit: 0 after --help and --version, kUsageError after a message.
 [[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
 
-/// The plan that the flags describe; `decode` makes its samples.
+/// The plan that the flags describe, or that of --plan; `decoding` makes its samples.
 ///
 /// Errors  std::invalid_argument  flags that do not fit each other; penstock::Error  bad data
-[[nodiscard]] penstock::Dataset make_dataset(const Options& options, penstock::TransformPtr decode);
+[[nodiscard]] penstock::Dataset make_dataset(const Options& options, const Decoding& decoding);
 /// `index_bytes`: what is taken off the budget.
 [[nodiscard]] penstock::LoaderOptions loader_options(const Options& options,
                                                      std::uint64_t index_bytes);

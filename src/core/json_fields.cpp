@@ -13,14 +13,15 @@ std::string describe_value(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_array()) {
     std::string text;
-    for (const Json& item : value) text += (text.empty() ? "" : ", ") + describe_value(item);
-    return "[" + text + "]";
+    for (const Json& item : value)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", describe_value(item));
+    return fmt::format("[{}]", text);
   }
   if (value.is_object()) {
     // {"center_crop": {"size": 224}} is a thing with a name.
     if (value.size() == 1 && value.begin()->is_object())
-      return value.begin().key() + "(" + describe_json(*value.begin()) + ")";
-    return "(" + describe_json(value) + ")";
+      return fmt::format("{}({})", value.begin().key(), describe_json(*value.begin()));
+    return fmt::format("({})", describe_json(value));
   }
   return dump_json(value);
 }
@@ -42,7 +43,8 @@ void refuse_value(const std::string& where, const std::string& expected, const J
 void refuse_unknown(const std::string& where, const std::string& field,
                     const std::set<std::string>& known) {
   std::string names;
-  for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : known)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   throw Error(fmt::format("{}: there is no field '{}'; expected {}", where, field,
                           names.empty() ? "none" : names));
 }

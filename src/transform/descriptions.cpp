@@ -34,9 +34,6 @@ namespace {
 
 using core::Json;
 
-constexpr const char* kDecodeImage = "decode_image";
-constexpr const char* kMapFunction = "map_function";
-
 // ---- crops: {"center_crop": {"size": [224, 224], "resize": 256}} ----
 
 using Size = std::vector<int>;
@@ -170,9 +167,8 @@ Description describe_decode_image(const DecodeImageOptions& options) {
                           core::describe_json(written, core::write_json(DecodeImageArguments{})))};
 }
 
-namespace {
-
-TransformPtr read_decode_image(std::string_view options) {
+TransformPtr make_decode_image(std::string_view options, std::shared_ptr<JpegIndexStore> index,
+                               std::shared_ptr<JpegStats> stats) {
   const Json json = core::parse_json(options, kDecodeImage);
   auto all = core::read_options<DecodeImageArguments>(json, kDecodeImage);
   const auto refuse = [](const char* name, const char* expected, const std::string& found) {
@@ -188,10 +184,10 @@ TransformPtr read_decode_image(std::string_view options) {
   all.options.decoder = all.chroma == "smooth"     ? JpegDecoder::reference
                         : all.decoder == "libjpeg" ? JpegDecoder::libjpeg
                                                    : JpegDecoder::fast;
+  all.options.index = std::move(index);
+  all.options.stats = std::move(stats);
   return decode_image(std::move(all.options));
 }
-
-}  // namespace
 
 Description describe_map_function(const MapFunctionOptions& options) {
   std::string text = options.name + "(";
@@ -210,10 +206,6 @@ std::string describe(const Transform& transform) {
   if (!description.text.empty()) return description.text;
   return fmt::format("{}({})", description.name,
                      core::describe_json(core::parse_json(description.options, description.name)));
-}
-
-std::map<std::string, std::function<TransformPtr(std::string_view)>> describable_transforms() {
-  return {{kDecodeImage, read_decode_image}};
 }
 
 MapFunctionOptions map_function_options(std::string_view options) {

@@ -1,8 +1,7 @@
 // transform/descriptions: what the transforms were made of, as JSON, and the transforms made of it.
 #pragma once
 
-#include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -12,6 +11,10 @@
 
 namespace penstock::transform {
 
+/// Names of transforms in plans.
+inline constexpr const char* kDecodeImage = "decode_image";
+inline constexpr const char* kMapFunction = "map_function";
+
 /// The index and the counters are not in it: they change speed only.
 [[nodiscard]] Description describe_decode_image(const DecodeImageOptions& options);
 /// The function itself is not in it, but its name is.
@@ -20,12 +23,10 @@ namespace penstock::transform {
 /// A transform for people: the text of its description, or its name and options.
 [[nodiscard]] std::string describe(const Transform& transform);
 
-/// Functions that make a transform of the options of its description, by its name.
-///
 /// Errors  Error  options that are missing, unknown or out of range
-[[nodiscard]] std::map<std::string, std::function<TransformPtr(std::string_view)>>
-describable_transforms();
-
+[[nodiscard]] TransformPtr make_decode_image(std::string_view options,
+                                             std::shared_ptr<JpegIndexStore> index,
+                                             std::shared_ptr<JpegStats> stats);
 /// Errors  Error  no such options
 [[nodiscard]] MapFunctionOptions map_function_options(std::string_view options);
 

@@ -13,6 +13,9 @@
 #include <vector>
 
 #include <penstock/core/description.hpp>
+#include <penstock/device/device.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/jpeg/jpeg_stats.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/transform/function.hpp>
 #include <penstock/transform/transform.hpp>
@@ -45,6 +48,8 @@ class Registry {
   void add_transform(const std::string& name, MakeTransform make);
   /// The function of every map_function of this name.
   void add_function(const std::string& name, MapFunction function);
+  /// Every decode_image that is made uses these, which are no part of a plan; null for none.
+  void use_jpeg_index(std::shared_ptr<JpegIndexStore> index, std::shared_ptr<JpegStats> stats = {});
 
   [[nodiscard]] bool has_source(const std::string& name) const;
   [[nodiscard]] bool has_transform(const std::string& name) const;
@@ -58,6 +63,8 @@ class Registry {
   std::map<std::string, MakeSource> sources_;
   std::map<std::string, MakeTransform> transforms_;
   std::map<std::string, MapFunction> functions_;
+  std::shared_ptr<JpegIndexStore> jpeg_index_;
+  std::shared_ptr<JpegStats> jpeg_stats_;
 };
 
 /// For Dataset::to_json, from_json, save and load.
@@ -70,6 +77,8 @@ struct PlanJsonOptions {
   /// Reading only: paths of sources that begin with the first text begin with the second instead,
   /// where data lie at another place than they did.
   std::vector<std::pair<std::string, std::string>> moved{};
+  /// Reading only: devices in place of the plan's; empty: its own.
+  std::vector<Device> devices{};
   /// Writing only: asked for each transform before the registry is; what it returns is written. For
   /// bindings of other languages.
   std::function<std::optional<Description>(const Transform&)> describe_transform{};

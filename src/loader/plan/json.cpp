@@ -142,9 +142,14 @@ class Writer {
   Json write_transform(const Transform& transform) const {
     if (purpose_ == Purpose::people) return transform::describe(transform);
     if (purpose_ != Purpose::travel) return write_description(transform.description(), where_);
-    if (options_.describe_transform)
-      if (const auto own = options_.describe_transform(transform))
-        return write_description(*own, where_);
+    if (options_.describe_transform) {
+      try {
+        if (const auto own = options_.describe_transform(transform))
+          return write_description(*own, where_);
+      } catch (const Error& error) {
+        refuse(error.what());
+      }
+    }
     const Description description = transform.description();
     Json written = write_description(description, where_);
     if (description.name == "map_function") {
@@ -337,6 +342,7 @@ class Reader {
     core::read_json(field(json, "devices", where, {"split", core::kSpeed}), names,
                     where + ": 'devices'");
     for (const std::string& name : names) prefetch.devices.push_back(Device::parse(name));
+    if (!options_.devices.empty()) prefetch.devices = options_.devices;
     return prefetch;
   }
 
@@ -452,7 +458,9 @@ PlanPtr plan_from_json(std::string_view text, const PlanJsonOptions& options) {
   for (const auto& [name, value] : json.items())
     if (name != "penstock_plan" && name != "operations")
       core::refuse_unknown("the plan", name, {"penstock_plan", "operations"});
-  return Reader(options, "the plan: ").operations(json.value("operations", Json()));
+  PlanPtr plan = Reader(options, "the plan: ").operations(json.value("operations", Json()));
+  if (options.devices.empty() || plan->find<Prefetch>() != nullptr) return plan;
+  return plan->with(Prefetch{options.devices, {}});
 }
 
 std::string identity_of(const Plan& plan) {

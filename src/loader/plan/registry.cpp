@@ -35,7 +35,6 @@ const typename Map::mapped_type& find(const Map& map, const char* what, const st
 }
 
 constexpr const char* kZip = "zip";
-constexpr const char* kMapFunction = "map_function";
 
 }  // namespace
 
@@ -43,7 +42,8 @@ Registry::Registry() {
   for (const auto& [name, make] : source::describable_sources()) add_source(name, make);
   // The sources of a zip may be anybody's.
   add_source(kZip, [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
-  for (const auto& [name, make] : transform::describable_transforms()) add_transform(name, make);
+  add_transform(transform::kDecodeImage,
+                [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
 }
 
 void Registry::add_source(const std::string& name, MakeSource make) {
@@ -51,13 +51,19 @@ void Registry::add_source(const std::string& name, MakeSource make) {
 }
 
 void Registry::add_transform(const std::string& name, MakeTransform make) {
-  if (name == kMapFunction)
+  if (name == transform::kMapFunction)
     throw std::invalid_argument("map_function has functions by name: Registry::add_function");
   add(transforms_, "transform", name, std::move(make));
 }
 
 void Registry::add_function(const std::string& name, MapFunction function) {
   add(functions_, "function", name, std::move(function));
+}
+
+void Registry::use_jpeg_index(std::shared_ptr<JpegIndexStore> index,
+                              std::shared_ptr<JpegStats> stats) {
+  jpeg_index_ = std::move(index);
+  jpeg_stats_ = std::move(stats);
 }
 
 bool Registry::has_source(const std::string& name) const { return sources_.contains(name); }
@@ -75,11 +81,13 @@ SourcePtr Registry::make_source(const Description& source) const {
 }
 
 TransformPtr Registry::make_transform(const Description& transform) const {
-  if (transform.name == kMapFunction) {
+  if (transform.name == transform::kMapFunction) {
     MapFunctionOptions options = transform::map_function_options(transform.options);
     const MapFunction& function = find(functions_, "function", options.name);
     return map_function(std::move(options), function);
   }
+  if (transform.name == transform::kDecodeImage)
+    return transform::make_decode_image(transform.options, jpeg_index_, jpeg_stats_);
   return find(transforms_, "transform", transform.name)(transform.options);
 }
 

@@ -108,8 +108,4 @@ Epochs::Iterator& Epochs::Iterator::operator++() {
   return *this;
 }
 
-Loader Dataset::loader(const LoaderOptions& options) const {
-  return Loader(std::make_shared<loader::Run>(plan_, options));
-}
-
 }  // namespace penstock
