@@ -149,9 +149,9 @@ Errors  ValueError  global_batch = 0)")
       .def(
           "finish",
           [](const Dataset& self, std::string field, const std::string& dtype,
-             const Choice<ImageLayout>& layout, std::vector<float> mean,
-             std::vector<float> stddev, double flip, double mixup, double cutmix,
-             const std::optional<RandomErasing>& erase, bool on_consumer_stream) {
+             const Choice<ImageLayout>& layout, std::vector<float> mean, std::vector<float> stddev,
+             double flip, double mixup, double cutmix, const std::optional<RandomErasing>& erase,
+             bool on_consumer_stream) {
             return self.finish({.field = std::move(field),
                                 .dtype = parse_dtype(dtype),
                                 .layout = layout.value("layout"),

@@ -244,16 +244,16 @@ void bind_transforms(nb::module_& module) {
          const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
          const std::optional<PyJpegStats>& stats) {
         return PyTransform{decode_image({.field = std::move(field),
-                                        .crop = crop,
-                                        .flip = flip,
-                                        .max_megapixels = max_megapixels,
-                                        .exif = exif,
-                                        .geometry = std::move(geometry),
-                                        .decoder = decoder.value("decoder"),
-                                        .filter = filter.value("filter"),
-                                        .scaled = scaled,
-                                        .index = index ? index->store : nullptr,
-                                        .stats = stats ? stats->stats : nullptr})};
+                                         .crop = crop,
+                                         .flip = flip,
+                                         .max_megapixels = max_megapixels,
+                                         .exif = exif,
+                                         .geometry = std::move(geometry),
+                                         .decoder = decoder.value("decoder"),
+                                         .filter = filter.value("filter"),
+                                         .scaled = scaled,
+                                         .index = index ? index->store : nullptr,
+                                         .stats = stats ? stats->stats : nullptr})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
       "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"fast"},
@@ -277,10 +277,12 @@ Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] 
 Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive)");
 
   nb::class_<TranscodedJpeg>(module, "TranscodedJpeg",
-                           "A JPEG that decodes faster, or why it stayed as it was.")
+                             "A JPEG that decodes faster, or why it stayed as it was.")
       .def_prop_ro(
           "bytes",
-          [](const TranscodedJpeg& self) { return nb::bytes(self.bytes.data(), self.bytes.size()); },
+          [](const TranscodedJpeg& self) {
+            return nb::bytes(self.bytes.data(), self.bytes.size());
+          },
           "The whole file; the given one where it stayed as it was.")
       .def_ro("kept", &TranscodedJpeg::kept, "Why it stayed as it was; empty where it did not.")
       .def_ro("interval", &TranscodedJpeg::interval, "MCUs between two restart markers.")
@@ -290,8 +292,9 @@ Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not
       [](const nb::bytes& jpeg, int interval, double max_growth) {
         const auto* const data = static_cast<const std::byte*>(jpeg.data());
         const std::span bytes(data, jpeg.size());
-        auto result = without_gil(
-            [&] { return transcode_jpeg(bytes, {.interval = interval, .max_growth = max_growth}); });
+        auto result = without_gil([&] {
+          return transcode_jpeg(bytes, {.interval = interval, .max_growth = max_growth});
+        });
         if (!result) throw std::invalid_argument(result.fault().reason);
         return std::move(*result);
       },

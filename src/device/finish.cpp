@@ -83,8 +83,7 @@ Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::mo
   numbers.channels = static_cast<int>(input.shape[2]);
   for (int c = 0; c < numbers.channels; ++c) {
     const double mean = of_channel(options_, "mean", options_.mean, c, numbers.channels, 0);
-    const double stddev =
-        of_channel(options_, "stddev", options_.stddev, c, numbers.channels, 1);
+    const double stddev = of_channel(options_, "stddev", options_.stddev, c, numbers.channels, 1);
     numbers.scale[c] = static_cast<float>(1 / (255 * stddev));
     numbers.bias[c] = static_cast<float>(-mean / stddev);
     numbers.erased[c] = static_cast<float>(

@@ -1,3 +1,5 @@
+#include "src/source/zip.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -6,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <penstock/source/stream.hpp>
-#include <penstock/source/zip.hpp>
 
 namespace penstock::source {
 

@@ -12,8 +12,8 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/storage/local/file.hpp"
 #include "src/storage/cache/object_cache.hpp"
+#include "src/storage/local/file.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::storage {

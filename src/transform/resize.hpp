@@ -9,8 +9,8 @@
 
 #include <penstock/transform/crop.hpp>
 
-#include "src/transform/resize_axis.hpp"
 #include "src/jpeg/rows.hpp"
+#include "src/transform/resize_axis.hpp"
 
 namespace penstock::transform {
 
@@ -26,7 +26,7 @@ class Resize {
             ResizeFilter filter = ResizeFilter::bilinear);
 
   /// The pixels that the plan reads: the box and what the filter reaches around it.
-  [[nodiscard]] jpeg::PixelRect source() const noexcept;
+  [[nodiscard]] PixelRect source() const noexcept;
   /// The most rows that it asks for at once.
   [[nodiscard]] int row_span() const noexcept { return vertical_.taps(); }
 

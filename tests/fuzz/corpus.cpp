@@ -17,8 +17,8 @@
 #include "src/storage/cache/object_cache.hpp"
 #include "tests/fuzz/cache_entry.hpp"
 #include "tests/fuzz/index_image.hpp"
-#include "tests/source/shards.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/source/shards.hpp"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/transform/decode_image.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "tests/jpeg/images.hpp"
 
@@ -50,9 +50,9 @@ class Indexed {
                    std::shared_ptr<MemoryJpegIndex> index = std::make_shared<MemoryJpegIndex>())
       : index_(std::move(index)),
         transform_(decode_image({.crop = random_resized_crop(kSide),
-                                .decoder = decoder,
-                                .index = index_,
-                                .stats = stats_})) {}
+                                 .decoder = decoder,
+                                 .index = index_,
+                                 .stats = stats_})) {}
   Decoded operator()(const Bytes& bytes, std::uint64_t number) {
     return decode(transform_, bytes, number, kSide);
   }

@@ -53,7 +53,8 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
   throws([&] { (void)source.repeat().batch(4).repeat(2); }, "endless already");
   throws([&] { (void)source.shard(4, 4); }, "4");
   throws([&] { (void)source.map(nullptr); }, "null");
-  throws([&] { (void)source.batch(4).map(decode_image({.crop = center_crop(8)})); }, "before batch");
+  throws([&] { (void)source.batch(4).map(decode_image({.crop = center_crop(8)})); },
+         "before batch");
   throws([&] { (void)source.map(decode_image({.crop = center_crop(8)})); }, "image");
   throws([&] { (void)source.prefetch_to_devices(host_devices(1)); }, ".batch(g)");
   throws([&] { (void)source.batch(4).prefetch_to_devices({}); }, "needs a device");

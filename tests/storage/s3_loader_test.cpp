@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 #include "tests/source/files.hpp"
 #include "tests/storage/s3_server.hpp"
@@ -159,8 +160,8 @@ TEST_F(S3Loader, AServerThatStopsAnsweringIsAnErrorAfterTheTimeout) {
 TEST_F(S3Loader, GoesOnWhenTheServerComesBack) {
   const std::string whole = digest_of(source::image_folder(photos() / "folder"));
   S3Server server(photos());
-  Loader all =
-      loader(remote_folder(server), {.attempts = 16, .initial_backoff = std::chrono::milliseconds(1)});
+  Loader all = loader(remote_folder(server),
+                      {.attempts = 16, .initial_backoff = std::chrono::milliseconds(1)});
   ASSERT_TRUE(all.next());
   server.kill();
   std::jthread back([&] { server.start(); });

@@ -196,7 +196,7 @@ TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
       transform::Resize resize;
       resize.plan(whole.width, whole.height, region, crop.size(), false);
       jpeg::MemoryRows rows(padded.data.data(), static_cast<std::size_t>(whole.width) * 4,
-                              resize.source().x);
+                            resize.source().x);
       Pixels expected(50, 40, 3);
       ASSERT_TRUE(resize.run(rows, expected.data.data(), 150));
       ASSERT_EQ(decode(bytes, {.crop = crop}, number).pixels, expected) << "sample " << number;
@@ -524,7 +524,8 @@ TEST(DecodeImage, DescribesEveryParameter) {
   std::vector<std::string> texts;
   for (const DecodeImageOptions& options :
        {DecodeImageOptions{.crop = crop}, DecodeImageOptions{.field = "photo", .crop = crop},
-        DecodeImageOptions{.crop = resize_to(8, 6)}, DecodeImageOptions{.crop = crop, .flip = 0.25F},
+        DecodeImageOptions{.crop = resize_to(8, 6)},
+        DecodeImageOptions{.crop = crop, .flip = 0.25F},
         DecodeImageOptions{.crop = crop, .max_megapixels = 3},
         DecodeImageOptions{.crop = crop, .exif = false},
         DecodeImageOptions{.crop = crop, .geometry = "region"}})

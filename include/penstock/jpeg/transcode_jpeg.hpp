@@ -1,4 +1,4 @@
-// transform/transcode_jpeg: the same picture in a JPEG that decodes faster.
+// jpeg/transcode_jpeg: the same picture in a JPEG that decodes faster.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +44,6 @@ struct TranscodedJpeg {
 ///          std::invalid_argument  an interval below 1, or a max_growth that is no number
 /// Source   what jpegtran -restart -optimize does, by libjpeg's coefficient interface
 [[nodiscard]] Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
-                                               const TranscodeJpegOptions& options = {});
+                                                    const TranscodeJpegOptions& options = {});
 
 }  // namespace penstock

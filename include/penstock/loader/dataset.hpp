@@ -16,7 +16,6 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
-#include <penstock/testing/synthetic.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/transform/transform.hpp>
@@ -140,8 +139,6 @@ class Dataset {
 ///
 /// Errors  as source::tfrecord()
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
-/// Generated photographs with learnable classes, written to a cache folder once.
-[[nodiscard]] Dataset synthetic_images(const SyntheticImagesOptions& options = {});
 /// Memory-mapped .npy or raw files, one row a sample.
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
 

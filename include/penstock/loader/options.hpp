@@ -84,7 +84,7 @@ struct FaultOptions {
 /// For LoaderOptions: reading again after faults that may pass (Fault::transient), such as those of
 /// a network file system that is away for a moment.
 struct RetryOptions {
-  int attempts = 5;                          ///< in all; 1: none is repeated
+  int attempts = 5;                               ///< in all; 1: none is repeated
   std::chrono::milliseconds initial_backoff{50};  ///< before the second attempt; doubles each time
 };
 

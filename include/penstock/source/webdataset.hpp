@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <penstock/storage/object_storage.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/storage/object_storage.hpp>
 
 namespace penstock {
 

@@ -50,6 +50,6 @@ class ShardedVariables {
 /// State that is not trained, such as a batch normalisation's moving averages, becomes replica 0's
 /// everywhere; also the way to begin with equal variables.
 void broadcast_state(Communicator& communicator, const std::vector<Gradient>& state,
-                StreamHandle stream = nullptr);
+                     StreamHandle stream = nullptr);
 
 }  // namespace penstock

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include <penstock/transform/crop.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/jpeg/jpeg_stats.hpp>
+#include <penstock/transform/crop.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <penstock/loader/dataset.hpp>
-#include <penstock/order/operations.hpp>
-#include <penstock/source/zip.hpp>
 
 #include "src/loader/plan/plan.hpp"
+#include "src/order/operations.hpp"
+#include "src/source/zip.hpp"
 
 namespace penstock {
 

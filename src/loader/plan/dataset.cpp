@@ -7,10 +7,10 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/loader.hpp>
-#include <penstock/order/operations.hpp>
-#include <penstock/transform/chain.hpp>
 
 #include "src/loader/plan/plan.hpp"
+#include "src/order/operations.hpp"
+#include "src/transform/chain.hpp"
 
 namespace penstock {
 
@@ -330,10 +330,6 @@ Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
 
 Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
   return Dataset(source::tfrecord(files, std::move(options)));
-}
-
-Dataset synthetic_images(const SyntheticImagesOptions& options) {
-  return Dataset(source::synthetic_images(options));
 }
 
 Dataset arrays(std::vector<ArrayField> fields) {

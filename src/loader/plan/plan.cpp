@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
+#include "src/order/operations.hpp"
 
 namespace penstock::loader {
 

@@ -1,4 +1,4 @@
-// loader/plan: what a Dataset holds. Immutable once made; Dataset's calls copy it and add to the
+// loader/plan/plan: what a Dataset holds. Immutable once made; Dataset's calls copy it and add to the
 // copy.
 #pragma once
 
@@ -12,15 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/device/finish.hpp>
 #include <penstock/loader/options.hpp>
-#include <penstock/order/mix.hpp>
-#include <penstock/order/order.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/transform/transform.hpp>
+
+#include "src/batch/slicing.hpp"
+#include "src/order/mix.hpp"
+#include "src/order/order.hpp"
 
 namespace penstock::loader {
 

@@ -1,4 +1,4 @@
-// loader/engine_config: a plan and its loader's options made concrete: what an engine runs.
+// loader/run/engine_config: a plan and its loader's options made concrete: what an engine runs.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/thread_budget.hpp>
 
-#include "src/loader/run/batch_form.hpp"
 #include "src/loader/plan/plan.hpp"
+#include "src/loader/run/batch_form.hpp"
 #include "src/loader/run/row_worker.hpp"
 #include "src/loader/run/topology.hpp"
 

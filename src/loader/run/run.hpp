@@ -1,4 +1,4 @@
-// loader/run: what a Loader holds: the plan made concrete, the engine, and the books on what was
+// loader/run/run: what a Loader holds: the plan made concrete, the engine, and the books on what was
 // delivered.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 #include <penstock/loader/loader.hpp>
 
-#include "src/loader/run/engine.hpp"
 #include "src/loader/plan/plan.hpp"
+#include "src/loader/run/engine.hpp"
 #include "src/loader/run/stall_meter.hpp"
 #include "src/loader/run/topology.hpp"
 

@@ -11,9 +11,9 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/source/image_folder.hpp>
 
-#include "src/storage/local/file.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
+#include "src/storage/local/file.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock {
@@ -82,7 +82,8 @@ class ImageFolder final : public Source {
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
-    return storage::is_object_url(root_) ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
+    return storage::is_object_url(root_) ? storage::kObjectReadsAtOnce
+                                         : Source::max_concurrent_reads();
   }
   std::string fingerprint() const override {
     std::string labels;

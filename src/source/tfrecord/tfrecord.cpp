@@ -11,11 +11,11 @@
 #include <penstock/source/tfrecord.hpp>
 
 #include "src/source/arrays/columns.hpp"
-#include "src/source/tfrecord/crc32c.hpp"
-#include "src/source/tfrecord/example.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
+#include "src/source/tfrecord/crc32c.hpp"
+#include "src/source/tfrecord/example.hpp"
 #include "src/source/tfrecord/tfrecord_scan.hpp"
 
 namespace penstock {

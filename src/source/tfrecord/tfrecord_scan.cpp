@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "src/source/shards/compressed.hpp"
+#include "src/source/shards/file_window.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
-#include "src/source/shards/file_window.hpp"
 
 namespace penstock::source {
 

@@ -3,9 +3,9 @@
 
 #include <penstock/source/tfrecord_writer.hpp>
 
+#include "src/source/shards/output_file.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
-#include "src/source/shards/output_file.hpp"
 
 namespace penstock {
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "src/storage/s3/lower_case.hpp"
 #include "src/source/webdataset/tar_scan.hpp"
+#include "src/storage/s3/lower_case.hpp"
 
 namespace penstock::source {
 

@@ -9,12 +9,12 @@
 #include <penstock/source/webdataset.hpp>
 
 #include "src/source/arrays/columns.hpp"
-#include "src/storage/s3/lower_case.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
+#include "src/storage/s3/lower_case.hpp"
 
 namespace penstock {
 

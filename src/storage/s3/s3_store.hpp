@@ -1,13 +1,13 @@
-// source/storage/s3_store: objects of an S3-compatible server.
+// storage/s3/s3_store: objects of an S3-compatible server.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/http.hpp"
-#include "src/storage/object_store.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 
 namespace penstock::storage {

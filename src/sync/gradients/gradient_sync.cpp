@@ -6,9 +6,9 @@
 
 #include <penstock/sync/gradient_sync.hpp>
 
+#include "src/sync/collectives/reduction.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
 #include "src/sync/gradients/gradient_list.hpp"
-#include "src/sync/collectives/reduction.hpp"
 
 namespace penstock {
 

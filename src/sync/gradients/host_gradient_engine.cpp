@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/sync/gradients/gradient_engine.hpp"
 #include "src/sync/collectives/reduction.hpp"
+#include "src/sync/gradients/gradient_engine.hpp"
 
 namespace penstock::sync {
 

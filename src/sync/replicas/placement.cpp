@@ -146,7 +146,7 @@ void ShardedVariables::reduce(ReduceOp op, StreamHandle stream) { impl_->reduce(
 void ShardedVariables::broadcast(StreamHandle stream) { impl_->broadcast(stream); }
 
 void broadcast_state(Communicator& communicator, const std::vector<Gradient>& state,
-                StreamHandle stream) {
+                     StreamHandle stream) {
   std::vector<Parcel> parcels;
   for (const Gradient& tensor : state) add_to(parcels, communicator.device(), 0, tensor.data);
   for (Parcel& parcel : parcels) {
