@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 namespace penstock::bench {
 

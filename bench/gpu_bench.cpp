@@ -11,10 +11,10 @@
 #include <cuda_runtime_api.h>
 
 #include <penstock/device/finish.hpp>
-#include <penstock/device/transfer.hpp>
 #include <penstock/penstock.hpp>
 
 #include "gpu_kernels.hpp"
+#include "src/device/transfer.hpp"
 
 namespace penstock {
 namespace {

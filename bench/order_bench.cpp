@@ -6,7 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include <penstock/order/operations.hpp>
+#include "src/order/operations.hpp"
 
 namespace penstock::order {
 namespace {

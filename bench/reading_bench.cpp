@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 #include "machine.hpp"
 

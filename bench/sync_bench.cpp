@@ -28,6 +28,7 @@
 
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
+#include <penstock/sync.hpp>
 
 #include "machine.hpp"
 #include "resnet50_gradients.hpp"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 namespace throughput {
 

@@ -17,6 +17,8 @@
 
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
+#include <penstock/sync.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 #include "train_classifier_checkpoint.hpp"
 #include "train_classifier_model.hpp"

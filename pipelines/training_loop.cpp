@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 namespace {
 

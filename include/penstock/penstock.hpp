@@ -1,6 +1,6 @@
 // penstock: from files on disk to batches on every device. Read the parts in this order.
 //
-// order → source → transform → batch → staging → device → loader        (beside it: sync)
+// order → source → transform → batch → staging → device → loader        (beside it: sync, in <penstock/sync.hpp>)
 // numbers  bytes    sample      block    slot      GPU      iterator
 #pragma once
 
@@ -26,8 +26,6 @@
 
 // What a sample goes through.
 #include <penstock/order/mix.hpp>
-#include <penstock/order/operations.hpp>
-#include <penstock/order/order.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/image_folder.hpp>
 #include <penstock/source/shards.hpp>
@@ -37,8 +35,6 @@
 #include <penstock/source/tfrecord_writer.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/arrays.hpp>
-#include <penstock/source/zip.hpp>
-#include <penstock/testing/synthetic.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/values.hpp>
 #include <penstock/source/queue.hpp>
@@ -48,32 +44,17 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/function.hpp>
+#include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/jpeg/jpeg_stats.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/transform/transform.hpp>
-#include <penstock/batch/layout.hpp>
 #include <penstock/batch/slicing.hpp>
-#include <penstock/staging/host_memory.hpp>
-#include <penstock/staging/ring.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/device/dlpack.hpp>
 #include <penstock/device/finish.hpp>
 #include <penstock/device/stream.hpp>
-#include <penstock/device/transfer.hpp>
-
-// Beside it: replicas that stay in step.
-#include <penstock/sync/replicas.hpp>
-#include <penstock/sync/gradient_sync.hpp>
-#include <penstock/sync/buckets.hpp>
-#include <penstock/sync/communicator.hpp>
-#include <penstock/sync/mirrored.hpp>
-#include <penstock/sync/placement.hpp>
-#include <penstock/sync/rendezvous.hpp>
-#include <penstock/sync/mpi.hpp>
-#include <penstock/sync/gloo.hpp>
-#include <penstock/sync/nccl.hpp>
 
 // The words that all of them use.
 #include <penstock/core/description.hpp>
@@ -81,6 +62,7 @@
 #include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fault.hpp>
+#include <penstock/core/geometry.hpp>
 #include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>

@@ -10,6 +10,8 @@
 #include <nanobind/nanobind.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/sync.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 namespace penstock::python {
 

@@ -1,9 +1,9 @@
+#include "src/batch/layout.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
-
-#include <penstock/batch/layout.hpp>
 
 namespace penstock {
 

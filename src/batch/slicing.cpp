@@ -1,9 +1,9 @@
+#include "src/batch/slicing.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
-
-#include <penstock/batch/slicing.hpp>
 
 namespace penstock {
 

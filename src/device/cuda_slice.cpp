@@ -120,11 +120,6 @@ void CudaSlice::copy_to(void* destination, std::span<const std::byte> from, Stre
   check(cudaMemcpyAsync(destination, from.data(), from.size(), cudaMemcpyDefault, stream));
 }
 
-bool CudaSlice::arrived() {
-  finish_on(state_->finishes.get());
-  return ready().is_over();
-}
-
 void CudaSlice::synchronize() {
   finish_on(state_->finishes.get());
   check(cudaEventSynchronize(ready().get()));

@@ -6,10 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include <penstock/device/transfer.hpp>
-
 #include "src/device/cuda_owners.hpp"
 #include "src/device/cuda_timing.hpp"
+#include "src/device/transfer.hpp"
 
 namespace penstock::device {
 
@@ -61,7 +60,6 @@ class CudaSlice final : public DeviceSlice {
   [[nodiscard]] std::byte* finished() const noexcept override;
   void wait_on(StreamHandle stream) override;
   void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) override;
-  [[nodiscard]] bool arrived() override;
   void synchronize() override;
 
   /// Of the transfer: the copy is queued; the finishes are queued.

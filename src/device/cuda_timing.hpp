@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include <penstock/device/transfer.hpp>
-
 #include "src/device/cuda_owners.hpp"
+#include "src/device/transfer.hpp"
 
 namespace penstock::device {
 

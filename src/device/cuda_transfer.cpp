@@ -75,10 +75,6 @@ class CudaTransfer final : public Transfer {
     static_cast<CudaSlice&>(slice).finish_on(state_->finishes.get());
   }
 
-  [[nodiscard]] std::size_t memory_bytes() const noexcept override {
-    return state_->ring->slots() * state_->ring->slot_bytes();
-  }
-
  private:
   void begin_stamps(CudaStamps& stamps, std::uint64_t step) {
     state_->timing->tell(stamps, state_->plan.on_span);  // of the batch that lay here before

@@ -1,7 +1,7 @@
 // device/cuda_transfer: the CUDA side of a transfer. In a build without CUDA these say so.
 #pragma once
 
-#include <penstock/device/transfer.hpp>
+#include "src/device/transfer.hpp"
 
 namespace penstock::device {
 

@@ -13,8 +13,8 @@ namespace penstock {
 namespace {
 
 using core::Bfloat16;
-using device::FinishNumbers;
 using core::Half;
+using device::FinishNumbers;
 
 float converted(float value, float) { return value; }
 Half converted(float value, Half) { return core::to_half(value); }

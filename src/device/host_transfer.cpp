@@ -19,7 +19,6 @@ class HostSlice final : public DeviceSlice {
   void copy_to(void* destination, std::span<const std::byte> from, StreamHandle) override {
     if (!from.empty()) std::memcpy(destination, from.data(), from.size());
   }
-  [[nodiscard]] bool arrived() override { return filled_.slot != nullptr; }
   void synchronize() override {}
 
   void arrive(FilledSlice filled) { filled_ = std::move(filled); }
@@ -34,7 +33,7 @@ class HostTransfer final : public Transfer {
  public:
   explicit HostTransfer(TransferPlan plan) : plan_(std::move(plan)) {
     if (plan_.finishes.empty()) return;
-    auto memory = HostMemory::make(memory_bytes());
+    auto memory = HostMemory::make(plan_.slots * plan_.finished_bytes);
     const auto bytes = memory->bytes();
     finished_ = StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.finished_bytes);
   }
@@ -54,9 +53,6 @@ class HostTransfer final : public Transfer {
       placed.finish.run(slice.data() + placed.input, {rows, count},
                         slice.finished() + placed.output);
     }
-  }
-  [[nodiscard]] std::size_t memory_bytes() const noexcept override {
-    return plan_.slots * plan_.finished_bytes;
   }
 
  private:

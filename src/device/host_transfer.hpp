@@ -2,7 +2,7 @@
 // finished goes to memory of its own.
 #pragma once
 
-#include <penstock/device/transfer.hpp>
+#include "src/device/transfer.hpp"
 
 namespace penstock::device {
 

@@ -1,6 +1,6 @@
-#include <utility>
+#include "src/device/transfer.hpp"
 
-#include <penstock/device/transfer.hpp>
+#include <utility>
 
 #include "src/device/cuda_transfer.hpp"
 #include "src/device/host_transfer.hpp"

@@ -1,11 +1,11 @@
-// transform/exif: which way up an image was stored.
+// jpeg/exif: which way up an image was stored.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include <penstock/transform/crop.hpp>
+#include <penstock/core/geometry.hpp>
 
 namespace penstock::jpeg {
 

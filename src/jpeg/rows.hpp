@@ -1,9 +1,11 @@
-// transform/rows: the pixels of a stored image, handed over a few rows at a time.
+// jpeg/rows: the pixels of a stored image, handed over a few rows at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include <penstock/core/geometry.hpp>
 
 namespace penstock::jpeg {
 
@@ -15,16 +17,6 @@ inline constexpr std::size_t kRowSlack = 64;
 
 /// Scratch above this is given back after each image.
 inline constexpr std::size_t kScratchKept = std::size_t{4} << 20;
-
-/// Whole pixels of a stored image.
-struct PixelRect {
-  int x = 0;
-  int y = 0;
-  int width = 0;
-  int height = 0;
-
-  friend bool operator==(const PixelRect&, const PixelRect&) = default;
-};
 
 /// Rows of a rectangle of an image, top to bottom.
 class RowSource {

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
+#include "src/order/operations.hpp"
 #include "src/order/positions.hpp"
 #include "src/order/stream_window.hpp"
 

@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
 #include "src/order/joined.hpp"
+#include "src/order/operations.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {

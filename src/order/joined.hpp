@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/order/order.hpp>
+#include "src/order/order.hpp"
 
 namespace penstock::order {
 

@@ -1,3 +1,5 @@
+#include "src/order/mix.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -5,8 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-
-#include <penstock/order/mix.hpp>
 
 #include "src/order/joined.hpp"
 #include "src/order/mix_phases.hpp"

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/mix.hpp>
+
+#include "src/order/mix.hpp"
 
 namespace penstock::order {
 

@@ -1,4 +1,4 @@
-#include <penstock/order/order.hpp>
+#include "src/order/order.hpp"
 
 namespace penstock {
 

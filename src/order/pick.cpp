@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
 #include "src/order/joined.hpp"
+#include "src/order/operations.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <penstock/order/order.hpp>
+#include "src/order/order.hpp"
 
 namespace penstock::order {
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
+#include "src/order/operations.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {

@@ -7,10 +7,9 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
 #include "src/order/draws.hpp"
 #include "src/order/joined.hpp"
+#include "src/order/operations.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {

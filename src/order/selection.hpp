@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include <penstock/order/order.hpp>
+#include "src/order/order.hpp"
 
 namespace penstock::order {
 

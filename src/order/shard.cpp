@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
+#include "src/order/operations.hpp"
 #include "src/order/selection.hpp"
 
 namespace penstock::order {
@@ -25,7 +24,7 @@ OrderPtr shard(OrderPtr input, std::int64_t shards, std::int64_t index) {
   std::optional<std::uint64_t> size = input->size();
   if (size) size = *size / step + (offset < *size % step ? 1 : 0);
   return order::select(std::move(input), offset, step, size,
-                        fmt::format("shard({}, {})", shards, index));
+                       fmt::format("shard({}, {})", shards, index));
 }
 
 }  // namespace penstock::order

@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
+#include "src/order/operations.hpp"
 #include "src/order/permutation.hpp"
 #include "src/order/positions.hpp"
 

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
-
+#include "src/order/operations.hpp"
 #include "src/order/selection.hpp"
 
 namespace penstock::order {

@@ -4,7 +4,8 @@
 #include <cstdint>
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/order.hpp>
+
+#include "src/order/order.hpp"
 
 namespace penstock::order {
 

@@ -1,3 +1,5 @@
+#include "src/source/zip.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <stdexcept>

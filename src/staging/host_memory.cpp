@@ -1,3 +1,5 @@
+#include "src/staging/host_memory.hpp"
+
 #include <bitset>
 #include <cstdint>
 
@@ -8,7 +10,6 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/staging/host_memory.hpp>
 
 namespace penstock {
 

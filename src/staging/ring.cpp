@@ -1,9 +1,9 @@
+#include "src/staging/ring.hpp"
+
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include <penstock/staging/ring.hpp>
 
 namespace penstock {
 

@@ -1,4 +1,4 @@
-// source/storage/object_store: buckets of objects, whoever keeps them.
+// storage/object_store: buckets of objects, whoever keeps them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// source/storage/retry: what is repeated where no loader does it: listings, and scans of shards.
+// storage/retry: what is repeated where no loader does it: listings, and scans of shards.
 #pragma once
 
 #include <chrono>

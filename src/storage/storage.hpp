@@ -1,4 +1,4 @@
-// source/storage/storage: the one place where sources find, open and read what they are made of,
+// storage/storage: the one place where sources find, open and read what they are made of,
 // be it files or objects.
 #pragma once
 

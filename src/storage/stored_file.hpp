@@ -1,4 +1,4 @@
-// source/storage/stored_file: a file or an object that is read by ranges.
+// storage/stored_file: a file or an object that is read by ranges.
 #pragma once
 
 #include <cstddef>

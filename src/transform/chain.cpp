@@ -1,11 +1,11 @@
+#include "src/transform/chain.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include <penstock/transform/chain.hpp>
 
 #include "src/transform/descriptions.hpp"
 #include "src/transform/exception_fault.hpp"

@@ -19,9 +19,8 @@
 #include <penstock/transform/decode_image.hpp>
 
 #include "src/jpeg/decoder/plan.hpp"
-#include "src/jpeg/decoder/region.hpp"
 #include "src/jpeg/exif.hpp"
-#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
+#include "src/jpeg/image.hpp"
 #include "src/jpeg/rows.hpp"
 #include "src/transform/descriptions.hpp"
 #include "src/transform/find_field.hpp"
@@ -34,15 +33,14 @@ namespace penstock {
 
 namespace {
 
-using transform::ImageKind;
 using jpeg::Orientation;
+using transform::ImageKind;
 
 constexpr std::int64_t kGeometryNumbers = 8;
 
 // What a thread keeps between images.
 struct Scratch {
-  jpeg::JpegReader jpeg;
-  std::unique_ptr<jpeg::JpegRegion> region = std::make_unique<jpeg::JpegRegion>();
+  jpeg::Image jpeg;
   transform::Resize resize;
   std::vector<std::uint8_t> pixels;    // an image decoded as a whole
   std::vector<std::uint8_t> sideways;  // a result that is still to be transposed
@@ -81,7 +79,7 @@ class DecodeImage final : public Transform {
     try {
       switch (transform::kind_of(bytes)) {
         case ImageKind::jpeg:
-          return decode_image_region(bytes, scratch, out, random);
+          return decode_jpeg(bytes, scratch, out, random);
         case ImageKind::png:
           return decode_whole<transform::PngReader>(bytes, scratch, out, random);
         case ImageKind::webp:
@@ -150,8 +148,8 @@ class DecodeImage final : public Transform {
     const double scale = job.scale;
     Region region = turn.stored(job.region, width, height);
     region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
-    resize.plan(jpeg::scaled_down(width, job.scale), jpeg::scaled_down(height, job.scale),
-                region, size, mirror, options_.filter);
+    resize.plan(jpeg::scaled_down(width, job.scale), jpeg::scaled_down(height, job.scale), region,
+                size, mirror, options_.filter);
   }
 
   bool resize_into(const Job& job, jpeg::RowSource& rows, Scratch& scratch,
@@ -199,100 +197,37 @@ class DecodeImage final : public Transform {
     for (const double number : numbers) *out++ = static_cast<std::int32_t>(number);
   }
 
-  [[nodiscard]] jpeg::Upsampling upsampling() const {
-    return options_.decoder == JpegDecoder::reference ? jpeg::Upsampling::smooth
-                                                      : jpeg::Upsampling::plain;
+  [[nodiscard]] jpeg::Chroma chroma() const {
+    return options_.decoder == JpegDecoder::reference ? jpeg::Chroma::smooth
+                                                      : jpeg::Chroma::repeated;
   }
 
-  void count(JpegFallback fallback) const {
-    if (options_.stats) options_.stats->count(fallback);
-  }
-
-  template <class Reader>
-  class Closing {
-   public:
-    explicit Closing(Reader& reader) : reader_(reader) {}
-    ~Closing() { reader_.close(); }
-    Closing(const Closing&) = delete;
-    Closing& operator=(const Closing&) = delete;
-
-   private:
-    Reader& reader_;
+  // Closes the image, and with it lets go of what is large.
+  struct Closing {
+    jpeg::Image& image;
+    ~Closing() { image.close(); }
   };
 
-  Result<void> decode_image_region(std::span<const std::byte> bytes, Scratch& scratch,
-                                   std::span<const TensorView> out, Random& random) const {
-    std::optional<Job> job;
-    if (options_.decoder == JpegDecoder::libjpeg) {
-      count(JpegFallback::chosen);
-    } else {
-      jpeg::JpegRegion& own = *scratch.region;
-      const Closing closing(own);
-      if (const auto fallback = own.open(bytes)) {
-        count(*fallback);
-      } else {
-        const jpeg::JpegHeader& header = own.header();
-        if (auto fits = check_size(header.width, header.height); !fits) return fits;
-        job = choose(header.width, header.height, options_.exif ? header.orientation : 1, random);
-        job->scale = scale_for(job->region);
-        plan(*job, header.width, header.height, scratch.resize);
-        if (decode_by_own(bytes, *job, scratch, out)) {
-          if (options_.stats) options_.stats->count_own(own.used_index());
-          scratch.resize.trim();
-          return {};
-        }
-        count(JpegFallback::data);
-      }
-    }
-    return decode_by_libjpeg(bytes, job, scratch, out, random);
-  }
-
-  // False where something is wrong with the image; libjpeg-turbo is to say what.
-  bool decode_by_own(std::span<const std::byte> bytes, const Job& job, Scratch& scratch,
-                     std::span<const TensorView> out) const {
-    jpeg::JpegRegion& own = *scratch.region;
-    const auto decode = [&] {
-      return own.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(),
-                       job.scale) &&
-             resize_into(job, own, scratch, out);
-    };
-    if (!options_.index) return decode();
-    const JpegKey key = JpegKey::of(bytes);
-    const auto learn = [&] {
-      own.learn();
-      const bool decoded = decode();
-      if (own.learned()) options_.index->put(key, std::move(*own.learned()));
-      return decoded;
-    };
-    const std::shared_ptr<const JpegIndex> index = options_.index->find(key);
-    if (!index) return learn();
-    own.know(index.get());
-    const bool decoded = decode();
-    if (own.learned()) options_.index->put(key, std::move(*own.learned()));
-    if (decoded || !own.used_index()) return decoded;
-    // It was the index's fault, perhaps.
-    own.know(nullptr);
-    return learn();
-  }
-
-  // `job` is what was chosen for this image, where it is known already.
-  Result<void> decode_by_libjpeg(std::span<const std::byte> bytes, std::optional<Job> job,
-                                 Scratch& scratch, std::span<const TensorView> out,
-                                 Random& random) const {
-    jpeg::JpegReader& jpeg = scratch.jpeg;
-    const Closing closing(jpeg);
-    if (!jpeg.open(bytes)) return fault(jpeg.message());
-    if (auto fits = check_size(jpeg.width(), jpeg.height()); !fits) return fits;
-    if (!job) {
-      job = choose(jpeg.width(), jpeg.height(), options_.exif ? jpeg.orientation() : 1, random);
-      job->scale = scale_for(job->region);
-    }
-    plan(*job, jpeg.width(), jpeg.height(), scratch.resize);
-    if (!jpeg.begin(scratch.resize.source(), scratch.resize.row_span(), upsampling(), job->scale) ||
-        !resize_into(*job, jpeg, scratch, out))
-      return fault(jpeg.message());
-    scratch.resize.trim();
-    return {};
+  Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch,
+                           std::span<const TensorView> out, Random& random) const {
+    const Closing closing{scratch.jpeg};
+    JpegStats* const stats = options_.stats.get();
+    const Result<jpeg::Info> opened =
+        scratch.jpeg.open(bytes, options_.decoder != JpegDecoder::libjpeg, stats);
+    if (!opened) return opened.fault();
+    const jpeg::Info& info = *opened;
+    if (auto fits = check_size(info.width, info.height); !fits) return fits;
+    Job job = choose(info.width, info.height, options_.exif ? info.orientation : 1, random);
+    job.scale = scale_for(job.region);
+    plan(job, info.width, info.height, scratch.resize);
+    const auto take = [&](jpeg::RowSource& rows) { return resize_into(job, rows, scratch, out); };
+    auto decoded = scratch.jpeg.decode({.rect = scratch.resize.source(),
+                                        .span = scratch.resize.row_span(),
+                                        .chroma = chroma(),
+                                        .scale = job.scale},
+                                       take, options_.index.get(), stats);
+    if (decoded) scratch.resize.trim();
+    return decoded;
   }
 
   template <class Reader>

@@ -15,7 +15,7 @@ void Resize::plan(int source_width, int source_height, const Region& box, ImageS
   plan_pairs(mirror);
 }
 
-jpeg::PixelRect Resize::source() const noexcept {
+PixelRect Resize::source() const noexcept {
   return {horizontal_.begin(), vertical_.begin(), horizontal_.end() - horizontal_.begin(),
           vertical_.end() - vertical_.begin()};
 }

@@ -26,7 +26,7 @@ class Resize {
             ResizeFilter filter = ResizeFilter::bilinear);
 
   /// The pixels that the plan reads: the box and what the filter reaches around it.
-  [[nodiscard]] jpeg::PixelRect source() const noexcept;
+  [[nodiscard]] PixelRect source() const noexcept;
   /// The most rows that it asks for at once.
   [[nodiscard]] int row_span() const noexcept { return vertical_.taps(); }
 

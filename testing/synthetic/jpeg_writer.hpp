@@ -1,4 +1,4 @@
-// source/synthetic/jpeg_writer: generated pixels to JPEG.
+// testing/synthetic/jpeg_writer: generated pixels to JPEG.
 #pragma once
 
 #include <cstdint>

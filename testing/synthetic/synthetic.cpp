@@ -226,4 +226,8 @@ SourcePtr source::synthetic_images(const SyntheticImagesOptions& options) {
   return images;
 }
 
+Dataset synthetic_images(const SyntheticImagesOptions& options) {
+  return Dataset(source::synthetic_images(options));
+}
+
 }  // namespace penstock

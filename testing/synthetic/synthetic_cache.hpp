@@ -1,4 +1,4 @@
-// source/synthetic/synthetic_cache: where generated sets are kept, and how one appears there all at
+// testing/synthetic/synthetic_cache: where generated sets are kept, and how one appears there all at
 // once.
 //
 // A set is written to <cache>/<name>.tmp.<pid>.<n> and renamed to <cache>/<name>. Who writes holds

@@ -1,4 +1,4 @@
-// source/synthetic/synthetic_noise: smooth random fields, row by row.
+// testing/synthetic/synthetic_noise: smooth random fields, row by row.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// source/synthetic/synthetic_pixels: what a generated image looks like. Integers, IEEE sums,
+// testing/synthetic/synthetic_pixels: what a generated image looks like. Integers, IEEE sums,
 // products and square roots only, so that every machine paints the same pixels.
 #pragma once
 

@@ -1,11 +1,11 @@
+#include "src/batch/layout.hpp"
+
 #include <array>
 #include <cstdint>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <penstock/batch/layout.hpp>
 
 namespace penstock {
 namespace {

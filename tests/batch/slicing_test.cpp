@@ -1,11 +1,11 @@
+#include "src/batch/slicing.hpp"
+
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <penstock/batch/slicing.hpp>
 
 namespace penstock {
 namespace {

@@ -1,4 +1,4 @@
-# One way of taking the library: WAY is installed, shared or subdirectory.
+# One way of taking the library: WAY is installed, jpeg, shared or subdirectory.
 
 function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ERROR_IS_FATAL ANY)
@@ -10,7 +10,7 @@ set(common -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_COMPILER_LA
 # Without the optimiser: what is tested here is what gets found, compiled and linked.
 set(quick -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0)
 
-if(WAY STREQUAL "installed")
+if(WAY STREQUAL "installed" OR WAY STREQUAL "jpeg")
   run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${WORK}/prefix)
 elseif(WAY STREQUAL "shared")
   run(${CMAKE_COMMAND} -S ${ROOT} -B ${WORK}/library ${common} ${quick} -D BUILD_SHARED_LIBS=ON -D PENSTOCK_CUDA=OFF
@@ -29,6 +29,14 @@ if(WAY STREQUAL "subdirectory")
   endif()
 else()
   set(library "-DCMAKE_PREFIX_PATH=${WORK}/prefix\;${PREFIX_PATH}" -D EXPECTED_PREFIX=${WORK}/prefix)
+endif()
+if(WAY STREQUAL "jpeg") # a library of its own, on a picture of the fuzz corpus
+  run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/jpeg_app -B ${WORK}/app ${common} ${quick} ${library})
+  run(${CMAKE_COMMAND} --build ${WORK}/app)
+  file(GLOB pictures ${BINARY_DIR}/tests/fuzz/corpus/jpeg/*)
+  list(GET pictures 0 picture)
+  run(${WORK}/app/jpeg_consumer ${picture} ${WORK}/app/picture.ppm)
+  return()
 endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/app -B ${WORK}/app ${common} ${quick} ${library})
 run(${CMAKE_COMMAND} --build ${WORK}/app --parallel 2)

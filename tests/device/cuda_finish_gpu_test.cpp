@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <penstock/device/device.hpp>
-#include <penstock/device/transfer.hpp>
 
+#include "src/device/transfer.hpp"
 #include "tests/device/cuda_support.hpp"
 #include "tests/device/finish_model.hpp"
 

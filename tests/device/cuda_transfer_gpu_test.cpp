@@ -6,8 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/device/transfer.hpp>
-
+#include "src/device/transfer.hpp"
 #include "tests/device/cuda_support.hpp"
 
 namespace penstock {
@@ -30,7 +29,6 @@ TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
     transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes});
     transfer->finish(*slice);
     slice->synchronize();
-    EXPECT_TRUE(slice->arrived());
   }
 }
 

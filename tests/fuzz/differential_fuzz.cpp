@@ -15,16 +15,17 @@
 
 namespace {
 
+using namespace penstock;
 using namespace penstock::jpeg;
 
 constexpr std::int64_t kMostPixels = 1 << 17;
 
 // Empty where there is something wrong.
 template <class Reader>
-std::vector<std::uint8_t> decode(Reader& reader, const PixelRect& rect, Upsampling upsampling,
-                                 int scale) {
+std::vector<std::uint8_t> decode(Reader& reader, const PixelRect& rect, Chroma upsampling,
+                                 int scale, const auto&... use) {
   std::vector<std::uint8_t> pixels;
-  if (!reader.begin(rect, 2, upsampling, scale)) return {};
+  if (!reader.begin(rect, 2, upsampling, scale, use...)) return {};
   for (int y = rect.y; y < rect.y + rect.height; ++y) {
     const std::uint8_t* const* rows = reader.rows(y, y + 1);
     if (rows == nullptr) return {};
@@ -57,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                  .y = data[size - 2] * scaled_height / 256};
   rect.width = 1 + data[size - 3] * (scaled_width - rect.x) / 256;
   rect.height = 1 + data[size - 4] * (scaled_height - rect.y) / 256;
-  const Upsampling upsampling = data[size - 1] % 2 == 0 ? Upsampling::plain : Upsampling::smooth;
+  const Chroma upsampling = data[size - 1] % 2 == 0 ? Chroma::repeated : Chroma::smooth;
 
   std::vector<std::uint8_t> expected;
   const auto check = [&](const std::vector<std::uint8_t>& own) {
@@ -77,14 +78,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   // Once more, learning an index, and by it.
   if (kOwn->open(bytes)) fail("another header");
-  kOwn->learn();
-  check(decode(*kOwn, rect, upsampling, scale));
-  const auto index = std::move(kOwn->learned());
+  check(decode(*kOwn, rect, upsampling, scale, IndexUse{.learn = true}));
+  const auto index = kOwn->take_learned();
   kOwn->close();
   if (!index) return 0;
   if (kOwn->open(bytes)) fail("another header");
-  kOwn->know(&*index);
-  check(decode(*kOwn, rect, upsampling, scale));
+  check(decode(*kOwn, rect, upsampling, scale, IndexUse{.index = &*index}));
   kOwn->close();
   return 0;
 }

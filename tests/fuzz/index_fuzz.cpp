@@ -28,8 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int x = (data[1] & 15) * header.width / 16;
   const int y = (data[1] >> 4) * header.height / 16;
   const PixelRect rect{x, y, 1 + (header.width - x) / 2, 1 + (header.height - y) / 2};
-  kRegion->know(&*index);
-  if (kRegion->begin(rect, 1, Upsampling::plain))
+  if (kRegion->begin(rect, 1, Chroma::repeated, 1, {.index = &*index}))
     for (int row = rect.y; row < rect.y + rect.height; ++row)
       if (kRegion->rows(row, row + 1) == nullptr) break;
   kRegion->close();

@@ -18,9 +18,10 @@ using namespace penstock::jpeg;
 
 constexpr std::int64_t kMostPixels = 1 << 18;
 
-std::vector<std::uint8_t> decode(JpegRegion& region, const PixelRect& rect, Upsampling upsampling) {
+std::vector<std::uint8_t> decode(JpegRegion& region, const PixelRect& rect, Chroma upsampling,
+                                 const IndexUse& use = {}) {
   std::vector<std::uint8_t> pixels;
-  if (!region.begin(rect, 2, upsampling)) return {};
+  if (!region.begin(rect, 2, upsampling, 1, use)) return {};
   for (int y = rect.y; y < rect.y + rect.height; ++y) {
     const std::uint8_t* const* rows = region.rows(y, y + 1);
     if (rows == nullptr) return {};
@@ -44,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   PixelRect rect{.x = data[size - 1] * width / 256, .y = data[size - 2] * height / 256};
   rect.width = 1 + data[size - 3] * (width - rect.x) / 256;
   rect.height = 1 + data[size - 4] * (height - rect.y) / 256;
-  const Upsampling upsampling = data[size - 1] % 2 == 0 ? Upsampling::plain : Upsampling::smooth;
+  const Chroma upsampling = data[size - 1] % 2 == 0 ? Chroma::repeated : Chroma::smooth;
   const auto plain = decode(*kRegion, rect, upsampling);
   kRegion->close();
 
@@ -53,15 +54,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!pixels.empty() && !plain.empty() && pixels != plain) std::abort();
   };
   if (!open()) std::abort();
-  kRegion->learn();
-  agree(decode(*kRegion, rect, upsampling));
-  const std::optional<JpegIndex> index = std::move(kRegion->learned());
+  agree(decode(*kRegion, rect, upsampling, {.learn = true}));
+  const std::optional<JpegIndex> index = kRegion->take_learned();
   kRegion->close();
   if (!index) return 0;
 
   if (JpegIndex::from_bytes(index->to_bytes()) != index || !open()) std::abort();
-  kRegion->know(&*index);
-  agree(decode(*kRegion, rect, upsampling));
+  agree(decode(*kRegion, rect, upsampling, {.index = &*index}));
   kRegion->close();
   return 0;
 }

@@ -18,10 +18,9 @@
 
 namespace penstock::testing_images {
 
+using jpeg::Chroma;
 using jpeg::JpegReader;
 using jpeg::JpegRegion;
-using jpeg::PixelRect;
-using jpeg::Upsampling;
 
 // Runs what follows with one instruction set after another, the best one first.
 template <class Run>
@@ -76,17 +75,17 @@ std::vector<std::uint8_t> pixels_of(Reader& reader, const PixelRect& rect, int s
 }
 
 inline std::vector<std::uint8_t> by_own(JpegRegion& region, const Bytes& bytes,
-                                        const PixelRect& rect, Upsampling upsampling, int span = 3,
-                                        int scale = 1) {
+                                        const PixelRect& rect, Chroma upsampling, int span = 3,
+                                        int scale = 1, const jpeg::IndexUse& use = {}) {
   std::vector<std::uint8_t> pixels;
-  if (!region.open(bytes) && region.begin(rect, span, upsampling, scale))
+  if (!region.open(bytes) && region.begin(rect, span, upsampling, scale, use))
     pixels = pixels_of(region, rect, span);
   region.close();
   return pixels;
 }
 
 inline std::vector<std::uint8_t> by_libjpeg(JpegReader& reader, const Bytes& bytes,
-                                            const PixelRect& rect, Upsampling upsampling,
+                                            const PixelRect& rect, Chroma upsampling,
                                             int scale = 1) {
   std::vector<std::uint8_t> pixels;
   if (reader.open(bytes) && reader.begin(rect, 3, upsampling, scale))
@@ -102,7 +101,7 @@ inline std::vector<std::uint8_t> part_of(const Pixels& whole, const PixelRect& r
   return pixels;
 }
 
-inline constexpr std::array kUpsamplings{Upsampling::plain, Upsampling::smooth};
+inline constexpr std::array kChromas{Chroma::repeated, Chroma::smooth};
 
 inline Bytes damaged(Bytes bytes, Dice& dice, std::size_t from = 0) {
   const auto size = static_cast<int>(bytes.size() - from);

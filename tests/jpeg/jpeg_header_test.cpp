@@ -94,7 +94,7 @@ TEST(JpegHeader, LeavesWhateverIsOddToLibjpeg) {
   // Lengths and tables are looked at when the decoding begins.
   const auto taken = [](const Bytes& bytes) {
     JpegRegion region;
-    return !region.open(bytes) && region.begin({0, 0, 1, 1}, 1, Upsampling::plain);
+    return !region.open(bytes) && region.begin({0, 0, 1, 1}, 1, Chroma::repeated);
   };
   EXPECT_TRUE(taken(plain));
   EXPECT_TRUE(taken(insert(plain, sos, {"\xFF\xFE\0\4hi", 6})));
@@ -140,7 +140,7 @@ void expect_libjpegs_pixels(const Bytes& bytes) {
   const Pixels whole = libjpeg_whole(bytes);
   JpegRegion region;
   ASSERT_FALSE(region.open(bytes));
-  ASSERT_TRUE(region.begin({0, 0, whole.width, whole.height}, 1, Upsampling::plain));
+  ASSERT_TRUE(region.begin({0, 0, whole.width, whole.height}, 1, Chroma::repeated));
   for (int y = 0; y < whole.height; ++y) {
     const std::uint8_t* const* rows = region.rows(y, y + 1);
     ASSERT_NE(rows, nullptr);

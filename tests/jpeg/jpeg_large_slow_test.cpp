@@ -44,8 +44,8 @@ TEST(JpegRegion, DecodesPlacesFarInsideAVeryLargeImage) {
     JpegRegion region;
     const std::optional<JpegIndex> index = learn_jpeg_index(bytes);
     ASSERT_TRUE(index);
-    for (const Upsampling upsampling : kUpsamplings) {
-      const Pixels whole = libjpeg_whole(bytes, upsampling == Upsampling::smooth);
+    for (const Chroma upsampling : kChromas) {
+      const Pixels whole = libjpeg_whole(bytes, upsampling == Chroma::smooth);
       std::vector<std::pair<PixelRect, std::vector<std::uint8_t>>> places;
       for (const PixelRect& rect : {PixelRect{4'321, 4'567, 700, 300},
                                     {8'000, 8'100, 192, 92},
@@ -54,10 +54,10 @@ TEST(JpegRegion, DecodesPlacesFarInsideAVeryLargeImage) {
         places.emplace_back(rect, part_of(whole, rect));
       for_every_target([&] {
         for (const auto& [rect, expected] : places) {
-          SCOPED_TRACE(text_of(rect) + (upsampling == Upsampling::smooth ? " smooth" : " plain"));
+          SCOPED_TRACE(text_of(rect) + (upsampling == Chroma::smooth ? " smooth" : " plain"));
           ASSERT_TRUE(by_own(region, bytes, rect, upsampling) == expected);
-          region.know(&*index);
-          ASSERT_TRUE(by_own(region, bytes, rect, upsampling) == expected) << "by index";
+          ASSERT_TRUE(by_own(region, bytes, rect, upsampling, 3, 1, {.index = &*index}) == expected)
+              << "by index";
           ASSERT_TRUE(region.used_index());
         }
       });

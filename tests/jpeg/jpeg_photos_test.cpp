@@ -70,8 +70,8 @@ TEST(JpegPhotos, HaveTheirPixelsOnEveryInstructionSet) {
       region.close();
       if (fallback) continue;
       ++taken;
-      for (const Upsampling upsampling : kUpsamplings) {
-        const Pixels whole = libjpeg_whole(photo.bytes, upsampling == Upsampling::smooth);
+      for (const Chroma upsampling : kChromas) {
+        const Pixels whole = libjpeg_whole(photo.bytes, upsampling == Chroma::smooth);
         for (const PixelRect& rect : {dice.part_of(width, height), dice.part_of(width, height)})
           ASSERT_TRUE(by_own(region, photo.bytes, rect, upsampling) == part_of(whole, rect))
               << text_of(rect);

@@ -58,15 +58,15 @@ TEST(JpegRegion, DecodesEveryRectangleAsInTheWholeImage) {
                      " quality " + std::to_string(kind.quality) + " restart " +
                      std::to_string(kind.restart));
         const Bytes bytes = jpeg_of(source_pixels(kind, width, height), kind);
-        for (const Upsampling upsampling : kUpsamplings) {
-          const Pixels whole = libjpeg_whole(bytes, upsampling == Upsampling::smooth);
+        for (const Chroma upsampling : kChromas) {
+          const Pixels whole = libjpeg_whole(bytes, upsampling == Chroma::smooth);
           for (int i = 0; i < 12; ++i) {
             const PixelRect rect = i == 0   ? PixelRect{0, 0, width, height}
                                    : i == 1 ? PixelRect{width - 1, height - 1, 1, 1}
                                             : dice.part_of(width, height);
             ASSERT_EQ(by_own(region, bytes, rect, upsampling, 1 + dice.below(9)),
                       part_of(whole, rect))
-                << text_of(rect) << (upsampling == Upsampling::smooth ? " smooth" : " plain");
+                << text_of(rect) << (upsampling == Chroma::smooth ? " smooth" : " plain");
           }
         }
       }
@@ -92,15 +92,15 @@ TEST(JpegRegion, DecodesAtAHalfAQuarterAndAnEighthAsLibjpegDoes) {
         kind.quality = dice.one_of(std::vector{1, 10, 50, 75, 90, 95, 100});
         kind.restart = dice.one_of(std::vector{0, 0, 1, 3, 16});
         const Bytes bytes = jpeg_of(source_pixels(kind, width, height), kind);
-        for (const Upsampling upsampling : kUpsamplings) {
-          const Pixels whole = libjpeg_whole(bytes, upsampling == Upsampling::smooth, scale);
+        for (const Chroma upsampling : kChromas) {
+          const Pixels whole = libjpeg_whole(bytes, upsampling == Chroma::smooth, scale);
           for (int i = 0; i < 8; ++i) {
             const PixelRect rect = i == 0 ? PixelRect{0, 0, whole.width, whole.height}
                                           : dice.part_of(whole.width, whole.height);
             SCOPED_TRACE(kind.name + " " + std::to_string(width) + "x" + std::to_string(height) +
                          " / " + std::to_string(scale) + " quality " +
                          std::to_string(kind.quality) + ", " + text_of(rect) +
-                         (upsampling == Upsampling::smooth ? " smooth" : " plain"));
+                         (upsampling == Chroma::smooth ? " smooth" : " plain"));
             const auto expected = part_of(whole, rect);
             ASSERT_EQ(by_own(region, bytes, rect, upsampling, 1 + dice.below(9), scale), expected);
             ASSERT_EQ(by_libjpeg(reader, bytes, rect, upsampling, scale), expected);
@@ -120,9 +120,9 @@ TEST(JpegRegion, DecodesEveryQuality) {
     const Bytes bytes =
         jpeg_of(source_pixels(kind, 160, 120, static_cast<unsigned>(quality)), kind);
     const PixelRect rect = dice.part_of(160, 120);
-    for (const Upsampling upsampling : kUpsamplings)
+    for (const Chroma upsampling : kChromas)
       ASSERT_EQ(by_own(region, bytes, rect, upsampling),
-                part_of(libjpeg_whole(bytes, upsampling == Upsampling::smooth), rect))
+                part_of(libjpeg_whole(bytes, upsampling == Chroma::smooth), rect))
           << kind.name << " quality " << quality << " " << text_of(rect);
   }
 }
@@ -136,8 +136,8 @@ TEST(JpegRegion, DecodesLargeImages) {
       JpegKind kind = plain_kind;
       kind.restart = dice.one_of(std::vector{0, 0, 5, 64});
       const Bytes bytes = jpeg_of(source_pixels(kind, width, height), kind);
-      const Upsampling upsampling = dice.one_of(std::vector{Upsampling::plain, Upsampling::smooth});
-      const Pixels whole = libjpeg_whole(bytes, upsampling == Upsampling::smooth);
+      const Chroma upsampling = dice.one_of(std::vector{Chroma::repeated, Chroma::smooth});
+      const Pixels whole = libjpeg_whole(bytes, upsampling == Chroma::smooth);
       for (const PixelRect& rect : {PixelRect{0, 0, width, height}, dice.part_of(width, height)})
         ASSERT_TRUE(by_own(region, bytes, rect, upsampling) == part_of(whole, rect))
             << kind.name << " " << width << "x" << height << " " << text_of(rect);
@@ -163,7 +163,7 @@ TEST(JpegRegion, AgreesWhereCoefficientsOverflow) {
           if (dice.below(3) == 0 || k == 0)
             bytes[at + 5 + k] = static_cast<std::byte>(dice.below(256));
       }
-      for (const Upsampling upsampling : kUpsamplings) {
+      for (const Chroma upsampling : kChromas) {
         const auto expected = by_libjpeg(reader, bytes, {0, 0, 72, 56}, upsampling);
         const auto found = by_own(region, bytes, {0, 0, 72, 56}, upsampling);
         if (found.empty()) continue;
@@ -177,7 +177,7 @@ TEST(JpegRegion, AgreesWhereCoefficientsOverflow) {
 
 // What this decoder takes, libjpeg-turbo takes without a warning, and gives the same pixels.
 void expect_no_more_than_libjpeg(JpegRegion& region, JpegReader& reader, const Bytes& bytes,
-                                 const PixelRect& rect, Upsampling upsampling, int& taken) {
+                                 const PixelRect& rect, Chroma upsampling, int& taken) {
   const auto found = by_own(region, bytes, rect, upsampling);
   if (found.empty()) return;
   ++taken;
@@ -213,7 +213,7 @@ TEST(JpegRegion, TakesNoDamageThatLibjpegWarnsOf) {
       SCOPED_TRACE(kind.name + " restart " + std::to_string(kind.restart) + ", file " +
                    std::to_string(file) + ", damage " + std::to_string(i));
       const Bytes bad = damaged(bytes, dice, i % 4 == 0 ? 0 : scan);
-      const Upsampling upsampling = kUpsamplings[static_cast<std::size_t>(i % 2)];
+      const Chroma upsampling = kChromas[static_cast<std::size_t>(i % 2)];
       // Where the header claims other sizes, this is not part of the image.
       if (region.open(bad)) continue;
       const PixelRect rect =
@@ -241,14 +241,14 @@ TEST(JpegRegion, TakesNoTruncationThatLibjpegWarnsOf) {
         const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
         const PixelRect rect = dice.part_of(181, 133);
         ASSERT_NO_FATAL_FAILURE(
-            expect_no_more_than_libjpeg(region, reader, cut, rect, kUpsamplings[size % 2], taken));
+            expect_no_more_than_libjpeg(region, reader, cut, rect, kChromas[size % 2], taken));
       }
       EXPECT_GT(taken, 0) << kind.name;
       // Around the end, every byte.
       for (std::size_t less = 0; less < 60; ++less) {
         const Bytes cut(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(less));
         ASSERT_NO_FATAL_FAILURE(expect_no_more_than_libjpeg(region, reader, cut, {0, 0, 181, 133},
-                                                            Upsampling::plain, taken));
+                                                            Chroma::repeated, taken));
       }
     }
   }
@@ -261,8 +261,8 @@ TEST(JpegRegion, TakesNoFillBytesForAMarker) {
   Bytes bytes = jpeg_of(picture(8, 8), {});
   bytes.resize(bytes.size() - 2);
   bytes.insert(bytes.end(), 2, std::byte{0xFF});
-  EXPECT_TRUE(by_libjpeg(reader, bytes, {0, 0, 8, 8}, Upsampling::plain).empty());
-  EXPECT_TRUE(by_own(region, bytes, {0, 0, 8, 8}, Upsampling::plain).empty());
+  EXPECT_TRUE(by_libjpeg(reader, bytes, {0, 0, 8, 8}, Chroma::repeated).empty());
+  EXPECT_TRUE(by_own(region, bytes, {0, 0, 8, 8}, Chroma::repeated).empty());
 }
 
 TEST(JpegRegion, DecodesTheNextImageAfterOneThatItGaveUp) {
@@ -271,8 +271,8 @@ TEST(JpegRegion, DecodesTheNextImageAfterOneThatItGaveUp) {
   const Pixels whole = libjpeg_whole(good);
   JpegRegion region;
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(by_own(region, cut, {0, 0, 90, 70}, Upsampling::plain).empty());
-    EXPECT_EQ(by_own(region, good, {3, 5, 60, 50}, Upsampling::plain),
+    EXPECT_TRUE(by_own(region, cut, {0, 0, 90, 70}, Chroma::repeated).empty());
+    EXPECT_EQ(by_own(region, good, {3, 5, 60, 50}, Chroma::repeated),
               part_of(whole, {3, 5, 60, 50}));
   }
 }

@@ -1,4 +1,6 @@
 // No two files define a type of one name, and the search for such pairs finds one.
+#include "definitions.hpp"
+
 #include <fstream>
 #include <string>
 #include <vector>
@@ -6,16 +8,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "definitions.hpp"
 #include "planted_tree.hpp"
 
 namespace penstock::layering {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
 
 TEST(Definitions, EveryTypeOfTheTreeIsDefinedInOneFile) {
   EXPECT_THAT(types_defined_twice(PENSTOCK_ROOT), IsEmpty());
@@ -54,14 +55,15 @@ TEST(Definitions, LeavesOutWhatNoOtherFileCanMean) {
 
 TEST_F(PlantedTree, ATypeThatTwoFilesDefineIsFoundWithBoth) {
   plant("src/core/planted.hpp", "namespace penstock::core { struct Planted {}; }\n");
-  plant("src/core/planted.cpp", "namespace penstock { namespace core { enum class Planted {}; } }\n");
+  plant("src/core/planted.cpp",
+        "namespace penstock { namespace core { enum class Planted {}; } }\n");
   EXPECT_THAT(types_defined_twice(root_),
               ElementsAre("penstock::core::Planted: src/core/planted.cpp, src/core/planted.hpp"));
 }
 
 TEST_F(PlantedTree, ACopyOfAHeaderIsFound) {
   fs::copy(root_ / "include/penstock/core/digest.hpp", root_ / "src/core/planted.hpp");
-  EXPECT_THAT(types_defined_twice(root_), ElementsAre(HasSubstr("penstock::Digest: ")));
+  EXPECT_THAT(types_defined_twice(root_), Contains(HasSubstr("penstock::Digest: ")));
 }
 
 TEST_F(PlantedTree, ANameMayStandInTwoRooms) {

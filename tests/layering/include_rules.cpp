@@ -48,7 +48,8 @@ const std::vector<std::pair<std::string, std::string>> kMayNotInclude = {
 // costs time is often a part that users do not see.
 const std::set<std::string> kOutside = {"pipelines", "bench", "python"};
 const std::set<std::string> kMayLookInside = {"bench"};
-const std::vector<std::string> kScanned = {"include", "src", "testing", "pipelines", "bench", "python"};
+const std::vector<std::string> kScanned = {"include",   "src",   "testing",
+                                           "pipelines", "bench", "python"};
 
 // Where a file stands: a room or a program folder, and whether its users can see it.
 struct Place {

@@ -102,8 +102,7 @@ TEST_F(PlantedTree, TestingMayNotIncludeSync) {
 TEST_F(PlantedTree, APlanMayNotIncludeWhatRunsIt) {
   plant("src/loader/plan/planted.cpp", "#include \"src/loader/run/planted.hpp\"\n");
   plant("src/loader/run/planted.cpp", "#include \"src/loader/plan/planted.hpp\"\n");
-  EXPECT_THAT(findings(root_),
-              ElementsAre(HasSubstr("src/loader/plan includes src/loader/run")));
+  EXPECT_THAT(findings(root_), ElementsAre(HasSubstr("src/loader/plan includes src/loader/run")));
 }
 
 TEST_F(PlantedTree, ARoomOutsideTheTableMayIncludeNothing) {

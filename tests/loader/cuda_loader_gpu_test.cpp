@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <penstock/testing/synthetic.hpp>
+
 #include "src/device/cuda_owners.hpp"
 #include "tests/device/cuda_support.hpp"
 #include "tests/loader/fakes.hpp"

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <penstock/testing/synthetic.hpp>
+
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {

@@ -1,4 +1,6 @@
 // What a mix promises; that every number of it is where the plain model has it is in plan_test.
+#include "src/order/mix.hpp"
+
 #include <map>
 #include <numeric>
 #include <stdexcept>
@@ -6,10 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/order/mix.hpp>
-#include <penstock/order/operations.hpp>
-
 #include "src/order/mix_phases.hpp"
+#include "src/order/operations.hpp"
 #include "tests/order/reference.hpp"
 
 namespace penstock {

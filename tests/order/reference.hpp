@@ -17,8 +17,8 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/order/mix.hpp>
-#include <penstock/order/operations.hpp>
+#include "src/order/mix.hpp"
+#include "src/order/operations.hpp"
 
 namespace penstock {
 

@@ -4,9 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/order/operations.hpp>
-
 #include "src/order/draws.hpp"
+#include "src/order/operations.hpp"
 #include "tests/order/reference.hpp"
 
 namespace penstock {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 namespace penstock::testing_support {
 

@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/order/operations.hpp>
 #include <penstock/source/queue.hpp>
 
+#include "src/order/operations.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/streams.hpp"
 

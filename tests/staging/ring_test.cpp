@@ -1,3 +1,5 @@
+#include "src/staging/ring.hpp"
+
 #include <cstdint>
 #include <future>
 #include <set>
@@ -8,8 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/staging/host_memory.hpp>
-#include <penstock/staging/ring.hpp>
+#include "src/staging/host_memory.hpp"
 
 namespace penstock {
 namespace {

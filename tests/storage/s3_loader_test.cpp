@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
 
 #include "tests/source/files.hpp"
 #include "tests/storage/s3_server.hpp"

@@ -59,7 +59,7 @@ TEST_F(CudaReplicasGpu, MirroredVariablesAssignedInEveryReplica) {
       const double id = replica.id();
       const auto place = ids.get(replica);
       sync::copy_to(replica.device(), reinterpret_cast<std::byte*>(place.data()),
-                      std::as_bytes(std::span(&id, 1)));
+                    std::as_bytes(std::span(&id, 1)));
       variable.assign(replica, place);
     });
     for (std::size_t local = 0; local < replicas.local_size(); ++local)

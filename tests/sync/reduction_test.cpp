@@ -77,7 +77,9 @@ TEST(Bfloat16, RoundsToTheNearestWithTiesToEven) {
   EXPECT_TRUE(std::isnan(core::to_float(core::to_bfloat16(std::nanf("")))));
   EXPECT_TRUE(std::isinf(core::to_float(core::to_bfloat16(std::numeric_limits<float>::max()))));
   for (std::uint32_t bits = 0; bits < 0x7F80; ++bits)
-    ASSERT_EQ(core::to_bfloat16(core::to_float(core::Bfloat16{static_cast<std::uint16_t>(bits)})).bits, bits);
+    ASSERT_EQ(
+        core::to_bfloat16(core::to_float(core::Bfloat16{static_cast<std::uint16_t>(bits)})).bits,
+        bits);
 }
 
 template <class T>

@@ -239,8 +239,7 @@ TEST(Rendezvous, StartsAndStopsAHundredTimesAtOnePortWithoutALeak) {
 }
 
 TEST(Frames, DamagedOnesAreRefusedNotBelieved) {
-  const std::string whole =
-      sync::encode({sync::FrameKind::set, {"key", std::string(300, 'x')}});
+  const std::string whole = sync::encode({sync::FrameKind::set, {"key", std::string(300, 'x')}});
   std::array<int, 2> ends{};
   for (std::size_t at = 0; at < 20; ++at)
     for (const char damage : {'\x01', '\x7F', '\xFF'}) {

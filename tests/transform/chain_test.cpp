@@ -1,3 +1,5 @@
+#include "src/transform/chain.hpp"
+
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -9,7 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/transform/chain.hpp>
 #include <penstock/transform/function.hpp>
 
 namespace penstock {

@@ -61,8 +61,8 @@ std::array<int, 3> rgb_at(const Pixels& whole, int x, int y) {
 }
 
 void expect_region(jpeg::JpegReader& reader, const Bytes& bytes, const Pixels& whole,
-                   const jpeg::PixelRect& rect, int span, const std::string& name,
-                   jpeg::Upsampling upsampling = jpeg::Upsampling::plain) {
+                   const PixelRect& rect, int span, const std::string& name,
+                   jpeg::Chroma upsampling = jpeg::Chroma::repeated) {
   SCOPED_TRACE(name + " " + std::to_string(whole.width) + "x" + std::to_string(whole.height) +
                " region " + std::to_string(rect.x) + "," + std::to_string(rect.y) + " " +
                std::to_string(rect.width) + "x" + std::to_string(rect.height));
@@ -88,10 +88,10 @@ void expect_region(jpeg::JpegReader& reader, const Bytes& bytes, const Pixels& w
   reader.close();
 }
 
-class JpegReaderWith : public testing::TestWithParam<jpeg::Upsampling> {};
+class JpegReaderWith : public testing::TestWithParam<jpeg::Chroma> {};
 
 TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
-  const bool smooth = GetParam() == jpeg::Upsampling::smooth;
+  const bool smooth = GetParam() == jpeg::Chroma::smooth;
   std::mt19937 random(3);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   jpeg::JpegReader reader;
@@ -103,7 +103,7 @@ TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
       expect_region(reader, bytes, whole, {0, 0, width, height}, 4, kind.name, GetParam());
       expect_region(reader, bytes, whole, {width - 1, height - 1, 1, 1}, 1, kind.name, GetParam());
       for (int i = 0; i < 25; ++i) {
-        jpeg::PixelRect rect{.x = below(width), .y = below(height)};
+        PixelRect rect{.x = below(width), .y = below(height)};
         rect.width = 1 + below(width - rect.x);
         rect.height = 1 + below(height - rect.y);
         expect_region(reader, bytes, whole, rect, 1 + below(9), kind.name, GetParam());
@@ -114,7 +114,7 @@ TEST_P(JpegReaderWith, DecodesEveryRectangleAsInTheWholeImage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Upsamplings, JpegReaderWith,
-                         testing::Values(jpeg::Upsampling::plain, jpeg::Upsampling::smooth));
+                         testing::Values(jpeg::Chroma::repeated, jpeg::Chroma::smooth));
 
 TEST(JpegReader, ConvertsCmykWithoutAdobesMarkerAsAmountsOfInk) {
   const JpegKind kind{

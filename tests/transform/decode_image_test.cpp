@@ -196,7 +196,7 @@ TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
       transform::Resize resize;
       resize.plan(whole.width, whole.height, region, crop.size(), false);
       jpeg::MemoryRows rows(padded.data.data(), static_cast<std::size_t>(whole.width) * 4,
-                              resize.source().x);
+                            resize.source().x);
       Pixels expected(50, 40, 3);
       ASSERT_TRUE(resize.run(rows, expected.data.data(), 150));
       ASSERT_EQ(decode(bytes, {.crop = crop}, number).pixels, expected) << "sample " << number;

@@ -50,13 +50,13 @@ Levels resized(Image& image, const Region& box, ImageSize size, bool mirror = fa
                ResizeFilter filter = ResizeFilter::bilinear) {
   Resize resize;
   resize.plan(image.width, image.height, box, size, mirror, filter);
-  const jpeg::PixelRect source = resize.source();
+  const PixelRect source = resize.source();
   EXPECT_GE(source.x, 0);
   EXPECT_GE(source.y, 0);
   EXPECT_LE(source.x + source.width, image.width);
   EXPECT_LE(source.y + source.height, image.height);
-  jpeg::MemoryRows rows(image.pixels.data(), static_cast<std::size_t>(image.width) * jpeg::kPixelBytes,
-                  source.x);
+  jpeg::MemoryRows rows(image.pixels.data(),
+                        static_cast<std::size_t>(image.width) * jpeg::kPixelBytes, source.x);
   Levels out(static_cast<std::size_t>(size.height * size.width * 3 + 1), 0xA5);
   EXPECT_TRUE(resize.run(rows, out.data(), std::ptrdiff_t{3} * size.width));
   EXPECT_EQ(out.back(), 0xA5) << "written behind the end";
@@ -302,7 +302,7 @@ TEST(Resize, CopiesWhereNothingChanges) {
 TEST(Resize, ReadsNoPixelThatWeighsNothing) {
   Resize resize;
   resize.plan(37, 29, {.x = 3, .y = 5, .width = 31, .height = 20}, {20, 31}, false);
-  EXPECT_EQ(resize.source(), (jpeg::PixelRect{3, 5, 31, 20}));
+  EXPECT_EQ(resize.source(), (PixelRect{3, 5, 31, 20}));
 }
 
 TEST(Resize, SaysWhenTheRowsEnd) {

@@ -16,8 +16,7 @@ inline constexpr std::uint32_t kRandomVersion = 2;
 /// Philox 4x32-10: 128 random bits from a 128-bit counter and a 64-bit key.
 ///
 /// Source  Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (SC'11); the
-/// same
-///         function as Random123's philox4x32 and cuRAND's.
+///         same function as Random123's philox4x32 and cuRAND's.
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(
     std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {

@@ -1,4 +1,4 @@
-// transform/jpeg_index: where the decoding of a JPEG can begin, learned once and kept.
+// jpeg/jpeg_index: where the decoding of a JPEG can begin, learned once and kept.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// transform/jpeg_stats: which decoder took the JPEGs.
+// jpeg/jpeg_stats: which decoder took the JPEGs.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// transform/transcode_jpeg: the same picture in a JPEG that decodes faster.
+// jpeg/transcode_jpeg: the same picture in a JPEG that decodes faster.
 #pragma once
 
 #include <cstddef>

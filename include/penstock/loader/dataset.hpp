@@ -166,8 +166,6 @@ class Dataset {
 ///
 /// Errors  as source::tfrecord()
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
-/// Generated photographs with learnable classes, written to a cache folder once.
-[[nodiscard]] Dataset synthetic_images(const SyntheticImagesOptions& options = {});
 /// Memory-mapped .npy or raw files, one row a sample.
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
 

@@ -43,8 +43,8 @@ class Loader {
 
   /// The next step, or none when the data has ended, for ever after too. Waits until it is ready.
   ///
-  /// Errors  DataError   a fault that the policy does not tolerate, at the step it belongs to; then
-  /// again
+  /// Errors  DataError   a fault that the policy does not tolerate, at the step it belongs to;
+  ///                     then again
   ///         CudaError   a copy could not be queued; then again
   ///         Error       every slot is in a batch that the caller still holds: it would never end
   ///                     (batches that go to other threads must be let go of before the next call)

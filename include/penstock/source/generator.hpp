@@ -16,8 +16,7 @@ namespace penstock {
 ///
 /// Threads  for the call that it is passed to.
 /// Errors   std::invalid_argument  from all of these: there is no such field, or it has another
-/// type
-///                                 or shape; names field, expected and found
+///                                 type or shape; names field, expected and found
 class RecordWriter {
  public:
   /// The memory of a field of fixed shape, all zero.
@@ -52,8 +51,7 @@ namespace source {
 ///          record is ordered, and the loader's destruction waits for it. Where making a record
 ///          takes long, let several threads push into a source::queue().
 /// Owns     as many records as the loader waits for at once: its shuffle buffer and the batches
-/// that
-///          are being filled.
+///          that are being filled.
 /// Shapes   as given; an extent of kDynamic may differ from record to record.
 /// Errors   std::invalid_argument  no function, no fields, a name missing or used twice, or a fixed
 ///                                 shape without elements

@@ -58,9 +58,11 @@ namespace source {
 ///
 ///   auto queue = source::queue({{"observation", DType::f32, {kDynamic, 4}},
 ///                               {"reward", DType::f32, {kDynamic}}});
-///   queue->push({source::values(observations, {kDynamic, 4}), source::values(rewards)});  //
-///   actors queue->close(); Dataset(queue).shuffle({.buffer = 500}).map(…).batch(32) // the
-///   consumer
+///   // on the actors' threads
+///   queue->push({source::values(observations, {steps, 4}), source::values(rewards)});
+///   queue->close();
+///   // on the consumer's
+///   Dataset(queue).shuffle({.buffer = 500}).map(…).batch(32)
 ///
 /// Threads  any of it from any thread.
 /// Owns     a push copies the record; its views may go as soon as it returns.

@@ -1,4 +1,4 @@
-// source/object_storage: how objects are read where a path says s3://bucket/key.
+// storage/object_storage: how objects are read where a path says s3://bucket/key.
 //
 // Whoever reads s3:// paths the AWS tools' way needs none of this: what is left out here comes from
 // the same variables and files.

@@ -54,8 +54,7 @@ class MirroredBuffer {
 ///
 /// Threads  from outside one at a time and not during run(); from inside each replica on its own.
 /// Stream   on CUDA devices calls from inside are queued on the replica's stream; those from
-/// outside
-///          wait until they are done.
+///          outside wait until they are done.
 /// Owns     the copies.
 /// Errors   std::logic_error       an assignment from outside during run(), or from inside where
 ///          the aggregation is none

@@ -1,11 +1,12 @@
-// source/synthetic: a generated folder of JPEG photographs-that-are-none, for trying things out
-// and for measuring where no data set is at hand.
+// testing/synthetic: a generated folder of JPEG photographs-that-are-none, for trying things out and for measuring where
+// no data set is at hand. Link penstock::testing.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 
+#include <penstock/loader/dataset.hpp>
 #include <penstock/source/source.hpp>
 
 namespace penstock {
@@ -55,4 +56,10 @@ namespace source {
 [[nodiscard]] SourcePtr synthetic_images(const SyntheticImagesOptions& options = {});
 
 }  // namespace source
+
+/// Dataset of source::synthetic_images(). Fields: image u8 [?] (encoded), label i64 [].
+///
+/// Errors  as source::synthetic_images()
+[[nodiscard]] Dataset synthetic_images(const SyntheticImagesOptions& options = {});
+
 }  // namespace penstock

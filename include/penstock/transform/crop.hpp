@@ -4,22 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include <penstock/core/geometry.hpp>
 #include <penstock/core/random.hpp>
 
 namespace penstock {
-
-/// Height and width of what a crop puts out, in pixels; one number means a square.
-struct ImageSize {
-  int height = 0;
-  int width = 0;
-
-  constexpr ImageSize() = default;
-  constexpr ImageSize(int side)  // NOLINT(google-explicit-constructor)
-      : height(side), width(side) {}
-  constexpr ImageSize(int height_px, int width_px) : height(height_px), width(width_px) {}
-
-  friend bool operator==(const ImageSize&, const ImageSize&) = default;
-};
 
 /// How pixels become fewer, or more. Both are antialiased: where an image shrinks, the filter is as
 /// much wider.
@@ -34,18 +22,6 @@ struct Range {
   double high = 0;
 
   friend bool operator==(const Range&, const Range&) = default;
-};
-
-/// A rectangle of an upright image, origin at its upper left corner.
-///
-/// Units  source pixels; may be fractions of them
-struct Region {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-
-  friend bool operator==(const Region&, const Region&) = default;
 };
 
 /// How to choose a region of an image, and the size it is resized to. A value; an empty one

@@ -19,19 +19,20 @@ namespace penstock {
 /// Fields that it does not take pass through unchanged.
 struct Binding {
   std::vector<std::size_t> inputs;  ///< positions in the fields that were offered
-  std::vector<FieldSpec> outputs;  ///< none of them dynamic; they stand where the first input stood
+  /// None of them dynamic; they stand where the first input stood.
+  std::vector<FieldSpec> outputs;
 };
 
 /// A pure function of (fields, random numbers): equal arguments give equal bytes on every machine.
 ///
 /// Threads  const, called from many threads at once; scratch memory is thread_local or on the
-/// stack.
+///          stack.
 class Transform {
  public:
   virtual ~Transform() = default;
 
   /// Errors  std::invalid_argument  a field it needs is missing or of another type; names those
-  /// there are
+  ///                                there are
   [[nodiscard]] virtual Binding bind(std::span<const FieldSpec> fields) const = 0;
   /// Writes every byte of every output. `in` and `out` are in the binding's order.
   virtual Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,

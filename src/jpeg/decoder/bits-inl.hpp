@@ -1,4 +1,4 @@
-// transform/jpeg/bits-inl: loads for the files that are compiled once for every instruction set.
+// jpeg/decoder/bits-inl: loads for the files that are compiled once for every instruction set.
 #if defined(PENSTOCK_JPEG_BITS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef PENSTOCK_JPEG_BITS_INL
 #undef PENSTOCK_JPEG_BITS_INL

@@ -1,4 +1,4 @@
-// transform/jpeg/chunk: the coefficients of a few MCUs in a row, between bits and pixels.
+// jpeg/decoder/chunk: the coefficients of a few MCUs in a row, between bits and pixels.
 #pragma once
 
 #include <array>

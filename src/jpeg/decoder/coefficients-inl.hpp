@@ -1,4 +1,4 @@
-// transform/jpeg/coefficients-inl: from the bits of a few blocks, in zigzag order, to vectors of
+// jpeg/decoder/coefficients-inl: from the bits of a few blocks, in zigzag order, to vectors of
 // their dequantized coefficients, in rows; for files that are compiled once for every instruction
 // set.
 #if defined(PENSTOCK_JPEG_COEFFICIENTS_INL) == defined(HWY_TARGET_TOGGLE)

@@ -1,4 +1,4 @@
-// transform/jpeg/header: what a JPEG says about itself before its pixels, and whether it is one
+// jpeg/decoder/header: what a JPEG says about itself before its pixels, and whether it is one
 // that Penstock's own decoder takes.
 #pragma once
 

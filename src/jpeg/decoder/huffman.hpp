@@ -1,4 +1,4 @@
-// transform/jpeg/huffman: look-up tables that turn the next bits of a scan into symbols.
+// jpeg/decoder/huffman: look-up tables that turn the next bits of a scan into symbols.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// transform/jpeg/idct: coefficients to samples.
+// jpeg/decoder/idct: coefficients to samples.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// transform/jpeg/idct_block: the transform of one block, one number at a time. It says what the
+// jpeg/decoder/idct_block: the transform of one block, one number at a time. It says what the
 // vectors have to come to, and stands in where they have nothing to go by.
 #pragma once
 

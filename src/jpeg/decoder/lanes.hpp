@@ -1,4 +1,4 @@
-// transform/jpeg/lanes: Huffman decoding, of one stream or of several in lockstep.
+// jpeg/decoder/lanes: Huffman decoding, of one stream or of several in lockstep.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// transform/jpeg/pixels: rows of samples to rows of RGB pixels.
+// jpeg/decoder/pixels: rows of samples to rows of RGB pixels.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 namespace penstock::jpeg {
 
-RegionPlan::RegionPlan(const JpegHeader& header, const PixelRect& rect, Upsampling upsampling,
+RegionPlan::RegionPlan(const JpegHeader& header, const PixelRect& rect, Chroma upsampling,
                        int scale) {
   luma_side = chroma_side = kBlockSide / scale;
   mcu_width = luma_side * header.h;
@@ -17,7 +17,7 @@ RegionPlan::RegionPlan(const JpegHeader& header, const PixelRect& rect, Upsampli
   }
   // libjpeg-turbo smoothes chroma of half the width only where it has more than two columns, and
   // none where a block has one sample left.
-  const bool smooth = upsampling == Upsampling::smooth && header.components == 3 && luma_side > 1;
+  const bool smooth = upsampling == Chroma::smooth && header.components == 3 && luma_side > 1;
   const bool narrow = h == 2 && samples_of(header.width, chroma_side, header.h) <= 2;
   smooth_h = smooth && h == 2 && !narrow;
   smooth_v = smooth && v == 2 && !narrow;

@@ -1,11 +1,12 @@
-// transform/jpeg/plan: which MCUs a rectangle of an image needs, and how large they get.
+// jpeg/decoder/plan: which MCUs a rectangle of an image needs, and how large they get.
 #pragma once
 
 #include <cstdint>
 
+#include <penstock/jpeg/decoder.hpp>
+
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
-#include "src/jpeg/decoder/upsampling.hpp"
 #include "src/jpeg/rows.hpp"
 
 namespace penstock::jpeg {
@@ -36,7 +37,7 @@ struct RegionPlan {
 
   RegionPlan() = default;
   /// `rect` is in pixels of the image at 1/scale of its size: 1, 2, 4 or 8.
-  RegionPlan(const JpegHeader& header, const PixelRect& rect, Upsampling upsampling, int scale);
+  RegionPlan(const JpegHeader& header, const PixelRect& rect, Chroma upsampling, int scale);
 
   /// Samples of a component in one direction, of `side` to `most` MCUs' blocks.
   [[nodiscard]] static constexpr int samples_of(int pixels, int side, int most) noexcept {

@@ -1,4 +1,4 @@
-// transform/jpeg/planes: the samples of a few MCU rows, a plane for each component.
+// jpeg/decoder/planes: the samples of a few MCU rows, a plane for each component.
 #pragma once
 
 #include <array>

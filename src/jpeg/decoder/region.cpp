@@ -29,7 +29,11 @@ std::optional<JpegFallback> JpegRegion::open(std::span<const std::byte> bytes) {
   return read_jpeg_header(bytes, header_);
 }
 
-bool JpegRegion::begin(const PixelRect& rect, int span, Upsampling upsampling, int scale) {
+bool JpegRegion::begin(const PixelRect& rect, int span, Chroma upsampling, int scale,
+                       const IndexUse& use) {
+  index_ = use.index;
+  learn_ = use.learn;
+  learned_.reset();
   layout_ = McuLayout(header_);
   rect_ = rect;
   plan_ = RegionPlan(header_, rect, upsampling, scale);

@@ -1,12 +1,14 @@
-// transform/jpeg/region: the rows of a region of a JPEG, by Penstock's own decoder.
+// jpeg/decoder/region: the rows of a region of a JPEG, by Penstock's own decoder.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/jpeg/jpeg_stats.hpp>
 
@@ -17,10 +19,17 @@
 #include "src/jpeg/decoder/planes.hpp"
 #include "src/jpeg/decoder/scan.hpp"
 #include "src/jpeg/decoder/unstuff.hpp"
-#include "src/jpeg/decoder/upsampling.hpp"
 #include "src/jpeg/rows.hpp"
 
 namespace penstock::jpeg {
+
+/// What is known of an image beforehand, and what is to be found out.
+struct IndexUse {
+  /// What is outside the region is then not looked at. One that cannot be right is left alone, and
+  /// another one learned; one that turns out to be wrong makes rows() give up.
+  const JpegIndex* index = nullptr;
+  bool learn = false;  ///< go through the whole scan, and make an index of it
+};
 
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
 /// are those of that rectangle of the image as libjpeg-turbo decodes it as a whole (accurate DCT).
@@ -37,21 +46,17 @@ class JpegRegion final : public RowSource {
   [[nodiscard]] std::optional<JpegFallback> open(std::span<const std::byte> bytes);
   [[nodiscard]] const JpegHeader& header() const noexcept { return header_; }
 
-  /// An index of the image, for the next begin(): what is outside the region is then not looked at.
-  /// One that cannot be right is left alone, and another one learned; one that turns out to be
-  /// wrong makes rows() give up.
-  void know(const JpegIndex* index) noexcept { index_ = index; }
-  /// Asks the next begin() to go through the whole scan and to make an index of it.
-  void learn() noexcept { learn_ = true; }
-  /// What came of that, if anything.
-  [[nodiscard]] std::optional<JpegIndex>& learned() noexcept { return learned_; }
-  /// Whether begin() went by the index that it was given.
-  [[nodiscard]] bool used_index() const noexcept { return used_index_; }
-
   /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
   /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up. False where the data
   /// is not in order, or libjpeg-turbo would refuse a table.
-  [[nodiscard]] bool begin(const PixelRect& rect, int span, Upsampling upsampling, int scale = 1);
+  [[nodiscard]] bool begin(const PixelRect& rect, int span, Chroma upsampling, int scale = 1,
+                           const IndexUse& use = {});
+  /// Whether begin() went by the index that it was given.
+  [[nodiscard]] bool used_index() const noexcept { return used_index_; }
+  /// The index that begin() made, if it made one; nothing is left.
+  [[nodiscard]] std::optional<JpegIndex> take_learned() noexcept {
+    return std::exchange(learned_, std::nullopt);
+  }
   /// nullptr where the data is not in order.
   [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
 

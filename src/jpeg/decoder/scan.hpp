@@ -1,4 +1,4 @@
-// transform/jpeg/scan: where in a scan its MCUs begin.
+// jpeg/decoder/scan: where in a scan its MCUs begin.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// transform/jpeg/small_idct: coefficients to fewer samples than there are coefficients.
+// jpeg/decoder/small_idct: coefficients to fewer samples than there are coefficients.
 #pragma once
 
 #include <cstddef>

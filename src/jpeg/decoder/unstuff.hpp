@@ -1,4 +1,4 @@
-// transform/jpeg/unstuff: the entropy-coded bytes of a scan without what JPEG puts between them.
+// jpeg/decoder/unstuff: the entropy-coded bytes of a scan without what JPEG puts between them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// transform/jpeg/known: from checkpoints to an index, and from an index to checkpoints.
+// jpeg/index/known: from checkpoints to an index, and from an index to checkpoints.
 #pragma once
 
 #include <cstdint>

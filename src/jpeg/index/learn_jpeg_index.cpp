@@ -12,10 +12,10 @@ std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg) {
   if (region->open(jpeg)) return std::nullopt;
   const jpeg::JpegHeader& header = region->header();
   if (header.width < 1 || header.height < 1) return std::nullopt;
-  region->learn();
   // Whatever comes of this pixel, the scan was gone through.
-  (void)region->begin({.x = 0, .y = 0, .width = 1, .height = 1}, 1, jpeg::Upsampling::plain);
-  return std::move(region->learned());
+  (void)region->begin({.x = 0, .y = 0, .width = 1, .height = 1}, 1, jpeg::Chroma::repeated, 1,
+                      {.learn = true});
+  return region->take_learned();
 }
 
 }  // namespace penstock

@@ -1,10 +1,8 @@
-// transform/libjpeg_errors: how libjpeg says what is wrong, in place of ending the program.
+// jpeg/libjpeg/libjpeg_errors: how libjpeg says what is wrong, in place of ending the program.
 #pragma once
 
 #include <csetjmp>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 
 // libjpeg's header needs FILE and size_t before it.
 #include <jpeglib.h>
@@ -21,11 +19,5 @@ struct LibjpegErrors {
   /// For the `err` of a decompressor or compressor, which may not outlive this.
   [[nodiscard]] jpeg_error_mgr* set_up() noexcept;
 };
-
-struct FreeEncoded {
-  void operator()(unsigned char* bytes) const noexcept { std::free(bytes); }
-};
-/// What jpeg_mem_dest() allocates.
-using Encoded = std::unique_ptr<unsigned char, FreeEncoded>;
 
 }  // namespace penstock::jpeg

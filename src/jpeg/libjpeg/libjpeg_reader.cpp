@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
+constexpr int kProfileMarker = JPEG_APP0 + 2;
+constexpr std::string_view kProfileName{"ICC_PROFILE\0", 12};
 // libjpeg hands out one row group at a time: at most four rows, the largest sampling factor.
 constexpr int kMaxRowGroup = 4;
 // Pixels of a neighbouring chroma sample.
@@ -37,11 +39,11 @@ JpegReader::JpegReader() {
 
 JpegReader::~JpegReader() { close(); }
 
-bool JpegReader::open(std::span<const std::byte> bytes) {
-  return read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+bool JpegReader::open(std::span<const std::byte> bytes, Keep keep) {
+  return read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), keep);
 }
 
-bool JpegReader::read_header(const unsigned char* bytes, unsigned long size) noexcept {
+bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept {
   // A new decompressor for every image. Used again, libjpeg would take tables that a file lacks
   // from the file before it, and jpeg_skip_scanlines would follow pointers into that file's freed
   // memory.
@@ -49,6 +51,7 @@ bool JpegReader::read_header(const unsigned char* bytes, unsigned long size) noe
   if (setjmp(error_.jump) != 0) return false;
   jpeg_create_decompress(&jpeg_);
   jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
+  if (keep == Keep::profile) jpeg_save_markers(&jpeg_, kProfileMarker, 0xFFFF);
   jpeg_.progress = &progress_;
   jpeg_mem_src(&jpeg_, bytes, size);
   jpeg_read_header(&jpeg_, TRUE);
@@ -64,7 +67,18 @@ int JpegReader::orientation() const noexcept {
   return 1;
 }
 
-bool JpegReader::begin(const PixelRect& rect, int span, Upsampling upsampling, int scale) {
+std::vector<std::span<const std::uint8_t>> JpegReader::profile() const {
+  std::vector<std::span<const std::uint8_t>> parts;
+  for (const jpeg_marker_struct* marker = jpeg_.marker_list; marker != nullptr;
+       marker = marker->next) {
+    if (marker->marker == kProfileMarker && marker->data_length >= kProfileName.size() &&
+        std::memcmp(marker->data, kProfileName.data(), kProfileName.size()) == 0)
+      parts.emplace_back(marker->data, marker->data_length);
+  }
+  return parts;
+}
+
+bool JpegReader::begin(const PixelRect& rect, int span, Chroma upsampling, int scale) {
   rect_ = rect;
   if (!start(rect, upsampling, scale)) return false;
   ring_rows_ = span + kMaxRowGroup;
@@ -75,10 +89,10 @@ bool JpegReader::begin(const PixelRect& rect, int span, Upsampling upsampling, i
   return true;
 }
 
-bool JpegReader::start(const PixelRect& rect, Upsampling upsampling, int scale) noexcept {
+bool JpegReader::start(const PixelRect& rect, Chroma upsampling, int scale) noexcept {
   if (setjmp(error_.jump) != 0) return false;
   jpeg_.dct_method = JDCT_ISLOW;
-  jpeg_.do_fancy_upsampling = upsampling == Upsampling::smooth ? TRUE : FALSE;
+  jpeg_.do_fancy_upsampling = upsampling == Chroma::smooth ? TRUE : FALSE;
   jpeg_.do_block_smoothing = FALSE;
   switch (jpeg_.jpeg_color_space) {
     case JCS_GRAYSCALE:
@@ -115,14 +129,14 @@ bool JpegReader::start(const PixelRect& rect, Upsampling upsampling, int scale) 
   return true;
 }
 
-void JpegReader::start_within(const PixelRect& rect, Upsampling upsampling) {
+void JpegReader::start_within(const PixelRect& rect, Chroma upsampling) {
   // Whole MCUs in both directions: libjpeg crops and skips those exactly. Where a region ended
   // within one, merged upsampling would work on half a pair of pixels. Smooth upsampling takes the
   // edge of a region for that of the image: there, begin and end further out, and a whole MCU row
   // above, since libjpeg has no row of chroma from before those that it skips.
   const int mcu_width = jpeg_.max_h_samp_factor * DCTSIZE;
   const int mcu_height = jpeg_.max_v_samp_factor * DCTSIZE;
-  const int margin = upsampling == Upsampling::smooth ? kSmoothReach : 0;
+  const int margin = upsampling == Chroma::smooth ? kSmoothReach : 0;
   left_ = round_down(std::max(rect.x - margin, 0), mcu_width);
   const int right = std::min(round_up(rect.x + rect.width + margin, mcu_width), width());
   JDIMENSION offset = static_cast<JDIMENSION>(left_);
@@ -130,7 +144,7 @@ void JpegReader::start_within(const PixelRect& rect, Upsampling upsampling) {
   jpeg_crop_scanline(&jpeg_, &offset, &columns);
   left_ = static_cast<int>(offset);
   next_ = round_down(rect.y, mcu_height);
-  if (upsampling == Upsampling::smooth) next_ = std::max(next_ - 2 * mcu_height, 0);
+  if (upsampling == Chroma::smooth) next_ = std::max(next_ - 2 * mcu_height, 0);
   // Whole row groups, too: otherwise merged upsampling keeps the second row back.
   bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor), height());
   if (next_ > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(next_));

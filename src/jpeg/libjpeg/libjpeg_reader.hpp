@@ -1,13 +1,15 @@
-// transform/jpeg: the rows of a region of a JPEG, without decoding the rest of it.
+// jpeg/libjpeg/libjpeg_reader: the rows of a region of a JPEG, without decoding the rest of it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "src/jpeg/decoder/upsampling.hpp"
+#include <penstock/jpeg/decoder.hpp>
+
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
 #include "src/jpeg/rows.hpp"
 
@@ -22,22 +24,35 @@ namespace penstock::jpeg {
 /// Threads  one caller at a time; keeps its buffers between images.
 class JpegReader final : public RowSource {
  public:
+  /// What open() keeps besides EXIF, which costs a copy.
+  enum class Keep : std::uint8_t { nothing, profile };
+
   JpegReader();
   ~JpegReader() override;
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
   /// Reads the header. `bytes` must live until close().
-  [[nodiscard]] bool open(std::span<const std::byte> bytes);
+  [[nodiscard]] bool open(std::span<const std::byte> bytes, Keep keep = Keep::nothing);
   [[nodiscard]] int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
   [[nodiscard]] int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
+  [[nodiscard]] int components() const noexcept { return jpeg_.num_components; }
+  [[nodiscard]] bool is_progressive() const noexcept { return jpeg_.progressive_mode == TRUE; }
+  /// One after the other: of each component, horizontal and vertical.
+  [[nodiscard]] std::array<int, 2> sampling_factors(int component) const noexcept {
+    const jpeg_component_info& info = jpeg_.comp_info[component];
+    return {info.h_samp_factor, info.v_samp_factor};
+  }
+  /// The parts of a colour profile, as they are in the file; valid until close(). Needs
+  /// Keep::profile.
+  [[nodiscard]] std::vector<std::span<const std::uint8_t>> profile() const;
   /// 1 to 8; 1 where EXIF says nothing.
   [[nodiscard]] int orientation() const noexcept;
 
   /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
   /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up.
-  [[nodiscard]] bool begin(const PixelRect& rect, int span,
-                           Upsampling upsampling = Upsampling::plain, int scale = 1);
+  [[nodiscard]] bool begin(const PixelRect& rect, int span, Chroma upsampling = Chroma::repeated,
+                           int scale = 1);
   const std::uint8_t* const* rows(int first, int last) override;
 
   void close() noexcept;
@@ -47,9 +62,9 @@ class JpegReader final : public RowSource {
  private:
   static void count_scans(j_common_ptr jpeg);
 
-  bool read_header(const unsigned char* bytes, unsigned long size) noexcept;
-  bool start(const PixelRect& rect, Upsampling upsampling, int scale) noexcept;
-  void start_within(const PixelRect& rect, Upsampling upsampling);
+  bool read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept;
+  bool start(const PixelRect& rect, Chroma upsampling, int scale) noexcept;
+  void start_within(const PixelRect& rect, Chroma upsampling);
   bool read_until(int last) noexcept;
   void convert_cmyk(std::uint8_t* row) const noexcept;
 

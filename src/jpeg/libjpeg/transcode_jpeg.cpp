@@ -11,13 +11,13 @@
 #include <penstock/jpeg/transcode_jpeg.hpp>
 
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
+#include "src/jpeg/libjpeg/libjpeg_writer.hpp"
 
 namespace penstock {
 
 namespace {
 
 constexpr int kLeastInterval = 4;
-constexpr int kAdobe = JPEG_APP0 + 14;
 
 // A JPEG's coefficients, as they are in the file.
 class Coefficients {
@@ -88,46 +88,6 @@ class Coefficients {
   jvirt_barray_ptr* arrays_ = nullptr;
 };
 
-// The library writes these two itself.
-bool writes_itself(const jpeg_compress_struct& out, const jpeg_marker_struct& marker) noexcept {
-  const auto begins = [&](const char* text, std::size_t size) {
-    return marker.data_length >= size && std::memcmp(marker.data, text, size) == 0;
-  };
-  return (out.write_JFIF_header == TRUE && marker.marker == JPEG_APP0 && begins("JFIF", 5)) ||
-         (out.write_Adobe_marker == TRUE && marker.marker == kAdobe && begins("Adobe", 5));
-}
-
-class Writer {
- public:
-  ~Writer() { jpeg_destroy_compress(&out_); }
-  Writer() { out_.err = error_.set_up(); }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
-
-  [[nodiscard]] bool write(Coefficients& in, int interval, unsigned char** bytes,
-                           unsigned long* size) noexcept {
-    if (setjmp(error_.jump) != 0) return false;
-    jpeg_create_compress(&out_);
-    jpeg_mem_dest(&out_, bytes, size);
-    jpeg_copy_critical_parameters(&in.jpeg(), &out_);
-    out_.optimize_coding = TRUE;
-    out_.restart_interval = static_cast<unsigned>(interval);
-    out_.restart_in_rows = 0;
-    jpeg_write_coefficients(&out_, in.arrays());
-    for (const jpeg_marker_struct* marker = in.jpeg().marker_list; marker != nullptr;
-         marker = marker->next)
-      if (!writes_itself(out_, *marker))
-        jpeg_write_marker(&out_, marker->marker, marker->data, marker->data_length);
-    jpeg_finish_compress(&out_);
-    return true;
-  }
-  [[nodiscard]] const char* message() const noexcept { return error_.message; }
-
- private:
-  jpeg::LibjpegErrors error_{};
-  jpeg_compress_struct out_{};
-};
-
 // The divisors of the row to try: from kLeastInterval on the one nearest to what is wished for, and
 // then the longer ones.
 std::vector<int> intervals(int mcus_in_row, int wish) {
@@ -160,15 +120,12 @@ Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
   const auto limit = static_cast<double>(jpeg.size()) * (1 + options.max_growth);
 
   for (const int interval : intervals(row, options.interval)) {
-    unsigned char* memory = nullptr;
-    unsigned long size = 0;
-    Writer writer;
-    const bool written = writer.write(in, interval, &memory, &size);
-    const jpeg::Encoded encoded(memory);
-    if (!written) return Fault{.reason = writer.message()};
-    if (static_cast<double>(size) > limit) continue;
+    jpeg::LibjpegWriter writer;
+    if (!writer.transcode(in.jpeg(), in.arrays(), interval))
+      return Fault{.reason = std::string(writer.message())};
+    const std::span<const std::byte> bytes = writer.bytes();
+    if (static_cast<double>(bytes.size()) > limit) continue;
 
-    const std::span bytes(reinterpret_cast<const std::byte*>(memory), size);
     Coefficients check;
     if (!check.read(bytes) || !in.equals(check))
       return keep(jpeg, "what was written is not the same picture");

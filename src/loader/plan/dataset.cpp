@@ -176,10 +176,6 @@ Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
   return Dataset(source::tfrecord(files, std::move(options)));
 }
 
-Dataset synthetic_images(const SyntheticImagesOptions& options) {
-  return Dataset(source::synthetic_images(options));
-}
-
 Dataset arrays(std::vector<ArrayField> fields) {
   return Dataset(source::arrays(std::move(fields)));
 }

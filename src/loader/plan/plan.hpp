@@ -13,6 +13,10 @@
 
 #include "src/loader/plan/operations.hpp"
 
+#include "src/batch/slicing.hpp"
+#include "src/order/mix.hpp"
+#include "src/order/order.hpp"
+
 namespace penstock::loader {
 
 /// Threads  immutable; any number of threads.

@@ -1,4 +1,4 @@
-// loader/batch_form: what a delivered batch has, and where: in the slice that the workers filled,
+// loader/run/batch_form: what a delivered batch has, and where: in the slice that the workers filled,
 // or among what the finishes made of it.
 #pragma once
 
@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include <penstock/batch/layout.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/device/transfer.hpp>
 
+#include "src/batch/layout.hpp"
+#include "src/device/transfer.hpp"
 #include "src/loader/run/step_info.hpp"
 
 namespace penstock::loader {

@@ -8,9 +8,9 @@
 
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/staging/host_memory.hpp>
 
 #include "src/loader/run/observed.hpp"
+#include "src/staging/host_memory.hpp"
 
 namespace penstock::loader {
 

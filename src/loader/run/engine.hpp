@@ -1,4 +1,4 @@
-// loader/engine: the threads that fill batches ahead of the consumer, from one step on.
+// loader/run/engine: the threads that fill batches ahead of the consumer, from one step on.
 //
 // The driver draws the next step's numbers, leases a place on every device and a slot (here
 // backpressure blocks) and opens the batch. Workers take grains of samples from the oldest batch
@@ -20,15 +20,14 @@
 
 #include <tbb/task_arena.h>
 
-#include <penstock/device/transfer.hpp>
-#include <penstock/staging/ring.hpp>
-
+#include "src/device/transfer.hpp"
 #include "src/loader/run/engine_config.hpp"
 #include "src/loader/run/in_flight.hpp"
 #include "src/loader/run/read_ahead.hpp"
 #include "src/loader/run/row_worker.hpp"
 #include "src/loader/run/stall_meter.hpp"
 #include "src/loader/run/step_cursor.hpp"
+#include "src/staging/ring.hpp"
 
 namespace penstock::loader {
 

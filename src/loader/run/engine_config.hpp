@@ -1,4 +1,4 @@
-// loader/engine_config: a plan and its loader's options made concrete: what an engine runs.
+// loader/run/engine_config: a plan and its loader's options made concrete: what an engine runs.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// loader/in_flight: one batch on its way from the numbers to the consumer.
+// loader/run/in_flight: one batch on its way from the numbers to the consumer.
 #pragma once
 
 #include <atomic>
@@ -9,11 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include <penstock/device/transfer.hpp>
-#include <penstock/staging/ring.hpp>
-
+#include "src/device/transfer.hpp"
 #include "src/loader/run/batch_form.hpp"
 #include "src/loader/run/step_info.hpp"
+#include "src/staging/ring.hpp"
 
 namespace penstock::loader {
 

@@ -1,4 +1,4 @@
-// loader/nvtx_range: a range that Nsight Systems shows on the thread's line, in the domain
+// loader/run/nvtx_range: a range that Nsight Systems shows on the thread's line, in the domain
 // penstock. Without such a tool it costs a test of a pointer; in a build without CUDA, nothing.
 #pragma once
 

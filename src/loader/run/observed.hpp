@@ -1,4 +1,4 @@
-// loader/observed: tells an observer, and a profiler, of a stage for the length of a scope.
+// loader/run/observed: tells an observer, and a profiler, of a stage for the length of a scope.
 #pragma once
 
 #include <cstdint>

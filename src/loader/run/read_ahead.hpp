@@ -1,4 +1,4 @@
-// loader/read_ahead: threads that fetch records before the decoders ask for them, in the order in
+// loader/run/read_ahead: threads that fetch records before the decoders ask for them, in the order in
 // which they will be needed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// loader/reading: one record, read again where that may help.
+// loader/run/record_reader: one record, read again where that may help.
 #pragma once
 
 #include <atomic>

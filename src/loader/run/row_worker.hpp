@@ -1,4 +1,4 @@
-// loader/row_worker: reads and transforms samples into their places, under the fault policy.
+// loader/run/row_worker: reads and transforms samples into their places, under the fault policy.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 #include <stop_token>
 #include <vector>
 
-#include <penstock/batch/layout.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/result.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/stats.hpp>
-#include <penstock/order/order.hpp>
 #include <penstock/source/source.hpp>
-#include <penstock/transform/chain.hpp>
 
+#include "src/batch/layout.hpp"
 #include "src/loader/run/in_flight.hpp"
+#include "src/order/order.hpp"
+#include "src/transform/chain.hpp"
 
 namespace penstock::loader {
 

@@ -1,4 +1,4 @@
-// loader/run: what a Loader holds: the plan made concrete, the engine, and the books on what was
+// loader/run/run: what a Loader holds: the plan made concrete, the engine, and the books on what was
 // delivered.
 #pragma once
 

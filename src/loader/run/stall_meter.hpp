@@ -1,4 +1,4 @@
-// loader/stall_meter: what the consumer waited for. Every nanosecond since the start is charged to
+// loader/run/stall_meter: what the consumer waited for. Every nanosecond since the start is charged to
 // the consumer or to one stage, so the parts add up.
 #pragma once
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <penstock/device/transfer.hpp>
 #include <penstock/loader/step.hpp>
 
+#include "src/device/transfer.hpp"
 #include "src/loader/run/batch_form.hpp"
 
 namespace penstock {

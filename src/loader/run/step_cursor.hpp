@@ -1,4 +1,4 @@
-// loader/step_cursor: from a step number to its samples, and which replica gets which. Arithmetic
+// loader/run/step_cursor: from a step number to its samples, and which replica gets which. Arithmetic
 // only.
 #pragma once
 
@@ -9,13 +9,13 @@
 #include <stop_token>
 #include <vector>
 
-#include <penstock/batch/slicing.hpp>
 #include <penstock/core/sample_id.hpp>
-#include <penstock/order/order.hpp>
 
+#include "src/batch/slicing.hpp"
 #include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/run/topology.hpp"
+#include "src/order/order.hpp"
 
 namespace penstock::loader {
 

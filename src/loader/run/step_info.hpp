@@ -1,15 +1,16 @@
-// loader/step_info: what a delivered step knows about itself, shared by its parts.
+// loader/run/step_info: what a delivered step knows about itself, shared by its parts.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include <penstock/batch/slicing.hpp>
 #include <penstock/core/digest.hpp>
 #include <penstock/core/fault.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/device/device.hpp>
+
+#include "src/batch/slicing.hpp"
 
 namespace penstock::loader {
 

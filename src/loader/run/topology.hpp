@@ -1,12 +1,12 @@
-// loader/topology: who owns the order, and which replicas it serves.
+// loader/run/topology: who owns the order, and which replicas it serves.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include <penstock/batch/slicing.hpp>
 #include <penstock/loader/options.hpp>
 
+#include "src/batch/slicing.hpp"
 #include "src/loader/plan/plan.hpp"
 
 namespace penstock::loader {

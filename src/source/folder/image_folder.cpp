@@ -85,7 +85,7 @@ class ImageFolder final : public Source {
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return storage::is_object_url(root_) ? storage::kObjectReadsAtOnce
-                                        : Source::max_concurrent_reads();
+                                         : Source::max_concurrent_reads();
   }
   std::string fingerprint() const override {
     std::string labels;

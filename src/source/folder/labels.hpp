@@ -1,4 +1,4 @@
-// source/labels: the labels file of a flat image folder.
+// source/folder/labels: the labels file of a flat image folder.
 #pragma once
 
 #include <cstdint>

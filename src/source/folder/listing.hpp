@@ -1,4 +1,4 @@
-// source/listing: the image files or objects below a folder, in the order of their relative paths'
+// source/folder/listing: the image files or objects below a folder, in the order of their relative paths'
 // bytes.
 #pragma once
 

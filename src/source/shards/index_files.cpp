@@ -118,7 +118,8 @@ class IndexOpener {
         storage_(storage),
         found_(shards.size()) {
     try {
-      cache_ = (options.cache.empty() ? storage::default_cache() : fs::absolute(options.cache)) / "indexes";
+      cache_ = (options.cache.empty() ? storage::default_cache() : fs::absolute(options.cache)) /
+               "indexes";
     } catch (const fs::filesystem_error&) {
       // Without a cache folder, what is not beside its shard is in memory.
     }
@@ -183,8 +184,8 @@ class IndexOpener {
     std::set<std::string> labels(recipe_.labels.begin(), recipe_.labels.end());
     if (find(shard, stamp, labels)) return;
 
-    const storage::StoredFilePtr file =
-        require_open(path, storage::is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
+    const storage::StoredFilePtr file = require_open(
+        path, storage::is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
     ShardLock lock(file->descriptor());
     if (wait) {
       lock.take_or_wait();
@@ -241,7 +242,8 @@ class IndexOpener {
     const std::span<std::byte> all(bytes.get(), size);
     if (!storage::with_retries([&] { return (*file)->read(0, all); })) return std::nullopt;
     std::optional<ShardIndex> index = ShardIndex::decode(std::move(bytes), size);
-    if (!storage::is_object_url(place) || !index || index->stamp().bytes != stamp.bytes) return index;
+    if (!storage::is_object_url(place) || !index || index->stamp().bytes != stamp.bytes)
+      return index;
     // Made from a local copy of the shard. Kept, with the object's stamp, for the next time.
     bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
     const std::span<const std::byte> old = index->file_bytes();

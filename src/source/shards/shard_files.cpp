@@ -5,14 +5,16 @@
 
 namespace penstock::source {
 
-ShardFiles::ShardFiles(std::vector<std::string> paths, storage::StoragePtr storage, std::size_t most_open)
+ShardFiles::ShardFiles(std::vector<std::string> paths, storage::StoragePtr storage,
+                       std::size_t most_open)
     : paths_(std::move(paths)),
       storage_(std::move(storage)),
       most_open_(most_open),
       files_(paths_.size()) {}
 
 bool ShardFiles::is_remote() const noexcept {
-  return std::ranges::any_of(paths_, [](const std::string& path) { return storage::is_object_url(path); });
+  return std::ranges::any_of(paths_,
+                             [](const std::string& path) { return storage::is_object_url(path); });
 }
 
 Result<void> ShardFiles::read(std::size_t shard, const ShardStamp& stamp, std::uint64_t offset,

@@ -37,7 +37,8 @@ class ShardFiles {
                                   std::span<std::byte> into) const;
 
  private:
-  [[nodiscard]] Result<storage::StoredFilePtr> open(std::size_t shard, const ShardStamp& stamp) const;
+  [[nodiscard]] Result<storage::StoredFilePtr> open(std::size_t shard,
+                                                    const ShardStamp& stamp) const;
   void forget(std::size_t shard, const storage::StoredFilePtr& file) const;
 
   std::vector<std::string> paths_;

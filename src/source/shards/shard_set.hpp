@@ -29,7 +29,8 @@ class ShardSet {
     std::uint64_t record = 0;
   };
 
-  ShardSet(std::vector<std::string> paths, std::vector<ShardIndex> indexes, storage::StoragePtr storage)
+  ShardSet(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
+           storage::StoragePtr storage)
       : files_(std::move(paths), std::move(storage)), indexes_(std::move(indexes)) {
     std::uint64_t records = 0;
     for (const ShardIndex& index : indexes_) ends_.push_back(records += index.records());

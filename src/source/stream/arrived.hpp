@@ -1,4 +1,4 @@
-// source/streams/arrived: the records of a stream that have arrived and were not read yet.
+// source/stream/arrived: the records of a stream that have arrived and were not read yet.
 #pragma once
 
 #include <cstdint>

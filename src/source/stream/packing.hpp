@@ -1,4 +1,4 @@
-// source/streams/packing: one record in one block of memory, for queues and for what travels to
+// source/stream/packing: one record in one block of memory, for queues and for what travels to
 // them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// source/streams/queue_protocol: what queue clients and servers say to each other.
+// source/stream/queue_protocol: what queue clients and servers say to each other.
 //
 // Both begin with a greeting: 8 bytes of magic, then u32 version and u32 length of what follows in
 // it. The client's goes on with its name and fields, the server's is followed by welcome or

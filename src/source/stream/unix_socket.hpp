@@ -1,4 +1,4 @@
-// source/streams/unix_socket: stream sockets between the processes of one machine.
+// source/stream/unix_socket: stream sockets between the processes of one machine.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// source/shards/crc32c: the checksum of TFRecord files.
+// source/tfrecord/crc32c: the checksum of TFRecord files.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// source/shards/example: tf.train.Example messages.
+// source/tfrecord/example: tf.train.Example messages.
 //
 // Example { Features features = 1; }   Features { map<string, Feature> feature = 1; }
 // Feature { oneof { BytesList = 1; FloatList = 2; Int64List = 3; } }   each list: repeated value =

@@ -1,4 +1,4 @@
-// source/shards/tfrecord_scan: the records of a TFRecord file, by their headers alone.
+// source/tfrecord/tfrecord_scan: the records of a TFRecord file, by their headers alone.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// source/shards/wire: protobuf's wire format, read field by field and never beyond its bounds.
+// source/tfrecord/wire: protobuf's wire format, read field by field and never beyond its bounds.
 #pragma once
 
 #include <algorithm>

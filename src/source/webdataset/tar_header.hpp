@@ -1,4 +1,4 @@
-// source/shards/tar_header: the 512-byte headers of tar files.
+// source/webdataset/tar_header: the 512-byte headers of tar files.
 #pragma once
 
 #include <array>

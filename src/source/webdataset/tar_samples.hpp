@@ -1,4 +1,4 @@
-// source/shards/tar_samples: which members of a tar file make one sample.
+// source/webdataset/tar_samples: which members of a tar file make one sample.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct SampleName {
 /// a sample of its own.
 ///
 /// Errors  Error  as scan_tar
-[[nodiscard]] ScannedShard scan_tar_samples(const storage::StoredFile& file, const std::string& path,
+[[nodiscard]] ScannedShard scan_tar_samples(const storage::StoredFile& file,
+                                            const std::string& path,
                                             std::span<const std::string> labels);
 
 /// What is damaged, in words.

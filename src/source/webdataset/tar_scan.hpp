@@ -1,4 +1,4 @@
-// source/shards/tar_scan: the files in a tar file, by its headers alone.
+// source/webdataset/tar_scan: the files in a tar file, by its headers alone.
 #pragma once
 
 #include <cstdint>

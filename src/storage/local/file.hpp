@@ -1,4 +1,4 @@
-// source/file: opening, reading and mapping whole files.
+// storage/local/file: opening, reading and mapping whole files.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// source/storage/aws_credentials: who this process is to an S3 server.
+// storage/s3/aws_credentials: who this process is to an S3 server.
 #pragma once
 
 #include <chrono>

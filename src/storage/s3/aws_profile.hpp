@@ -1,4 +1,4 @@
-// source/storage/aws_profile: ~/.aws/credentials and ~/.aws/config.
+// storage/s3/aws_profile: ~/.aws/credentials and ~/.aws/config.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// source/storage/aws_signature: what proves to an S3 server who sends a request.
+// storage/s3/aws_signature: what proves to an S3 server who sends a request.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// source/storage/http: requests over connections that are kept, by libcurl.
+// storage/s3/http: requests over connections that are kept, by libcurl.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// source/lower_case: letters of ASCII, whatever the locale.
+// storage/s3/lower_case: letters of ASCII, whatever the locale.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// source/storage/s3_responses: what an S3 server's XML says.
+// storage/s3/s3_responses: what an S3 server's XML says.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// source/storage/s3_store: objects of an S3-compatible server.
+// storage/s3/s3_store: objects of an S3-compatible server.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// sync/element_types: which C++ type stands for a dtype, on the host and in kernels.
+// sync/collectives/element_types: which C++ type stands for a dtype, on the host and in kernels.
 #pragma once
 
 #include <cstdint>

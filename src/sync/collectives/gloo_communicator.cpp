@@ -243,7 +243,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
     }
   }
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
-                                                       options.timeout_s);
+                                                     options.timeout_s);
 }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// sync/group: where the replicas of one process meet.
+// sync/collectives/group: where the replicas of one process meet.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// sync/in_process: collectives between the host replicas of one process, and of several.
+// sync/collectives/in_process: collectives between the host replicas of one process, and of several.
 #pragma once
 
 #include <cstddef>

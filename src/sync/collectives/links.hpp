@@ -1,4 +1,4 @@
-// sync/links: messages between processes, which is all that a transport on host memory brings.
+// sync/collectives/links: messages between processes, which is all that a transport on host memory brings.
 #pragma once
 
 #include <chrono>

@@ -227,7 +227,7 @@ std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
   std::uint64_t channel = session.next_channel();  // process 0's counts
   check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session.comm()), "MPI_Bcast");
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<MpiLinks>(channel),
-                                                       options.timeout_s);
+                                                     options.timeout_s);
 }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// sync/names: words of this room's messages.
+// sync/collectives/names: words of this room's messages.
 #pragma once
 
 #include <string_view>

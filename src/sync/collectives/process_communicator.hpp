@@ -1,4 +1,4 @@
-// sync/process_communicator: collectives between processes, made of messages.
+// sync/collectives/process_communicator: collectives between processes, made of messages.
 #pragma once
 
 #include <array>

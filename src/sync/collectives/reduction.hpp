@@ -1,4 +1,4 @@
-// sync/reduction: arithmetic on host buffers of any element type.
+// sync/collectives/reduction: arithmetic on host buffers of any element type.
 #pragma once
 
 #include <cstddef>

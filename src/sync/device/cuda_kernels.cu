@@ -157,7 +157,8 @@ void cuda_move(const std::byte* from, DType from_dtype, std::byte* to, DType to_
                std::size_t count, const Move& how, const std::uint64_t* rows, cudaStream_t stream) {
   if (from_dtype == to_dtype && how.factor == 1 && how.divisor == 1 && !how.add && !rows) {
     if (from != to)
-      device::check(cudaMemcpyAsync(to, from, count * size_of(to_dtype), cudaMemcpyDefault, stream));
+      device::check(
+          cudaMemcpyAsync(to, from, count * size_of(to_dtype), cudaMemcpyDefault, stream));
     return;
   }
   with_types(from_dtype, to_dtype, [&](auto from_value, auto to_value) {

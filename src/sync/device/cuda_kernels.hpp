@@ -1,4 +1,4 @@
-// sync/cuda_kernels: arithmetic on device memory. No fmt and no host headers of ours behind it, so
+// sync/device/cuda_kernels: arithmetic on device memory. No fmt and no host headers of ours behind it, so
 // that nvcc has little to compile.
 #pragma once
 

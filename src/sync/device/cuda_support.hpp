@@ -1,4 +1,4 @@
-// sync/cuda_support: what this room does with CUDA memory. In a build without CUDA these throw.
+// sync/device/cuda_support: what this room does with CUDA memory. In a build without CUDA these throw.
 #pragma once
 
 #include <cstddef>

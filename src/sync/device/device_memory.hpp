@@ -1,4 +1,4 @@
-// sync/device_memory: buffers on any device.
+// sync/device/device_memory: buffers on any device.
 #pragma once
 
 #include <cstddef>

@@ -59,10 +59,11 @@ class CudaGradientEngine final : public GradientEngine {
     const DType wire = exchange_.wire_of(bucket);
     const bool many = exchange_.options.micro_steps > 1;
     memory->sum_dtype = many ? sum_dtype(bucket.dtype) : wire;
-    memory->sum =
-        std::make_unique<device::DeviceMemory>(device_, bucket.elements * size_of(memory->sum_dtype));
+    memory->sum = std::make_unique<device::DeviceMemory>(
+        device_, bucket.elements * size_of(memory->sum_dtype));
     if (memory->sum_dtype != wire)
-      memory->wire = std::make_unique<device::DeviceMemory>(device_, bucket.elements * size_of(wire));
+      memory->wire =
+          std::make_unique<device::DeviceMemory>(device_, bucket.elements * size_of(wire));
     std::vector<Segment> segments;
     std::uint64_t at = 0;
     for (const std::size_t gradient : bucket.gradients) {
@@ -72,8 +73,10 @@ class CudaGradientEngine final : public GradientEngine {
       at += static_cast<std::uint64_t>(data.shape().elements());
     }
     const std::size_t bytes = segments.size() * sizeof(Segment);
-    memory->segments = std::make_unique<device::DeviceMemory>(device_, std::max<std::size_t>(bytes, 1));
-    device::check(cudaMemcpy(memory->segments->data(), segments.data(), bytes, cudaMemcpyHostToDevice));
+    memory->segments =
+        std::make_unique<device::DeviceMemory>(device_, std::max<std::size_t>(bytes, 1));
+    device::check(
+        cudaMemcpy(memory->segments->data(), segments.data(), bytes, cudaMemcpyHostToDevice));
     segment_counts_.resize(exchange_.buckets.size());
     segment_counts_[index] = segments.size();
     return memory;

@@ -1,4 +1,4 @@
-// sync/gradient_engine: what packs, reduces and unpacks the buckets of a GradientSync.
+// sync/gradients/gradient_engine: what packs, reduces and unpacks the buckets of a GradientSync.
 #pragma once
 
 #include <cstdint>

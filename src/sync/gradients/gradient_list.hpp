@@ -1,4 +1,4 @@
-// sync/gradient_list: what all replicas must have in common before they exchange gradients.
+// sync/gradients/gradient_list: what all replicas must have in common before they exchange gradients.
 #pragma once
 
 #include <string>

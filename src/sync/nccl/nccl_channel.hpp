@@ -1,4 +1,4 @@
-// sync/nccl_channel: one NCCL communicator, and the thread that watches what it does.
+// sync/nccl/nccl_channel: one NCCL communicator, and the thread that watches what it does.
 #pragma once
 
 #include <condition_variable>

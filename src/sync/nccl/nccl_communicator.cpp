@@ -100,7 +100,8 @@ void NcclCommunicator::perform(const Collective& call, const std::byte* in, std:
   if (call.kind == Collective::Kind::end_of_run) return;
   if (call.kind == Collective::Kind::barrier) {
     const device::CurrentDevice current(device().index);
-    if (!scratch_) scratch_ = std::make_unique<device::DeviceMemory>(device().index, scratch_bytes_ = 256);
+    if (!scratch_)
+      scratch_ = std::make_unique<device::DeviceMemory>(device().index, scratch_bytes_ = 256);
     channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm) {
       return NcclLibrary::get().all_reduce(scratch_->data(), scratch_->data(), 1, ncclUint8,
                                            ncclSum, comm, stream);
@@ -220,9 +221,8 @@ std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rend
   if (rendezvous->rank() == 0) rendezvous->set(key, nccl_unique_id());
   const std::string id = rendezvous->get(key);
   const sync::NcclChannel::Place place{rendezvous->rank(), rendezvous->world(), device.index,
-                                         options.timeout_s, rendezvous};
-  return std::make_unique<sync::NcclCommunicator>(
-      std::make_shared<sync::NcclChannel>(place, id));
+                                       options.timeout_s, rendezvous};
+  return std::make_unique<sync::NcclCommunicator>(std::make_shared<sync::NcclChannel>(place, id));
 }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// sync/nccl_communicator: collectives between CUDA devices.
+// sync/nccl/nccl_communicator: collectives between CUDA devices.
 #pragma once
 
 #include <cstddef>

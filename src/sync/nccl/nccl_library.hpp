@@ -1,4 +1,4 @@
-// sync/nccl_library: NCCL's functions, found at run time.
+// sync/nccl/nccl_library: NCCL's functions, found at run time.
 #pragma once
 
 #include <nccl.h>

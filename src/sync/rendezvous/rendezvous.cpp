@@ -115,7 +115,7 @@ class Rendezvous::Impl {
       if (auto socket = sync::listen_at(address, next)) {
         const std::uint16_t found = sync::port_of(*socket);
         server_ = std::make_unique<sync::RendezvousServer>(std::move(*socket), token, world_,
-                                                             options_.timeout_s);
+                                                           options_.timeout_s);
         return found;
       }
     throw Error(
@@ -126,8 +126,8 @@ class Rendezvous::Impl {
   /// One round over the places: whether rank 0 was found at one. Throws what it refused for good.
   bool try_join(const std::vector<Place>& places, const std::string& token) {
     for (const Place& place : places) {
-      auto socket = sync::connect_to(place.address, place.port,
-                                       std::min(deadline_, sync::deadline_in(1)));
+      auto socket =
+          sync::connect_to(place.address, place.port, std::min(deadline_, sync::deadline_in(1)));
       if (!socket) continue;
       const Frame hello{
           FrameKind::hello,
@@ -225,9 +225,9 @@ class Rendezvous::Impl {
         if (std::exchange(leaving_, true)) return;
       }
       if (socket_)
-        (void)sync::send_all(socket_.get(),
-                               sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left,
-                                               {std::string(why)}}));
+        (void)sync::send_all(
+            socket_.get(),
+            sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left, {std::string(why)}}));
     } catch (...) {
     }
   }

@@ -1,4 +1,4 @@
-// sync/rendezvous_server: rank 0's side of a rendezvous.
+// sync/rendezvous/rendezvous_server: rank 0's side of a rendezvous.
 #pragma once
 
 #include <cstdint>

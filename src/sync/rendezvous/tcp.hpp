@@ -1,4 +1,4 @@
-// sync/tcp: sockets between machines, and the frames that the rendezvous sends over them.
+// sync/rendezvous/tcp: sockets between machines, and the frames that the rendezvous sends over them.
 #pragma once
 
 #include <cstddef>

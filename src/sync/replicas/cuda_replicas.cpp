@@ -54,8 +54,7 @@ class CudaBackend final : public Replicas::Backend {
             const auto count = static_cast<std::uint32_t>(devices.size());
             channels_[local] = std::make_shared<sync::NcclChannel>(
                 sync::NcclChannel::Place{process * count + static_cast<std::uint32_t>(local),
-                                           world * count, devices[local].index, timeout,
-                                           rendezvous},
+                                         world * count, devices[local].index, timeout, rendezvous},
                 id);
           } catch (...) {
             errors[local] = std::current_exception();

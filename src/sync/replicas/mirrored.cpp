@@ -42,8 +42,8 @@ void MirroredBuffer::change(Change change, const std::byte* value) {
     const Device& device = replicas_->devices()[local];
     const auto here = sync::allocate_on(device, bytes);
     sync::copy_to(device, here.get(), {value, bytes});
-    sync::move_on(device, here.get(), dtype_, copies_[local].get(), dtype_, count_,
-                    move_of(change), nullptr);
+    sync::move_on(device, here.get(), dtype_, copies_[local].get(), dtype_, count_, move_of(change),
+                  nullptr);
     sync::synchronize(device, nullptr);
   }
 }
@@ -66,12 +66,12 @@ void MirroredBuffer::change(ReplicaContext& replica, Change change, const std::b
     replica.communicator().all_reduce(
         view, aggregation_ == Aggregation::mean ? ReduceOp::mean : ReduceOp::sum, replica.stream());
   sync::move_on(device, agreed, dtype_, copies_[local].get(), dtype_, count_, move_of(change),
-                  replica.stream());
+                replica.stream());
 }
 
 void MirroredBuffer::read(std::size_t local, std::byte* to) const {
   sync::copy_from(replicas_->devices().at(local), {to, count_ * size_of(dtype_)},
-                    copies_.at(local).get());
+                  copies_.at(local).get());
 }
 
 }  // namespace penstock

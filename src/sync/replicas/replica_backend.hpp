@@ -1,4 +1,4 @@
-// sync/replica_backend: what differs between host and CUDA replicas.
+// sync/replicas/replica_backend: what differs between host and CUDA replicas.
 #pragma once
 
 #include <memory>

@@ -103,8 +103,8 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   const std::shared_ptr<void> over(nullptr, [this](void*) { running_ = false; });
 
   const auto local = static_cast<std::uint32_t>(local_size());
-  const auto group = std::make_shared<sync::Group>(local_size(), backend_->process() * local,
-                                                     backend_->timeout_s);
+  const auto group =
+      std::make_shared<sync::Group>(local_size(), backend_->process() * local, backend_->timeout_s);
   const auto communicators = backend_->begin(group);
   std::mutex mutex;
   std::exception_ptr first;

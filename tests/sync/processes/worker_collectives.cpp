@@ -49,7 +49,7 @@ std::vector<float> expected_sum(std::uint32_t size, std::size_t count, ReduceOp 
   for (const auto& one : all) inputs.push_back(reinterpret_cast<const std::byte*>(one.data()));
   std::vector<float> result(count);
   sync::reduce_elements(inputs, std::array{reinterpret_cast<std::byte*>(result.data())}, count,
-                          DType::f32, op, size);
+                        DType::f32, op, size);
   return result;
 }
 
@@ -103,8 +103,7 @@ TEST(Collectives, HalvesAreAddedInF32) {
     all->all_reduce(TensorView(reinterpret_cast<std::byte*>(values.data()), DType::f16,
                                Shape{static_cast<std::int64_t>(count)}));
     // One by one they would all be lost, since 2048 + 1 = 2048 there.
-    const float expected =
-        core::to_float(core::to_half(2047.0F + static_cast<float>(all->size())));
+    const float expected = core::to_float(core::to_half(2047.0F + static_cast<float>(all->size())));
     for (const core::Half found : values) ASSERT_EQ(core::to_float(found), expected);
   }
 }

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include <penstock/core/random.hpp>
-#include <penstock/order/order.hpp>
+
+#include "src/order/order.hpp"
 
 namespace penstock::order {
 

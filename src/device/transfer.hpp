@@ -12,8 +12,9 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/finish.hpp>
 #include <penstock/device/stream.hpp>
-#include <penstock/staging/host_memory.hpp>
-#include <penstock/staging/ring.hpp>
+
+#include "src/staging/host_memory.hpp"
+#include "src/staging/ring.hpp"
 
 namespace penstock {
 
@@ -73,8 +74,6 @@ class DeviceSlice {
   /// Stream  on `stream`, behind wait_on; on a host device it is done on return
   /// Errors  CudaError
   virtual void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) = 0;
-  /// Whether it has arrived and is finished. Does not wait.
-  [[nodiscard]] virtual bool arrived() = 0;
   /// Lets the host wait until it has arrived and is finished: for tests and host-side readers.
   virtual void synchronize() = 0;
 };
@@ -100,9 +99,6 @@ class Transfer {
   /// Stream  a stream of its own, so that the next copy goes on meanwhile; or the consumer's
   /// Errors  CudaError
   virtual void finish(DeviceSlice& slice) = 0;
-  /// Memory held for slices, for the loader's budget: on a GPU all, on a host device the finished
-  /// bytes.
-  [[nodiscard]] virtual std::size_t memory_bytes() const noexcept = 0;
 };
 
 /// A transfer with room for `plan.slots` slices on `device`, allocated here and never again.

@@ -59,7 +59,7 @@ inline std::vector<Bytes> large_photos(std::span<const Bytes> small, std::size_t
                        .width = static_cast<double>(reader.width()),
                        .height = static_cast<double>(reader.height())};
       resize.plan(reader.width(), reader.height(), box, {kHeight, kWidth}, false);
-      if (!reader.begin(resize.source(), resize.row_span(), jpeg::Upsampling::smooth)) continue;
+      if (!reader.begin(resize.source(), resize.row_span(), jpeg::Chroma::smooth)) continue;
       std::uint8_t* const corner =
           pixels.data.data() + static_cast<std::ptrdiff_t>(tile / kColumns) * kHeight * kStride +
           static_cast<std::ptrdiff_t>(tile % kColumns) * kWidth * 3;

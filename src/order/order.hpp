@@ -9,8 +9,8 @@
 // The exception are samples that arrive one after another (arrivals): nobody knows how many there
 // will be, and they come once.
 //
-// Start here, then order/operations; in src/order, one file a verb: range, arrivals, take, skip,
-// shard, repeat, shuffle, shuffle_window.
+// Start here, then operations.hpp; one file a verb: range, arrivals, take, skip, shard, repeat, shuffle, shuffle_window,
+// pick, sample, concatenate, mix.
 #pragma once
 
 #include <cstddef>

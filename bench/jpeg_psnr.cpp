@@ -11,7 +11,7 @@
 
 #include <penstock/transform/decode_image.hpp>
 
-#include "tests/speed/photos.hpp"
+#include "bench/photos.hpp"
 
 namespace {
 

@@ -28,8 +28,8 @@
 #include <penstock/transform/crop.hpp>
 
 #include "bench/libjpeg_region.hpp"
+#include "bench/photos.hpp"
 #include "src/jpeg/decoder/region.hpp"
-#include "tests/speed/photos.hpp"
 
 namespace {
 
@@ -67,18 +67,17 @@ bool by_libjpeg(const Bytes& bytes, const PixelRect& rect, bool fancy, std::vect
 
 class Own {
  public:
-  bool operator()(const Bytes& bytes, const PixelRect& rect, Upsampling upsampling,
+  bool operator()(const Bytes& bytes, const PixelRect& rect, Chroma upsampling,
                   const JpegIndex* index = nullptr, std::optional<JpegIndex>* learned = nullptr,
                   int scale = 1) {
     JpegRegion& region = *region_;
     if (region.open(bytes)) return false;
-    region.know(index);
-    if (learned != nullptr) region.learn();
-    bool good = region.begin(rect, kSpan, upsampling, scale);
+    bool good =
+        region.begin(rect, kSpan, upsampling, scale, {.index = index, .learn = learned != nullptr});
     for (int y = rect.y; good && y < rect.y + rect.height; ++y)
       good = region.rows(y, y + 1) != nullptr;
     good = good && (index == nullptr || region.used_index());
-    if (learned != nullptr) *learned = std::move(region.learned());
+    if (learned != nullptr) *learned = region.take_learned();
     region.close();
     return good;
   }
@@ -121,9 +120,9 @@ std::vector<Image> load(const std::vector<Bytes>& files, std::uint64_t seed) {
     auto remarked = transcode_jpeg(image.bytes);
     image.remarked = remarked && remarked->kept.empty() ? remarked->bytes : image.bytes;
     std::optional<JpegIndex> index;
-    if (!own(image.bytes, image.rect, Upsampling::plain, nullptr, &index) || !index) continue;
+    if (!own(image.bytes, image.rect, Chroma::repeated, nullptr, &index) || !index) continue;
     image.index = std::move(*index);
-    if (!own(image.remarked, image.rect, Upsampling::plain, nullptr, &index) || !index) continue;
+    if (!own(image.remarked, image.rect, Chroma::repeated, nullptr, &index) || !index) continue;
     image.remarked_index = std::move(*index);
     images.push_back(std::move(image));
   }
@@ -190,8 +189,8 @@ int main(int argc, char** argv) {
   Own own;
   std::vector<JSAMPLE> pixels;
   std::optional<JpegIndex> learned;
-  constexpr auto kPlain = Upsampling::plain;
-  constexpr auto kSmooth = Upsampling::smooth;
+  constexpr auto kPlain = Chroma::repeated;
+  constexpr auto kSmooth = Chroma::smooth;
   // What finding an index costs.
   const auto hashed = [](const Bytes& bytes) { return JpegKey::of(bytes).size != 0; };
   const auto libjpeg_region = [&](const Image& i) {

@@ -1,0 +1,96 @@
+// jpeg/decoder: the pixels of a JPEG, or of a part of it, in the caller's memory. Needs penstock::jpeg alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <penstock/core/geometry.hpp>
+#include <penstock/core/result.hpp>
+
+namespace penstock {
+
+class JpegIndexStore;
+class JpegStats;
+
+namespace jpeg {
+
+/// What a JPEG says about itself before its pixels.
+struct Info {
+  int width = 0;  ///< as stored, in pixels
+  int height = 0;
+  int orientation = 1;  ///< EXIF's, 1 to 8; 1 where the file has none
+  int components = 3;   ///< 1 grey, 3 colour, 4 CMYK
+  bool progressive = false;
+
+  /// The size once it is turned as its orientation says.
+  [[nodiscard]] ImageSize upright() const noexcept;
+};
+
+/// How chroma that is stored at half the size gets as large as the image.
+enum class Chroma : std::uint8_t {
+  repeated,  ///< every sample is repeated: faster
+  smooth,    ///< neighbours are blended, as libjpeg does by default
+};
+
+struct DecodeOptions {
+  /// Which pixels, of the image at 1/scale of its size; all of them where it is left out.
+  std::optional<PixelRect> region{};
+  Chroma chroma = Chroma::repeated;
+  int scale = 1;  ///< decode at 1/1, 1/2, 1/4 or 1/8 of the size, rounded up
+};
+
+struct DecoderOptions {
+  /// When given: what is learned about an image when it is first decoded, so that later only a
+  /// region's own data need be gone through. The pixels do not depend on it.
+  std::shared_ptr<JpegIndexStore> index{};
+  std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the images
+};
+
+/// Decodes one JPEG after another. Baseline images in one scan go through Penstock's own decoder,
+/// which decodes little but the region; all others (progressive, CMYK and the like) through
+/// libjpeg-turbo, as do those that the own one finds fault with. The pixels are, bit for bit, those
+/// of libjpeg-turbo's accurate DCT of the whole image.
+///
+///   penstock::jpeg::Decoder decoder;
+///   auto info = decoder.open(bytes);
+///   if (!info) return info.fault();
+///   std::vector<std::uint8_t> pixels(std::size_t(info->width) * info->height * 3);
+///   auto decoded = decoder.decode({}, pixels, std::size_t(info->width) * 3);
+///
+/// Threads  one at a time per Decoder; as many of them as there are threads.
+class Decoder {
+ public:
+  explicit Decoder(DecoderOptions options = {});
+  Decoder(Decoder&&) noexcept;
+  Decoder& operator=(Decoder&&) noexcept;
+  ~Decoder();
+
+  /// Reads the header. The image that was open before is closed.
+  ///
+  /// Owns    nothing: `bytes` must live until close() or the next open().
+  /// Errors  Fault  no JPEG, or a header that libjpeg-turbo refuses
+  [[nodiscard]] Result<Info> open(std::span<const std::byte> bytes);
+  /// The pixels of the image that is open, as they are stored: not turned by the orientation. May
+  /// be called again, for another region.
+  ///
+  /// Shapes  pixels: u8 [H,W,3] RGB, of the region, or of the whole image at 1/scale
+  /// Units   `row_bytes` from the beginning of a row to that of the next: 3*W at least
+  /// Errors  Fault                  truncated or corrupt data: whatever libjpeg-turbo has an error or
+  ///                                a warning for, up to the region's last rows. `pixels` then
+  ///                                holds anything
+  ///         std::logic_error       no image is open
+  ///         std::invalid_argument  a region outside the image, rows that do not fit, another scale
+  [[nodiscard]] Result<void> decode(const DecodeOptions& options, std::span<std::uint8_t> pixels,
+                                    std::size_t row_bytes);
+  void close() noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace jpeg
+}  // namespace penstock
