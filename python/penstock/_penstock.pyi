@@ -303,7 +303,7 @@ class Transform:
 
     def __repr__(self) -> str: ...
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -312,10 +312,11 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
     flipped; width and height of the upright image; orientation.
 
-    `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
-    "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-    pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes at 1/2, 1/4 or 1/8
-    where the region allows it: for photographs of many megapixels. An `index` makes all epochs but the first faster.
+    `decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
+    chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
+    alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
+    at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
+    `index` makes all epochs but the first faster.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
