@@ -51,7 +51,7 @@ class FieldSpec:
     def __repr__(self) -> str: ...
 
 class SampleId:
-    """Which sample this is: (source, epoch, number)."""
+    """Which sample this is: (source, epoch, number), and which draw of it."""
 
     @property
     def number(self) -> int:
@@ -64,6 +64,12 @@ class SampleId:
     @property
     def source(self) -> int:
         """Which source of the plan."""
+
+    @property
+    def draw(self) -> int:
+        """
+        0, or 1 + the position in the output of the outermost `sample`, or `select` that repeats.
+        """
 
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -894,7 +900,8 @@ class Dataset:
 
     def select(self, positions: Sequence[int]) -> Dataset:
         """
-        The positions in this list, in its order; as PyTorch's Subset.
+        The positions in this list, in its order; as PyTorch's Subset. One that comes several times
+        gets its own crop and flip each time; after batch, a batch is the same each time.
 
         Errors  ValueError  one of them does not exist
         """
@@ -902,7 +909,8 @@ class Dataset:
     def sample(self, weights: Sequence[float], *, count: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
         Draws with replacement, position p with a probability of weights[p] over the sum of all;
-        as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples.
+        as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples. Each
+        draw of a sample gets its own crop and flip; after batch, a batch is the same each time.
 
         Errors  ValueError  not one weight for each position, or none above 0
         """

@@ -47,6 +47,24 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
         pixels(decoder="slow")
 
 
+def test_every_draw_of_an_image_is_cropped_anew(images):
+    def crops(dataset):
+        decode = ps.decode_image(crop=ps.random_resized_crop(24), flip=0.5)
+        step = next(dataset.map(decode).batch(64).loader())
+        found = [(sample.number, sample.draw, image.tobytes()) for sample, image in zip(step.samples, step["image"].numpy())]
+        del step
+        return found
+
+    dataset = ps.image_folder(images).seed(1)
+    weights = np.zeros(len(dataset))
+    weights[:3] = 1
+    drawn = crops(dataset.sample(weights, count=64))
+    assert {number for number, _, _ in drawn} == {0, 1, 2} and [draw for _, draw, _ in drawn] == list(range(1, 65))
+    assert len({crop for _, _, crop in drawn}) == 64
+    assert sorted(crops(dataset.sample(weights, count=64).shuffle())) == sorted(drawn)
+    assert len({crop for _, _, crop in crops(dataset.select([5, 5, 5]))}) == 3
+
+
 def test_re_marked_files_have_the_same_pixels(images, tmp_path):
     def pixels(folder):
         decode = ps.decode_image(crop=ps.resize_to(48, 48))

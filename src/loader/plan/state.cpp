@@ -10,14 +10,16 @@ namespace {
 constexpr int kFormat = 1;
 
 nlohmann::json to_json(const Fault& fault) {
-  return {{"sample", fault.sample.number},
-          {"epoch", fault.sample.epoch},
-          {"source", fault.sample.source},
-          {"step", fault.step},
-          {"row", fault.row},
-          {"file", fault.file},
-          {"offset", fault.offset},
-          {"reason", fault.reason}};
+  nlohmann::json json{{"sample", fault.sample.number},
+                      {"epoch", fault.sample.epoch},
+                      {"source", fault.sample.source},
+                      {"step", fault.step},
+                      {"row", fault.row},
+                      {"file", fault.file},
+                      {"offset", fault.offset},
+                      {"reason", fault.reason}};
+  if (fault.sample.draw != 0) json["draw"] = fault.sample.draw;
+  return json;
 }
 
 Fault fault_from(const nlohmann::json& json) {
@@ -26,7 +28,8 @@ Fault fault_from(const nlohmann::json& json) {
           .offset = json.at("offset"),
           .sample = {.number = json.at("sample"),
                      .epoch = json.at("epoch"),
-                     .source = json.at("source")},
+                     .source = json.at("source"),
+                     .draw = json.value("draw", std::uint64_t{0})},
           .step = json.at("step"),
           .row = json.at("row")};
 }
