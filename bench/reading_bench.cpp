@@ -79,12 +79,14 @@ void drop_from_memory(const Source& source) {
 double epoch(const SourcePtr& source, std::optional<int> io_threads, bool cold) {
   if (cold) drop_from_memory(*source);
   const int epochs = cold ? 1 : 4;
-  Loader loader = Dataset(source)
-                      .shuffle({.seed = 7})
-                      .repeat(epochs)
-                      .map(decode_image({.crop = random_resized_crop(224), .flip = 0.5F}))
-                      .batch(kBatch)
-                      .loader({.io_threads = io_threads});
+  Loader loader =
+      Dataset(source)
+          .shuffle({.seed = 7})
+          .repeat(epochs)
+          .map(decode_image(
+              {.crop = random_resized_crop(224), .flip = 0.5F, .decoder = JpegDecoder::fast}))
+          .batch(kBatch)
+          .loader({.io_threads = io_threads});
   const auto begin = std::chrono::steady_clock::now();
   while (const auto step = loader.next()) {
   }

@@ -102,10 +102,9 @@ void add_flags(CLI::App& app, Options& options) {
       ->type_name("I")
       ->check(CLI::NonNegativeNumber);
   machine
-      ->add_option(
-          "--decode", options.decode,
-          "What decodes JPEGs: Penstock's own decoder, repeating chroma (fast) or\nsmoothing "
-          "it as Pillow does (reference); or libjpeg-turbo, with the pixels of fast")
+      ->add_option("--decode", options.decode,
+                   "What decodes JPEGs: Penstock's own decoder, smoothing chroma as Pillow does\n"
+                   "(reference) or repeating it (fast); or libjpeg-turbo, with the pixels of fast")
       ->check(CLI::IsMember({"fast", "reference", "libjpeg"}))
       ->type_name("fast|reference|libjpeg")
       ->capture_default_str();

@@ -24,7 +24,7 @@ struct Options {
   std::string split = "scatter";
   int threads = 0;
   std::optional<int> io_threads;
-  std::string decode = "fast";
+  std::string decode = "reference";
   std::string index = "auto";  // off, learn, a file or a folder once the flags are parsed
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";

@@ -239,7 +239,8 @@ class Penstock:
         import penstock as ps
 
         self.row.version = f"Penstock {ps.__version__}"
-        plan = ps.images(self.data).map(ps.decode_image(crop=ps.center_crop(224, resize=256))).batch(self.bench.job["batch"])
+        decode = ps.decode_image(crop=ps.center_crop(224, resize=256), decoder="fast")
+        plan = ps.images(self.data).map(decode).batch(self.bench.job["batch"])
         wanted = len(self.bench.compared)
         found: list = []
         for step in plan.loader():
@@ -251,7 +252,7 @@ class Penstock:
     def _once(self, cores: int, epochs: int) -> Run:
         import resource
 
-        flags = ["--index", self.index, "--epochs", str(epochs), "--batch", str(self.bench.job["batch"])]
+        flags = ["--decode", "fast", "--index", self.index, "--epochs", str(epochs), "--batch", str(self.bench.job["batch"])]
         more = ["--threads", str(cores), "--devices", "host:1", "--seed", "7", "--quiet", "--json"]
         path = self.bench.work / "penstock.json"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

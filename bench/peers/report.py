@@ -84,7 +84,7 @@ def markdown(rows, machine: str, data: Path, job: dict, cores: list[int], rounds
         "```\nscripts/bench --peers --data DIR\n```\n\n",
         "Every row is the fastest way that its own documentation names; the files in [bench/peers](../peers) cite the pages. CPU time "
         f"is that of all threads and processes, on {cores[0]} core{'s' if cores[0] > 1 else ''}; memory is their proportional set size at its largest. Frameworks' first "
-        "epochs are not timed.\n\n",
+        "epochs are not timed. Penstock's rows are those of `--decode fast`, which repeats chroma.\n\n",
         table(head, [_line(row, cores) for row in shown]),
         "\n## What was asked\n\nBy images per CPU second, round by round.\n\n",
         table(["images per CPU second", "asked", "found", "against"], asked(rows, cores[0])),

@@ -51,7 +51,7 @@ class FieldSpec:
     def __repr__(self) -> str: ...
 
 class SampleId:
-    """Which sample this is: (source, epoch, number)."""
+    """Which sample this is: (source, epoch, number), and which draw of it."""
 
     @property
     def number(self) -> int:
@@ -64,6 +64,12 @@ class SampleId:
     @property
     def source(self) -> int:
         """Which source of the plan."""
+
+    @property
+    def draw(self) -> int:
+        """
+        0, or 1 + the position in the output of the outermost `sample`, or `select` that repeats.
+        """
 
     def __eq__(self, other: object, /) -> bool: ...
 
@@ -303,7 +309,7 @@ class Transform:
 
     def __repr__(self) -> str: ...
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'fast', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -312,10 +318,11 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
     flipped; width and height of the upright image; orientation.
 
-    `decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
-    "reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-    pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes at 1/2, 1/4 or 1/8
-    where the region allows it: for photographs of many megapixels. An `index` makes all epochs but the first faster.
+    `decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
+    chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
+    alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
+    at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
+    `index` makes all epochs but the first faster.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
@@ -893,7 +900,8 @@ class Dataset:
 
     def select(self, positions: Sequence[int]) -> Dataset:
         """
-        The positions in this list, in its order; as PyTorch's Subset.
+        The positions in this list, in its order; as PyTorch's Subset. One that comes several times
+        gets its own crop and flip each time; after batch, a batch is the same each time.
 
         Errors  ValueError  one of them does not exist
         """
@@ -901,7 +909,8 @@ class Dataset:
     def sample(self, weights: Sequence[float], *, count: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
         Draws with replacement, position p with a probability of weights[p] over the sum of all;
-        as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples.
+        as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples. Each
+        draw of a sample gets its own crop and flip; after batch, a batch is the same each time.
 
         Errors  ValueError  not one weight for each position, or none above 0
         """

@@ -45,7 +45,8 @@ def add_command(commands: Any) -> None:
     splits = ("scatter", "round_robin", "shard_early")
     add("--split", choices=splits, default="scatter", help="how batches reach the replicas")
     decoders = ("fast", "reference", "libjpeg")
-    add("--decode", choices=decoders, default="fast", help="Penstock's own decoder, its smooth chroma, libjpeg-turbo")
+    help_of_decode = "Penstock's own decoder, chroma repeated or smooth; or libjpeg-turbo, with the pixels of fast"
+    add("--decode", choices=decoders, default="reference", help=help_of_decode)
     add("--index", default="off", metavar="off|learn|FILE", help="learn where in each JPEG decoding can begin")
     add("--consume-ms", type=float, default=0.0, metavar="X", help="pretend that a training step takes X ms")
     add("--state-in", metavar="FILE", help="go on from this state; penstock-throughput's will do")

@@ -47,18 +47,25 @@ Errors  ValueError  no such dtype, or not a shape)")
 }
 
 void bind_identities(nb::module_& module) {
-  nb::class_<SampleId>(module, "SampleId", "Which sample this is: (source, epoch, number).")
+  nb::class_<SampleId>(module, "SampleId",
+                       "Which sample this is: (source, epoch, number), and which draw of it.")
       .def_ro("number", &SampleId::number, "0 to N-1 in its source.")
       .def_ro("epoch", &SampleId::epoch, "Passes over the source before this one.")
       .def_ro("source", &SampleId::source, "Which source of the plan.")
+      .def_ro("draw", &SampleId::draw,
+              "0, or 1 + the position in the output of the outermost `sample`, or `select` that "
+              "repeats.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const SampleId& self) {
-             return nb::hash(nb::make_tuple(self.number, self.epoch, self.source));
+             return nb::hash(nb::make_tuple(self.number, self.epoch, self.source, self.draw));
            })
       .def("__repr__", [](const SampleId& self) {
-        return nb::str("SampleId(number={}, epoch={}, source={})")
-            .format(self.number, self.epoch, self.source);
+        if (self.draw == 0)
+          return nb::str("SampleId(number={}, epoch={}, source={})")
+              .format(self.number, self.epoch, self.source);
+        return nb::str("SampleId(number={}, epoch={}, source={}, draw={})")
+            .format(self.number, self.epoch, self.source, self.draw);
       });
 
   nb::class_<Fault>(module, "Fault",

@@ -87,8 +87,10 @@ Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan)")
            R"(The positions p with p % shards == index.
 
 Errors  ValueError  shards <= 0, or index outside [0, shards))")
-      .def("select", &Dataset::select, "positions"_a,
-           R"(The positions in this list, in its order; as PyTorch's Subset.
+      .def(
+          "select", &Dataset::select, "positions"_a,
+          R"(The positions in this list, in its order; as PyTorch's Subset. One that comes several times
+gets its own crop and flip each time; after batch, a batch is the same each time.
 
 Errors  ValueError  one of them does not exist)")
       .def(
@@ -101,7 +103,8 @@ Errors  ValueError  one of them does not exist)")
           "weights"_a, nb::kw_only(), "count"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
           "reshuffle_each_epoch"_a = true,
           R"(Draws with replacement, position p with a probability of weights[p] over the sum of all;
-as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples.
+as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples. Each
+draw of a sample gets its own crop and flip; after batch, a batch is the same each time.
 
 Errors  ValueError  not one weight for each position, or none above 0)");
 }

@@ -256,7 +256,7 @@ void bind_transforms(nb::module_& module) {
                                          .stats = stats ? stats->stats : nullptr})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
-      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"fast"},
+      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"reference"},
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
       R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
@@ -266,10 +266,11 @@ void bind_transforms(nb::module_& module) {
 says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
 flipped; width and height of the upright image; orientation.
 
-`decoder`: "fast" is Penstock's own, which decodes little but the crop and repeats chroma;
-"reference" smoothes chroma, as Pillow does; "libjpeg" is libjpeg-turbo alone, with the
-pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes at 1/2, 1/4 or 1/8
-where the region allows it: for photographs of many megapixels. An `index` makes all epochs but the first faster.
+`decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
+chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
+alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
+at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
+`index` makes all epochs but the first faster.
 
 JPEG, PNG and WebP, recognised by their signatures.
 

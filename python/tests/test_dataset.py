@@ -139,7 +139,10 @@ def test_words_are_values():
     assert ps.random_resized_crop((20, 30)).size == (20, 30)
     first, second = next(numbers(2).batch(2).loader()).samples
     assert first != second and first == first and len({first, second}) == 2
-    assert repr(first) == "SampleId(number=0, epoch=0, source=0)"
+    assert repr(first) == "SampleId(number=0, epoch=0, source=0)" and first.draw == 0
+    once, again = next(numbers(2).select([1, 1]).batch(2).loader()).samples
+    assert repr(again) == "SampleId(number=1, epoch=0, source=0, draw=2)"
+    assert once != again and len({once, again}) == 2
 
 
 def test_an_endless_dataset_has_no_len_but_is_true():

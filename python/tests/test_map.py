@@ -87,6 +87,12 @@ def test_random_numbers_are_the_samples_own():
     assert len(set(twice.values())) == 120
 
 
+def test_every_draw_of_a_sample_has_random_numbers_of_its_own():
+    drawn = numbers(3).seed(3).sample([1, 1, 1], count=60)
+    step = next(drawn.map(noisy, outputs={"noise": ("i64", (2,))}).batch(60).loader(threads=2))
+    assert len(set(map(tuple, step["noise"].numpy().tolist()))) == 60
+
+
 def test_the_generator_is_philox_of_the_samples_key():
     """The very numbers: a change here changes everybody's data."""
     step = next(numbers(1).seed(3).map(noisy, outputs={"noise": ("i64", (2,))}).batch(1).loader())

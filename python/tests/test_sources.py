@@ -34,16 +34,35 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
         return next(ps.image_folder(images).seed(1).map(decode).batch(40).loader())["image"].numpy().copy()
 
     index, stats = ps.MemoryJpegIndex(), ps.JpegStats()
-    fast = pixels(index=index, stats=stats)
+    fast = pixels(decoder="fast", index=index, stats=stats)
     assert stats.counts()["own"] == 40 and len(index) > 0 and index.nbytes > 0
-    assert (fast == pixels(decoder="libjpeg")).all() and (fast != pixels(decoder="reference")).any()
-    assert (fast != pixels(filter="bicubic")).any()
+    assert (fast == pixels(decoder="libjpeg")).all() and (fast != pixels()).any()
+    assert (pixels() == pixels(decoder="reference")).all()
+    assert (pixels() != pixels(filter="bicubic")).any()
     index.save(tmp_path / "index")
     other = ps.MemoryJpegIndex()
     assert other.load(tmp_path / "index") == len(index) == len(other) and other.load(tmp_path / "none") == 0
-    assert (pixels(index=other, stats=stats) == fast).all() and stats.counts()["indexed"] > 0
+    assert (pixels(decoder="fast", index=other, stats=stats) == fast).all() and stats.counts()["indexed"] > 0
     with pytest.raises(ValueError, match="decoder must be one of"):
         pixels(decoder="slow")
+
+
+def test_every_draw_of_an_image_is_cropped_anew(images):
+    def crops(dataset):
+        decode = ps.decode_image(crop=ps.random_resized_crop(24), flip=0.5)
+        step = next(dataset.map(decode).batch(64).loader())
+        found = [(sample.number, sample.draw, image.tobytes()) for sample, image in zip(step.samples, step["image"].numpy())]
+        del step
+        return found
+
+    dataset = ps.image_folder(images).seed(1)
+    weights = np.zeros(len(dataset))
+    weights[:3] = 1
+    drawn = crops(dataset.sample(weights, count=64))
+    assert {number for number, _, _ in drawn} == {0, 1, 2} and [draw for _, draw, _ in drawn] == list(range(1, 65))
+    assert len({crop for _, _, crop in drawn}) == 64
+    assert sorted(crops(dataset.sample(weights, count=64).shuffle())) == sorted(drawn)
+    assert len({crop for _, _, crop in crops(dataset.select([5, 5, 5]))}) == 3
 
 
 def test_re_marked_files_have_the_same_pixels(images, tmp_path):

@@ -28,6 +28,8 @@ RowHasher::RowHasher(std::uint64_t step, std::uint64_t row, const SampleId& samp
   const std::array<std::uint64_t, 4> identity{step, row, sample.number,
                                               std::uint64_t{sample.epoch} << 32 | sample.source};
   add(std::as_bytes(std::span(identity)));
+  // Where nothing is drawn more than once, digests are those of the time before there were draws.
+  if (sample.draw != 0) add(std::as_bytes(std::span(&sample.draw, 1)));
 }
 
 void RowHasher::add(std::span<const std::byte> bytes) noexcept {

@@ -7,8 +7,9 @@
 namespace penstock {
 
 std::string Fault::to_string() const {
-  std::string where =
-      fmt::format("sample {} (epoch {}, step {})", sample.number, sample.epoch, step);
+  std::string where = fmt::format("sample {} (epoch {}, ", sample.number, sample.epoch);
+  if (sample.draw != 0) where += fmt::format("draw {}, ", sample.draw);
+  where += fmt::format("step {})", step);
   if (!file.empty()) where += ", " + file;
   if (offset != 0) where += fmt::format(" at byte {}", offset);
   return where + ": " + reason;

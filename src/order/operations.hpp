@@ -77,13 +77,14 @@ namespace penstock::order {
 /// and rebuilds the buffer. Over a stream it only goes forwards: the order is the same as if the
 /// end had been known, and a position needs no more than the first position + buffer arrivals.
 ///
-/// Units   a cursor holds min(buffer, size) numbers of 16 bytes.
+/// Units   a cursor holds min(buffer, size) SampleIds, 24 bytes each.
 /// Errors  std::invalid_argument  buffer is 0
 [[nodiscard]] OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer,
                                       bool reshuffle = true);
 
-/// The input's positions `positions`[0], `positions`[1], …; each may come any number of times.
-/// Holds 8 bytes a position.
+/// The input's positions `positions`[0], `positions`[1], …; each may come any number of times. If
+/// one comes more than once, every sample's draw is 1 + its position in the list, whatever the
+/// input had; else draws stay as they are. Holds 8 bytes a position.
 ///
 ///   pick(range(9), {7, 0, 7})  ==  7 0 7
 ///
@@ -98,8 +99,9 @@ namespace penstock::order {
 [[nodiscard]] OrderPtr concatenate(std::vector<OrderPtr> inputs);
 
 /// `count` positions of the input, drawn with replacement: position p with a probability of
-/// weights[p] over the sum of all. With `reshuffle` each iteration draws anew. Holds 16 bytes a
-/// weight, shared by all cursors. A weight below 2^-32 of the largest is as good as 0.
+/// weights[p] over the sum of all. With `reshuffle` each iteration draws anew. A sample's draw is 1
+/// + its position here, whatever the input had. Holds 16 bytes a weight, shared by all cursors. A
+/// weight below 2^-32 of the largest is as good as 0.
 ///
 /// Source  PyTorch's WeightedRandomSampler; the alias method of Walker (1977) in integers
 /// Errors  std::invalid_argument  an endless input, another number of weights than positions, a

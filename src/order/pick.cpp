@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,26 +14,52 @@
 namespace penstock::order {
 namespace {
 
-using Positions = std::shared_ptr<const std::vector<std::uint64_t>>;
+/// The list, and whether a position comes more than once in it.
+struct Positions {
+  std::vector<std::uint64_t> list;
+  bool repeat = false;
+};
+using PositionsPtr = std::shared_ptr<const Positions>;
+
+bool any_repeats(const std::vector<std::uint64_t>& list) {
+  if (std::ranges::adjacent_find(list, std::greater_equal<>()) == list.end()) return false;
+  const std::uint64_t last = std::ranges::max(list);
+  if (last / 64 < list.size()) {  // a bit each needs no more memory than the list
+    std::vector<bool> seen(last + 1);
+    return std::ranges::any_of(list, [&](std::uint64_t position) {
+      const bool again = seen[position];
+      seen[position] = true;
+      return again;
+    });
+  }
+  std::vector<std::uint64_t> sorted = list;
+  std::ranges::sort(sorted);
+  return std::ranges::adjacent_find(sorted) != sorted.end();
+}
 
 class PickCursor final : public OrderCursor {
  public:
-  PickCursor(std::unique_ptr<OrderCursor> input, Positions positions)
+  PickCursor(std::unique_ptr<OrderCursor> input, PositionsPtr positions)
       : input_(std::move(input)), positions_(std::move(positions)) {}
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    const std::size_t count = order::positions_left(positions_->size(), first, stride, out.size());
+    const auto& list = positions_->list;
+    const std::size_t count = order::positions_left(list.size(), first, stride, out.size());
     scratch_.resize(count);
-    for (std::size_t k = 0; k < count; ++k) scratch_[k] = (*positions_)[first + k * stride];
+    for (std::size_t k = 0; k < count; ++k) scratch_[k] = list[first + k * stride];
     input_->read_at(iteration, scratch_, out.first(count));
+    if (positions_->repeat) order::number_draws(out.first(count), first, stride);
     return count;
   }
 
   void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
                std::span<SampleId> out) override {
-    for (std::uint64_t& position : positions) position = (*positions_)[position];
+    if (positions_->repeat) scratch_.assign(positions.begin(), positions.end());
+    for (std::uint64_t& position : positions) position = positions_->list[position];
     input_->read_at(iteration, positions, out);
+    if (!positions_->repeat) return;
+    for (std::size_t k = 0; k < scratch_.size(); ++k) out[k].draw = scratch_[k] + 1;
   }
 
   std::size_t memory_bytes() const noexcept override {
@@ -39,27 +68,27 @@ class PickCursor final : public OrderCursor {
 
  private:
   std::unique_ptr<OrderCursor> input_;
-  Positions positions_;
+  PositionsPtr positions_;
   std::vector<std::uint64_t> scratch_;
 };
 
 class Pick final : public Order {
  public:
-  Pick(OrderPtr input, Positions positions)
+  Pick(OrderPtr input, PositionsPtr positions)
       : input_(std::move(input)), positions_(std::move(positions)) {}
 
-  std::optional<std::uint64_t> size() const noexcept override { return positions_->size(); }
+  std::optional<std::uint64_t> size() const noexcept override { return positions_->list.size(); }
   std::optional<std::uint32_t> epochs() const noexcept override { return input_->epochs(); }
   std::unique_ptr<OrderCursor> open() const override {
     return std::make_unique<PickCursor>(input_->open(), positions_);
   }
   std::string describe() const override {
-    return input_->describe() + fmt::format(".pick({} positions)", positions_->size());
+    return input_->describe() + fmt::format(".pick({} positions)", positions_->list.size());
   }
 
  private:
   OrderPtr input_;
-  Positions positions_;
+  PositionsPtr positions_;
 };
 
 }  // namespace
@@ -73,8 +102,9 @@ OrderPtr pick(OrderPtr input, std::vector<std::uint64_t> positions) {
           fmt::format("{}.pick(): position {} of the list is {}, and the input has {}: positions "
                       "are counted from 0",
                       input->describe(), k, positions[k], size));
-  return std::make_shared<Pick>(
-      std::move(input), std::make_shared<const std::vector<std::uint64_t>>(std::move(positions)));
+  const bool repeat = any_repeats(positions);
+  return std::make_shared<Pick>(std::move(input),
+                                std::make_shared<const Positions>(std::move(positions), repeat));
 }
 
 }  // namespace penstock::order

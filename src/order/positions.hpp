@@ -23,6 +23,12 @@ inline constexpr std::uint64_t kEndless = UINT64_MAX;
   return left < wanted ? static_cast<std::size_t>(left) + 1 : wanted;
 }
 
+/// Says of the samples at first, first + stride, … that they were drawn there.
+inline void number_draws(std::span<SampleId> samples, std::uint64_t first,
+                         std::uint64_t stride) noexcept {
+  for (std::size_t k = 0; k < samples.size(); ++k) samples[k].draw = first + k * stride + 1;
+}
+
 /// For the cursors that work position by position: reads first, first + stride, … of `size`
 /// positions through read_at, a chunk at a time.
 inline std::size_t read_in_chunks(OrderCursor& cursor, std::uint64_t size, std::uint32_t iteration,

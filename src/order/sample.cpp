@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -98,6 +99,7 @@ class SampleCursor final : public OrderCursor {
           positions[k] = table_->pick(draws_.at(drawn, at + k * stride, 1)[0]);
       }
       input_->read_at(iteration, std::span(positions).first(chunk), out.subspan(done, chunk));
+      order::number_draws(out.subspan(done, chunk), at, stride);
       done += chunk;
     }
     return count;
@@ -105,13 +107,15 @@ class SampleCursor final : public OrderCursor {
 
   void read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
                std::span<SampleId> out) override {
+    drawn_.assign(positions.begin(), positions.end());
     for (std::uint64_t& position : positions)
       position = table_->pick(draws_.at(reshuffle_ ? iteration : 0, position, 1)[0]);
     input_->read_at(iteration, positions, out);
+    for (std::size_t k = 0; k < drawn_.size(); ++k) out[k].draw = drawn_[k] + 1;
   }
 
   std::size_t memory_bytes() const noexcept override {
-    return sizeof(*this) + input_->memory_bytes();
+    return sizeof(*this) + drawn_.capacity() * sizeof(drawn_[0]) + input_->memory_bytes();
   }
 
  private:
@@ -120,6 +124,7 @@ class SampleCursor final : public OrderCursor {
   std::uint64_t count_;
   order::Draws draws_;
   bool reshuffle_;
+  std::vector<std::uint64_t> drawn_;
 };
 
 class Sample final : public Order {

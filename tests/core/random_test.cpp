@@ -1,4 +1,5 @@
 #include <array>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -27,6 +28,28 @@ TEST(Random, RepeatsForTheSameSampleAndDiffersForAnyOther) {
   EXPECT_NE(Random(RandomKey(8, 3), {.number = 5, .epoch = 1}).u64(), drawn);
   EXPECT_NE(Random(RandomKey(7, 4), {.number = 5, .epoch = 1}).u64(), drawn);
   EXPECT_NE(Random(RandomKey(7, 3, 1), {.number = 5, .epoch = 1}).u64(), drawn);
+}
+
+TEST(Random, DiffersForEveryDrawOfASample) {
+  const RandomKey key(7, 3);
+  const auto drawn = [&](std::uint64_t draw) {
+    return Random(key, {.number = 5, .epoch = 1, .draw = draw}).u64();
+  };
+  std::set<std::uint64_t> all;
+  for (std::uint64_t draw = 0; draw < 1000; ++draw) all.insert(drawn(draw));
+  EXPECT_EQ(all.size(), 1000U);
+  EXPECT_NE(Random(key, {.number = 6, .epoch = 1, .draw = 2}).u64(), drawn(2));
+  EXPECT_NE(Random(key, {.number = 5, .epoch = 2, .draw = 2}).u64(), drawn(2));
+}
+
+// The very numbers: other ones change everybody's data, and need another version.
+TEST(Random, NumbersOfVersionTwo) {
+  static_assert(kRandomVersion == 2);
+  const RandomKey key(7, 3);
+  EXPECT_EQ(Random(key, {.number = 5, .epoch = 1}).u64(), 0x5330ecf4c31d2826U);
+  EXPECT_EQ(Random(key, {.number = 5, .epoch = 1, .draw = 2}).u64(), 0xd27488ee90214881U);
+  EXPECT_EQ(Random(key, {.number = 5, .epoch = 1, .draw = std::uint64_t{1} << 40}).u64(),
+            0xf21325657cd9182dU);
 }
 
 TEST(Random, UniformStaysInTheHalfOpenIntervalAndCentresOnOneHalf) {

@@ -66,6 +66,8 @@ TEST(RowHasher, DependsOnPlaceIdentityAndEveryField) {
   EXPECT_NE(hash(1, 2, {.number = 4}, 1), reference);
   EXPECT_NE(hash(1, 2, {.number = 3, .epoch = 1}, 1), reference);
   EXPECT_NE(hash(1, 2, {.number = 3}, 2), reference);
+  EXPECT_NE(hash(1, 2, {.number = 3, .draw = 1}, 1), reference);
+  EXPECT_NE(hash(1, 2, {.number = 3, .draw = 1}, 1), hash(1, 2, {.number = 3, .draw = 2}, 1));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ class RandomPlan {
     const auto size = dataset_->size();
     const RandomKey key(seed_, operation_);
     const bool reshuffle = below(3) != 0;
-    switch (below(7)) {
+    switch (below(8)) {
       case 0:
         return add(&Dataset::take, reference::take, below(150));
       case 1:
@@ -109,6 +109,14 @@ class RandomPlan {
         const std::uint64_t buffer = 1 + below(50);
         dataset_ = dataset_->shuffle({.buffer = buffer, .reshuffle_each_epoch = reshuffle});
         model_ = reference::shuffle_window(model_, key, buffer, reshuffle);
+        break;
+      }
+      case 6: {
+        if (*size == 0) return;
+        const std::uint64_t count = below(kMostSamples / 2);
+        dataset_ = dataset_->sample(std::vector<double>(*size, 1),
+                                    {.count = count, .reshuffle_each_epoch = reshuffle});
+        model_ = reference::sample(model_, count, key, reshuffle);
         break;
       }
       default: {

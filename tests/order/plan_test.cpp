@@ -38,7 +38,7 @@ class PlanMaker {
   }
 
   /// Operation `kind` of kKinds on top, or none where it would be refused or too much.
-  static constexpr std::uint64_t kKinds = 9;
+  static constexpr std::uint64_t kKinds = 10;
   void add(Plan& plan, std::uint64_t most) { add(plan, most, below(kKinds)); }
   void add(Plan& plan, std::uint64_t most, std::uint64_t kind) {
     auto& [order, model, epochs] = plan;
@@ -102,6 +102,13 @@ class PlanMaker {
           join(plan, std::move(others), most);
         else
           mix(plan, std::move(others), most);
+        return;
+      }
+      case 8: {
+        if (!size || *size == 0) return;
+        const std::uint64_t count = below(most);
+        order = order::sample(order, std::vector<double>(*size, 3), count, key, reshuffle);
+        model = reference::sample(model, count, key, reshuffle);
         return;
       }
       default: {

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,7 +24,8 @@
 namespace penstock {
 
 inline void PrintTo(const SampleId& id, std::ostream* out) {
-  *out << id.number << " (epoch " << id.epoch << ", source " << id.source << ")";
+  *out << id.number << " (epoch " << id.epoch << ", source " << id.source << ", draw " << id.draw
+       << ")";
 }
 
 namespace reference {
@@ -124,7 +126,7 @@ inline Model shuffle(Model input, RandomKey key, bool reshuffle) {
   };
 }
 
-/// The 64 random bits that a window has for a position.
+/// The 64 random bits that a window or a sample has for a position.
 inline std::uint64_t window_draw(const RandomKey& key, std::uint32_t iteration,
                                  std::uint64_t position) {
   const auto own = key.bits(0, 0, 0);
@@ -161,12 +163,31 @@ inline Model shuffle_window(Model input, RandomKey key, std::uint64_t places, bo
 }
 
 inline Model pick(Model input, std::vector<std::uint64_t> positions) {
+  const std::set<std::uint64_t> different(positions.begin(), positions.end());
+  const bool repeats = different.size() < positions.size();
   return [=](std::uint32_t iteration, std::uint64_t limit) {
     Samples out;
     if (positions.empty()) return out;
     const Samples all = input(iteration, 1 + *std::ranges::max_element(positions));
-    for (const std::uint64_t position : positions)
-      if (out.size() < limit) out.push_back(all[position]);
+    for (const std::uint64_t position : positions) {
+      if (out.size() == limit) break;
+      out.push_back(all[position]);
+      if (repeats) out.back().draw = out.size();
+    }
+    return out;
+  };
+}
+
+/// With equal weights.
+inline Model sample(Model input, std::uint64_t count, RandomKey key, bool reshuffle) {
+  return [=](std::uint32_t iteration, std::uint64_t limit) {
+    const Samples all = input(iteration, 1'000'000);
+    Samples out;
+    while (out.size() < std::min(count, limit)) {
+      const std::uint64_t draw = window_draw(key, reshuffle ? iteration : 0, out.size());
+      out.push_back(all[scale_to(draw, all.size())]);
+      out.back().draw = out.size();
+    }
     return out;
   };
 }

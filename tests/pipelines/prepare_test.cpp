@@ -131,7 +131,8 @@ TEST_F(Prepare, WritesAnIndexThatThroughputGoesByFromTheFirstEpochOn) {
   EXPECT_EQ(index.load(out_ / "data-000001.jpegindex"), 25U);
 
   program = throughput_;
-  const std::vector<std::string> prepared{"--data", out_.string(), "--epochs", "1"};
+  const std::vector<std::string> prepared{"--data", out_.string(), "--epochs",
+                                          "1",      "--decode",    "fast"};
   const json by_index = report(prepared);
   auto without = prepared;
   without.insert(without.end(), {"--index", "off"});

@@ -93,7 +93,14 @@ TEST(DecodeImage, GivesLibjpegsPixelsWhereNothingIsResized) {
                                 {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .progressive = progressive});
     const Decoded result = decode_all(bytes, 75, 58);
     EXPECT_EQ(result.fault, "");
-    EXPECT_EQ(result.pixels, libjpeg_whole(bytes));
+    EXPECT_EQ(result.pixels, libjpeg_whole(bytes, true)) << "chroma is smooth by default";
+    const auto by = [&](JpegDecoder decoder) {
+      return decode(bytes, {.crop = resize_to(58, 75), .decoder = decoder}).pixels;
+    };
+    EXPECT_EQ(by(JpegDecoder::reference), result.pixels);
+    EXPECT_NE(libjpeg_whole(bytes), result.pixels);
+    EXPECT_EQ(by(JpegDecoder::fast), libjpeg_whole(bytes));
+    EXPECT_EQ(by(JpegDecoder::libjpeg), libjpeg_whole(bytes));
   }
 }
 
@@ -186,7 +193,7 @@ TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
   for (const bool progressive : {false, true}) {
     const Bytes bytes = jpeg_of(picture(211, 157),
                                 {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .progressive = progressive});
-    const Pixels whole = libjpeg_whole(bytes);
+    const Pixels whole = libjpeg_whole(bytes, true);
     Pixels padded(whole.width, whole.height + 1, 4);
     for (int y = 0; y < whole.height; ++y)
       for (int x = 0; x < whole.width; ++x) std::copy_n(whole.at(x, y), 3, padded.at(x, y));
@@ -285,7 +292,7 @@ TEST_P(Exif, IsTurnedUprightBeforeItIsCropped) {
   for (const bool big_endian : {false, true}) {
     const Bytes bytes = jpeg_of(picture(83, 61), {.sampling = {{2, 2}, {1, 1}, {1, 1}},
                                                   .app1 = exif_app1(orientation, big_endian)});
-    const Pixels stored = libjpeg_whole(bytes);
+    const Pixels stored = libjpeg_whole(bytes, true);
     const Pixels turned = upright(stored, orientation);
     const DecodeImageOptions all{.crop = resize_to(turned.height, turned.width), .geometry = "g"};
     const Decoded whole = decode(bytes, all);
@@ -323,7 +330,7 @@ TEST(DecodeImage, TakesNonsenseInExifAsUpright) {
   const Bytes plain = jpeg_of(pixels);
   for (const int value : {0, 9, 255})
     EXPECT_EQ(decode_all(jpeg_of(pixels, {.app1 = exif_app1(value)}), 40, 24).pixels,
-              libjpeg_whole(plain));
+              libjpeg_whole(plain, true));
   const Bytes whole = exif_app1(6);
   std::mt19937 random(4);
   for (std::size_t size = 1; size < whole.size(); ++size) {
@@ -533,7 +540,14 @@ TEST(DecodeImage, DescribesEveryParameter) {
   std::ranges::sort(texts);
   EXPECT_EQ(std::ranges::adjacent_find(texts), texts.end());
   EXPECT_EQ(decode_image({.crop = crop, .flip = 0.25F})->description().text,
-            "decode_image(crop=resize_to(size=[6, 8]), flip=0.25, chroma=repeat)");
+            "decode_image(crop=resize_to(size=[6, 8]), flip=0.25)");
+  // What has the same pixels differs in what changes speed only, which states do not see.
+  const auto by = [&](JpegDecoder decoder) {
+    return decode_image({.crop = crop, .decoder = decoder})->description().text;
+  };
+  EXPECT_EQ(by(JpegDecoder::fast), "decode_image(crop=resize_to(size=[6, 8]), chroma=repeat)");
+  EXPECT_EQ(by(JpegDecoder::libjpeg),
+            "decode_image(crop=resize_to(size=[6, 8]), chroma=repeat, decoder=libjpeg)");
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ struct Digest {
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 
-/// One row's contribution: where it was delivered, who it is, and every field's bytes.
+/// One row's contribution: where it was delivered, who it is (the draw where it is
+/// not 0), and every field's bytes.
 ///
 /// Source  XXH3 128-bit, through libxxhash.
 class RowHasher {

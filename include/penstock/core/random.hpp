@@ -9,8 +9,9 @@
 
 namespace penstock {
 
-/// Which random numbers a plan gets for its seed. Goes up when the same plan and seed give other
-/// bytes; saved with a loader's state.
+/// Which random numbers these are: goes up whenever the same plan and seed would give other ones.
+/// 1: a function of seed, operation, source, epoch and number. 2: also of the draw, where a sample
+/// is drawn more than once (SampleId::draw); where it is not, the numbers are those of 1.
 inline constexpr std::uint32_t kRandomVersion = 2;
 
 /// Philox 4x32-10: 128 random bits from a 128-bit counter and a 64-bit key.
@@ -56,6 +57,16 @@ class RandomKey {
     const auto words = bits(a, b, c);
     return words[0] | std::uint64_t{words[1]} << 32;
   }
+  /// The key of one draw of a sample: this one for draw 0, else an independent one.
+  [[nodiscard]] RandomKey of_draw(std::uint64_t draw) const noexcept {
+    if (draw == 0) return *this;
+    // The number, the epoch and the block fill a counter, so the draw goes into the key. No sample
+    // draws as many as 2^16 blocks, so none has this one.
+    const auto words = bits(draw, 0x44524157U, UINT32_MAX);
+    RandomKey key;
+    key.key_ = {words[0], words[1]};
+    return key;
+  }
 
  private:
   std::array<std::uint32_t, 2> key_{};
@@ -68,7 +79,7 @@ class Random {
  public:
   /// `stream` tells several independent sequences of the same sample apart.
   Random(const RandomKey& key, const SampleId& sample, std::uint16_t stream = 0) noexcept
-      : key_(key),
+      : key_(key.of_draw(sample.draw)),
         number_(sample.number),
         epoch_(sample.epoch),
         block_(std::uint32_t{stream} << 16) {}

@@ -63,12 +63,15 @@ class Dataset {
   [[nodiscard]] Dataset skip(std::uint64_t count) const;
   /// The positions p with p % shards == index.
   [[nodiscard]] Dataset shard(std::int64_t shards, std::int64_t index) const;
-  /// The positions in this list, in its order; as PyTorch's Subset.
+  /// The positions in this list, in its order; as PyTorch's Subset. One that comes several times
+  /// gets random numbers of its own each time (SampleId::draw), so another crop. After batch, a
+  /// batch that comes again is the same one.
   ///
   /// Errors  std::invalid_argument  one of them does not exist
   [[nodiscard]] Dataset select(std::vector<std::uint64_t> positions) const;
   /// Draws with replacement, position p with a probability of weights[p] over the sum of all; as
-  /// PyTorch's WeightedRandomSampler.
+  /// PyTorch's WeightedRandomSampler. Each draw of a sample has random numbers of its own
+  /// (SampleId::draw), so another crop. After batch, a batch that is drawn again is the same one.
   ///
   /// Errors  std::invalid_argument  not one weight for each position, or none above 0
   [[nodiscard]] Dataset sample(std::vector<double> weights,

@@ -16,7 +16,7 @@ namespace penstock {
 enum class JpegDecoder : std::uint8_t {
   fast,       ///< Penstock's own decoder, which decodes little but the crop; chroma is repeated
   reference,  ///< the same; chroma is smoothed, as libjpeg does by default and Pillow with it
-  libjpeg,    ///< libjpeg-turbo alone; the pixels of `fast`
+  libjpeg,    ///< libjpeg-turbo alone, to compare with; chroma is repeated, so the pixels of `fast`
 };
 
 struct DecodeImageOptions {
@@ -29,7 +29,7 @@ struct DecodeImageOptions {
   /// rounded outwards; flipped (0 or 1); width and height of the upright image; EXIF orientation (1
   /// to 8).
   std::string geometry{};
-  JpegDecoder decoder = JpegDecoder::fast;
+  JpegDecoder decoder = JpegDecoder::reference;
   ResizeFilter filter = ResizeFilter::bilinear;
   /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
   /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
@@ -47,9 +47,10 @@ struct DecodeImageOptions {
 /// The format is recognised by its signature: JPEG (baseline and progressive; grey, YCbCr, RGB,
 /// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, not composited. Colour profiles,
 /// and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
-/// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale); JPEGs that
-/// Penstock's own decoder does not take (progressive, a scan for each component, CMYK and the like)
-/// go to libjpeg-turbo. The resize is an antialiased filter in integers, so equal bytes in give
+/// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale; by default with
+/// smooth chroma, its fancy upsampling, which is what Pillow shows too); JPEGs that Penstock's own
+/// decoder does not take (progressive, a scan for each component, CMYK and the like) go to
+/// libjpeg-turbo. The resize is an antialiased filter in integers, so equal bytes in give
 /// equal bytes out on every CPU; but for damaged JPEGs whose numbers overflow, of which
 /// libjpeg-turbo makes other pixels on ARM than on x86.
 ///

@@ -19,6 +19,7 @@ void visit_fields(Visitor& visit, Fault& fault) {
   visit.required("sample", fault.sample.number);
   visit.required("epoch", fault.sample.epoch);
   visit.required("source", fault.sample.source);
+  visit("draw", fault.sample.draw);
   visit.required("step", fault.step);
   visit.required("row", fault.row);
   visit.required("file", fault.file);

@@ -27,8 +27,9 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& top
 }
 
 std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
-  SampleId
-      batch;  // its epoch is the pass over the samples, its number that of the batch in the pass
+  // Its epoch is the pass over the samples, its number that of the batch in the pass. How often it
+  // has been drawn is left out: a batch that comes again is the same one.
+  SampleId batch;
   if (batches_->read(0, step, 1, {&batch, 1}) == 0) return std::nullopt;
 
   DrawnStep drawn;
