@@ -3,6 +3,8 @@ script=$(realpath "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 jobs=${PENSTOCK_JOBS:-$(nproc)}
+# Builds of other folders and of other checkouts share what ccache has, whatever their paths.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
 
 # The head comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }
@@ -12,7 +14,7 @@ fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
 # step TEXT LOG COMMAND...: runs a command into a log, whose end is shown when the command fails. Speaks on stderr:
 # stdout belongs to the program that a script ends in.
 step() {
-  local text=$1 log=$2
+  local text=$1 log=$2 begin=$SECONDS
   shift 2
   mkdir -p "$(dirname "$log")"
   echo "$text" >&2
@@ -20,6 +22,7 @@ step() {
     tail -n 60 "$log" >&2
     fail "failed: $* (whole log: $log)"
   fi
+  ((SECONDS - begin < 10)) || echo "  $((SECONDS - begin)) s" >&2
 }
 
 # What to start programs with: nothing, unless a script says otherwise.
@@ -46,6 +49,6 @@ closing_line_last() {
 # Our C++ and CUDA files, one a line.
 sources() {
   local tops=() top
-  for top in include src pipelines bench python tests; do [[ ! -d $top ]] || tops+=("$top"); done
+  for top in include src testing pipelines bench python tests; do [[ ! -d $top ]] || tops+=("$top"); done
   find "${tops[@]}" -type f \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.h' \) | sort
 }

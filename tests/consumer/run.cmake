@@ -21,12 +21,7 @@ elseif(WAY STREQUAL "shared")
 endif()
 
 if(WAY STREQUAL "subdirectory")
-  set(library -D PENSTOCK_ROOT=${ROOT} "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}")
-  if(LAUNCHER)
-    set(quick -D CMAKE_BUILD_TYPE=${BUILD_TYPE}) # the same flags as the tree's own build: ccache has the objects
-  else()
-    list(APPEND library -D PENSTOCK_CUDA=OFF)
-  endif()
+  set(library -D PENSTOCK_ROOT=${ROOT} -D PENSTOCK_CUDA=OFF "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}")
 else()
   set(library "-DCMAKE_PREFIX_PATH=${WORK}/prefix\;${PREFIX_PATH}" -D EXPECTED_PREFIX=${WORK}/prefix)
 endif()
@@ -37,6 +32,9 @@ if(WAY STREQUAL "jpeg") # a library of its own, on a picture of the fuzz corpus
   list(GET pictures 0 picture)
   run(${WORK}/app/jpeg_consumer ${picture} ${WORK}/app/picture.ppm)
   return()
+endif()
+if(WAY STREQUAL "installed") # the headers are the same in all of them
+  list(APPEND library -D EVERY_HEADER_ALONE=ON)
 endif()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/app -B ${WORK}/app ${common} ${quick} ${library})
 run(${CMAKE_COMMAND} --build ${WORK}/app --parallel 2)

@@ -1,12 +1,18 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <unistd.h>
 
+#include "tests/busy.hpp"
 #include "tests/loader/fakes.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -21,6 +27,7 @@ namespace penstock {
 namespace {
 
 using testing_support::fake;
+using testing_support::too_busy;
 
 #ifdef PENSTOCK_SANITIZED
 constexpr bool kSanitized = true;
@@ -36,6 +43,30 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// What is allocated and not freed. Unlike what is resident, it does not depend on which thread got
+/// which of malloc's arenas, nor on how large the kernel's pages are.
+std::size_t allocated_bytes() {
+#ifdef __GLIBC__
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
+
+struct Memory {
+  std::size_t allocated = allocated_bytes();
+  std::size_t resident = resident_bytes();
+};
+
+/// The sanitizers' own memory grows, and LeakSanitizer looks for leaks itself.
+void expect_no_growth(const Memory& settled) {
+  if (kSanitized) return;
+  const Memory now;
+  EXPECT_LT(now.allocated, settled.allocated + (std::size_t{1} << 20));
+  EXPECT_LT(now.resident, settled.resident + (std::size_t{16} << 20));  // and what is mapped
+}
+
 // SEMANTICS proof 15.
 TEST(Lifetime, AThousandLoadersDestroyedMidStreamJoinPromptlyAndLeakNothing) {
   constexpr int kLoaders = 1'000;
@@ -45,7 +76,8 @@ TEST(Lifetime, AThousandLoadersDestroyedMidStreamJoinPromptlyAndLeakNothing) {
     if (number % 50 == 0) std::this_thread::sleep_for(kUserCall);
   };
   std::mt19937 random(1);
-  std::size_t settled = 0;
+  std::optional<Memory> settled;
+  std::string busy;
   for (int run = 0; run < kLoaders; ++run) {
     std::optional<Loader> loader(
         Dataset(source)
@@ -64,13 +96,16 @@ TEST(Lifetime, AThousandLoadersDestroyedMidStreamJoinPromptlyAndLeakNothing) {
     const auto begin = std::chrono::steady_clock::now();
     loader.reset();
     const auto took = std::chrono::steady_clock::now() - begin;
-    ASSERT_LT(took, std::chrono::milliseconds(kSanitized ? 2'000 : 100) + kUserCall)
-        << "loader " << run;
-    if (run == kLoaders / 5) settled = resident_bytes();
+    const auto prompt = std::chrono::milliseconds(kSanitized ? 2'000 : 100) + kUserCall;
+    if (took >= prompt && busy.empty()) busy = too_busy();
+    if (busy.empty()) {
+      ASSERT_LT(took, prompt) << "loader " << run;
+    }
+    if (run == kLoaders / 5) settled.emplace();
   }
-  if (!kSanitized) {
-    EXPECT_LT(resident_bytes(), settled + (std::size_t{8} << 20));
-  }
+  expect_no_growth(*settled);
+  if (!busy.empty())
+    GTEST_SKIP() << "leaks nothing, but how promptly they join was not judged: " << busy;
 }
 
 TEST(Lifetime, DestroysALoaderThatNeverRanOrHasEnded) {
@@ -91,14 +126,12 @@ TEST(Lifetime, MemoryStaysFlatAndWithinTheBudgetOverTenThousandSteps) {
                       .batch(64)
                       .prefetch_to_devices(host_devices(2), {.depth = 4})
                       .loader({.digest = true, .threads = 2, .budget_bytes = budget});
-  std::size_t settled = 0;
+  std::optional<Memory> settled;
   for (int step = 0; step < 10'000; ++step) {
     ASSERT_TRUE(loader.next());
-    if (step == 500) settled = resident_bytes();
+    if (step == 500) settled.emplace();
   }
-  if (!kSanitized) {
-    EXPECT_LT(resident_bytes(), settled + (std::size_t{2} << 20));
-  }
+  expect_no_growth(*settled);
   EXPECT_LE(loader.stats().memory_peak_bytes, budget);
 }
 

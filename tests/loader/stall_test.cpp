@@ -1,10 +1,13 @@
 #include <chrono>
 #include <deque>
+#include <latch>
+#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "src/loader/run/stall_meter.hpp"
+#include "tests/busy.hpp"
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {
@@ -14,6 +17,15 @@ using loader::charge;
 using loader::StageNs;
 using loader::StepTimes;
 using testing_support::fake;
+using testing_support::too_busy;
+using Clock = std::chrono::steady_clock;
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// Every nanosecond is charged to somebody.
+void expect_the_parts_add_up(const Stats& stats) {
+  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 1e-6);
+}
 
 TEST(Charge, FollowsABatchThroughItsStages) {
   const std::deque<StepTimes> times{{.step = 4,
@@ -66,16 +78,25 @@ TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
                       .batch(per_sample ? 1 : 4)
                       .prefetch_to_devices(host_devices(1), {.depth = 2})
                       .loader({.threads = 1, .observer = &slow});
-  const auto begin = std::chrono::steady_clock::now();
+  // The meter's own clock runs between what is read around its start and around its report.
+  const auto before_start = Clock::now();
+  loader.start();
+  const auto started = Clock::now();
   for (int step = 0; step < 40; ++step) ASSERT_TRUE(loader.next());
-  const double wall =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto before_report = Clock::now();
   const Stats stats = loader.stats();
+  const auto reported = Clock::now();
+  EXPECT_GE(stats.seconds, seconds(before_report - started) - 1e-6);
+  EXPECT_LE(stats.seconds, seconds(reported - before_start) + 1e-6);
+  expect_the_parts_add_up(stats);
 
+  const bool named = stats.bottleneck() == name_of(GetParam()) &&
+                     stats[GetParam()].wait_s > 0.3;  // of 40 sleeps of 10 ms
+  if (!named) {
+    if (const std::string reason = too_busy(); !reason.empty()) GTEST_SKIP() << reason;
+  }
   EXPECT_EQ(stats.bottleneck(), name_of(GetParam()));
-  EXPECT_GT(stats[GetParam()].wait_s, 0.3);  // of 40 sleeps of 10 ms
-  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01 * stats.seconds);
-  EXPECT_NEAR(stats.seconds, wall, 0.01 * wall);
+  EXPECT_GT(stats[GetParam()].wait_s, 0.3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Stall, EveryStage,
@@ -90,23 +111,28 @@ TEST(Stall, IsTheConsumersOwnWhenTheInputKeepsUp) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   const Stats stats = loader.stats();
+  expect_the_parts_add_up(stats);
+  if (stats.bottleneck() != "consumer" || stats.stall_fraction >= 0.02) {
+    if (const std::string reason = too_busy(); !reason.empty()) GTEST_SKIP() << reason;
+  }
   EXPECT_EQ(stats.bottleneck(), "consumer");
   EXPECT_LT(stats.stall_fraction, 0.02);
-  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01 * stats.seconds);
 }
 
 TEST(Stall, IsVisibleWhileItLasts) {
   auto source = fake(10);
-  source->on_read = [](std::uint64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  };
+  std::latch seen(1);
+  source->on_read = [&](std::uint64_t) { seen.wait(); };
   Loader loader = Dataset(source).batch(1).loader({.threads = 1});
   std::jthread consumer([&] { (void)loader.next(); });
   Stats stats;
-  do stats = loader.stats();
-  while (stats.wait_s() < 0.1);
+  do {
+    std::this_thread::yield();
+    stats = loader.stats();
+  } while (stats.wait_s() < 0.1);
+  seen.count_down();
   EXPECT_EQ(stats.steps, 0U);
-  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 0.01);
+  expect_the_parts_add_up(stats);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "src/order/operations.hpp"
+#include "tests/busy.hpp"
 #include "tests/order/reference.hpp"
 
 namespace penstock {
@@ -164,12 +164,11 @@ TEST(Shuffle, FollowedByRepeatKeepsTheEpochsApart) {
 }
 
 TEST(Shuffle, OfATrillionStartsAtOnceInUnderAKilobyte) {
-  using Clock = std::chrono::steady_clock;
   for (const std::uint64_t size : {1'000'000'000ULL, 1'000'000'000'000ULL, ~0ULL - 1}) {
-    const auto start = Clock::now();
+    const double start = testing_support::thread_seconds();
     const auto cursor = order::shuffle(order::range(size), RandomKey(7, 1))->open();
     const Numbers batch = sorted(numbers(read(*cursor, 0, size - 256, 1, 300)));
-    EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
+    EXPECT_LT(testing_support::thread_seconds() - start, 1);
     EXPECT_EQ(batch.size(), 256);
     EXPECT_EQ(std::adjacent_find(batch.begin(), batch.end()), batch.end());
     EXPECT_LT(batch.back(), size);
