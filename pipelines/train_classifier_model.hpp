@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <penstock/penstock.hpp>
+#include <penstock/sync.hpp>
 
 namespace classifier {
 

@@ -80,6 +80,7 @@ TEST(JpegDecoder, LeavesTheBytesBetweenRowsAlone) {
 }
 
 TEST(JpegDecoder, SaysWhatTheHeaderSays) {
+  const JpegKind kGrey{.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .sampling = {{1, 1}}};
   Decoder decoder;
   const Info plain = *decoder.open(jpeg_of(picture(20, 10)));
   EXPECT_EQ(plain.width, 20);
@@ -89,7 +90,7 @@ TEST(JpegDecoder, SaysWhatTheHeaderSays) {
   EXPECT_FALSE(plain.progressive);
   EXPECT_EQ(plain.upright(), ImageSize(10, 20));
   EXPECT_TRUE(decoder.open(jpeg_of(picture(20, 10), {.progressive = true}))->progressive);
-  EXPECT_EQ(decoder.open(jpeg_of(picture(20, 10, 1)))->components, 1);
+  EXPECT_EQ(decoder.open(jpeg_of(picture(20, 10, 1), kGrey))->components, 1);
   const Info turned = *decoder.open(jpeg_of(picture(20, 10), {.app1 = exif_app1(6)}));
   EXPECT_EQ(turned.orientation, 6);
   EXPECT_EQ(turned.upright(), ImageSize(20, 10));

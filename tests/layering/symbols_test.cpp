@@ -20,7 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::StartsWith;
 
 const std::set<std::string> kForbidden = {
     "printf",    "vprintf",   "__printf_chk", "__vprintf_chk", "fprintf", "__fprintf_chk",
@@ -32,7 +31,7 @@ const std::vector<std::string> kLibraries = {PENSTOCK_LIBRARIES};
 // What nm says of a library, line by line: "path:object: address type symbol".
 std::vector<std::string> lines_of_nm(const std::string& options, const std::string& library) {
   const std::string dynamic = library.ends_with(".a") ? "" : " -D";
-  const std::string command = PENSTOCK_NM " -C -A " + options + dynamic + " '" + library + "'";
+  const std::string command = PENSTOCK_NM " -A " + options + dynamic + " '" + library + "'";
   const std::unique_ptr<FILE, int (*)(FILE*)> nm(::popen(command.c_str(), "r"), ::pclose);
   if (!nm) throw std::runtime_error("cannot start " + command);
   std::vector<std::string> lines;
@@ -45,7 +44,7 @@ std::vector<std::string> lines_of_nm(const std::string& options, const std::stri
 std::vector<std::string> forbidden_in(const std::string& library) {
   std::vector<std::string> found;
   int symbols = 0;
-  for (const std::string& line : lines_of_nm("-u", library)) {
+  for (const std::string& line : lines_of_nm("-C -u", library)) {
     // path:object:     U symbol[@VERSION]
     const std::size_t mark = line.find(" U ");
     if (mark == std::string::npos) continue;
@@ -61,7 +60,8 @@ std::vector<std::string> forbidden_in(const std::string& library) {
   return found;
 }
 
-// "symbol: object, object" for what more than one object defines, and not as an inline function or a template.
+// "symbol: object, object" for what more than one object defines, and not as an inline function or a template. Mangled,
+// since the two symbols of a constructor read alike otherwise.
 std::vector<std::string> defined_twice_in(const std::vector<std::string>& libraries) {
   std::map<std::string, std::vector<std::string>> objects;
   for (const std::string& library : libraries) {
@@ -93,7 +93,7 @@ TEST(Symbols, NoTwoObjectsDefineTheSameFunction) {
 
 TEST(Symbols, APlantedSecondDefinitionIsFound) {
   EXPECT_THAT(defined_twice_in({PENSTOCK_PLANTED}),
-              ElementsAre(AllOf(StartsWith("planted_twice()"), HasSubstr("planted_again"))));
+              ElementsAre(AllOf(HasSubstr("planted_twice"), HasSubstr("planted_again"))));
 }
 
 TEST(Symbols, PlantedCallsAreFound) {
