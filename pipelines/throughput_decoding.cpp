@@ -48,6 +48,7 @@ ps::TransformPtr Decoding::transform(const Options& options) const {
 
 ps::Registry Decoding::registry() const {
   ps::Registry registry;
+  ps::add_synthetic_images(registry);
   registry.use_jpeg_index(index_, stats_);
   return registry;
 }

@@ -26,6 +26,8 @@ def add_command(commands: Any) -> None:
     )
     add = parser.add_argument
     add("data", nargs="?", metavar="DIR", help="images: a folder, tar shards or TFRecord files")
+    add("--plan", metavar="FILE", help="a plan as Dataset.save or --save-plan wrote it, instead of all that describes one")
+    add("--save-plan", metavar="FILE", help="write the plan that these flags describe")
     add("--synthetic", type=int, metavar="N", help="N generated photographs, kept in a cache folder, instead")
     add("--labels", metavar="FILE", help="for a flat folder: a file of 'name label' lines")
     add("--crop", type=int, default=224, metavar="N", help="training crop: random resized crop to NxN, and flip")
@@ -235,13 +237,21 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
         budget -= budget // 4
         if options.index != "learn":
             index.load(options.index)
-    epoch_of_batches = make_epoch(options, bar.making, index)
-    bar.expect(options.steps or len(epoch_of_batches) * options.epochs)
-    # repeat stands after batch, so that each epoch has its own remainder; it is endless, so that a
-    # state fits every --epochs and --steps, and those of penstock-throughput.
-    plan = epoch_of_batches.repeat().prefetch_to_devices(
-        options.devices, depth=options.depth, split=options.split
-    )
+    if options.plan:
+        if options.data or options.synthetic:
+            raise ValueError("choose between DIR, --synthetic N and --plan FILE")
+        plan = ps.Dataset.load(options.plan, devices=options.devices, index=index)
+        bar.expect(options.steps or plan.size or 0)
+    else:
+        epoch_of_batches = make_epoch(options, bar.making, index)
+        bar.expect(options.steps or len(epoch_of_batches) * options.epochs)
+        # repeat stands after batch, so that each epoch has its own remainder; it is endless, so that a
+        # state fits every --epochs and --steps, and those of penstock-throughput.
+        plan = epoch_of_batches.repeat().prefetch_to_devices(
+            options.devices, depth=options.depth, split=options.split
+        )
+    if options.save_plan:
+        plan.save(options.save_plan)
     loader = plan.loader(
         on_fault=options.on_fault,
         digest=options.digest,

@@ -23,6 +23,7 @@ void bind_transforms(nb::module_& module);
 void bind_tensors(nb::module_& module);
 void bind_loader(nb::module_& module);
 void declare_dataset(nb::module_& module);
+void bind_plans(nb::class_<Dataset>& dataset);
 void bind_sources(nb::module_& module);
 void bind_streams(nb::module_& module);
 void bind_dataset(nb::module_& module);
@@ -35,9 +36,16 @@ struct PyTransform {
   TransformPtr transform;
 };
 
+struct PyJpegIndex {
+  std::shared_ptr<MemoryJpegIndex> store;
+};
+
 struct PyStream {
   StreamPtr stream;
 };
+
+/// What plans are made of here: what the library has, and synthetic images.
+[[nodiscard]] Registry registry();
 
 struct PyThreadBudget {
   std::shared_ptr<ThreadBudget> budget;

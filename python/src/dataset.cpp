@@ -319,6 +319,7 @@ Errors  TypeError  the plan is endless)")
           "describe", &Dataset::describe,
           R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
       .def("__repr__", &Dataset::describe);
+  bind_plans(dataset);
 }
 
 void bind_dataset(nb::module_& module) { bind_joins(module); }

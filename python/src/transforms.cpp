@@ -16,6 +16,7 @@
 #include "casters.hpp"
 #include "host_array.hpp"
 #include "python_object.hpp"
+#include "python_transform.hpp"
 
 namespace penstock::python {
 
@@ -75,8 +76,8 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields,
 // stays valid.
 class PythonFunction {
  public:
-  PythonFunction(nb::object function, nb::object make_generator, std::vector<FieldSpec> outputs)
-      : function_(std::make_shared<Kept>(std::move(function))), outputs_(std::move(outputs)) {
+  PythonFunction(ObjectRef function, nb::object make_generator, std::vector<FieldSpec> outputs)
+      : function_(std::move(function)), outputs_(std::move(outputs)) {
     if (!make_generator.is_none())
       make_generator_ = std::make_shared<Kept>(std::move(make_generator));
   }
@@ -119,15 +120,15 @@ PyTransform map_python(nb::object function, std::vector<std::string> inputs, con
       .name = std::move(name), .inputs = std::move(inputs), .outputs = outputs.value()};
   (void)numpy();  // here rather than in every sample
   for (const FieldSpec& field : options.outputs) (void)numpy_dtype(field.dtype);
-  PythonFunction call(std::move(function), std::move(make_generator), options.outputs);
-  return {map_function(std::move(options), std::move(call))};
+  const bool takes_rng = !make_generator.is_none();
+  const auto kept = std::make_shared<Kept>(std::move(function));
+  PythonFunction call(kept, std::move(make_generator), options.outputs);
+  TransformPtr made = map_function(options, std::move(call));
+  return {std::make_shared<PythonTransform>(std::move(made), std::move(options), kept, takes_rng)};
 }
 
 // ---- decoding ----
 
-struct PyJpegIndex {
-  std::shared_ptr<MemoryJpegIndex> store;
-};
 struct PyJpegStats {
   std::shared_ptr<JpegStats> stats;
 };

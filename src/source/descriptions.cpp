@@ -68,7 +68,8 @@ constexpr const char* kZip = "zip";
 bool is_local(const std::string& path) { return path.find("://") == path.npos; }
 
 std::string absolute(const std::string& path) {
-  return is_local(path) ? std::filesystem::absolute(path).lexically_normal().string() : path;
+  if (path.empty() || !is_local(path)) return path;
+  return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 bool is_remote(const std::vector<std::string>& paths) {

@@ -15,7 +15,6 @@
 #include <penstock/source/image_folder.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
-#include <penstock/source/zip.hpp>
 
 namespace penstock::source {
 

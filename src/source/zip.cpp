@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/zip.hpp>
-
 #include "src/source/descriptions.hpp"
 
 namespace penstock::source {

@@ -20,6 +20,8 @@
 #include <penstock/source/image_folder.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "src/core/json_fields.hpp"
+#include "src/source/folder/image_folder.hpp"
 #include "src/storage/cache/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "testing/synthetic/jpeg_writer.hpp"
@@ -215,15 +217,47 @@ std::filesystem::path source::synthetic_image_folder(const SyntheticImagesOption
   return set;
 }
 
+namespace {
+
+constexpr const char* kName = "synthetic_images";
+
+template <class Visitor>
+void visit_fields(Visitor& visit, SyntheticImagesOptions& options) {
+  visit.required("count", options.count);
+  visit("seed", options.seed);
+  visit("classes", options.classes);
+}
+
+}  // namespace
+
 SourcePtr source::synthetic_images(const SyntheticImagesOptions& options) {
   const std::filesystem::path set = synthetic_image_folder(options);
-  SourcePtr images = image_folder(set, {.extensions = {".jpg"}});
+  core::JsonWriter written;
+  SyntheticImagesOptions copy = options;
+  visit_fields(written, copy);
+  const core::Json fields = written.take();
+  Description description{.name = kName,
+                          .options = core::dump_json(fields),
+                          .text = fmt::format("{}({})", kName, core::describe_json(fields))};
+  SourcePtr images =
+      described_image_folder(set, {.extensions = {".jpg"}}, std::move(description));
   if (images->size() != options.count) {
     throw Error(
         fmt::format("{} holds {} images, expected {}; delete the folder, and it will be made again",
                     set.string(), images->size(), options.count));
   }
   return images;
+}
+
+void add_synthetic_images(Registry& registry) {
+  registry.add_source(kName, [](std::string_view text) {
+    const core::Json fields = core::parse_json(text, kName);
+    SyntheticImagesOptions options;
+    core::JsonReader reader(fields, kName);
+    visit_fields(reader, options);
+    reader.finish();
+    return source::synthetic_images(options);
+  });
 }
 
 Dataset synthetic_images(const SyntheticImagesOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/loader/fakes.hpp"
 
@@ -162,6 +163,58 @@ TEST(State, RefusesAnotherDatasetOrPlanAndSaysWhatDiffers) {
   far.step = 1'000;
   EXPECT_THAT([&] { loader.restore(far); }, ThrowsMessage<Error>(HasSubstr("step 1000")));
   EXPECT_EQ(drain(loader).size(), 25U);  // it stayed where it was
+}
+
+TEST(State, IsTheSameHoweverItsTextWasWritten) {
+  const Dataset dataset = mix({Dataset(fake(9)).shuffle(), Dataset(fake(5))}).seed(7).batch(4);
+  Loader loader = dataset.loader();
+  // With the keys of all objects sorted, as other writers of JSON may do.
+  const std::string sorted = nlohmann::json::parse(loader.state().to_json()).dump();
+  EXPECT_NE(sorted, nlohmann::ordered_json::parse(loader.state().to_json()).dump());
+  loader.restore(LoaderState::from_json(sorted));
+}
+
+TEST(State, SaysWhichOperationDiffers) {
+  const auto state_of = [](const Dataset& dataset) { return dataset.batch(4).loader().state(); };
+  const Dataset here = Dataset(fake(100)).shuffle({.buffer = 9}).seed(7);
+  Loader loader = here.batch(4).loader();
+  const auto says = [&](const Dataset& saved, const char* words) {
+    EXPECT_THAT([&] { loader.restore(state_of(saved)); }, ThrowsMessage<Error>(HasSubstr(words)));
+  };
+  says(Dataset(fake(100)).shuffle({.buffer = 8}).seed(7),
+       "operation 1: saved with shuffle(buffer=8), and here it is shuffle(buffer=9)");
+  says(Dataset(fake(100)).take(50).shuffle({.buffer = 9}).seed(7),
+       "operation 1: saved with take(50), and here it is shuffle(buffer=9)");
+  says(here.repeat(2), "operation 3: saved with repeat(2), and here it is batch(4)");
+  Loader mixed = mix({Dataset(fake(9)), Dataset(fake(5)).skip(1)}).seed(7).batch(4).loader();
+  EXPECT_THAT(
+      [&] {
+        mixed.restore(state_of(mix({Dataset(fake(9)), Dataset(fake(5)).skip(2)}).seed(7)));
+      },
+      ThrowsMessage<Error>(HasSubstr(
+          "operation 0, dataset 1, operation 1: saved with skip(2), and here it is skip(1)")));
+}
+
+TEST(State, IsReadStrictly) {
+  const std::string good = Dataset(fake(10)).batch(4).loader().state().to_json();
+  const auto refuses = [&](const char* field, const nlohmann::json& value, const char* words) {
+    nlohmann::json json = nlohmann::json::parse(good);
+    json[field] = value;
+    EXPECT_THAT([&] { (void)LoaderState::from_json(json.dump()); },
+                ThrowsMessage<Error>(AllOf(HasSubstr(field), HasSubstr(words))));
+  };
+  refuses("step", -1, "found -1");
+  refuses("step", 1.5, "found 1.5");
+  refuses("step", 1e30, "found 1e+30");
+  refuses("seed", "7", "found \"7\"");
+  refuses("faults", {{"count", 1}}, "'list' is missing");
+  refuses("sead", 7, "there is no field 'sead'");
+  refuses("random", 1ULL << 40, "a whole number from 0 to 4294967295");
+  nlohmann::json other = nlohmann::json::parse(good);
+  other["random"] = 1;
+  EXPECT_THAT(
+      [&] { Dataset(fake(10)).batch(4).loader().restore(LoaderState::from_json(other.dump())); },
+      ThrowsMessage<Error>(HasSubstr("version 1 of the random numbers")));
 }
 
 TEST(State, RefusesTextThatIsNoState) {

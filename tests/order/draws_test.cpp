@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/order/operations.hpp>
+#include "src/order/operations.hpp"
 
 #include "tests/order/reference.hpp"
 

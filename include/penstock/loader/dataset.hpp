@@ -20,7 +20,6 @@
 #include <penstock/source/stream.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
-#include <penstock/testing/synthetic.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {

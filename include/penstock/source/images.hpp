@@ -16,9 +16,9 @@ enum class ImageForm : std::uint8_t {
   tfrecord,  ///< TFRecord files: source::tfrecord()
 };
 
-/// Goes by names alone: a path or pattern that ends in .tar; one that ends in .tfrecord, .tfrecords
-/// or .tfrec, or holds "-of-"; a folder by the first such file in it; anything else is a folder of
-/// images.
+/// Goes by names alone: a file or pattern that ends in .tar; one that ends in .tfrecord, .tfrecords,
+/// .tfrec or .record, or is numbered as train-00000-of-00010 is; a folder by the first such file in
+/// it. Everything else is a folder of images.
 ///
 /// Errors  Error  of s3:// folders: the bucket cannot be listed
 [[nodiscard]] ImageForm image_form(const std::string& path,

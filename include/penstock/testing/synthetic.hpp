@@ -7,6 +7,7 @@
 #include <functional>
 
 #include <penstock/loader/dataset.hpp>
+#include <penstock/loader/plan_json.hpp>
 #include <penstock/source/source.hpp>
 
 namespace penstock {
@@ -56,6 +57,10 @@ namespace source {
 [[nodiscard]] SourcePtr synthetic_images(const SyntheticImagesOptions& options = {});
 
 }  // namespace source
+
+/// Lets plans that read synthetic images travel: where one is read, the set is made unless the cache
+/// there has it.
+void add_synthetic_images(Registry& registry);
 
 /// Dataset of source::synthetic_images(). Fields: image u8 [?] (encoded), label i64 [].
 ///

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <penstock/batch/slicing.hpp>
-#include <penstock/transform/chain.hpp>
+#include "src/transform/chain.hpp"
 
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/order.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <penstock/core/random.hpp>
-#include <penstock/source/zip.hpp>
+#include "src/source/zip.hpp"
 
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/fields.hpp"
@@ -416,7 +416,10 @@ std::optional<Difference> first_difference(const Json& saved, const Json& found,
     return k < list.size() ? describe_operation(list[k]) : std::string("the plan's end");
   };
   for (std::size_t k = 0; k < std::max(saved.size(), found.size()); ++k) {
-    if (k < saved.size() && k < found.size() && saved[k] == found[k]) continue;
+    // The order of an object's fields says nothing.
+    if (k < saved.size() && k < found.size() &&
+        nlohmann::json(saved[k]) == nlohmann::json(found[k]))
+      continue;
     const std::string here = fmt::format("{}operation {}", where, k);
     const bool both = k < saved.size() && k < found.size() &&
                       saved[k].value("op", "") == found[k].value("op", "");

@@ -7,9 +7,10 @@
 
 #include <fmt/format.h>
 
-#include <penstock/order/operations.hpp>
+#include "src/order/operations.hpp"
 
 #include "src/loader/plan/branches.hpp"
+#include "src/order/mix.hpp"
 
 namespace penstock::loader {
 

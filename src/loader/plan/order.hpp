@@ -9,7 +9,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/order/mix.hpp>
-#include <penstock/order/order.hpp>
+#include "src/order/order.hpp"
 
 #include "src/loader/plan/plan.hpp"
 

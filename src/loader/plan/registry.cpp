@@ -7,6 +7,7 @@
 #include <penstock/loader/plan_json.hpp>
 
 #include "src/source/descriptions.hpp"
+#include "src/source/zip.hpp"
 #include "src/transform/descriptions.hpp"
 
 namespace penstock {

@@ -12,6 +12,7 @@
 #include <penstock/source/image_folder.hpp>
 
 #include "src/source/descriptions.hpp"
+#include "src/source/folder/image_folder.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
 #include "src/storage/local/file.hpp"
@@ -138,6 +139,12 @@ std::vector<std::string> normalised(const std::vector<std::string>& extensions) 
 }  // namespace
 
 SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOptions options) {
+  return described_image_folder(root, options, describe_image_folder(root, options));
+}
+
+SourcePtr source::described_image_folder(const std::filesystem::path& root,
+                                         const ImageFolderOptions& options,
+                                         Description description) {
   if (root.empty()) throw std::invalid_argument("the image folder's path is empty");
   if (options.max_file_bytes == 0) {
     throw std::invalid_argument("max_file_bytes is 0, which no image fits; the default is 256 MiB");
@@ -146,7 +153,6 @@ SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOpt
   storage::require_readable_scheme(root.string());
   const std::filesystem::path absolute =
       storage::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
-  Description description = source::describe_image_folder(root, options);
   auto storage = std::make_shared<const storage::Storage>(options.storage);
   source::FileList files = source::list_files(absolute, endings, options.follow_symlinks, *storage);
   source::Labels labels;

@@ -6,6 +6,7 @@
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
 
+#include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock {
@@ -13,15 +14,13 @@ namespace penstock {
 namespace {
 
 ImageForm form_of_name(std::string_view name) {
-  if (name.ends_with(".tar")) return ImageForm::tar;
-  const bool records = name.ends_with(".tfrecord") || name.ends_with(".tfrecords") ||
-                       name.ends_with(".tfrec") || name.find("-of-") != std::string_view::npos;
-  return records ? ImageForm::tfrecord : ImageForm::folder;
+  if (source::is_tar_name(name)) return ImageForm::tar;
+  return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
 }
 
 // A shard is told by its name; what is no shard's name, by the first one in it.
 ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options) {
-  ImageForm form = form_of_name(path);
+  ImageForm form = form_of_name(source::name_of_pattern(path));
   if (form != ImageForm::folder) return form;
   storage::ObjectName folder = storage::parse_object_url(path);
   folder.key = folder.folder_prefix();
@@ -38,7 +37,7 @@ ImageForm image_form(const std::string& path, const ObjectStorageOptions& storag
   namespace fs = std::filesystem;
   if (storage::is_object_url(path)) return form_of_objects(path, storage);
   std::error_code error;
-  if (!fs::is_directory(path, error)) return form_of_name(path);
+  if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(path));
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form != ImageForm::folder && !entry.is_directory(error)) return form;

@@ -13,6 +13,7 @@
 #include "src/source/arrays/columns.hpp"
 #include "src/source/descriptions.hpp"
 #include "src/source/shards/index_files.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
@@ -350,24 +351,6 @@ void check(const TfRecordOptions& options) {
   for (const ExampleField& field : options.fields) check(field);
 }
 
-// "train-00000-of-01024" and the like.
-bool is_numbered(std::string_view name) noexcept {
-  const auto take_digits = [&] {
-    const std::size_t end = name.find_last_not_of("0123456789");
-    const bool some = end + 1 < name.size();
-    name = name.substr(0, end + 1);
-    return some;
-  };
-  if (!take_digits() || !name.ends_with("-of-")) return false;
-  name.remove_suffix(4);
-  return take_digits() && name.ends_with('-');
-}
-
-bool is_tfrecord(std::string_view name) noexcept {
-  return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
-         name.ends_with(".record") || is_numbered(name);
-}
-
 }  // namespace
 
 SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
@@ -380,7 +363,7 @@ SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
   }
   auto storage = std::make_shared<const storage::Storage>(options.storage);
   std::vector<std::string> paths =
-      source::find_shards(files, is_tfrecord, "*.tfrecord, *.record or *-00000-of-00010", *storage);
+      source::find_shards(files, source::is_tfrecord_name, "*.tfrecord, *.record or *-00000-of-00010", *storage);
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
                                      std::move(storage), std::move(description));

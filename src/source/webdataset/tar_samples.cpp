@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "src/source/webdataset/tar_scan.hpp"
-#include "src/storage/s3/lower_case.hpp"
+#include "src/core/lower_case.hpp"
 
 namespace penstock::source {
 
@@ -42,7 +42,7 @@ class SampleGrouper {
     if (!goes_on(name->key)) {
       samples_.push_back({.key = std::string(name->key), .first_member = members().size()});
     }
-    const std::string extension = storage::lower_case(name->extension);
+    const std::string extension = core::lower_case(name->extension);
     members().push_back({.begin = entry.begin,
                          .bytes = entry.bytes,
                          .extension = number_of(extension),

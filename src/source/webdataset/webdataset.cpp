@@ -11,11 +11,12 @@
 #include "src/source/arrays/columns.hpp"
 #include "src/source/descriptions.hpp"
 #include "src/source/shards/index_files.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
-#include "src/storage/s3/lower_case.hpp"
+#include "src/core/lower_case.hpp"
 
 namespace penstock {
 
@@ -345,7 +346,7 @@ void check(WebDatasetOptions& options) {
     }
     for (std::string& extension : field.extensions) {
       if (extension.starts_with('.')) extension.erase(0, 1);
-      extension = storage::lower_case(extension);
+      extension = core::lower_case(extension);
       if (extension.empty() || extension.find_first_of("/ ") != extension.npos) {
         throw std::invalid_argument(
             fmt::format("field '{}': expected an extension such as \"jpg\", found '{}'", field.name,
@@ -368,7 +369,7 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
   }
   auto storage = std::make_shared<const storage::Storage>(options.storage);
   std::vector<std::string> paths = source::find_shards(
-      shards, [](std::string_view name) { return storage::lower_case(name).ends_with(".tar"); },
+      shards, source::is_tar_name,
       "*.tar files", *storage);
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),

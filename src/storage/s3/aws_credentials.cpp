@@ -12,7 +12,7 @@
 
 #include "src/storage/retry.hpp"
 #include "src/storage/s3/http.hpp"
-#include "src/storage/s3/lower_case.hpp"
+#include "src/core/lower_case.hpp"
 
 namespace penstock::storage {
 
@@ -106,7 +106,7 @@ std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_container(
 }
 
 std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_instance() const {
-  if (lower_case(environment_("AWS_EC2_METADATA_DISABLED").value_or("")) == "true") {
+  if (core::lower_case(environment_("AWS_EC2_METADATA_DISABLED").value_or("")) == "true") {
     return std::nullopt;
   }
   std::string base =

@@ -1,10 +1,10 @@
-// storage/s3/lower_case: letters of ASCII, whatever the locale.
+// core/lower_case: letters of ASCII, whatever the locale.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace penstock::storage {
+namespace penstock::core {
 
 /// ASCII letters in lower case; others as they are.
 [[nodiscard]] inline std::string lower_case(std::string_view text) {
@@ -15,4 +15,4 @@ namespace penstock::storage {
   return lower;
 }
 
-}  // namespace penstock::storage
+}  // namespace penstock::core

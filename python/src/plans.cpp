@@ -1,0 +1,155 @@
+// Plans as JSON and as pickles.
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "casters.hpp"
+#include "python_transform.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+using Path = std::filesystem::path;
+using Moved = std::map<std::string, std::string>;
+
+constexpr const char* kPythonFunction = "python_function";
+
+nb::object plan_module() { return nb::module_::import_("penstock._plan"); }
+
+// What becomes of Python functions: each is appended to `functions`, or pickled, or refused.
+PlanJsonOptions writing(nb::object functions, bool allow_pickle) {
+  PlanJsonOptions options{.registry = registry()};
+  options.describe_transform =
+      [functions, allow_pickle](const Transform& transform) -> std::optional<Description> {
+    const auto* const own = dynamic_cast<const PythonTransform*>(&transform);
+    if (own == nullptr) return std::nullopt;
+    const MapFunctionOptions& made_of = own->options();
+    if (functions.is_none() && !allow_pickle)
+      throw Error("the Python function '" + made_of.name +
+                  "' travels by pickle only: pickle the Dataset, or allow it with "
+                  "allow_pickle=True");
+    nb::list outputs;
+    for (const FieldSpec& field : made_of.outputs) {
+      nb::list extents;
+      for (const std::int64_t extent : field.shape.extents()) extents.append(extent);
+      outputs.append(nb::make_tuple(field.name, std::string(name_of(field.dtype)), extents));
+    }
+    const nb::object text = plan_module().attr("describe_function")(
+        own->function(), made_of.name, made_of.inputs, outputs, own->takes_rng(), functions);
+    return Description{
+        .name = kPythonFunction, .options = nb::cast<std::string>(text), .text = {}};
+  };
+  return options;
+}
+
+PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<DeviceList>& devices,
+                        const std::optional<PyJpegIndex>& index, nb::object functions,
+                        bool allow_pickle) {
+  PlanJsonOptions options{.registry = registry()};
+  if (index) options.registry.use_jpeg_index(index->store);
+  if (moved) options.moved.assign(moved->begin(), moved->end());
+  if (devices) options.devices = devices->value();
+  options.registry.add_transform(
+      kPythonFunction, [functions, allow_pickle](std::string_view text) -> TransformPtr {
+        const std::string copy(text);
+        if (functions.is_none() && !allow_pickle)
+          throw Error(
+              "a Python function is pickled in it, and unpickling runs code: allow it with "
+              "allow_pickle=True if you trust where the plan comes from");
+        const nb::object transform = plan_module().attr("make_function")(copy, functions);
+        return nb::cast<const PyTransform&>(transform).transform;
+      });
+  return options;
+}
+
+}  // namespace
+
+Registry registry() {
+  Registry registry;
+  add_synthetic_images(registry);
+  return registry;
+}
+
+void bind_plans(nb::class_<Dataset>& dataset) {
+  dataset
+      .def(
+          "to_json",
+          [](const Dataset& self, bool allow_pickle) {
+            return self.to_json(writing(nb::none(), allow_pickle));
+          },
+          nb::kw_only(), "allow_pickle"_a = false,
+          R"(The plan as JSON, which from_json makes it from again: in another process, or in C++. What
+changes speed only (indexes, statistics, threads) is not in it, nor are credentials.
+
+`allow_pickle`: Python functions are pickled into it; C++ does not read these.
+
+Errors  Error  data in memory, a stream, a Python function; names the operation)")
+      .def_static(
+          "from_json",
+          [](const std::string& text, const std::optional<Moved>& moved,
+             const std::optional<DeviceList>& devices, const std::optional<PyJpegIndex>& index,
+             bool allow_pickle) {
+            return Dataset::from_json(text,
+                                      reading(moved, devices, index, nb::none(), allow_pickle));
+          },
+          "text"_a, nb::kw_only(), "moved"_a.none() = nb::none(), "devices"_a.none() = nb::none(),
+          "index"_a.none() = nb::none(), "allow_pickle"_a = false,
+          R"(Opens the sources; everything is checked as if the plan were written here.
+
+`moved`: {"/there": "/here"}, where data lie at another place than they did. `devices`: in
+place of the plan's own. `index`: for all of its decode_image. Nothing is unpickled unless `allow_pickle` says so: it runs code.
+
+Errors  Error  not such a text, or one of a newer version; an unknown operation, name or
+               field; a source that is not there or holds other data; names the operation)")
+      .def(
+          "save",
+          [](const Dataset& self, const Path& file, bool allow_pickle) {
+            self.save(file, writing(nb::none(), allow_pickle));
+          },
+          "file"_a, nb::kw_only(), "allow_pickle"_a = false,
+          R"(to_json in a file, which appears when it is complete; lists of more than 1,000 numbers
+(select, sample, filter) become .npy files beside it. penstock-throughput --plan reads it.
+
+Errors  as to_json; Error  the file cannot be written)")
+      .def_static(
+          "load",
+          [](const Path& file, const std::optional<Moved>& moved,
+             const std::optional<DeviceList>& devices, const std::optional<PyJpegIndex>& index,
+             bool allow_pickle) {
+            return Dataset::load(file, reading(moved, devices, index, nb::none(), allow_pickle));
+          },
+          "file"_a, nb::kw_only(), "moved"_a.none() = nb::none(), "devices"_a.none() = nb::none(),
+          "index"_a.none() = nb::none(), "allow_pickle"_a = false, R"(from_json of a file.
+
+Errors  as from_json; Error  the file cannot be read)")
+      .def(
+          "__reduce__",
+          [](const Dataset& self) {
+            const nb::list functions;
+            const std::string text = self.to_json(writing(functions, true));
+            return nb::make_tuple(plan_module().attr("unpickle"), nb::make_tuple(text, functions));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("__copy__", [](const Dataset& self) { return self; })
+      .def("__deepcopy__", [](const Dataset& self, nb::handle) { return self; }, "memo"_a)
+      .def_static(
+          "_unpickle",
+          [](const std::string& text, nb::object functions) {
+            return Dataset::from_json(text, reading({}, {}, {}, functions, true));
+          },
+          "text"_a, "functions"_a);
+}
+
+}  // namespace penstock::python

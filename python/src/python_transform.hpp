@@ -1,0 +1,43 @@
+// A user's Python function as a transform, and what a plan needs to take it along.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/penstock.hpp>
+
+#include "python_object.hpp"
+
+namespace penstock::python {
+
+/// Threads  apply() takes the GIL; function() needs it.
+class PythonTransform final : public Transform {
+ public:
+  PythonTransform(TransformPtr made, MapFunctionOptions options, ObjectRef function, bool takes_rng)
+      : made_(std::move(made)),
+        options_(std::move(options)),
+        function_(std::move(function)),
+        takes_rng_(takes_rng) {}
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    return made_->bind(fields);
+  }
+  Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+                     Random& random) const override {
+    return made_->apply(in, out, random);
+  }
+  [[nodiscard]] Description description() const override { return made_->description(); }
+
+  [[nodiscard]] const MapFunctionOptions& options() const noexcept { return options_; }
+  [[nodiscard]] nb::object function() const { return object_of(function_); }
+  [[nodiscard]] bool takes_rng() const noexcept { return takes_rng_; }
+
+ private:
+  TransformPtr made_;
+  MapFunctionOptions options_;
+  ObjectRef function_;
+  bool takes_rng_;
+};
+
+}  // namespace penstock::python

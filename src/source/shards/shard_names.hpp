@@ -1,0 +1,19 @@
+// source/shards/shard_names: what a file's name says about what is in it; one rule for all who ask.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace penstock::source {
+
+/// In any case: photos.tar.
+[[nodiscard]] bool is_tar_name(std::string_view name);
+
+/// *.tfrecord, *.tfrecords, *.tfrec, *.record, or numbered: train-00000-of-01024.
+[[nodiscard]] bool is_tfrecord_name(std::string_view name) noexcept;
+
+/// The last part of a path, with a 0 in place of each part of a shell pattern, so that the rules
+/// above hold for patterns too: "data/train-{00..09}-of-*" gives "train-0-of-0".
+[[nodiscard]] std::string name_of_pattern(std::string_view path);
+
+}  // namespace penstock::source
