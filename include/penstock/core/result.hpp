@@ -20,6 +20,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] T& operator*() { return std::get<0>(value_); }
   [[nodiscard]] const T& operator*() const { return std::get<0>(value_); }
   [[nodiscard]] T* operator->() { return &std::get<0>(value_); }
+  [[nodiscard]] const T* operator->() const { return &std::get<0>(value_); }
   [[nodiscard]] Fault& fault() { return std::get<1>(value_); }
   [[nodiscard]] const Fault& fault() const { return std::get<1>(value_); }
 
@@ -37,6 +38,7 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] explicit operator bool() const noexcept { return fault_ == nullptr; }
   [[nodiscard]] Fault& fault() { return *fault_; }
+  [[nodiscard]] const Fault& fault() const { return *fault_; }
 
  private:
   std::unique_ptr<Fault> fault_;
