@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <penstock/testing/synthetic.hpp>
+
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {
