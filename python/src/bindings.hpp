@@ -45,7 +45,7 @@ struct PyStream {
 };
 
 /// What plans are made of here: what the library has, and synthetic images.
-[[nodiscard]] Registry registry();
+[[nodiscard]] Registry plan_registry();
 
 struct PyThreadBudget {
   std::shared_ptr<ThreadBudget> budget;

@@ -30,7 +30,7 @@ nb::object plan_module() { return nb::module_::import_("penstock._plan"); }
 
 // What becomes of Python functions: each is appended to `functions`, or pickled, or refused.
 PlanJsonOptions writing(nb::object functions, bool allow_pickle) {
-  PlanJsonOptions options{.registry = registry()};
+  PlanJsonOptions options{.registry = plan_registry()};
   options.describe_transform =
       [functions, allow_pickle](const Transform& transform) -> std::optional<Description> {
     const auto* const own = dynamic_cast<const PythonTransform*>(&transform);
@@ -56,7 +56,7 @@ PlanJsonOptions writing(nb::object functions, bool allow_pickle) {
 PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<DeviceList>& devices,
                         const std::optional<PyJpegIndex>& index, nb::object functions,
                         bool allow_pickle) {
-  PlanJsonOptions options{.registry = registry()};
+  PlanJsonOptions options{.registry = plan_registry()};
   if (index) options.registry.use_jpeg_index(index->store);
   if (moved) options.moved.assign(moved->begin(), moved->end());
   if (devices) options.devices = devices->value();
@@ -75,7 +75,7 @@ PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<D
 
 }  // namespace
 
-Registry registry() {
+Registry plan_registry() {
   Registry registry;
   add_synthetic_images(registry);
   return registry;

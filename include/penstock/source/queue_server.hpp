@@ -21,7 +21,7 @@ enum class CloseWhen {
 /// other fields.
 enum class OnLostClient {
   close_queue,  ///< with a cause that names it
-  go_on,        ///< it counts as gone, and in QueueServerStats::lost
+  ignore,       ///< it counts as gone, and in QueueServerStats::lost
 };
 
 struct QueueServerOptions {

@@ -26,7 +26,7 @@ struct ExampleField {
   Shape shape{};
   /// An Example without it is a fault; otherwise the field is u8 [0], or full of `otherwise`.
   bool required = true;
-  double otherwise = 0;
+  double default_value = 0;
 };
 
 struct TfRecordOptions {
