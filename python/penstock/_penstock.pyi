@@ -856,8 +856,8 @@ class Dataset:
     makes it so, with the remedy in the message. Nothing is read before a Loader runs.
     """
 
-    def __init__(self, source: Source) -> None:
-        """All samples of a source, in its order: Dataset(queue)."""
+    def __init__(self, stream: Stream) -> None:
+        """The records of a stream, as they arrive: Dataset(queue)."""
 
     def filter(self, keep: Callable[[RecordInfo], object]) -> Dataset:
         """
@@ -1015,8 +1015,52 @@ class Dataset:
 
     def __repr__(self) -> str: ...
 
-class Source:
-    """Where a record's bytes come from. For Dataset()."""
+    def to_json(self, *, allow_pickle: bool = False) -> str:
+        """
+        The plan as JSON, which from_json makes it from again: in another process, or in C++. What
+        changes speed only (indexes, statistics, threads) is not in it, nor are credentials.
+
+        `allow_pickle`: Python functions are pickled into it; C++ does not read these.
+
+        Errors  Error  data in memory, a stream, a Python function; names the operation
+        """
+
+    @staticmethod
+    def from_json(text: str, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: MemoryJpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
+        """
+        Opens the sources; everything is checked as if the plan were written here.
+
+        `moved`: {"/there": "/here"}, where data lie at another place than they did. `devices`: in
+        place of the plan's own. `index`: for all of its decode_image. Nothing is unpickled unless `allow_pickle` says so: it runs code.
+
+        Errors  Error  not such a text, or one of a newer version; an unknown operation, name or
+                       field; a source that is not there or holds other data; names the operation
+        """
+
+    def save(self, file: str | os.PathLike, *, allow_pickle: bool = False) -> None:
+        """
+        to_json in a file, which appears when it is complete; lists of more than 1,000 numbers
+        (select, sample, filter) become .npy files beside it. penstock-throughput --plan reads it.
+
+        Errors  as to_json; Error  the file cannot be written
+        """
+
+    @staticmethod
+    def load(file: str | os.PathLike, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: MemoryJpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
+        """
+        from_json of a file.
+
+        Errors  as from_json; Error  the file cannot be read
+        """
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __copy__(self) -> Dataset: ...
+
+    def __deepcopy__(self, memo: object) -> Dataset: ...
+
+class Stream:
+    """Records that arrive one after another, once. For Dataset()."""
 
 class WebDatasetField:
     """One field of a WebDataset's records, made of one member of each."""
@@ -1042,7 +1086,7 @@ class WebDatasetField:
     def required(self) -> bool: ...
 
     @property
-    def otherwise(self) -> int: ...
+    def default_value(self) -> int: ...
 
 class ExampleField:
     """
@@ -1072,7 +1116,7 @@ class ExampleField:
     def required(self) -> bool: ...
 
     @property
-    def otherwise(self) -> float: ...
+    def default_value(self) -> float: ...
 
 class ArrayField:
     """One array file whose rows are one field of the records."""
@@ -1211,7 +1255,7 @@ class QueueStats:
     def blocked_s(self) -> float:
         """By all producers together, so far."""
 
-class Queue(Source):
+class Queue(Stream):
     """
     A bounded queue that any number of threads push records into while
     one loader reads: Dataset(queue).shuffle(buffer=500).batch(32).
@@ -1261,8 +1305,8 @@ def generator(fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int
 
 def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
     """
-    Several datasets blended in fixed shares, each in its own order; until the "first" has ended,
-    or "all". A sample's identity says which it came from. Where all that follows is batch,
+    Several datasets blended in fixed shares, each in its own order; until "first_exhausted"
+    or "all_exhausted". A sample's identity says which it came from. Where all that follows is batch,
     Loader.set_weights may change the shares.
 
     Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights

@@ -173,7 +173,7 @@ def test_tfrecords(tmp_path):
     fields = [
         ps.ExampleField("x", ["x"], dtype="f32", shape=(2,)),
         ps.ExampleField("y", ["label"], dtype="i64"),
-        ps.ExampleField("z", ["z"], dtype="i64", required=False, otherwise=-1),
+        ps.ExampleField("z", ["z"], dtype="i64", required=False, default_value=-1),
     ]
     step = next(ps.tfrecord(tmp_path, fields=fields, index="memory").batch(3).loader())
     assert step["x"].numpy().tolist() == [[0, 0], [1, 0.5], [2, 1]]
