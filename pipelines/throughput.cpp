@@ -183,7 +183,8 @@ int run(const Options& options) {
   ps::LoaderOptions loading = loader_options(options, Decoding::index_budget(options));
   if (timeline) loading.observer = &*timeline;
   const ps::Dataset dataset = make_dataset(options, decoding);
-  if (!options.save_plan.empty()) dataset.save(options.save_plan, {.registry = decoding.registry()});
+  if (!options.save_plan.empty())
+    dataset.save(options.save_plan, {.registry = decoding.registry()});
   ps::Loader loader = dataset.loader(loading);
   if (!options.state_in.empty()) loader.restore(read_state(options.state_in, options.launch));
   Digests digests(options, loader.state().step);

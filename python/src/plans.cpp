@@ -48,8 +48,7 @@ PlanJsonOptions writing(nb::object functions, bool allow_pickle) {
     }
     const nb::object text = plan_module().attr("describe_function")(
         own->function(), made_of.name, made_of.inputs, outputs, own->takes_rng(), functions);
-    return Description{
-        .name = kPythonFunction, .options = nb::cast<std::string>(text), .text = {}};
+    return Description{.name = kPythonFunction, .options = nb::cast<std::string>(text), .text = {}};
   };
   return options;
 }
@@ -143,7 +142,8 @@ Errors  as from_json; Error  the file cannot be read)")
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__copy__", [](const Dataset& self) { return self; })
-      .def("__deepcopy__", [](const Dataset& self, nb::handle) { return self; }, "memo"_a)
+      .def(
+          "__deepcopy__", [](const Dataset& self, nb::handle) { return self; }, "memo"_a)
       .def_static(
           "_unpickle",
           [](const std::string& text, nb::object functions) {

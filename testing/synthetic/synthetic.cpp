@@ -161,8 +161,8 @@ void require_room(const std::filesystem::path& cache, std::uint64_t count) {
   const std::filesystem::space_info space = std::filesystem::space(cache, unknown);
   if (!unknown && space.available / kMeanImageBytes < count) {
     testing::throw_cache_error(fmt::format("write {} images, about {} MB each thousand, to", count,
-                                          kMeanImageBytes / 1000),
-                              cache, ENOSPC);
+                                           kMeanImageBytes / 1000),
+                               cache, ENOSPC);
   }
 }
 
@@ -239,8 +239,7 @@ SourcePtr source::synthetic_images(const SyntheticImagesOptions& options) {
   Description description{.name = kName,
                           .options = core::dump_json(fields),
                           .text = fmt::format("{}({})", kName, core::describe_json(fields))};
-  SourcePtr images =
-      described_image_folder(set, {.extensions = {".jpg"}}, std::move(description));
+  SourcePtr images = described_image_folder(set, {.extensions = {".jpg"}}, std::move(description));
   if (images->size() != options.count) {
     throw Error(
         fmt::format("{} holds {} images, expected {}; delete the folder, and it will be made again",

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "src/order/operations.hpp"
-
 #include "tests/order/reference.hpp"
 
 namespace penstock {

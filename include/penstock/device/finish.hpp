@@ -1,4 +1,4 @@
-// device/finish: images made ready for the network on their device: type, layout, normalisation,
+// device/finish: converts images for the network on their device: type, layout, normalisation,
 // flip, mixup, cutmix, erasing, in one pass over the bytes.
 #pragma once
 
@@ -57,7 +57,7 @@ struct FinishOptions {
   bool on_consumer_stream = false;
 };
 
-/// What is done to one row. Zeroes stand for a row without a sample, which becomes zeroes.
+/// What is done to one row. All fields zero: a row without a sample, which becomes zeroes.
 struct alignas(16) FinishRow {
   enum class Mix : std::uint8_t { none, mixup, cutmix };
   /// [top, bottom) x [left, right), in pixels of the finished image.
@@ -80,7 +80,7 @@ struct alignas(16) FinishRow {
 /// Threads  immutable; any number of threads.
 class Finish {
  public:
-  /// Errors  std::invalid_argument  a field that is no such image; numbers that make no sense
+  /// Errors  std::invalid_argument  a field that is no such image; options out of range
   Finish(FinishOptions options, const FieldSpec& input);
 
   [[nodiscard]] const FinishOptions& options() const noexcept { return options_; }

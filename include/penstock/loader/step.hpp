@@ -40,7 +40,7 @@ class DeviceBatch {
   [[nodiscard]] std::uint64_t step() const noexcept;
   /// Rows, padding included; may be 0 at the end of the data.
   [[nodiscard]] std::uint64_t size() const noexcept;
-  /// Who the rows are, in order; shorter than size() when the batch was padded.
+  /// Sample IDs of the rows, in order; shorter than size() when the batch was padded.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
 
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept;

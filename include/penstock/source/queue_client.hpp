@@ -25,8 +25,8 @@ struct QueueClientOptions {
 
 namespace source {
 
-/// The other end of a QueueServer. close() says that all is done; a client that goes without it,
-/// by an exception for instance, is lost to the server, which then closes the queue or goes on.
+/// The other end of a QueueServer. close() says that the client is done. A client that ends without
+/// it, by an exception for instance, counts as lost: the server then closes the queue or continues.
 ///
 /// Threads  any of it from any thread; one push at a time, the others wait.
 class QueueClient {

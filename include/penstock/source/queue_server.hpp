@@ -13,15 +13,15 @@ namespace penstock {
 
 /// When a server closes its queue.
 enum class CloseWhen {
-  explicitly,    ///< never: somebody calls Queue::close()
-  all_finished,  ///< when at least expected_clients came and all that came are gone
+  explicitly,    ///< never: the program calls Queue::close()
+  all_finished,  ///< when at least expected_clients connected and all of them have left
 };
 
-/// What a server does when a client goes without close(): killed, crashed, broken, or made for
+/// What a server does when a client ends without close(): killed, crashed, broken, or made for
 /// other fields.
 enum class OnLostClient {
   close_queue,  ///< with a cause that names it
-  go_on,        ///< it counts as gone, and in QueueServerStats::lost
+  go_on,        ///< continue; it counts as finished, and in QueueServerStats::lost
 };
 
 struct QueueServerOptions {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <penstock/batch/slicing.hpp>
-#include "src/transform/chain.hpp"
 
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/order.hpp"
+#include "src/transform/chain.hpp"
 #include "src/transform/descriptions.hpp"
 
 namespace penstock::loader {

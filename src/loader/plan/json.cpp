@@ -8,12 +8,12 @@
 #include <utility>
 
 #include <penstock/core/random.hpp>
-#include "src/source/zip.hpp"
 
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/fields.hpp"
 #include "src/loader/plan/lists.hpp"
 #include "src/loader/plan/stream_records.hpp"
+#include "src/source/zip.hpp"
 #include "src/transform/descriptions.hpp"
 
 namespace penstock::loader {

@@ -7,10 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "src/order/operations.hpp"
-
 #include "src/loader/plan/branches.hpp"
 #include "src/order/mix.hpp"
+#include "src/order/operations.hpp"
 
 namespace penstock::loader {
 

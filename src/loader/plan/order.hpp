@@ -9,9 +9,9 @@
 #include <penstock/core/random.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/order/mix.hpp>
-#include "src/order/order.hpp"
 
 #include "src/loader/plan/plan.hpp"
+#include "src/order/order.hpp"
 
 namespace penstock::loader {
 

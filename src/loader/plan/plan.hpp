@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/loader/plan/operations.hpp"
-
 #include "src/batch/slicing.hpp"
+#include "src/loader/plan/operations.hpp"
 #include "src/order/mix.hpp"
 #include "src/order/order.hpp"
 

@@ -1,3 +1,5 @@
+#include "src/source/folder/image_folder.hpp"
+
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -12,7 +14,6 @@
 #include <penstock/source/image_folder.hpp>
 
 #include "src/source/descriptions.hpp"
-#include "src/source/folder/image_folder.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
 #include "src/storage/local/file.hpp"

@@ -362,8 +362,8 @@ SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
     if (TfRecords::is_label(field)) recipe.labels.push_back(TfRecords::label_name(field));
   }
   auto storage = std::make_shared<const storage::Storage>(options.storage);
-  std::vector<std::string> paths =
-      source::find_shards(files, source::is_tfrecord_name, "*.tfrecord, *.record or *-00000-of-00010", *storage);
+  std::vector<std::string> paths = source::find_shards(
+      files, source::is_tfrecord_name, "*.tfrecord, *.record or *-00000-of-00010", *storage);
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
                                      std::move(storage), std::move(description));

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "src/source/webdataset/tar_scan.hpp"
 #include "src/core/lower_case.hpp"
+#include "src/source/webdataset/tar_scan.hpp"
 
 namespace penstock::source {
 

@@ -8,6 +8,7 @@
 
 #include <penstock/source/webdataset.hpp>
 
+#include "src/core/lower_case.hpp"
 #include "src/source/arrays/columns.hpp"
 #include "src/source/descriptions.hpp"
 #include "src/source/shards/index_files.hpp"
@@ -16,7 +17,6 @@
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
-#include "src/core/lower_case.hpp"
 
 namespace penstock {
 
@@ -368,9 +368,8 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
     if (field.type == WebDatasetField::Type::integer) recipe.labels.push_back(label_name(field));
   }
   auto storage = std::make_shared<const storage::Storage>(options.storage);
-  std::vector<std::string> paths = source::find_shards(
-      shards, source::is_tar_name,
-      "*.tar files", *storage);
+  std::vector<std::string> paths =
+      source::find_shards(shards, source::is_tar_name, "*.tar files", *storage);
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
                                       std::move(storage), std::move(description));

@@ -10,9 +10,9 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/lower_case.hpp"
 #include "src/storage/retry.hpp"
 #include "src/storage/s3/http.hpp"
-#include "src/core/lower_case.hpp"
 
 namespace penstock::storage {
 
