@@ -331,15 +331,15 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     """
 
 class TranscodedJpeg:
-    """A JPEG that decodes faster, or why it stayed as it was."""
+    """A JPEG that decodes faster, or why the file was kept unchanged."""
 
     @property
     def bytes(self) -> bytes:
-        """The whole file; the given one where it stayed as it was."""
+        """The whole file; the given one if it was kept unchanged."""
 
     @property
     def kept(self) -> str:
-        """Why it stayed as it was; empty where it did not."""
+        """Why it was kept unchanged; empty if it was transcoded."""
 
     @property
     def interval(self) -> int:
@@ -350,12 +350,12 @@ class TranscodedJpeg:
 
 def transcode_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> TranscodedJpeg:
     """
-    Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs
-    evenly, as near to every `interval` of them as can be, and with Huffman tables made for it: a
+    Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs
+    evenly, as near to every `interval` of them as possible, and with Huffman tables made for it: a
     decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
-    it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
+    it, to the same pixels. It is kept unchanged if it would grow by more than `max_growth`.
 
-    Threads  any number; the interpreter's lock is released.
+    Threads  any number; the GIL is released.
     Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1
     """
 
@@ -635,7 +635,7 @@ class Stats:
     @property
     def waiting_for(self) -> int | None:
         """
-        The device whose consumer keeps the others waiting; None when nobody waits so.
+        The device whose consumer keeps the others waiting; None when no consumer waits for another.
         """
 
     @property
@@ -649,9 +649,9 @@ class DeviceLoader:
     One device's side of a loader, for a consumer thread of its own: an iterator over that
     device's part of every step, in order.
 
-    A consumer that falls behind keeps the slots of what it has not taken, so the others can be
-    ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for says for
-    whom. All devices see the end, or an error, in the same step.
+    A consumer that falls behind holds the slots of what it has not taken, so the others can be
+    ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for names
+    it. All devices see the end, or an error, in the same step.
 
     Threads  one thread per DeviceLoader.
     """
@@ -690,10 +690,10 @@ class Loader:
     """
     The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
 
-    Waiting gives up the GIL and ends with Ctrl-C. Dropping a loader at any moment joins its
-    threads; batches that are still held stay valid. A loader does not live through a fork.
+    Waiting releases the GIL; Ctrl-C interrupts it. Dropping a loader at any moment joins its
+    threads; batches that are still held stay valid. A loader cannot be used after a fork.
 
-    Threads  any; threads that share one take turns, and each gets other steps.
+    Threads  any; threads that share one take turns, and each gets different steps.
     """
 
     def __iter__(self) -> Loader:
@@ -707,9 +707,9 @@ class Loader:
         """
         The next step.
 
-        Errors  DataError  a fault that the policy does not tolerate, at the step it belongs to; then again
-                CudaError  a copy could not be queued; then again
-                Error      every slot is in a batch that you still hold: it would never end
+        Errors  DataError  a fault that the policy does not tolerate, at its step and on every later call
+                CudaError  a copy could not be queued; and on every later call
+                Error      every slot is in a batch that you still hold: it would wait forever
         """
 
     def __len__(self) -> int:
@@ -727,7 +727,7 @@ class Loader:
         """
         for epoch in loader.epochs(): for step in epoch: ...
 
-        A step belongs to the epoch of its first sample. Going on to the next epoch skips what is
+        A step belongs to the epoch of its first sample. Advancing to the next epoch skips what is
         left of the current one.
         """
 
@@ -738,10 +738,10 @@ class Loader:
 
     def wait_for(self, timeout: float | None = None) -> bool:
         """
-        Waits, at most so long, until the next step can be had at once; says whether it can. At the
-        end of the data it can: that next() ends is known then.
+        Waits up to `timeout` until the next step is ready; says whether it is. True also at the
+        end of the data, where next() returns at once.
 
-        Units   `timeout` in seconds; None is for ever.
+        Units   `timeout` in seconds; None: no limit.
         Errors  as __next__
         """
 
@@ -758,11 +758,11 @@ class Loader:
         """
 
     def start(self) -> None:
-        """Starts reading ahead now instead of with the first step."""
+        """Starts reading ahead now rather than at the first step."""
 
     def stop(self) -> None:
         """
-        Ends the data here for every consumer, and joins the threads. load_state_dict begins anew.
+        Ends the data here for every consumer, and joins the threads. load_state_dict starts the loader again.
         """
 
     def __enter__(self) -> Loader: ...
@@ -773,12 +773,12 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """
         What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
-        JSON, the same that C++ saves and reads. The state of any process restores any world.
+        JSON, the same format as in C++. The state of any process can be restored in any world.
         """
 
     def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
         """
-        Goes on from a state_dict, or from its JSON: the next step is the one that would have
+        Resumes from a state_dict, or from its JSON: the next step is the one that would have
         followed. Threads, depth, devices and processes may differ from those that saved it.
 
         Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
@@ -786,16 +786,16 @@ class Loader:
 
     def rewind(self) -> None:
         """
-        Begins anew with step 0, on the same threads and memory: for a validation set that is run
-        through again and again. The books (samples, faults, digest) begin anew, too.
+        Restarts from step 0, on the same threads and memory: for a validation set that is read
+        again and again. Counters (samples, faults, digest) reset.
 
         Errors  Error  the plan reads a stream
         """
 
     def set_weights(self, step: int, weights: Sequence[float]) -> None:
         """
-        From `step` on, the datasets of a mix come in these shares. Every process must be told
-        the same.
+        From `step` on, the datasets of a mix come in these shares. Every process must make
+        the same call.
 
         Errors  RuntimeError  the plan is no mix followed by batch alone
                 ValueError    a step that was delivered already; weights that do not fit
@@ -853,7 +853,7 @@ class Dataset:
     What to read, in which order, how to transform and batch it, and where it goes.
 
     Immutable: every call returns a new plan. A plan that cannot work fails in the call that
-    makes it so, with the remedy in the message. Nothing is read before a Loader runs.
+    makes it so; the message says what to do. Nothing is read before a Loader runs.
     """
 
     def __init__(self, source: Source) -> None:
@@ -1294,7 +1294,7 @@ class Communicator:
     the order of the ranks, so that results are the same in every run.
 
     Threads  one at a time. Waiting gives up the GIL, and Ctrl-C ends it. Not after a fork.
-    Errors   SyncError   a peer died, came too late, ended, or called something else; names it
+    Errors   SyncError   a peer died, timed out, ended, or made another call; names it
              ValueError  not memory that can be written to, or on another device; nothing was sent
     """
 
@@ -1330,26 +1330,26 @@ class Communicator:
     def __repr__(self) -> str: ...
 
 def transports() -> list[str]:
-    """What this build can connect processes by: of "gloo", "mpi" and "nccl"."""
+    """The transports in this build: of "gloo", "mpi" and "nccl"."""
 
 def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '') -> Communicator:
     """
-    Finds the other processes of this run, and returns when all are there.
+    Finds the other processes of this run, and returns when all have joined.
 
-    By default they are those of the launcher, torchrun, mpirun or srun, and meet at MASTER_ADDR and
-    MASTER_PORT; or through a file that all see, or at "host:port" of the process of rank 0. A process
-    that no launcher started is a world of one, which needs nobody and copies nothing.
+    By default they are the launcher's (torchrun, mpirun or srun), and meet at MASTER_ADDR and
+    MASTER_PORT; or through a shared file, or at "host:port" of the process of rank 0. A process
+    that no launcher started is a world of one: it connects to no other process and copies nothing.
 
     `transport`   "auto": "nccl" for a CUDA device, else "gloo". Over "mpi" its launcher says who takes
                   part.
     `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
     `rank, world` of this process; by default the launcher's.
-    `timeout_s`   how long a call waits for the others before it names those that are late;
-                  `join_timeout_s` how long they may take to come.
-    `run_id`      processes of another run are turned away; by default what the launcher says.
+    `timeout_s`   how long a call waits for the others before an error names those that are late;
+                  `join_timeout_s` how long to wait for them to join.
+    `run_id`      processes of another run are rejected; by default the launcher's.
 
-    Errors  Error       the others did not come, and which; another run at that address; a transport
-                        that this build has not, with the remedy
+    Errors  Error       processes did not join (names them); another run at that address; a transport
+                        that this build lacks; says what to do
             NcclError   NCCL cannot be found
             ValueError  arguments that do not go together
     """
@@ -1367,17 +1367,17 @@ class GradientSync:
             sync.wait()               # now both hold the mean over all processes
 
     Every process makes one with the same list; a difference is an error that names both processes and
-    the gradient. A process that had no rows takes part all the same: where `combine` counts rows its
+    the gradient. A process without rows still takes part: where `combine` counts rows its
     gradients may hold anything, elsewhere it must write zeros.
 
-    Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
-    are, without packing. A process that is alone copies nothing.
+    Gradients that are contiguous in memory, as in one flat buffer, are reduced in place, without
+    packing. A single process copies nothing.
 
-    Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting gives up
+    Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting releases
              the GIL; Ctrl-C ends it, and with it the group.
-    Owns     keeps the gradients' memory. It must stay where it is: with torch zero gradients by
+    Owns     keeps the gradients' memory. It must stay where it is: with torch, zero gradients by
              zero_grad(set_to_none=False).
-    Errors   SyncError  a peer died, came too late, ended, or has other gradients; names it; then again
+    Errors   SyncError  a peer died, timed out, ended, or has other gradients; names it; so do later calls
     """
 
     def __init__(self, gradients: Sequence[Any] | Mapping[str, Any], communicator: Communicator | None = None, *, combine: Literal['sum', 'mean', 'row_sums', 'row_means'] = 'mean', micro_steps: int = 1, wire: Literal['f16', 'bf16'] | None = None, bucket_bytes: int = 26214400, bucket_count: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Gradients that become one over all processes, for numpy and torch, while the backward pass goes on.
+"""All-reduces gradients across processes during the backward pass, for numpy and torch.
 
     from penstock.sync import GradientSync, connect, broadcast_state
 

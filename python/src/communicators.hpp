@@ -18,7 +18,7 @@
 namespace penstock::python {
 
 /// Carries another communicator's calls, and knows all duplicates that were made of it, so that
-/// whoever waits in one of them, a gradient sync's thread too, can be called back.
+/// a thread that waits in one of them, also that of a gradient sync, can be woken.
 class WatchedCommunicator final : public Communicator {
  public:
   explicit WatchedCommunicator(std::unique_ptr<Communicator> carrier);

@@ -286,7 +286,7 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
       R"(What to read, in which order, how to transform and batch it, and where it goes.
 
 Immutable: every call returns a new plan. A plan that cannot work fails in the call that
-makes it so, with the remedy in the message. Nothing is read before a Loader runs.)");
+makes it so; the message says what to do. Nothing is read before a Loader runs.)");
   dataset.def(
       "__init__", [](Dataset* self, const PyStream& stream) { new (self) Dataset(stream.stream); },
       "stream"_a, "The records of a stream, as they arrive: Dataset(queue).");

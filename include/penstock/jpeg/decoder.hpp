@@ -51,8 +51,8 @@ struct DecoderOptions {
 
 /// Decodes one JPEG after another. Baseline images in one scan go through Penstock's own decoder,
 /// which decodes little but the region; all others (progressive, CMYK and the like) through
-/// libjpeg-turbo, as do those in which the own decoder finds an error. The pixels are bit for bit those
-/// of libjpeg-turbo's accurate DCT of the whole image.
+/// libjpeg-turbo, as do those in which the own decoder finds an error. The pixels are, bit for
+/// bit, those of libjpeg-turbo's accurate DCT of the whole image.
 ///
 ///   penstock::jpeg::Decoder decoder;
 ///   auto info = decoder.open(bytes);

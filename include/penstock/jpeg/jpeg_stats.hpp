@@ -28,8 +28,8 @@ inline constexpr std::size_t kJpegFallbacks = 10;
 [[nodiscard]] std::string_view to_string(JpegFallback fallback) noexcept;
 
 struct JpegCounts {
-  std::uint64_t own = 0;      ///< by Penstock's own decoder
-  std::uint64_t indexed = 0;  ///< of these, the ones decoded with an index
+  std::uint64_t own = 0;                                ///< by Penstock's own decoder
+  std::uint64_t indexed = 0;                            ///< of these, those decoded with an index
   std::array<std::uint64_t, kJpegFallbacks> libjpeg{};  ///< by libjpeg-turbo, per JpegFallback
 
   friend bool operator==(const JpegCounts&, const JpegCounts&) = default;

@@ -47,7 +47,7 @@ class Loader {
   /// Errors  DataError   a fault that the policy does not tolerate, at the step it belongs to;
   ///                     and on every later call
   ///         CudaError   a copy could not be queued; and on every later call
-  ///         Error       every slot is in a batch that the caller still holds: it would wait forever
+  ///         Error       every slot is in a batch that the caller still holds, so none gets free
   ///                     (release batches that other threads use before the next call)
   ///         std::logic_error  DeviceLoaders have taken their parts of steps that others have not
   [[nodiscard]] std::optional<Step> next();

@@ -73,8 +73,8 @@ struct PlanJsonOptions {
   /// what filter kept): each is a .npy file there, named after its hash. Empty: they stand in the
   /// JSON. save and load take the folder of the plan's file.
   std::filesystem::path lists{};
-  /// Reading only: in paths of sources, replaces a prefix equal to the first text by the second, for
-  /// data that have moved.
+  /// Reading only: in paths of sources, replaces a prefix equal to the first text by the second,
+  /// for data that have moved.
   std::vector<std::pair<std::string, std::string>> moved{};
   /// Reading only: devices in place of the plan's; empty: its own.
   std::vector<Device> devices{};

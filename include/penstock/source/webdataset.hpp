@@ -56,7 +56,8 @@ namespace source {
 /// - a sample without a required member, with two of them, or with one that is no integer: it keeps
 ///   its number and is a fault when it is read;
 /// - a damaged header: the scan continues at the next good one. The sample that lacks a member
-///   for it is a fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+///   for it is a fault; if none does, one sample is taken to be lost, and is a fault that has its
+///   number;
 /// - a shard that is cut off, or empty: the sample in which it ends is a fault. How many are
 ///   missing after it is unknown, so the records of later shards have other numbers than with the
 ///   whole shard, and the fingerprint differs.

@@ -35,8 +35,8 @@ struct DecodeImageOptions {
   /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
   /// pixels as without it, by a smaller transform instead of the resize's first steps.
   bool scaled = false;
-  /// When given: filled when a JPEG is first decoded, or loaded from what penstock-prepare wrote, so
-  /// that later only the crop is decoded. Neither the pixels nor the faults depend on it.
+  /// When given: filled when a JPEG is first decoded, or loaded from what penstock-prepare wrote,
+  /// so that later only the crop is decoded. Neither the pixels nor the faults depend on it.
   std::shared_ptr<JpegIndexStore> index{};
   std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the JPEGs
 };
