@@ -85,7 +85,7 @@ void from_json(const json& in, Report& report) {
   in.at("left_out").get_to(report.left_out);
 }
 
-/// What is done so far, kept beside the shards, so that a run that was killed goes on.
+/// What is done so far, kept beside the shards, so that a killed run can resume.
 class Progress {
  public:
   Progress(const Options& options, const Input& input)
@@ -137,7 +137,7 @@ class Progress {
  private:
   [[nodiscard]] ps::Error damaged() const {
     return ps::Error(
-        fmt::format("'{}' is damaged: remove the folder and begin anew", path_.string()));
+        fmt::format("'{}' is damaged: remove the folder and start again", path_.string()));
   }
   [[nodiscard]] std::vector<Report> reports_in(const json& shards) const {
     try {
@@ -228,7 +228,8 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
     if (!options.skip_bad) {
       fault.sample.number = number;
       if (fault.file.empty()) fault.file = input.location(number);
-      throw ps::DataError(std::move(fault), "mend it, or leave such records out by --skip-bad");
+      throw ps::DataError(std::move(fault),
+                          "repair or remove the file, or leave such records out with --skip-bad");
     }
     done.report.left_out = 1;
     list("left out, " + fault.reason);
@@ -409,8 +410,8 @@ int run(const Options& options) {
     const auto source = ps::source::webdataset(options.output.string());
     if (source->size() != report.samples)
       throw ps::Error(
-          fmt::format("{} samples were written, and {} are found in '{}': somebody else writes "
-                      "there, or changed a shard; remove the folder and begin anew",
+          fmt::format("{} samples were written, and {} are found in '{}': another program writes "
+                      "there, or changed a shard; remove the folder and start again",
                       report.samples, source->size(), options.output.string()));
   }
   const bool json_to_stdout = options.json == "-";

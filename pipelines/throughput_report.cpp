@@ -34,7 +34,7 @@ std::string advice(const ps::Stats& stats) {
   return "drawing the order limits the speed: is the shuffle window very large?";
 }
 
-// What the loader decoded ahead and nobody took counts, too.
+// Images that were decoded ahead but not delivered count, too.
 std::string decoders(const JpegReport& jpeg) {
   std::string text = fmt::format("Penstock {}", jpeg.counts.own);
   if (jpeg.has_index) text += fmt::format(" ({} by an index)", jpeg.counts.indexed);

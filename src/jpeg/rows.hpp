@@ -9,7 +9,7 @@
 
 namespace penstock::jpeg {
 
-/// Every pixel here is four bytes: R, G, B and one that nobody reads.
+/// Every pixel here is four bytes: R, G, B and one that is not used.
 inline constexpr std::size_t kPixelBytes = 4;
 
 /// Readers may load this many bytes past the last pixel of any row; what is there does not matter.

@@ -202,7 +202,7 @@ class DecodeImage final : public Transform {
                                                       : jpeg::Chroma::repeated;
   }
 
-  // Closes the image, and with it lets go of what is large.
+  // Closes the image, which frees its large buffers.
   struct Closing {
     jpeg::Image& image;
     ~Closing() { image.close(); }

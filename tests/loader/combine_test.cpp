@@ -115,7 +115,7 @@ TEST(Mix, NewWeightsHoldFromTheirStepAndAreSaved) {
   EXPECT_THAT(state.weights, ElementsAre(WeightChange{5, {0, 1, 1}}));
   const auto third = drain(loader, 10);
   EXPECT_THAT(by_source(third), ElementsAre(Pair(1, 320), Pair(2, 320)));
-  // b and c go on where they were.
+  // b and c continue where they were.
   std::uint64_t next = 0;
   for (const auto& steps : {first, second, third})
     for (const Seen& step : steps)
@@ -281,7 +281,7 @@ TEST(Sample, DrawsByWeightAndResumes) {
   for (const std::uint64_t number : numbers_of(steps)) ++counts[number];
   EXPECT_EQ(counts[1] + counts[2], 2000);
   EXPECT_NEAR(counts[1], 500, 100);
-  EXPECT_NE(steps[0].numbers, steps[20].numbers);  // drawn anew each epoch
+  EXPECT_NE(steps[0].numbers, steps[20].numbers);  // new draws each epoch
   Loader second = dataset.loader();
   LoaderState state = second.state();
   state.step = 13;
@@ -364,7 +364,7 @@ TEST(Loaders, NextIsDefinedWhateverCameBefore) {
   EXPECT_EQ(loader.state().step, 2U);
   loader.restore(start);
   EXPECT_EQ(drain(loader, 2).size(), 2U);
-  loader.stop();  // nobody reads while the source is mended
+  loader.stop();  // no reads while the source is repaired
   source->bad.clear();
   loader.restore(loader.state());
   EXPECT_EQ(drain(loader).size(), 2U);

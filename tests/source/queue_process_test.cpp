@@ -234,7 +234,7 @@ TEST_F(QueueProcess, ABlockedClientLearnsWhyItsQueueWasClosed) {
       });
       EXPECT_THAT(said, AllOf(HasSubstr(path().string()), HasSubstr("out of memory")));
       EXPECT_EQ(own.acknowledged(), 20);
-      EXPECT_THROW(own.push(Trajectory(0, 0).views()), QueueClosed) << "and for ever after";
+      EXPECT_THROW(own.push(Trajectory(0, 0).views()), QueueClosed) << "and on every later call";
       EXPECT_THROW(own.close(), QueueClosed);
     });
     await([&] { return queue_->stats().blocked_producers == 1; });
@@ -494,7 +494,7 @@ TEST_F(QueueProcess, ADeadServersSocketIsReplacedAndALivingOnesRefused) {
                 AllOf(HasSubstr(path().string()), HasSubstr("another server listens there")));
     child.kill();
   }
-  EXPECT_TRUE(std::filesystem::is_socket(path())) << "nobody could remove it";
+  EXPECT_TRUE(std::filesystem::is_socket(path())) << "nothing could remove it";
   serve();
   client().close();
   EXPECT_THAT(message_of<Error>([&] { QueueServer(queue_, path()); }),

@@ -70,7 +70,7 @@ class JpegRegion final : public RowSource {
     std::int64_t end = 0;    // behind the last that is decoded
     int row = 0;
     const Checkpoint* then = nullptr;  // the one at `end`, if there is one
-    // Where a restart interval ends that nobody has looked at yet; 0 for others.
+    // The end of a restart interval that has not been checked yet; 0 for others.
     std::uint64_t last_bit = 0;
   };
 

@@ -59,7 +59,7 @@ class ScanReader {
   /// is in order.
   [[nodiscard]] bool read(const ScanData& scan, std::int64_t until, double part, Lanes& lanes);
 
-  /// Goes on, after a read() that failed further down than this: true where all is well up to
+  /// Continues after a read() that failed further down than this: true where all is well up to
   /// `until`. Its checkpoint is then there, too.
   [[nodiscard]] bool read_on(const ScanData& scan, std::int64_t until, Lanes& lanes);
 

@@ -14,7 +14,7 @@
 
 namespace penstock::source {
 
-/// The dynamic extents of all fields (i64), then the bytes of every field, one behind the other.
+/// The dynamic extents of all fields (i64), then the bytes of every field, one after another.
 struct PackedRecord {
   explicit PackedRecord(std::size_t bytes)
       : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)), size(bytes) {}

@@ -102,7 +102,8 @@ class QueueServer::Impl {
       } else if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) {
         return;  // shut
       } else {
-        std::unique_lock lock(mutex_);  // until somebody goes, or other parts of the program let go
+        std::unique_lock lock(
+            mutex_);  // until a client leaves, or other parts of the program free some
         (void)gone_.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
       }
     }

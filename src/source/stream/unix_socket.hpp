@@ -14,7 +14,7 @@ namespace penstock::source {
 
 /// A socket that listens at a path, which is its own while it lives.
 ///
-/// The right to the path is an flock on <path>.lock, which the kernel lets go of when the process
+/// The right to the path is an flock on <path>.lock, which the kernel releases when the process
 /// dies: a socket file whose lock is free is a dead process's. Both files go with the listener.
 class UnixListener {
  public:

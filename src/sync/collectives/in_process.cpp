@@ -53,7 +53,7 @@ std::unique_ptr<Communicator> InProcessCommunicator::duplicate() {
     if (!shared_->processes) return;
     shared_->duplicate->processes = shared_->processes->duplicate();
     shared_->duplicate->owns_processes = true;
-    // Whoever fails ends the first replica's wait for other processes.
+    // A failing member ends the first replica's wait for other processes.
     child->on_failure([others = std::weak_ptr(shared_->duplicate->processes)] {
       if (const auto communicator = others.lock()) communicator->leave("a replica of it failed");
     });

@@ -93,7 +93,7 @@ bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
 
 template <class F>
 void ProcessCommunicator::for_peers(const F& body) const {
-  // Each begins with another peer, so that nobody is talked to by all at once.
+  // Each begins with another peer, so that no process gets messages from all at once.
   for (std::uint32_t step = 1; step < size(); ++step) body((rank() + step) % size());
 }
 

@@ -15,7 +15,7 @@ struct Exchange {
   std::vector<Gradient> gradients;
   GradientSyncOptions options;
   std::vector<Bucket> buckets;
-  std::vector<char> in_place;  // a bucket's gradients lie one behind the other, and need no packing
+  std::vector<char> in_place;  // a bucket's gradients are contiguous, and need no packing
   std::vector<char> direct;    // a gradient travels from where it lies, whatever its bucket does
 
   [[nodiscard]] bool counts_rows() const noexcept {

@@ -44,8 +44,8 @@ void require_possible(const std::vector<Gradient>& gradients, const GradientSync
                     name_of(*options.wire)));
 }
 
-// From here on a message is not worth a copy: of its own, each rank's share of a gradient is as
-// fast as in a bucket. The same on all ranks, unlike what lies one behind the other.
+// From this size on packing is not worth the copy: sent alone, each rank's share of a gradient is
+// as fast as in a bucket. The same on all ranks, unlike what is contiguous.
 constexpr std::size_t kDirectBytes = 256U << 10;
 
 // Whether a bucket's gradients, highest first, lie one right before the other.

@@ -29,7 +29,7 @@ class NcclChannel {
     std::uint32_t size = 1;
     int device = 0;
     double timeout_s = 300;
-    std::shared_ptr<Rendezvous> rendezvous;  // null: nobody tells who died
+    std::shared_ptr<Rendezvous> rendezvous;  // null: deaths are not reported
   };
 
   /// A new group; all ranks come at the same time.

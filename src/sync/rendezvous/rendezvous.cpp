@@ -184,7 +184,7 @@ class Rendezvous::Impl {
                           [&] { return values_.contains(key) || ended_; }))
       throw Error(
           fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
-                      "nobody has set",
+                      "no process has set",
                       rank_, timeout_s, key));
     const auto found = values_.find(key);
     if (found == values_.end())

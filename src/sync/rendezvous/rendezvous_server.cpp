@@ -131,7 +131,8 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
     throw Error("not a rendezvous of penstock");
   if (hello.texts[1] != token_)
     return refuse(client, "a process of another run listens there", true);
-  // Whoever comes now is ahead of process 0, which has yet to end this one and open the next.
+  // A process that comes now is ahead of process 0, which has yet to end this one and open the
+  // next.
   if (complete_)
     return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
                   true);
