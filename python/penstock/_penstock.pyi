@@ -1026,7 +1026,7 @@ class WebDatasetField:
         `extensions`: what stands behind the first dot of the member's name, "jpg" or
         "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
         "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-        otherwise the field is empty, or `otherwise`.
+        else the field is empty, or `otherwise`.
         """
 
     @property
@@ -1141,7 +1141,7 @@ def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     these. The index is made once and kept "beside" the shards, in the "cache" folder
     `index_cache`, or only in "memory".
 
-    Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+    Shapes  image u8 [?], label i64 []; else as `fields` say.
     Errors  Error       a shard is missing, cannot be read when it needs to be indexed, or is
                         compressed
             ValueError  no shard, no field, a name used twice
@@ -1153,7 +1153,7 @@ def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *
 
     `verify`: whether a record's checksum is compared when it is read.
 
-    Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+    Shapes  image u8 [?], label i64 []; else as `fields` say.
     Errors  as webdataset
     """
 

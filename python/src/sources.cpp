@@ -36,7 +36,7 @@ void bind_field_options(nb::module_& module) {
           R"(`extensions`: what stands behind the first dot of the member's name, "jpg" or
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-otherwise the field is empty, or `otherwise`.)")
+else the field is empty, or `otherwise`.)")
       .def_ro("name", &WebDatasetField::name)
       .def_ro("extensions", &WebDatasetField::extensions)
       .def_prop_ro("type",
@@ -236,7 +236,7 @@ Errors  Error       no such folder, or no images in it; says what was looked for
 these. The index is made once and kept "beside" the shards, in the "cache" folder
 `index_cache`, or only in "memory".
 
-Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+Shapes  image u8 [?], label i64 []; else as `fields` say.
 Errors  Error       a shard is missing, cannot be read when it needs to be indexed, or is
                     compressed
         ValueError  no shard, no field, a name used twice)");
@@ -260,7 +260,7 @@ Errors  Error       a shard is missing, cannot be read when it needs to be index
 
 `verify`: whether a record's checksum is compared when it is read.
 
-Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+Shapes  image u8 [?], label i64 []; else as `fields` say.
 Errors  as webdataset)");
 
   module.def("arrays", &open_arrays, "fields"_a,

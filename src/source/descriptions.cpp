@@ -149,7 +149,7 @@ void visit_fields(Visitor& visit, NumbersArguments& all) {
   visit("bytes", all.bytes);
 }
 
-// For people, what is not as usual; otherwise all of it, since defaults may change one day.
+// For people, only what differs from the defaults; else all of it, since defaults may change.
 template <class Arguments>
 Description describe(const char* name, const Arguments& arguments) {
   const Json written = core::write_json(arguments);

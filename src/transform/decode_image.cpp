@@ -269,7 +269,7 @@ TransformPtr decode_image(DecodeImageOptions options) {
   if (!(options.max_megapixels > 0))
     refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
   if (options.geometry == options.field)
-    refuse(fmt::format("geometry cannot be named '{}' like the image: name it otherwise",
+    refuse(fmt::format("geometry cannot be named '{}' like the image: choose another name",
                        options.geometry));
   return std::make_shared<DecodeImage>(std::move(options));
 }

@@ -45,7 +45,7 @@ class Stream {
   virtual std::uint64_t wait(std::uint64_t wanted, std::stop_token stop) = 0;
   /// Whether no more will arrive. What arrived before can still be read.
   [[nodiscard]] virtual bool closed() const = 0;
-  /// What ended the stream, where it did not simply end; null otherwise. It is for the consumer,
+  /// What ended the stream; null if it simply ended or is still open. It is for the consumer,
   /// after the last record.
   [[nodiscard]] virtual std::exception_ptr cause() const = 0;
 
