@@ -120,7 +120,7 @@ class Progress {
       std::error_code error;
       const std::uintmax_t bytes = fs::file_size(tar, error);
       if (error || (report.tar_bytes > 0 && bytes != report.tar_bytes)) {
-        fmt::print(stderr, "'{}' has been {} since: it is written again, and all behind it\n",
+        fmt::print(stderr, "'{}' has been {} since: writing it and all later shards again\n",
                    tar.string(), error ? "removed" : "changed");
         break;
       }
@@ -169,8 +169,8 @@ class Progress {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error))
       throw ps::Error(
-          fmt::format("the folder '{}' is not empty ('{}'), and nothing in it says that "
-                      "a run was begun here: name another",
+          fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
+                      "name another",
                       folder.string(), entry.path().filename().string()));
   }
 
@@ -345,7 +345,7 @@ Report write_shard(const Options& options, Workers& workers, std::uint64_t first
 
 std::string to_text(const Report& report, const Options& options, double seconds) {
   std::string text = fmt::format(
-      "{} samples, {} of them re-marked, {:.1f} MB to {:.1f} MB ({:+.2f}%), {:.1f} s\n",
+      "{} samples, {} of them transcoded, {:.1f} MB to {:.1f} MB ({:+.2f}%), {:.1f} s\n",
       report.samples, report.remarked, static_cast<double>(report.bytes_in) / 1e6,
       static_cast<double>(report.bytes_out) / 1e6,
       report.bytes_in == 0

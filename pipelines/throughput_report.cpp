@@ -93,7 +93,7 @@ std::string to_text(const Report& report) {
   line("bottleneck", fmt::format("{}: {}", stats.bottleneck(), advice(stats)));
 
   if (stats.retries > 0)
-    line("read again", fmt::format("{} times, after errors that may pass", stats.retries));
+    line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory", fmt::format("{:.0f} MiB by the loader ({} slots), {:.0f} MiB in all",
                              static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots,
                              report.peak_rss_mb));

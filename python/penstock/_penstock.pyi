@@ -1026,7 +1026,7 @@ class WebDatasetField:
         `extensions`: what stands behind the first dot of the member's name, "jpg" or
         "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
         "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-        else the field is empty, or `otherwise`.
+        without an optional one the field is empty, or `otherwise`.
         """
 
     @property

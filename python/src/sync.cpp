@@ -192,12 +192,12 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                         std::optional<std::uint32_t> world, double timeout_s, double join_timeout_s,
                         std::string run_id) {
   if (file && address)
-    throw std::invalid_argument("the others are found through a file or at an address, not both");
+    throw std::invalid_argument("file and address exclude each other: give one of them");
   if (rank.has_value() != world.has_value())
-    throw std::invalid_argument("rank and world go together");
+    throw std::invalid_argument("expected rank and world together: give both, or neither");
   if (rank && !file && !address)
     throw std::invalid_argument(
-        "rank and world without a place to meet: give file= or address= as well, or set "
+        "rank and world need an address: give file= or address= as well, or set "
         "torchrun's variables instead");
   std::optional<Device> on;
   if (!device.is_none())

@@ -134,7 +134,7 @@ def test_a_transport_that_is_not_there_is_refused_with_the_remedy():
                 connect(name)
     with pytest.raises(ValueError, match="'smoke'"):
         connect("smoke")
-    with pytest.raises(ValueError, match="place to meet"):
+    with pytest.raises(ValueError, match="need an address"):
         connect(rank=0, world=2)
 
 

@@ -16,7 +16,7 @@ namespace penstock::core {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 

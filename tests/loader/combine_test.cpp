@@ -166,7 +166,7 @@ TEST(Mix, SaysWhichFieldsDiffer) {
       ThrowsMessage<std::invalid_argument>(
           AllOf(HasSubstr("number u64 [2]"), HasSubstr("dataset 1 are (x f32 [3])"))));
   EXPECT_THAT([&] { (void)mix({Dataset(fake(5)).batch(2)}); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("put batch behind mix")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr("put batch after mix")));
   EXPECT_THROW((void)mix({}), std::invalid_argument);
 }
 
@@ -229,7 +229,7 @@ TEST(Zip, RefusesWhatWouldPartThePairs) {
       [] {
         (void)zip({Dataset(fake(9)), Dataset(fake(9)).shuffle()});
       },
-      ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("dataset 1"), HasSubstr("behind zip"))));
+      ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("dataset 1"), HasSubstr("after zip"))));
   EXPECT_THAT(
       [] {
         (void)zip({Dataset(fake(9)), Dataset(fake(9))});
@@ -244,7 +244,7 @@ TEST(Filter, KeepsNumbersAndComesBeforeTheOrder) {
   std::ranges::sort(numbers);
   EXPECT_THAT(numbers, ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29));
   EXPECT_THAT([&] { (void)Dataset(fake(30)).shuffle().filter(odd); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("right behind the source")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr("right after the source")));
   EXPECT_THAT(
       [&] {
         (void)Dataset(fake(30)).filter([](const RecordInfo& info) { return info.label == 3; });

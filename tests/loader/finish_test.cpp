@@ -180,7 +180,7 @@ TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
 
 TEST(Dataset, RefusesAFinishThatCannotWork) {
   using Error = std::invalid_argument;
-  EXPECT_THAT([] { (void)images().finish({}); }, ThrowsMessage<Error>(HasSubstr("behind .batch")));
+  EXPECT_THAT([] { (void)images().finish({}); }, ThrowsMessage<Error>(HasSubstr("after .batch")));
   EXPECT_THAT([] { (void)images().batch(8).finish({.field = "picture"}); },
               ThrowsMessage<Error>(HasSubstr("no field 'picture'")));
   EXPECT_THAT([] { (void)images().batch(8).finish({.field = "label"}); },

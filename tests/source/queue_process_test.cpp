@@ -395,7 +395,7 @@ TEST_F(QueueProcess, WhatABrokenPeerSaysIsRefusedAndTheOthersGoOn) {
   const source::Greeting garbled{.length = 4};
   EXPECT_THAT(
       refused(RawClient(path()).send(source::bytes_of(garbled)).send(source::bytes_of(UINT32_MAX))),
-      HasSubstr("garbled"));
+      HasSubstr("malformed"));
   RawClient(path()).send(source::bytes_of(std::array<char, 400>{'G', 'E', 'T', ' ', '/'}));
   RawClient(path()).hang_up();
 

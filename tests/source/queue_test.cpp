@@ -341,7 +341,7 @@ TEST(Queue, OneLoaderReadsItAndWhenItIsGoneProducersAreTold) {
   const auto queue = numbers_queue({.capacity = 1});
   queue->attach();
   EXPECT_THAT([&] { queue->attach(); },
-              ThrowsMessage<std::logic_error>(HasSubstr("is read by one loader, once")));
+              ThrowsMessage<std::logic_error>(HasSubstr("can be read by one loader only")));
   queue->push({value(std::int64_t{0})});
   std::jthread producer([&] {
     EXPECT_THAT([&] { queue->push({value(std::int64_t{1})}); },

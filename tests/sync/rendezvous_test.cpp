@@ -91,7 +91,7 @@ TEST(Rendezvous, WhoDoesNotComeIsNamed) {
   on_each(2, [&](std::uint32_t rank) {
     EXPECT_THAT(
         said_by([&] { (void)Rendezvous::at("127.0.0.1", port, rank * 2, 4, {.timeout_s = 0.3}); }),
-        HasSubstr("of 4 processes these did not come within 0.3 s: 1, 3"));
+        HasSubstr("of 4 processes these did not join within 0.3 s: 1, 3"));
   });
   EXPECT_THAT(said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.1}); }),
               AllOf(HasSubstr("did not find process 0 at 127.0.0.1:" + std::to_string(port)),
@@ -125,14 +125,14 @@ TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
     if (who == 2)
       EXPECT_THAT(said, HasSubstr("process 0 has a world of 3 processes, process 2 one of 4"));
     else
-      EXPECT_THAT(said, HasSubstr("did not come within 1 s: 1"));
+      EXPECT_THAT(said, HasSubstr("did not join within 1 s: 1"));
   });
   on_each(3, [&](std::uint32_t who) {
     const auto other = static_cast<std::uint16_t>(port + 11);
     const std::string said = said_by(
         [&] { (void)Rendezvous::at("127.0.0.1", other, who == 0 ? 0 : 1, 3, {.timeout_s = 1}); });
-    EXPECT_THAT(said, AnyOf(HasSubstr("did not come within 1 s: 2"),
-                            HasSubstr("process 1 of 3 has come already")));
+    EXPECT_THAT(said, AnyOf(HasSubstr("did not join within 1 s: 2"),
+                            HasSubstr("process 1 of 3 has joined already")));
   });
 }
 
@@ -215,7 +215,7 @@ TEST(Rendezvous, TheCallerMayCarryTheTicket) {
   });
   EXPECT_THAT(
       said_by([] { (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2); }),
-      HasSubstr("was given 'hello', which is no ticket"));
+      HasSubstr("was given 'hello', which is not a ticket"));
 }
 
 int open_descriptors() {

@@ -40,8 +40,8 @@ void check_parts(const char* verb, std::span<const PlanPtr> parts) {
   for (const PlanPtr& part : parts) {
     if (part->find<Prefetch>() != nullptr || part->find<Batch>() != nullptr)
       refuse(fmt::format(
-          "{} joins samples, and one of the datasets has a batch already: put batch behind {}",
-          verb, verb));
+          "{} joins samples, and one of the datasets has a batch already: put batch after {}", verb,
+          verb));
     if (part->stream() != nullptr)
       refuse(fmt::format("{}: {} is a stream, whose samples come once; it cannot be joined", verb,
                          part->stream()->location(0)));
@@ -84,7 +84,7 @@ class BeforeCheck {
   void operator()(const Filter&) const {
     if (!plan_.is_plain() || plan_.find<Batch>() != nullptr)
       refuse(
-          "filter comes first, right behind the source: behind an operation on positions it would "
+          "filter comes first, right after the source: after an operation on positions it would "
           "move other samples between batches; a sample that turns out bad later is a fault, see "
           "FaultOptions");
     refuse_stream(plan_, "filter");
@@ -121,7 +121,7 @@ class BeforeCheck {
   }
   void operator()(const FinishImages& finish) const {
     if (plan_.find<Batch>() == nullptr)
-      refuse("finish works on whole batches, on their device: put it behind .batch(g)");
+      refuse("finish works on whole batches, on their device: put it after .batch(g)");
     for (const Operation& operation : plan_.operations())
       if (const auto* earlier = std::get_if<FinishImages>(&operation);
           earlier != nullptr && earlier->options.field == finish.options.field)

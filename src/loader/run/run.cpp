@@ -34,7 +34,7 @@ Deadline deadline_in(std::chrono::nanoseconds timeout) {
 
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
   if (tolerated.policy != OnFault::raise)
-    return DataError(fault, "this data is in no state to train on");
+    return DataError(fault, "repair the data, or raise FaultOptions::max_count or max_rate");
   return DataError(fault,
                    fault.transient
                        ? "resume from a state when the storage is back, or retry for longer "
@@ -251,8 +251,8 @@ void Run::refuse_consumers_apart() const {
   if (slowest->step == fastest->step) return;
   const auto part = slowest - consumers_.begin();
   throw std::logic_error(fmt::format(
-      "whole steps can be had again when every DeviceLoader has taken its part of the last one: "
-      "device {} ({}) is at step {}, and another at step {}",
+      "whole steps need every DeviceLoader at the same step: device {} ({}) is at step {}, and "
+      "another at step {}: take the missing parts first",
       part, config_->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
       fastest->step));
 }

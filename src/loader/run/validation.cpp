@@ -53,8 +53,9 @@ void refuse_stream(const Plan& plan, const char* what) {
 void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
   if (options.faults.policy == OnFault::replace)
     throw std::invalid_argument(
-        "OnFault::replace takes another sample of the same source, and a stream's come once: take "
-        "OnFault::mask or raise");
+        "OnFault::replace takes another sample of the same source, and those of a stream come "
+        "once: "
+        "choose OnFault::mask or raise");
   if (options.context->num_input_pipelines > 1 &&
       (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
     throw std::invalid_argument(

@@ -39,8 +39,8 @@ void require_possible(const std::vector<Gradient>& gradients, const GradientSync
     throw std::invalid_argument("a round has at least 1 micro-step, found 0");
   if (options.wire && *options.wire != DType::f16 && *options.wire != DType::bf16)
     throw std::invalid_argument(
-        fmt::format("gradients travel as f16, bf16 or as they are, found a wire type of {}: leave "
-                    "it out",
+        fmt::format("expected the wire type f16 or bf16, found {}: leave it out to send gradients "
+                    "unchanged",
                     name_of(*options.wire)));
 }
 

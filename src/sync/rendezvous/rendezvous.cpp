@@ -375,7 +375,7 @@ std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::u
     }
     ticket = exchange(ticket);
     if (!read_ticket(ticket, token, places))
-      throw Error(fmt::format("process {} of {} was given '{}', which is no ticket of process 0",
+      throw Error(fmt::format("process {} of {} was given '{}', which is not a ticket of process 0",
                               rank, world, ticket));
     impl->join(places, token);
   }
@@ -397,7 +397,7 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
         std::ofstream file(part);
         file << ticket << '\n';
         if (!file.flush())
-          throw Error(fmt::format("'{}' cannot be written: give a folder that all processes see",
+          throw Error(fmt::format("'{}' cannot be written: give a folder that all processes share",
                                   part.string()));
       }
       std::filesystem::rename(part, path);  // whole, or not there
