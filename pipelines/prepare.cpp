@@ -152,7 +152,7 @@ class Progress {
     programs::write_atomically(path_.string(),
                                all.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
   }
-  // Files that a run had under way when it was killed.
+  // Files that a run was writing when it was killed.
   void remove_what_was_begun(const Options& options) const {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.output, error)) {

@@ -219,7 +219,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags;\n"
-      "130 when interrupted (the state is written, and the report printed, all the same).\n"
+      "130 when interrupted (the state is still written, and the report printed).\n"
       "\n"
       "Started by torchrun, mpirun or srun, the processes share every global batch; each writes "
       "FILE.RANK.",

@@ -79,7 +79,7 @@ class SampleId:
 
 class Fault:
     """
-    What is known about a sample that could not be had: which, where, and why.
+    What is known about a bad sample: which one, where, and why.
     """
 
     @property
@@ -174,7 +174,7 @@ def all_gpus_or_host() -> list[Device]:
 
 class InputContext:
     """
-    Who this process is among those that read the same dataset; as tf.distribute.InputContext.
+    This process's place among those that read the same dataset; as tf.distribute.InputContext.
     """
 
     def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 0) -> None:
@@ -450,7 +450,7 @@ class DeviceBatch:
     @property
     def samples(self) -> list[SampleId]:
         """
-        Who the rows are, in order; shorter than size when the batch was padded.
+        Sample IDs of the rows, in order; shorter than size when the batch was padded.
         """
 
     @property
@@ -868,7 +868,7 @@ class Dataset:
         """
 
     def seed(self, seed: int) -> Dataset:
-        """The seed of everything random in this plan that has none of its own."""
+        """The seed of every random operation in this plan that has no seed of its own."""
 
     def shuffle(self, *, seed: int | None = None, buffer: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
@@ -970,7 +970,7 @@ class Dataset:
 
         `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
         another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
-        More than `max_faults`, or a larger share than `max_fault_rate`, raise all the same.
+        More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
         `context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
         all processes share "one" order, or have orders of their own, over what. `digest`: sums a
         digest of everything delivered.
@@ -1289,7 +1289,7 @@ class Communicator:
     One process's end of a group of processes, made by connect().
 
     Every process makes the same calls in the same order; one that does not is an error that names
-    it, as is one that is dead or late. After an error, and after Ctrl-C, a communicator is of no use:
+    it, as is one that is dead or late. After an error or Ctrl-C a communicator cannot be used again:
     later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
     the order of the ranks, so that results are the same in every run.
 

@@ -64,7 +64,7 @@ numbers. Before every operation on positions. `keep` is called here, once for ea
 
 Errors  ValueError  an operation on positions stands before it, or nothing is kept)")
       .def("seed", &Dataset::seed, "seed"_a,
-           "The seed of everything random in this plan that has none of its own.")
+           "The seed of every random operation in this plan that has no seed of its own.")
       .def(
           "shuffle",
           [](const Dataset& self, Seed seed, std::optional<std::uint64_t> buffer, bool reshuffle) {
@@ -209,7 +209,7 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
 
 `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
 another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
-More than `max_faults`, or a larger share than `max_fault_rate`, raise all the same.
+More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
 `context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
 all processes share "one" order, or have orders of their own, over what. `digest`: sums a
 digest of everything delivered.

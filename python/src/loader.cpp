@@ -117,7 +117,7 @@ Owns    its slot, for as long as it or any tensor made from it lives; it may out
           "Rows, padding included; may be 0 at the end of the data.")
       .def_prop_ro(
           "samples", [](const PyBatch& self) { return listed(self->samples()); },
-          "Who the rows are, in order; shorter than size when the batch was padded.")
+          "Sample IDs of the rows, in order; shorter than size when the batch was padded.")
       .def_prop_ro("fields", [](const PyBatch& self) { return listed(self->fields()); })
       .def_prop_ro(
           "nbytes", [](const PyBatch& self) { return self->bytes(); },

@@ -255,7 +255,7 @@ void bind_communicators(nb::module_& module) {
                              R"(One process's end of a group of processes, made by connect().
 
 Every process makes the same calls in the same order; one that does not is an error that names
-it, as is one that is dead or late. After an error, and after Ctrl-C, a communicator is of no use:
+it, as is one that is dead or late. After an error or Ctrl-C a communicator cannot be used again:
 later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
 the order of the ranks, so that results are the same in every run.
 

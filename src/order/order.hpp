@@ -60,9 +60,9 @@ class Order {
   /// something in it repeats, none if something in it repeats endlessly (even where a take ends
   /// it).
   [[nodiscard]] virtual std::optional<std::uint32_t> epochs() const noexcept = 0;
-  /// Whether its samples arrive one after another and cannot be had a second time. Its cursors read
-  /// iteration 0 only, forwards only, and end where no more arrive: before size(), where a take
-  /// gives it one.
+  /// Whether its samples arrive one after another and cannot be read a second time. Its cursors
+  /// read iteration 0 only, forwards only, and end where no more arrive: before size(), where a
+  /// take gives it one.
   [[nodiscard]] virtual bool is_stream() const noexcept { return false; }
   [[nodiscard]] virtual std::unique_ptr<OrderCursor> open() const = 0;
   /// One operation a piece, such as "range(400).shuffle(buffer=100).repeat()". Seeds are not in it:

@@ -69,7 +69,7 @@ using ObjectStorePtr = std::shared_ptr<const ObjectStore>;
 
 /// The store that the options and the environment describe, without its cache.
 ///
-/// Errors  Error  this build has no object storage, or the environment makes no sense
+/// Errors  Error  this build has no object storage, or invalid environment variables
 [[nodiscard]] ObjectStorePtr open_object_store(const ObjectStorageOptions& options);
 
 }  // namespace penstock::storage

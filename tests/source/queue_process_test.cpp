@@ -60,7 +60,7 @@ class Child {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void kill() {
-    if (pid_ <= 0) return;  // which would be somebody else's processes
+    if (pid_ <= 0) return;  // which would be other programs' processes
     ::kill(pid_, SIGKILL);
     (void)join();
   }
@@ -299,7 +299,7 @@ TEST_F(QueueProcess, EachDifferenceInFieldsIsNamedOnBothSides) {
   EXPECT_FALSE(queue_->closed());
 }
 
-/// Somebody who says what no QueueClient would.
+/// A program that sends what no QueueClient would.
 class RawClient {
  public:
   explicit RawClient(const std::filesystem::path& path)

@@ -173,7 +173,7 @@ TEST(Rendezvous, TakesTheNextPortWhereItsOwnIsTaken) {
   const auto other = sync::listen_at("127.0.0.1", 0);  // accepts, and never answers
   const std::uint16_t port = sync::port_of(*other);
   on_each(2, [&](std::uint32_t rank) {
-    // It hangs up on everybody, as a program with another protocol would.
+    // It closes every connection, as a program with another protocol would.
     const std::jthread hang_up([&](const std::stop_token& stop) {
       while (rank == 1 && !stop.stop_requested()) {
         const int fd = ::accept4(other->get(), nullptr, nullptr, SOCK_CLOEXEC);
@@ -188,7 +188,7 @@ TEST(Rendezvous, TakesTheNextPortWhereItsOwnIsTaken) {
 TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("penstock-rendezvous-" + std::to_string(::getpid()));
-  // Its port belongs to somebody else by now: to a rendezvous even.
+  // Its port now belongs to another program, which is even a rendezvous.
   const std::uint16_t port = free_port();
   std::jthread stranger([&] {
     (void)said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout_s = 1}); });

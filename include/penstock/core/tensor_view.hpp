@@ -1,4 +1,4 @@
-// core/tensor_view: typed, shaped bytes that somebody else owns. Rows lie dense, in C order.
+// core/tensor_view: typed, shaped bytes, not owned. Rows lie dense, in C order.
 #pragma once
 
 #include <cstddef>

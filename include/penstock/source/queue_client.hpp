@@ -18,8 +18,8 @@ struct QueueClientOptions {
   std::string name = "client";  ///< for the server's messages, which add the process number
   /// How long to wait for the server to come up and answer.
   double connect_timeout_s = 10;
-  /// Records that may be under way to the server, unacknowledged. 0: a push returns when the queue
-  /// has its record.
+  /// Records that may be sent to the server before they are acknowledged. 0: a push returns when
+  /// the queue has its record.
   std::uint64_t unacknowledged = 16;
 };
 

@@ -52,7 +52,7 @@ namespace source {
 /// be used by its owner only (mode 0600).
 ///
 /// Threads  any of it from any thread. One thread of its own, and one for each client.
-/// Owns     its threads and the socket file, and keeps the queue alive. Destruction turns away the
+/// Owns     its threads and the socket file, and keeps the queue alive. Destruction disconnects the
 ///          clients and returns at once; the queue stays open for others.
 class QueueServer {
  public:

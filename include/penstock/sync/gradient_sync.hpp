@@ -32,7 +32,7 @@ struct GradientSyncOptions {
   Combine combine = Combine::mean;
   /// Micro-steps whose gradients are added up before they are exchanged.
   std::uint32_t micro_steps = 1;
-  /// f16 or bf16: floating gradients that are wider travel as such; sums are in f32 all the same.
+  /// f16 or bf16: wider floating gradients are sent as this type; sums are still in f32.
   std::optional<DType> wire{};
 
   /// Speed only.

@@ -67,7 +67,7 @@ class Replicas {
   [[nodiscard]] std::uint32_t size() const noexcept;
   [[nodiscard]] std::size_t local_size() const noexcept { return devices_.size(); }
   [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
-  /// Whether run() is under way.
+  /// Whether run() is in progress.
   [[nodiscard]] bool running() const noexcept { return running_; }
 
   /// Calls `fn` once for every replica of this process, each on a thread of its own, the first on

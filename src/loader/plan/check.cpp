@@ -65,7 +65,7 @@ void refuse_stream(const Plan& plan, const char* verb) {
   if (plan.stream() == nullptr) return;
   refuse(
       fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
-                  "nothing but a window shuffle, take, map and batch can follow it",
+                  "only a window shuffle, take, map and batch can follow it",
                   verb, plan.stream()->location(0)));
 }
 

@@ -32,7 +32,7 @@ enum class DamageKind : std::uint8_t {
   cut_header,    ///< the file ends within a header
   cut_data,      ///< the file ends within what a header announces
   bad_header,    ///< a header whose checksum or fields are wrong
-  bad_extended,  ///< a pax header or GNU long name that makes no sense
+  bad_extended,  ///< an invalid pax header or GNU long name
   zeros,         ///< the end mark of a tar file, with members behind it
   empty,         ///< a tar file of 0 bytes
   sparse,        ///< a kind of member that no reader here understands

@@ -82,9 +82,9 @@ class QueueServer::Impl {
 
   enum class End {
     finished,  // said so
-    closed,    // turned away, since the queue or the server is closed
+    closed,    // rejected, since the queue or the server is closed
     lost,      // a client that went or has to go, or would have been one
-    stranger,  // somebody who does not speak the protocol
+    stranger,  // does not use the protocol
   };
   struct Ended {
     End end;

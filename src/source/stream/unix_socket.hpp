@@ -19,8 +19,8 @@ namespace penstock::source {
 class UnixListener {
  public:
   /// Errors  std::invalid_argument  the path is too long
-  ///         Error                  somebody listens there, a file that is no socket is in the way,
-  ///                                or the socket cannot be made
+  ///         Error                  another process listens there, a file that is not a socket is
+  ///                                in the way, or the socket cannot be made
   explicit UnixListener(const std::filesystem::path& path);
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;

@@ -15,7 +15,7 @@ namespace penstock::storage {
 /// ListObjectsV2, HeadObject and GetObject, signed.
 class S3Store final : public ObjectStore {
  public:
-  /// Errors  Error  the environment or the profile makes no sense
+  /// Errors  Error  invalid environment variables or an invalid profile
   explicit S3Store(const ObjectStorageOptions& options,
                    const Environment& environment = process_environment);
 

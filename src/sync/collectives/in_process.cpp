@@ -116,7 +116,7 @@ InProcessCommunicator::Part InProcessCommunicator::share(std::size_t count) cons
   return {begin, count * (member_ + 1) / members - begin};
 }
 
-// Everybody's elements from in_offset on, `part` of them, into the same part of `outs`.
+// Every member's elements from in_offset on, `part` of them, into the same part of `outs`.
 void InProcessCommunicator::reduce_part(const Collective& call, ReduceOp op, Part part,
                                         std::size_t in_offset, std::vector<std::byte*> outs) const {
   const std::size_t unit = size_of(call.dtype);

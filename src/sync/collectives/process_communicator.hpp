@@ -46,7 +46,7 @@ class ProcessCommunicator final : public Communicator {
 
   /// What all ranks add up, each its own piece of it.
   struct Share {
-    const std::byte* whole = nullptr;  ///< this rank's values of everybody's pieces
+    const std::byte* whole = nullptr;  ///< this rank's values of all processes' pieces
     std::byte* sum = nullptr;          ///< where my piece goes
     std::size_t bytes = 0;             ///< of the whole
   };

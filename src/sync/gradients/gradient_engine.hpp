@@ -57,7 +57,7 @@ class GradientEngine {
   virtual void bucket_ready(std::size_t index, const Pass& pass, StreamHandle stream) = 0;
   /// All buckets were ready: returns when the gradients may be touched again.
   virtual void wait(const Pass& pass, StreamHandle stream) = 0;
-  /// Ends what is under way; does not throw.
+  /// Ends work in progress; does not throw.
   virtual void stop() noexcept = 0;
 
   [[nodiscard]] static std::unique_ptr<GradientEngine> open_host(Exchange& exchange);

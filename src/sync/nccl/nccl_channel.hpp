@@ -45,7 +45,7 @@ class NcclChannel {
                const std::function<ncclResult_t(ncclComm_t)>& start);
   /// Throws what has broken the channel, if anything has.
   void check_health();
-  /// Aborts: work under way ends, and later calls throw this.
+  /// Aborts: work in progress ends, and later calls throw this.
   void abort(const std::string& why) noexcept;
 
   [[nodiscard]] const Place& place() const noexcept { return place_; }

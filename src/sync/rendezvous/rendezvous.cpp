@@ -133,7 +133,7 @@ class Rendezvous::Impl {
           FrameKind::hello,
           {sync::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
       if (!sync::send_all(socket->get(), sync::encode(hello))) continue;
-      // Rank 0 answers when all have come, or says why not; somebody else never does.
+      // Rank 0 answers when all have joined, or says why not; another program never does.
       if (const auto answer = first_frame(*socket)) {
         if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
           stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
@@ -283,7 +283,7 @@ class Rendezvous::Impl {
     });
   }
 
-  // Changes what is known, and tells everybody who waits for it.
+  // Changes what is known, and wakes all waiting threads.
   template <class F>
   void tell(const F& change) {
     bool failure = false;
