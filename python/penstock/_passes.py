@@ -31,7 +31,7 @@ class LoaderOptions(TypedDict, total=False):
 class PassLoader(ABC, Generic[Batch]):
     """Each `for` loop is one pass over `dataset`, which ends in batch; the next pass is read ahead.
 
-    A loop that was left early, by break, is given up: the next one begins the next pass. After
+    A loop that was left early, by break, cannot be continued: the next one begins the next pass. After
     load_state_dict the first loop continues where the saved one was.
     """
 

@@ -262,7 +262,7 @@ def resize_to(height: int, width: int) -> Crop:
 
 class MemoryJpegIndex:
     """
-    What is learned about JPEGs when they are first decoded, so that later only the crop is. For
+    An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
     decode_image(index=...). Neither the pixels nor the faults depend on it.
 
     Threads  any number.
@@ -300,8 +300,8 @@ class JpegStats:
 
     def counts(self) -> dict[str, int]:
         """
-        "own": by Penstock's own decoder, "indexed" of them led by an index; then by
-        libjpeg-turbo, per reason, those that there were.
+        "own": by Penstock's own decoder, "indexed": those of them with an index; then by
+        libjpeg-turbo, one entry per reason that occurred.
         """
 
 class Transform:
@@ -491,9 +491,9 @@ class DeviceBatch:
 
     def copy_to(self, field: str, destination: Any, *, stream: int | None = None) -> None:
         """
-        Copies a field to the caller's own memory, a numpy array or a torch tensor on the same
-        device: the static inputs of a step that was captured as a CUDA graph, say. What lies behind
-        a short batch stays as it was.
+        Copies a field to the caller's memory, a numpy array or a torch tensor on the same
+        device, for example the static inputs of a captured CUDA graph. The memory after
+        a short batch stays unchanged.
 
         Shapes  destination: of the field's dtype, dense, with at least as many elements
         Stream  on a CUDA device queued on `stream`, by default torch's current one, which waits as
@@ -533,7 +533,7 @@ class Step:
     @property
     def faults(self) -> list[Fault]:
         """
-        What was wrong in this process's rows and what the fault policy tolerated.
+        Tolerated faults in this process's rows.
         """
 
     @property
@@ -733,7 +733,7 @@ class Loader:
 
     def next_epoch(self) -> int | None:
         """
-        The epoch of the step that comes next; None at the end. Waits until it is known.
+        The epoch of the next step; None at the end. Waits until it is known.
         """
 
     def wait_for(self, timeout: float | None = None) -> bool:
@@ -797,7 +797,7 @@ class Loader:
         From `step` on, the datasets of a mix come in these shares. Every process must make
         the same call.
 
-        Errors  RuntimeError  the plan is no mix followed by batch alone
+        Errors  RuntimeError  the plan is not a mix followed directly by batch
                 ValueError    a step that was delivered already; weights that do not fit
         """
 
@@ -834,7 +834,7 @@ class Loader:
 
 class RandomErasing:
     """
-    A rectangle of each image that is painted over, as torchvision's. For Dataset.finish.
+    A rectangle of each image that is painted over, as in torchvision. For Dataset.finish.
     """
 
     def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: Sequence[float] = ()) -> None:
@@ -861,10 +861,10 @@ class Dataset:
 
     def filter(self, keep: Callable[[RecordInfo], object]) -> Dataset:
         """
-        Only the records of which `keep` is true; nothing is decoded for it. They keep their
-        numbers. Before every operation on positions. `keep` is called here, once for each record.
+        Only the records for which `keep` is true; nothing is decoded for it. They keep their
+        numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
-        Errors  ValueError  an operation on positions stands before it, or nothing is kept
+        Errors  ValueError  it comes after an operation on positions, or nothing is kept
         """
 
     def seed(self, seed: int) -> Dataset:
@@ -886,10 +886,10 @@ class Dataset:
         """
 
     def take(self, count: int) -> Dataset:
-        """The first `count`, as tf.data."""
+        """The first `count`, as in tf.data."""
 
     def skip(self, count: int) -> Dataset:
-        """All but the first `count`, as tf.data."""
+        """All but the first `count`, as in tf.data."""
 
     def shard(self, shards: int, index: int) -> Dataset:
         """
@@ -918,7 +918,7 @@ class Dataset:
     @overload
     def map(self, transform: Transform) -> Dataset:
         """
-        One more transform of every sample; before or after shuffle is the same.
+        One more transform of every sample. Before or after shuffle makes no difference.
         """
 
     @overload
@@ -937,7 +937,7 @@ class Dataset:
 
     def finish(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), stddev: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
-        Makes images ready for the network on the device that they go to, in one pass: type ("f32",
+        Converts images for the network on their device, in one pass: type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
         Pixels count from 0 to 1; `mean` is subtracted, then divided by `stddev`: one number per
@@ -949,7 +949,7 @@ class Dataset:
 
         Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
         Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
-        Errors  ValueError  before batch; no such image; numbers that make no sense
+        Errors  ValueError  before batch; no such image; options out of range
         """
 
     def prefetch_to_devices(self, devices: str | Device | Sequence[str | Device], *, depth: int = 2, split: Literal['scatter', 'round_robin', 'shard_early'] = 'scatter') -> Dataset:
@@ -957,9 +957,9 @@ class Dataset:
         The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
         host devices; or a list such as ["cuda:0", "cuda:1"].
 
-        `depth`: global batches that are ready ahead; the ring has depth + 1 slots. `split`:
+        `depth`: global batches to prefetch; the ring has depth + 1 slots. `split`:
         "scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
-        k mod R, "shard_early" each replica an order of its own.
+        k mod R, "shard_early" each replica its own order.
 
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
@@ -971,12 +971,12 @@ class Dataset:
         `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
         another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
         More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
-        `context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
-        all processes share "one" order, or have orders of their own, over what. `digest`: sums a
+        `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
+        all processes share "one" order or have their own, and over which samples. `digest`: sums a
         digest of everything delivered.
 
-        A read that fails as a network disk does that is away for a moment is repeated, up to
-        `attempts` in all, after `first_wait_s`, then twice as long each time.
+        A read that fails with a transient error, as on a network disk, is retried, up to
+        `attempts` in all: after `first_wait_s`, then twice as long each time.
 
         Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
         them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
@@ -1111,10 +1111,10 @@ class RecordInfo:
 
 def images(path: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """
-    Labelled images in whatever form they are stored: a folder of image files, tar shards or
+    Labelled images, stored in any of these forms: a folder of image files, tar shards or
     TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
 
-    Goes by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
+    Decided by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
     folder of images, for which the options are.
 
     Shapes  image u8 [?] (encoded), label i64 [].
@@ -1135,7 +1135,7 @@ def image_folder(folder: str | os.PathLike, *, labels: str | os.PathLike | None 
 
 def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] | None = None, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike | None = None, index_threads: int = 0) -> Dataset:
     """
-    Samples of tar shards in the WebDataset layout, read at random through an index.
+    Samples of tar shards in the WebDataset layout, with random access through an index.
 
     `shards`: a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of
     these. The index is made once and kept "beside" the shards, in the "cache" folder
@@ -1290,10 +1290,10 @@ class Communicator:
 
     Every process makes the same calls in the same order; one that does not is an error that names
     it, as is one that is dead or late. After an error or Ctrl-C a communicator cannot be used again:
-    later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
+    later calls raise the same error. f16 and bf16 are summed in f32; on the host values are added in
     the order of the ranks, so that results are the same in every run.
 
-    Threads  one at a time. Waiting gives up the GIL, and Ctrl-C ends it. Not after a fork.
+    Threads  one at a time. Waiting releases the GIL, and Ctrl-C ends it. Not after a fork.
     Errors   SyncError   a peer died, timed out, ended, or made another call; names it
              ValueError  not memory that can be written to, or on another device; nothing was sent
     """
@@ -1315,14 +1315,14 @@ class Communicator:
 
     def all_reduce(self, data: Any, op: Literal['sum', 'product', 'min', 'max', 'mean'] = 'sum', stream: int | None = None) -> None:
         """
-        `data` becomes the reduction of all processes' data, in place, on every one.
+        `data` becomes the reduction of all processes' data, in place, in every process.
 
         Shapes  any, with as many elements in every process: a dense array or tensor.
         Stream  on a CUDA device queued on `stream`, by default torch's current one.
         """
 
     def broadcast(self, data: Any, root: int = 0, stream: int | None = None) -> None:
-        """`data` becomes that of the process `root`, in place, on every one."""
+        """`data` becomes that of the process `root`, in place, in every process."""
 
     def barrier(self) -> None:
         """Returns when every process has called it."""
@@ -1351,7 +1351,7 @@ def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, devic
     Errors  Error       processes did not join (names them); another run at that address; a transport
                         that this build lacks; says what to do
             NcclError   NCCL cannot be found
-            ValueError  arguments that do not go together
+            ValueError  arguments that contradict each other
     """
 
 class GradientSync:
@@ -1390,7 +1390,7 @@ class GradientSync:
                         each gradient is a sum over rows, and the sum is divided by the rows of all;
                         "row_means": each is a mean over rows, and weighs as many as it has.
         `micro_steps`   whose gradients are added up before they are exchanged.
-        `wire`          f16 or bf16: floating gradients that are wider travel as such.
+        `wire`          f16 or bf16: wider floating gradients are sent as this type.
         `bucket_bytes`, `bucket_count`  limits of a bucket, which affect speed alone.
 
         Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to or lies elsewhere;
@@ -1400,7 +1400,7 @@ class GradientSync:
 
     def begin(self, rows: int) -> None:
         """
-        The rows behind the gradients of this micro-step, before its first ready(): where `combine`
+        The number of rows of this micro-step, before its first ready(); required where `combine`
         counts rows.
 
         Errors  RuntimeError  `combine` counts none, or a gradient is ready already
@@ -1410,7 +1410,7 @@ class GradientSync:
         """
         Gradient `index` of the list is complete, and may not be touched until wait() has returned.
 
-        Stream  on a CUDA device it is complete once `stream` has come here, by default torch's current one.
+        Stream  on a CUDA device: complete after the work queued on `stream` so far, by default torch's.
         Errors  IndexError    no such gradient
                 RuntimeError  it was ready before in this micro-step, or begin() is missing
         """

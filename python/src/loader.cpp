@@ -168,9 +168,9 @@ Errors  CudaError)")
            "stream"_a.none() = nb::none(),
            nb::sig("def copy_to(self, field: str, destination: typing.Any, *, stream: int | None = "
                    "None) -> None"),
-           R"(Copies a field to the caller's own memory, a numpy array or a torch tensor on the same
-device: the static inputs of a step that was captured as a CUDA graph, say. What lies behind
-a short batch stays as it was.
+           R"(Copies a field to the caller's memory, a numpy array or a torch tensor on the same
+device, for example the static inputs of a captured CUDA graph. The memory after
+a short batch stays unchanged.
 
 Shapes  destination: of the field's dtype, dense, with at least as many elements
 Stream  on a CUDA device queued on `stream`, by default torch's current one, which waits as
@@ -211,7 +211,7 @@ step[0]["image"], or step["image"] where there is one device; for batch in step.
           "This process's samples, in row order over its parts.")
       .def_prop_ro(
           "faults", [](const PyStep& self) { return listed(self->faults()); },
-          "What was wrong in this process's rows and what the fault policy tolerated.")
+          "Tolerated faults in this process's rows.")
       .def_prop_ro(
           "digest", [](const PyStep& self) { return self->digest().to_string(); },
           "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
@@ -443,7 +443,7 @@ A step belongs to the epoch of its first sample. Advancing to the next epoch ski
 left of the current one.)")
       .def(
           "next_epoch", [](const LoaderHandle& self) { return self->next_epoch(); },
-          "The epoch of the step that comes next; None at the end. Waits until it is known.")
+          "The epoch of the next step; None at the end. Waits until it is known.")
       .def(
           "wait_for",
           [](const LoaderHandle& self, std::optional<double> timeout) {
@@ -532,7 +532,7 @@ Errors  Error  the plan reads a stream)")
           R"(From `step` on, the datasets of a mix come in these shares. Every process must make
 the same call.
 
-Errors  RuntimeError  the plan is no mix followed by batch alone
+Errors  RuntimeError  the plan is not a mix followed directly by batch
         ValueError    a step that was delivered already; weights that do not fit)")
       .def(
           "batch_at",

@@ -188,10 +188,10 @@ void bind_factories(nb::module_& module) {
       },
       "path"_a, nb::kw_only(), "labels"_a.none() = nb::none(), "extensions"_a.none() = nb::none(),
       "max_file_bytes"_a = std::uint64_t{256} << 20, "follow_symlinks"_a = true,
-      R"(Labelled images in whatever form they are stored: a folder of image files, tar shards or
+      R"(Labelled images, stored in any of these forms: a folder of image files, tar shards or
 TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
 
-Goes by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
+Decided by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
 folder of images, for which the options are.
 
 Shapes  image u8 [?] (encoded), label i64 [].
@@ -230,7 +230,7 @@ Errors  Error       no such folder, or no images in it; says what was looked for
       "shards"_a, nb::kw_only(), "fields"_a.none() = nb::none(),
       "max_record_bytes"_a = std::uint64_t{256} << 20, "index"_a = Choice<IndexPlace>{"beside"},
       "index_cache"_a.none() = nb::none(), "index_threads"_a = 0,
-      R"(Samples of tar shards in the WebDataset layout, read at random through an index.
+      R"(Samples of tar shards in the WebDataset layout, with random access through an index.
 
 `shards`: a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of
 these. The index is made once and kept "beside" the shards, in the "cache" folder

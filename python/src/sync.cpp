@@ -256,10 +256,10 @@ void bind_communicators(nb::module_& module) {
 
 Every process makes the same calls in the same order; one that does not is an error that names
 it, as is one that is dead or late. After an error or Ctrl-C a communicator cannot be used again:
-later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
+later calls raise the same error. f16 and bf16 are summed in f32; on the host values are added in
 the order of the ranks, so that results are the same in every run.
 
-Threads  one at a time. Waiting gives up the GIL, and Ctrl-C ends it. Not after a fork.
+Threads  one at a time. Waiting releases the GIL, and Ctrl-C ends it. Not after a fork.
 Errors   SyncError   a peer died, timed out, ended, or made another call; names it
          ValueError  not memory that can be written to, or on another device; nothing was sent)")
       .def_prop_ro("rank", [](const PyCommunicator& self) { return self.held.get()->rank(); })
@@ -288,7 +288,7 @@ Errors   SyncError   a peer died, timed out, ended, or made another call; names 
           "data"_a, "op"_a = Choice<ReduceOp>{"sum"}, "stream"_a.none() = nb::none(),
           nb::sig("def all_reduce(self, data: typing.Any, op: typing.Literal['sum', 'product', "
                   "'min', 'max', 'mean'] = 'sum', stream: int | None = None) -> None"),
-          R"(`data` becomes the reduction of all processes' data, in place, on every one.
+          R"(`data` becomes the reduction of all processes' data, in place, in every process.
 
 Shapes  any, with as many elements in every process: a dense array or tensor.
 Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
@@ -307,7 +307,7 @@ Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
           "data"_a, "root"_a = 0, "stream"_a.none() = nb::none(),
           nb::sig("def broadcast(self, data: typing.Any, root: int = 0, stream: int | None = None) "
                   "-> None"),
-          "`data` becomes that of the process `root`, in place, on every one.")
+          "`data` becomes that of the process `root`, in place, in every process.")
       .def(
           "barrier",
           [](PyCommunicator& self) {
@@ -349,7 +349,7 @@ that no launcher started is a world of one: it connects to no other process and 
 Errors  Error       processes did not join (names them); another run at that address; a transport
                     that this build lacks; says what to do
         NcclError   NCCL cannot be found
-        ValueError  arguments that do not go together)");
+        ValueError  arguments that contradict each other)");
 }
 
 // ---- gradients ----
@@ -476,7 +476,7 @@ on the communicator's device; a mapping gives them names for messages.
                 each gradient is a sum over rows, and the sum is divided by the rows of all;
                 "row_means": each is a mean over rows, and weighs as many as it has.
 `micro_steps`   whose gradients are added up before they are exchanged.
-`wire`          f16 or bf16: floating gradients that are wider travel as such.
+`wire`          f16 or bf16: wider floating gradients are sent as this type.
 `bucket_bytes`, `bucket_count`  limits of a bucket, which affect speed alone.
 
 Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to or lies elsewhere;
@@ -485,7 +485,7 @@ Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to
       .def(
           "begin", [](PyGradientSync& self, std::uint64_t rows) { self.held.use()->begin(rows); },
           "rows"_a,
-          R"(The rows behind the gradients of this micro-step, before its first ready(): where `combine`
+          R"(The number of rows of this micro-step, before its first ready(); required where `combine`
 counts rows.
 
 Errors  RuntimeError  `combine` counts none, or a gradient is ready already)")
@@ -502,7 +502,7 @@ Errors  RuntimeError  `combine` counts none, or a gradient is ready already)")
           "index"_a, "stream"_a.none() = nb::none(),
           R"(Gradient `index` of the list is complete, and may not be touched until wait() has returned.
 
-Stream  on a CUDA device it is complete once `stream` has come here, by default torch's current one.
+Stream  on a CUDA device: complete after the work queued on `stream` so far, by default torch's.
 Errors  IndexError    no such gradient
         RuntimeError  it was ready before in this micro-step, or begin() is missing)")
       .def(

@@ -137,7 +137,7 @@ void bind_jpeg(nb::module_& module) {
   using Path = std::filesystem::path;
   nb::class_<PyJpegIndex>(
       module, "MemoryJpegIndex",
-      R"(What is learned about JPEGs when they are first decoded, so that later only the crop is. For
+      R"(An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
 decode_image(index=...). Neither the pixels nor the faults depend on it.
 
 Threads  any number.)")
@@ -189,8 +189,8 @@ Errors  Error  the file cannot be written)");
             return all;
           },
           nb::sig("def counts(self) -> dict[str, int]"),
-          R"("own": by Penstock's own decoder, "indexed" of them led by an index; then by
-libjpeg-turbo, per reason, those that there were.)");
+          R"("own": by Penstock's own decoder, "indexed": those of them with an index; then by
+libjpeg-turbo, one entry per reason that occurred.)");
 }
 
 void bind_crops(nb::module_& module) {

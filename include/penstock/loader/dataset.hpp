@@ -150,7 +150,7 @@ class Dataset {
 /// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
 
-/// Labelled images in whatever form they are stored: a folder of image files, tar shards or
+/// Labelled images, stored in any of these forms: a folder of image files, tar shards or
 /// TFRecord files (a folder of them, or a pattern). Fields: image u8 [?] (encoded), label i64 [].
 ///
 /// Errors  as source::images()

@@ -1,4 +1,4 @@
-// source/images: labelled images in whatever form they are stored.
+// source/images: labelled images, as files, tar shards or TFRecord files.
 #pragma once
 
 #include <cstdint>

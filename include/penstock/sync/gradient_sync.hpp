@@ -64,8 +64,8 @@ class GradientSync {
                const GradientSyncOptions& options = {});
   ~GradientSync();
 
-  /// The rows behind the gradients of this micro-step, before its first ready(); only where
-  /// `combine` counts rows.
+  /// The number of rows of this micro-step, before its first ready(); only where `combine` counts
+  /// rows.
   ///
   /// Errors  std::logic_error  `combine` counts none, or a gradient is ready already
   void begin(std::uint64_t rows);
