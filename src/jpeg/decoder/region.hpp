@@ -34,7 +34,7 @@ struct IndexUse {
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
 /// are those of that rectangle of the image as libjpeg-turbo decodes it as a whole (accurate DCT).
 ///
-/// It takes nothing that libjpeg-turbo would complain of: wherever the data is not in order, up to
+/// It takes nothing that libjpeg-turbo would complain of: wherever the data are damaged, up to
 /// the last row that libjpeg-turbo would read for the region, it says so and leaves the image to
 /// the JpegReader, whose judgement counts.
 ///
@@ -57,7 +57,7 @@ class JpegRegion final : public RowSource {
   [[nodiscard]] std::optional<JpegIndex> take_learned() noexcept {
     return std::exchange(learned_, std::nullopt);
   }
-  /// nullptr where the data is not in order.
+  /// nullptr where the data are damaged.
   [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
 
   void close() noexcept;
