@@ -36,7 +36,7 @@ struct IndexUse {
 ///
 /// It takes nothing that libjpeg-turbo would complain of: wherever the data are damaged, up to
 /// the last row that libjpeg-turbo would read for the region, it says so and leaves the image to
-/// the JpegReader, whose judgement counts.
+/// the JpegReader, which decides.
 ///
 /// Usage    open, begin, rows as often as needed, close, which is due either way.
 /// Threads  one caller at a time; keeps its buffers between images.
@@ -48,7 +48,7 @@ class JpegRegion final : public RowSource {
 
   /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
   /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up. False where the data
-  /// is not in order, or libjpeg-turbo would refuse a table.
+  /// are damaged, or libjpeg-turbo would refuse a table.
   [[nodiscard]] bool begin(const PixelRect& rect, int span, Chroma upsampling, int scale = 1,
                            const IndexUse& use = {});
   /// Whether begin() went by the index that it was given.

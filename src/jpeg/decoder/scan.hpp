@@ -55,8 +55,8 @@ class ScanReader {
   ///
   /// `lanes` has the tables, with those for skipping, and the data.
   ///
-  /// False where anything is wrong with the data up to there; the checkpoints then go as far as it
-  /// is in order.
+  /// False where the data up to there are damaged; the checkpoints then go as far as they are
+  /// valid.
   [[nodiscard]] bool read(const ScanData& scan, std::int64_t until, double part, Lanes& lanes);
 
   /// Continues after a read() that failed further down than this: true where all is well up to
