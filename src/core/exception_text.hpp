@@ -1,4 +1,4 @@
-// core/exception_text: what an exception says, whatever it is.
+// core/exception_text: the message of an exception of any type.
 #pragma once
 
 #include <exception>

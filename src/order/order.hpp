@@ -1,4 +1,4 @@
-// order/order: which sample comes when. Pure integers: no byte is read here.
+// order/order: the order of samples, as integers. No data are read here.
 //
 // An Order is a function from (iteration, position) to a SampleId. `range` numbers a source's
 // samples; every other operation is an Order made from another. An iteration is one run through the

@@ -1,4 +1,4 @@
-// loader/dataset: the plan of an input pipeline, a value.
+// loader/dataset: Dataset, the plan of an input pipeline. A value.
 #pragma once
 
 #include <cstdint>

@@ -107,14 +107,15 @@ struct InputContext {
   [[nodiscard]] std::uint64_t per_replica_batch_size(std::uint64_t global_batch) const;
 };
 
-/// Who owns the order of the samples.
+/// Which replicas share one order of the samples.
 enum class InputMode : std::uint8_t {
   one,         ///< one order; every replica gets its slice of each global batch
   per_worker,  ///< each process has an order of its own, for its replicas
   per_replica  ///< each replica has an order of its own
 };
 
-/// What an order of its own (per_worker, per_replica) is over; each has random numbers of its own.
+/// Which samples a separate order (per_worker, per_replica) covers. Each has its own random
+/// numbers.
 enum class ShardPolicy : std::uint8_t {
   data,  ///< the samples i with i mod n == k, as Dataset::shard; with InputMode::one: slices of the
          ///< batch

@@ -1,4 +1,4 @@
-// loader/stats: where the time went. Every stall has a name.
+// loader/stats: where the time went, and which stage caused each stall.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// storage/object_storage: how objects are read where a path says s3://bucket/key.
+// storage/object_storage: options for reading objects, at paths of the form s3://bucket/key.
 //
 // If the AWS tools are configured, none of this is needed: defaults come from the same variables
 // and files.

@@ -1,4 +1,4 @@
-// sync/communicator: collectives over the replicas of a training job, whatever carries them.
+// sync/communicator: collectives over the replicas of a training job, over any transport.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// source/stream/queue_core: who may push when, and what has arrived.
+// source/stream/queue_core: when each producer may push, and what has arrived.
 #pragma once
 
 #include <condition_variable>

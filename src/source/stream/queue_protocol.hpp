@@ -1,4 +1,4 @@
-// source/stream/queue_protocol: what queue clients and servers say to each other.
+// source/stream/queue_protocol: the protocol between queue clients and servers.
 //
 // Both begin with a greeting: 8 bytes of magic, then u32 version and u32 length of what follows in
 // it. The client's continues with its name and fields, the server's is followed by welcome or

@@ -1,4 +1,4 @@
-// storage/s3/http: requests over connections that are kept, by libcurl.
+// storage/s3/http: requests over persistent connections, by libcurl.
 #pragma once
 
 #include <chrono>
