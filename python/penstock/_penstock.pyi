@@ -1023,7 +1023,7 @@ class WebDatasetField:
 
     def __init__(self, name: str, extensions: Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, otherwise: int = 0) -> None:
         """
-        `extensions`: what stands behind the first dot of the member's name, "jpg" or
+        `extensions`: what follows the first dot of the member's name, "jpg" or
         "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
         "integer", the member's text as i64 []. A sample without a `required` one is a fault;
         without an optional one the field is empty, or `otherwise`.
@@ -1271,7 +1271,7 @@ def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, 
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """
-    One dataset behind the other.
+    The datasets one after another.
 
     Errors  ValueError  as for mix; an endless one before the last
     """

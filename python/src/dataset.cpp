@@ -244,7 +244,7 @@ Loader.set_weights may change the shares.
 
 Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
                     that do not fit)");
-  module.def("concatenate", &concatenate, "datasets"_a, R"(One dataset behind the other.
+  module.def("concatenate", &concatenate, "datasets"_a, R"(The datasets one after another.
 
 Errors  ValueError  as for mix; an endless one before the last)");
   module.def(

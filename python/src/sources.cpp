@@ -33,7 +33,7 @@ void bind_field_options(nb::module_& module) {
           },
           "name"_a, "extensions"_a, nb::kw_only(),
           "type"_a = Choice<WebDatasetField::Type>{"bytes"}, "required"_a = true, "otherwise"_a = 0,
-          R"(`extensions`: what stands behind the first dot of the member's name, "jpg" or
+          R"(`extensions`: what follows the first dot of the member's name, "jpg" or
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
 without an optional one the field is empty, or `otherwise`.)")

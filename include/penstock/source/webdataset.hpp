@@ -22,7 +22,7 @@ struct WebDatasetField {
     integer,  ///< its text as one integer, i64 []; kept in the index, so that it costs no read
   };
   std::string name;
-  /// The member's extension, in any case: what stands behind the first dot of the member's name,
+  /// The member's extension, in any case: what follows the first dot of the member's name,
   /// "jpg" or "seg.png". Of several the first that a sample has is taken.
   std::vector<std::string> extensions;
   Type type = Type::bytes;
