@@ -10,7 +10,7 @@
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 #include <penstock/penstock.hpp>
 
 #include "gpu_kernels.hpp"
@@ -95,7 +95,7 @@ void BM_ToDevice_Transfer(benchmark::State& state) {
       slice = transfer->reserve({});
       const auto filled = slot->bytes();
       transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = filled});
-      transfer->finish(*slice);
+      transfer->transform(*slice);
     }
     for (const auto& slice : held) slice->synchronize();
   }
@@ -138,24 +138,25 @@ void BM_Finish_Ceiling_DeviceCopy(benchmark::State& state) {
 }
 BENCHMARK(BM_Finish_Ceiling_DeviceCopy)->UseRealTime();
 
-void finish_images(benchmark::State& state, const FinishOptions& options) {
+void transform_images(benchmark::State& state, const DeviceTransformOptions& options) {
   if (skip_without_gpu(state)) return;
-  const Finish finish(options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
+  const DeviceTransform transform(
+      options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
   std::vector<SampleId> samples(kImages);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].number = i;
-  std::vector<FinishRow> rows(kImages);
-  finish.draw(RandomKey(1, 0), 0, 0, samples, {}, rows);
-  const std::size_t out_bytes = kImages * finish.output().bytes();
+  std::vector<DeviceTransformRow> rows(kImages);
+  transform.draw(RandomKey(1, 0), 0, 0, samples, {}, rows);
+  const std::size_t out_bytes = kImages * transform.output().bytes();
   const DeviceBytes in(kSets * kImages * kImageBytes);
-  const DeviceBytes row_bytes(kImages * sizeof(FinishRow));
+  const DeviceBytes row_bytes(kImages * sizeof(DeviceTransformRow));
   const DeviceBytes out(kSets * out_bytes);
-  check(
-      cudaMemcpy(row_bytes.data, rows.data(), kImages * sizeof(FinishRow), cudaMemcpyHostToDevice));
+  check(cudaMemcpy(row_bytes.data, rows.data(), kImages * sizeof(DeviceTransformRow),
+                   cudaMemcpyHostToDevice));
   time_on_device(state, kImages * kImageBytes + out_bytes,
                  [&](std::size_t set, cudaStream_t stream) {
-                   finish.enqueue(in.data + set * kImages * kImageBytes,
-                                  reinterpret_cast<const FinishRow*>(row_bytes.data), kImages,
-                                  out.data + set * out_bytes, stream);
+                   transform.enqueue(in.data + set * kImages * kImageBytes,
+                                     reinterpret_cast<const DeviceTransformRow*>(row_bytes.data),
+                                     kImages, out.data + set * out_bytes, stream);
                  });
 }
 
@@ -163,23 +164,23 @@ const std::vector<float> kMean{0.485F, 0.456F, 0.406F};
 const std::vector<float> kDeviation{0.229F, 0.224F, 0.225F};
 
 void BM_Finish_F16_Nchw(benchmark::State& state) {
-  finish_images(state, {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation});
+  transform_images(state, {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation});
 }
 void BM_Finish_Bf16_Nhwc(benchmark::State& state) {
-  finish_images(
+  transform_images(
       state,
       {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .stddev = kDeviation});
 }
 void BM_Finish_F32_Nchw(benchmark::State& state) {
-  finish_images(state, {.mean = kMean, .stddev = kDeviation});
+  transform_images(state, {.mean = kMean, .stddev = kDeviation});
 }
 void BM_Finish_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
-  finish_images(state, {.dtype = DType::f16,
-                        .mean = kMean,
-                        .stddev = kDeviation,
-                        .flip = 0.5,
-                        .mixup = 0.4,
-                        .erase = {.probability = 0.25}});
+  transform_images(state, {.dtype = DType::f16,
+                           .mean = kMean,
+                           .stddev = kDeviation,
+                           .flip = 0.5,
+                           .mixup = 0.4,
+                           .erase = {.probability = 0.25}});
 }
 BENCHMARK(BM_Finish_F16_Nchw)->UseRealTime();
 BENCHMARK(BM_Finish_Bf16_Nhwc)->UseRealTime();
@@ -189,7 +190,7 @@ BENCHMARK(BM_Finish_F16_Nchw_FlipEraseMixup)->UseRealTime();
 // ---- the whole loop ----
 
 // Batches of 256 images that need no decoding, and a training step of so many milliseconds. Where
-// copies and finishes overlap with it, a step takes what the kernel takes: 'overlap' is the
+// copies and device transforms overlap with it, a step takes what the kernel takes: 'overlap' is the
 // kernel's time over the step's.
 void BM_Loop_KernelOf(benchmark::State& state) {
   if (skip_without_gpu(state)) return;
@@ -206,7 +207,8 @@ void BM_Loop_KernelOf(benchmark::State& state) {
                 std::memcpy(out[0].raw(), in[0].raw(), kImageBytes);
               }))
           .batch(kImages)
-          .finish({.dtype = DType::f16, .mean = kMean, .stddev = kDeviation, .flip = 0.5})
+          .transform_on_device(
+              {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation, .flip = 0.5})
           .prefetch_to_devices({kGpu}, {.depth = 3});
   Loader loader = plan.loader();
   const Stream stream;

@@ -13,7 +13,7 @@ namespace {
 ps::SourcePtr open_tar(const Options& options, std::vector<std::string>& also) {
   ps::WebDatasetOptions tar;
   tar.fields[1].required = false;
-  tar.fields[1].otherwise = -1;  // no label, no .cls
+  tar.fields[1].default_value = -1;  // no label, no .cls
   for (const std::string& extension : options.also) {
     tar.fields.push_back({.name = extension, .extensions = {extension}, .required = false});
     also.push_back(extension);
@@ -24,7 +24,7 @@ ps::SourcePtr open_tar(const Options& options, std::vector<std::string>& also) {
 ps::SourcePtr open_records(const Options& options) {
   ps::TfRecordOptions records;
   records.fields[1].required = false;
-  records.fields[1].otherwise = -1;
+  records.fields[1].default_value = -1;
   return ps::source::tfrecord(options.input, records);
 }
 

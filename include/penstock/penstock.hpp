@@ -53,7 +53,7 @@
 #include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/device/dlpack.hpp>
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 #include <penstock/device/stream.hpp>
 
 // The types that all of them use.

@@ -23,7 +23,7 @@ class LoaderOptions(TypedDict, total=False):
     threads: int
     io_threads: int | None
     attempts: int
-    first_wait_s: float
+    initial_backoff_s: float
     thread_budget: ThreadBudget | None
     budget_bytes: int
 

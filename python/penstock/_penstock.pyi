@@ -598,7 +598,7 @@ class Stats:
     @property
     def stages(self) -> dict[str, StageTime]:
         """
-        order, slot, read, decode, copy, finish: what the consumer waited for, and for how long.
+        order, slot, read, decode, copy, device_transform: what the consumer waited for, and for how long.
         """
 
     @property
@@ -834,7 +834,7 @@ class Loader:
 
 class RandomErasing:
     """
-    A rectangle of each image that is painted over, as in torchvision. For Dataset.finish.
+    A rectangle of each image that is painted over, as in torchvision. For Dataset.transform_on_device.
     """
 
     def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: Sequence[float] = ()) -> None:
@@ -935,12 +935,12 @@ class Dataset:
         Errors  ValueError  global_batch = 0
         """
 
-    def finish(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), stddev: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
+    def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), std: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
         Converts images for the network on their device, in one pass: type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
-        Pixels count from 0 to 1; `mean` is subtracted, then divided by `stddev`: one number per
+        Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
         channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
         alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
         them. With either there are two more fields: mix_row i32 [], the row of the same part that
@@ -964,7 +964,7 @@ class Dataset:
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, first_wait_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
         """
         The running iterator. Reading starts with its first step, or with start().
 
@@ -976,7 +976,7 @@ class Dataset:
         digest of everything delivered.
 
         A read that fails with a transient error, as on a network disk, is retried, up to
-        `attempts` in all: after `first_wait_s`, then twice as long each time.
+        `attempts` in all: after `initial_backoff_s`, then twice as long each time.
 
         Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
         them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
@@ -1021,7 +1021,7 @@ class Source:
 class WebDatasetField:
     """One field of a WebDataset's records, made of one member of each."""
 
-    def __init__(self, name: str, extensions: Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, otherwise: int = 0) -> None:
+    def __init__(self, name: str, extensions: Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, default_value: int = 0) -> None:
         """
         `extensions`: what follows the first dot of the member's name, "jpg" or
         "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
@@ -1049,7 +1049,7 @@ class ExampleField:
     One field of a TFRecord's records, made of one feature of each Example.
     """
 
-    def __init__(self, name: str, features: Sequence[str], *, dtype: str = 'u8', shape: Sequence[int | None] = (), required: bool = True, otherwise: float = 0.0) -> None:
+    def __init__(self, name: str, features: Sequence[str], *, dtype: str = 'u8', shape: Sequence[int | None] = (), required: bool = True, default_value: float = 0.0) -> None:
         """
         Of several `features` the first that an Example has is taken. `dtype` u8 is the one
         value of a bytes_list, i64 an int64_list, f32 a float_list. `shape`: exactly so many values;
@@ -1259,7 +1259,7 @@ def generator(fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int
     Errors   ValueError  no fields, a name missing or used twice
     """
 
-def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, seed: int | None = None, until: Literal['first', 'all'] = 'first') -> Dataset:
+def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
     """
     Several datasets blended in fixed shares, each in its own order; until the "first" has ended,
     or "all". A sample's identity says which it came from. Where all that follows is batch,

@@ -172,7 +172,7 @@ _ADVICE = {
     "read": "reading limits the speed: the storage is slow or cold; keep the data nearer or in fewer, larger files",
     "slot": "no slot was free: batches are held too long, or copies are slow; raise --depth",
     "copy": "copying to the devices limits the speed",
-    "finish": "finishing images on the devices limits the speed",
+    "device_transform": "transforming batches on the devices limits the speed",
     "order": "drawing the order limits the speed: is the shuffle window very large?",
 }
 

@@ -66,7 +66,8 @@ PENSTOCK_NAMES(OnFault, "typing.Literal['raise', 'replace', 'mask']", {"raise", 
 PENSTOCK_NAMES(InputMode, "typing.Literal['one', 'per_worker', 'per_replica']",
                {"one", "per_worker", "per_replica"});
 PENSTOCK_NAMES(ShardPolicy, "typing.Literal['data', 'file', 'off']", {"data", "file", "off"});
-PENSTOCK_NAMES(MixUntil, "typing.Literal['first', 'all']", {"first", "all"});
+PENSTOCK_NAMES(MixUntil, "typing.Literal['first_exhausted', 'all_exhausted']",
+               {"first_exhausted", "all_exhausted"});
 PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
                {"beside", "cache", "memory"});
 PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});

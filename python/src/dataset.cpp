@@ -31,10 +31,10 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  std::optional<std::uint64_t> max_faults, std::optional<double> max_fault_rate,
                  const std::optional<InputContext>& context, const Choice<InputMode>& mode,
                  const Choice<ShardPolicy>& shards, bool digest, int threads,
-                 std::optional<int> io_threads, int attempts, double first_wait_s,
+                 std::optional<int> io_threads, int attempts, double initial_backoff_s,
                  const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes) {
-  if (!(first_wait_s >= 0 && first_wait_s <= 3600))
-    throw std::invalid_argument("first_wait_s is a wait of 0 to 3600 seconds");
+  if (!(initial_backoff_s >= 0 && initial_backoff_s <= 3600))
+    throw std::invalid_argument("initial_backoff_s is a wait of 0 to 3600 seconds");
   const LoaderOptions options{
       .faults = {.policy = on_fault.value("on_fault"),
                  .max_count = max_faults,
@@ -47,7 +47,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .io_threads = io_threads,
       .retry = {.attempts = attempts,
                 .initial_backoff =
-                    std::chrono::milliseconds(static_cast<std::int64_t>(first_wait_s * 1e3))},
+                    std::chrono::milliseconds(static_cast<std::int64_t>(initial_backoff_s * 1e3))},
       .thread_budget = thread_budget ? thread_budget->budget : nullptr,
       .budget_bytes = budget_bytes,
   };
@@ -151,30 +151,30 @@ A short last batch is kept, dropped or padded; padding is zero, and the field "v
 
 Errors  ValueError  global_batch = 0)")
       .def(
-          "finish",
+          "transform_on_device",
           [](const Dataset& self, std::string field, const std::string& dtype,
              const Choice<ImageLayout>& layout, std::vector<float> mean, std::vector<float> stddev,
              double flip, double mixup, double cutmix, const std::optional<RandomErasing>& erase,
              bool on_consumer_stream) {
-            return self.finish({.field = std::move(field),
-                                .dtype = parse_dtype(dtype),
-                                .layout = layout.value("layout"),
-                                .mean = std::move(mean),
-                                .stddev = std::move(stddev),
-                                .flip = flip,
-                                .mixup = mixup,
-                                .cutmix = cutmix,
-                                .erase = erase.value_or(RandomErasing{}),
-                                .on_consumer_stream = on_consumer_stream});
+            return self.transform_on_device({.field = std::move(field),
+                                             .dtype = parse_dtype(dtype),
+                                             .layout = layout.value("layout"),
+                                             .mean = std::move(mean),
+                                             .stddev = std::move(stddev),
+                                             .flip = flip,
+                                             .mixup = mixup,
+                                             .cutmix = cutmix,
+                                             .erase = erase.value_or(RandomErasing{}),
+                                             .on_consumer_stream = on_consumer_stream});
           },
           nb::kw_only(), "field"_a = "image", "dtype"_a = "f32",
           "layout"_a = Choice<ImageLayout>{"nchw"}, nb::arg("mean").sig("()") = nb::tuple(),
-          nb::arg("stddev").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0,
-          "cutmix"_a = 0.0, "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
+          nb::arg("std").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0, "cutmix"_a = 0.0,
+          "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
           R"(Converts images for the network on their device, in one pass: type ("f32",
 "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
-Pixels count from 0 to 1; `mean` is subtracted, then divided by `stddev`: one number per
+Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
 channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
 alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
 them. With either there are two more fields: mix_row i32 [], the row of the same part that
@@ -204,7 +204,7 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
            "max_faults"_a.none() = nb::none(), "max_fault_rate"_a.none() = nb::none(),
            "context"_a.none() = nb::none(), "mode"_a = Choice<InputMode>{"one"},
            "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false, "threads"_a = 0,
-           "io_threads"_a.none() = nb::none(), "attempts"_a = 5, "first_wait_s"_a = 0.05,
+           "io_threads"_a.none() = nb::none(), "attempts"_a = 5, "initial_backoff_s"_a = 0.05,
            "thread_budget"_a.none() = nb::none(), "budget_bytes"_a = 0,
            R"(The running iterator. Reading starts with its first step, or with start().
 
@@ -216,7 +216,7 @@ all processes share "one" order or have their own, and over which samples. `dige
 digest of everything delivered.
 
 A read that fails with a transient error, as on a network disk, is retried, up to
-`attempts` in all: after `first_wait_s`, then twice as long each time.
+`attempts` in all: after `initial_backoff_s`, then twice as long each time.
 
 Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
 them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
@@ -237,9 +237,9 @@ void bind_joins(nb::module_& module) {
                               .until = until.value("until")});
       },
       "datasets"_a, nb::kw_only(), "weights"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
-      "until"_a = Choice<MixUntil>{"first"},
-      R"(Several datasets blended in fixed shares, each in its own order; until the "first" has ended,
-or "all". A sample's identity says which it came from. Where all that follows is batch,
+      "until"_a = Choice<MixUntil>{"first_exhausted"},
+      R"(Several datasets blended in fixed shares, each in its own order; until "first_exhausted"
+or "all_exhausted". A sample's identity says which it came from. Where all that follows is batch,
 Loader.set_weights may change the shares.
 
 Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
@@ -259,9 +259,9 @@ Errors  ValueError  none, one with more than maps in it, or a field name used tw
 
 // Before the factories, which return one.
 void declare_dataset(nb::module_& module) {
-  nb::class_<RandomErasing>(
-      module, "RandomErasing",
-      "A rectangle of each image that is painted over, as in torchvision. For Dataset.finish.")
+  nb::class_<RandomErasing>(module, "RandomErasing",
+                            "A rectangle of each image that is painted over, as in torchvision. "
+                            "For Dataset.transform_on_device.")
       .def(
           "__init__",
           [](RandomErasing* self, double probability, std::pair<double, double> area,

@@ -259,7 +259,8 @@ consume_s and the stages' wait_s add up to seconds.)")
             return stages;
           },
           nb::sig("def stages(self) -> dict[str, StageTime]"),
-          "order, slot, read, decode, copy, finish: what the consumer waited for, and for how "
+          "order, slot, read, decode, copy, device_transform: what the consumer waited for, and "
+          "for how "
           "long.")
       .def_ro("stall_fraction", &Stats::stall_fraction,
               "Share of the time since the first batch that the consumer waited.")

@@ -27,12 +27,13 @@ void bind_field_options(nb::module_& module) {
       .def(
           "__init__",
           [](WebDatasetField* self, std::string name, std::vector<std::string> extensions,
-             const Choice<WebDatasetField::Type>& type, bool required, std::int64_t otherwise) {
+             const Choice<WebDatasetField::Type>& type, bool required, std::int64_t default_value) {
             new (self) WebDatasetField{std::move(name), std::move(extensions), type.value("type"),
-                                       required, otherwise};
+                                       required, default_value};
           },
           "name"_a, "extensions"_a, nb::kw_only(),
-          "type"_a = Choice<WebDatasetField::Type>{"bytes"}, "required"_a = true, "otherwise"_a = 0,
+          "type"_a = Choice<WebDatasetField::Type>{"bytes"}, "required"_a = true,
+          "default_value"_a = 0,
           R"(`extensions`: what follows the first dot of the member's name, "jpg" or
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
@@ -44,7 +45,7 @@ without an optional one the field is empty, or `otherwise`.)")
                      return Choice<WebDatasetField::Type>{std::string(name_in(self.type))};
                    })
       .def_ro("required", &WebDatasetField::required)
-      .def_ro("otherwise", &WebDatasetField::otherwise);
+      .def_ro("default_value", &WebDatasetField::default_value);
 
   nb::class_<ExampleField>(
       module, "ExampleField",
@@ -52,13 +53,13 @@ without an optional one the field is empty, or `otherwise`.)")
       .def(
           "__init__",
           [](ExampleField* self, std::string name, std::vector<std::string> features,
-             const std::string& dtype, const Extents& shape, bool required, double otherwise) {
+             const std::string& dtype, const Extents& shape, bool required, double default_value) {
             new (self) ExampleField{std::move(name),    std::move(features),
                                     parse_dtype(dtype), parse_shape(shape.given),
-                                    required,           otherwise};
+                                    required,           default_value};
           },
           "name"_a, "features"_a, nb::kw_only(), "dtype"_a = "u8",
-          nb::arg("shape").sig("()") = nb::tuple(), "required"_a = true, "otherwise"_a = 0.0,
+          nb::arg("shape").sig("()") = nb::tuple(), "required"_a = true, "default_value"_a = 0.0,
           R"(Of several `features` the first that an Example has is taken. `dtype` u8 is the one
 value of a bytes_list, i64 an int64_list, f32 a float_list. `shape`: exactly so many values;
 of u8 () is as many bytes as there are.)")
@@ -70,7 +71,7 @@ of u8 () is as many bytes as there are.)")
           "shape", [](const ExampleField& self) { return to_tuple(self.shape); },
           nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_ro("required", &ExampleField::required)
-      .def_ro("otherwise", &ExampleField::otherwise);
+      .def_ro("default_value", &ExampleField::default_value);
 
   nb::class_<ArrayField>(module, "ArrayField",
                          "One array file whose rows are one field of the records.")

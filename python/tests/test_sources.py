@@ -86,16 +86,16 @@ def test_images_are_finished_on_their_device(images):
     batch = ps.image_folder(images).seed(1).map(ps.decode_image(crop=ps.center_crop(16))).batch(8)
     raw = next(batch.loader())["image"].numpy()
     mean, stddev = [0.4, 0.5, 0.6], [0.2, 0.3, 0.4]
-    step = next(batch.finish(mean=mean, stddev=stddev).loader())
+    step = next(batch.transform_on_device(mean=mean, std=stddev).loader())
     expected = ((raw / 255 - mean) / stddev).transpose(0, 3, 1, 2)
     assert step["image"].dtype == "f32" and step["image"].shape == (8, 3, 16, 16)
     assert np.allclose(step["image"].numpy(), expected, atol=1e-5)
     erase = ps.RandomErasing(1.0, area=(0.1, 0.2), value=[9])
-    mixed = next(batch.finish(layout="nhwc", dtype="f16", mixup=0.2, cutmix=1, flip=0.5, erase=erase).loader())
+    mixed = next(batch.transform_on_device(layout="nhwc", dtype="f16", mixup=0.2, cutmix=1, flip=0.5, erase=erase).loader())
     assert mixed["image"].shape == (8, 16, 16, 3) and mixed["mix_row"].shape == mixed["mix_weight"].shape == (8,)
     assert (mixed["image"].numpy() == 9).any()
     with pytest.raises(ValueError, match="layout must be one of"):
-        batch.finish(layout="chw")
+        batch.transform_on_device(layout="chw")
 
 
 def test_flat_folders_have_labels_of_their_own(tmp_path, images):

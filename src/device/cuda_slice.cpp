@@ -9,7 +9,7 @@ namespace penstock::device {
 
 namespace {
 
-// The finished bytes of a place lie behind its slice, as well aligned.
+// The transformed bytes of a place lie behind its slice, as well aligned.
 constexpr std::size_t kAlignment = 256;
 
 std::size_t aligned(std::size_t bytes) {
@@ -17,7 +17,7 @@ std::size_t aligned(std::size_t bytes) {
 }
 
 std::size_t place_bytes(const TransferPlan& plan) {
-  return aligned(plan.slice_bytes) + aligned(plan.finished_bytes);
+  return aligned(plan.slice_bytes) + aligned(plan.transformed_bytes);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ CudaState::CudaState(int device, TransferPlan asked)
       ring(StagingRing::make(memory, {memory->data(), plan.slots * place_bytes(plan)}, plan.slots,
                              place_bytes(plan))),
       copies(device),
-      finishes(device),
+      transforms(device),
       releases(device) {
   for (std::size_t slot = 0; slot < plan.slots; ++slot) {
     places.emplace_back(device);
@@ -38,19 +38,19 @@ CudaState::CudaState(int device, TransferPlan asked)
   if (plan.on_span) timing.emplace(device, copies.get());
 }
 
-void CudaState::finish(CudaPlace& place, std::byte* slice, std::uint64_t rows,
-                       cudaStream_t stream) {
+void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows,
+                          cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   check(cudaStreamWaitEvent(stream, place.arrived.get(), 0));
-  if (place.stamps) check(cudaEventRecord(place.stamps->finish_begin.get(), stream));
-  std::byte* finished = slice + aligned(plan.slice_bytes);
-  for (const PlacedFinish& placed : plan.finishes)
-    placed.finish.enqueue(slice + placed.input,
-                          reinterpret_cast<const FinishRow*>(slice + placed.rows), rows,
-                          finished + placed.output, stream);
+  if (place.stamps) check(cudaEventRecord(place.stamps->transform_begin.get(), stream));
+  std::byte* transformed = slice + aligned(plan.slice_bytes);
+  for (const PlacedDeviceTransform& placed : plan.transforms)
+    placed.transform.enqueue(slice + placed.input,
+                             reinterpret_cast<const DeviceTransformRow*>(slice + placed.rows), rows,
+                             transformed + placed.output, stream);
   if (place.stamps) {
-    check(cudaEventRecord(place.stamps->finish_end.get(), stream));
-    place.stamps->finished = true;
+    check(cudaEventRecord(place.stamps->transform_end.get(), stream));
+    place.stamps->transformed = true;
   }
   check(cudaEventRecord(place.ready.get(), stream));
 }
@@ -78,24 +78,24 @@ CudaSlice::~CudaSlice() {
   }
 }
 
-std::byte* CudaSlice::finished() const noexcept {
-  return state_->plan.finishes.empty() ? nullptr : data() + aligned(state_->plan.slice_bytes);
+std::byte* CudaSlice::transformed() const noexcept {
+  return state_->plan.transforms.empty() ? nullptr : data() + aligned(state_->plan.slice_bytes);
 }
 
-void CudaSlice::finish_on(cudaStream_t stream) {
+void CudaSlice::transform_on(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   const CurrentDevice current(state_->device_index);
   finish_locked(stream);
 }
 
 void CudaSlice::finish_locked(cudaStream_t stream) {
-  if (is_finished_ || !state_->finishes_anything()) return;
-  state_->finish(place(), data(), rows_, stream);
+  if (is_finished_ || !state_->transforms_anything()) return;
+  state_->transform(place(), data(), rows_, stream);
   is_finished_ = true;
 }
 
 const CudaEvent& CudaSlice::ready() const noexcept {
-  return state_->finishes_anything() ? place().ready : place().arrived;
+  return state_->transforms_anything() ? place().ready : place().arrived;
 }
 
 void CudaSlice::wait_on(StreamHandle stream) {
@@ -121,7 +121,7 @@ void CudaSlice::copy_to(void* destination, std::span<const std::byte> from, Stre
 }
 
 void CudaSlice::synchronize() {
-  finish_on(state_->finishes.get());
+  transform_on(state_->transforms.get());
   check(cudaEventSynchronize(ready().get()));
 }
 

@@ -22,7 +22,7 @@ struct CudaReader {
 struct CudaPlace {
   explicit CudaPlace(int device) : arrived(device), ready(device) {}
   CudaEvent arrived;  // the copy
-  CudaEvent ready;    // the finishes, where there are any
+  CudaEvent ready;    // the device transforms, where there are any
   // When the readers of the last slice that lay here were done; grows to the number of streams.
   std::vector<CudaEvent> readers;
   std::optional<CudaStamps> stamps;  // where an observer asks for spans
@@ -32,16 +32,16 @@ struct CudaPlace {
 struct CudaState {
   CudaState(int device, TransferPlan plan);
 
-  [[nodiscard]] bool finishes_anything() const noexcept { return !plan.finishes.empty(); }
-  /// Runs the finishes of `rows` rows in the slice at `slice` on `stream`, whose device is current.
-  void finish(CudaPlace& place, std::byte* slice, std::uint64_t rows, cudaStream_t stream);
+  [[nodiscard]] bool transforms_anything() const noexcept { return !plan.transforms.empty(); }
+  /// Runs the device transforms of `rows` rows in the slice at `slice` on `stream`, whose device is current.
+  void transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, cudaStream_t stream);
 
   int device_index;
   TransferPlan plan;
   std::shared_ptr<DeviceMemory> memory;
   std::shared_ptr<StagingRing> ring;
   CudaStream copies;
-  CudaStream finishes;
+  CudaStream transforms;
   // Staging slots are returned from a stream of their own, so that the host function never delays a
   // copy.
   CudaStream releases;
@@ -57,14 +57,14 @@ class CudaSlice final : public DeviceSlice {
   ~CudaSlice() override;
 
   [[nodiscard]] std::byte* data() const noexcept override { return lease_.bytes().data(); }
-  [[nodiscard]] std::byte* finished() const noexcept override;
+  [[nodiscard]] std::byte* transformed() const noexcept override;
   void wait_on(StreamHandle stream) override;
   void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) override;
   void synchronize() override;
 
-  /// Of the transfer: the copy is queued; the finishes are queued.
+  /// Of the transfer: the copy is queued; the device transforms are queued.
   void copied(std::uint64_t rows) noexcept { rows_ = rows; }
-  void finish_on(cudaStream_t stream);
+  void transform_on(cudaStream_t stream);
   void finish_locked(cudaStream_t stream);
   [[nodiscard]] const CudaEvent& ready() const noexcept;
   [[nodiscard]] CudaPlace& place() const noexcept { return state_->places[lease_.index()]; }

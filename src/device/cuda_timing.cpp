@@ -23,10 +23,10 @@ void CudaTiming::tell(CudaStamps& stamps,
   if (stamps.copied && is_over(stamps.copy_end))
     on_span(
         {DeviceSpan::Work::copy, stamps.step, ns_of(stamps.copy_begin), ns_of(stamps.copy_end)});
-  if (stamps.finished && is_over(stamps.finish_end))
-    on_span({DeviceSpan::Work::finish, stamps.step, ns_of(stamps.finish_begin),
-             ns_of(stamps.finish_end)});
-  stamps.copied = stamps.finished = false;
+  if (stamps.transformed && is_over(stamps.transform_end))
+    on_span({DeviceSpan::Work::device_transform, stamps.step, ns_of(stamps.transform_begin),
+             ns_of(stamps.transform_end)});
+  stamps.copied = stamps.transformed = false;
 }
 
 }  // namespace penstock::device

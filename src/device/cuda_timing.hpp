@@ -9,18 +9,18 @@
 
 namespace penstock::device {
 
-/// The events around the copy and the finishes of one slice.
+/// The events around the copy and the device transforms of one slice.
 struct CudaStamps {
   explicit CudaStamps(int device)
       : copy_begin(device, CudaEvent::Timing::on),
         copy_end(device, CudaEvent::Timing::on),
-        finish_begin(device, CudaEvent::Timing::on),
-        finish_end(device, CudaEvent::Timing::on) {}
+        transform_begin(device, CudaEvent::Timing::on),
+        transform_end(device, CudaEvent::Timing::on) {}
 
-  CudaEvent copy_begin, copy_end, finish_begin, finish_end;
+  CudaEvent copy_begin, copy_end, transform_begin, transform_end;
   std::uint64_t step = 0;
-  bool copied = false;    // recorded, and not told of yet
-  bool finished = false;  // likewise
+  bool copied = false;       // recorded, and not told of yet
+  bool transformed = false;  // likewise
 };
 
 /// Relates events of one device to now_ns(). Costs one synchronisation, at the start.

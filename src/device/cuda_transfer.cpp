@@ -22,7 +22,7 @@ class CudaTransfer final : public Transfer {
     // ring: a host function must not be the one that unpins it.
     (void)cudaStreamSynchronize(state_->copies.get());
     (void)cudaStreamSynchronize(state_->releases.get());
-    if (state_->timing) (void)cudaStreamSynchronize(state_->finishes.get());
+    if (state_->timing) (void)cudaStreamSynchronize(state_->transforms.get());
     const std::lock_guard lock(state_->mutex);
     try {
       for (CudaPlace& place : state_->places)
@@ -48,7 +48,7 @@ class CudaTransfer final : public Transfer {
     const CurrentDevice current(state_->device_index);
     for (const CudaEvent& done : place.readers) check(cudaStreamWaitEvent(copies, done.get(), 0));
     // Finishes that no consumer asked to see may still be reading what lies here.
-    if (state_->finishes_anything()) check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
+    if (state_->transforms_anything()) check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
     if (place.stamps) begin_stamps(*place.stamps, filled.step);
     check(cudaMemcpyAsync(own.data(), filled.bytes.data(), filled.bytes.size(),
                           cudaMemcpyHostToDevice, copies));
@@ -67,12 +67,12 @@ class CudaTransfer final : public Transfer {
     own.copied(filled.rows);
   }
 
-  void finish(DeviceSlice& slice) override {
-    const auto waits_for_consumer = [](const PlacedFinish& placed) {
-      return placed.finish.options().on_consumer_stream;
+  void transform(DeviceSlice& slice) override {
+    const auto waits_for_consumer = [](const PlacedDeviceTransform& placed) {
+      return placed.transform.options().on_consumer_stream;
     };
-    if (std::ranges::any_of(state_->plan.finishes, waits_for_consumer)) return;
-    static_cast<CudaSlice&>(slice).finish_on(state_->finishes.get());
+    if (std::ranges::any_of(state_->plan.transforms, waits_for_consumer)) return;
+    static_cast<CudaSlice&>(slice).transform_on(state_->transforms.get());
   }
 
  private:

@@ -9,11 +9,11 @@ namespace {
 
 class HostSlice final : public DeviceSlice {
  public:
-  explicit HostSlice(StagingLease finished) : finished_(std::move(finished)) {}
+  explicit HostSlice(StagingLease transformed) : transformed_(std::move(transformed)) {}
 
   [[nodiscard]] std::byte* data() const noexcept override { return filled_.bytes.data(); }
-  [[nodiscard]] std::byte* finished() const noexcept override {
-    return finished_ ? finished_.bytes().data() : nullptr;
+  [[nodiscard]] std::byte* transformed() const noexcept override {
+    return transformed_ ? transformed_.bytes().data() : nullptr;
   }
   void wait_on(StreamHandle) override {}
   void copy_to(void* destination, std::span<const std::byte> from, StreamHandle) override {
@@ -26,38 +26,39 @@ class HostSlice final : public DeviceSlice {
 
  private:
   FilledSlice filled_;
-  StagingLease finished_;
+  StagingLease transformed_;
 };
 
 class HostTransfer final : public Transfer {
  public:
   explicit HostTransfer(TransferPlan plan) : plan_(std::move(plan)) {
-    if (plan_.finishes.empty()) return;
-    auto memory = HostMemory::make(plan_.slots * plan_.finished_bytes);
+    if (plan_.transforms.empty()) return;
+    auto memory = HostMemory::make(plan_.slots * plan_.transformed_bytes);
     const auto bytes = memory->bytes();
-    finished_ = StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.finished_bytes);
+    transformed_ =
+        StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.transformed_bytes);
   }
 
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
-    if (!finished_) return std::make_shared<HostSlice>(StagingLease{});
-    StagingLease lease = finished_->acquire(std::move(stop));
+    if (!transformed_) return std::make_shared<HostSlice>(StagingLease{});
+    StagingLease lease = transformed_->acquire(std::move(stop));
     return lease ? std::make_shared<HostSlice>(std::move(lease)) : nullptr;
   }
   void enqueue(DeviceSlice& slice, FilledSlice filled) override {
     static_cast<HostSlice&>(slice).arrive(std::move(filled));
   }
-  void finish(DeviceSlice& slice) override {
+  void transform(DeviceSlice& slice) override {
     const std::uint64_t count = static_cast<HostSlice&>(slice).rows();
-    for (const PlacedFinish& placed : plan_.finishes) {
-      const auto* rows = reinterpret_cast<const FinishRow*>(slice.data() + placed.rows);
-      placed.finish.run(slice.data() + placed.input, {rows, count},
-                        slice.finished() + placed.output);
+    for (const PlacedDeviceTransform& placed : plan_.transforms) {
+      const auto* rows = reinterpret_cast<const DeviceTransformRow*>(slice.data() + placed.rows);
+      placed.transform.run(slice.data() + placed.input, {rows, count},
+                           slice.transformed() + placed.output);
     }
   }
 
  private:
   TransferPlan plan_;
-  std::shared_ptr<StagingRing> finished_;
+  std::shared_ptr<StagingRing> transformed_;
 };
 
 }  // namespace

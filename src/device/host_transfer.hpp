@@ -1,5 +1,5 @@
 // device/host_transfer: a host device is where the slot already is, so nothing is copied; what is
-// finished goes to memory of its own.
+// transformed goes to memory of its own.
 #pragma once
 
 #include "src/device/transfer.hpp"

@@ -26,10 +26,10 @@ std::shared_ptr<void> pin_host_memory(std::span<std::byte>) { return nullptr; }
 
 std::optional<int> numa_node(const Device&) { return std::nullopt; }
 
-void Finish::enqueue(const std::byte*, const FinishRow*, std::uint64_t, std::byte*,
-                     StreamHandle) const {
+void DeviceTransform::enqueue(const std::byte*, const DeviceTransformRow*, std::uint64_t,
+                              std::byte*, StreamHandle) const {
   throw CudaError(kErrorNoDevice,
-                  "penstock was built without CUDA: run() finishes images on the host");
+                  "penstock was built without CUDA: run() transforms images on the host");
 }
 
 }  // namespace penstock

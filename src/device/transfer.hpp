@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <penstock/device/device.hpp>
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 #include <penstock/device/stream.hpp>
 
 #include "src/staging/host_memory.hpp"
@@ -18,17 +18,17 @@
 
 namespace penstock {
 
-/// A Finish, and where it finds and leaves its bytes.
-struct PlacedFinish {
-  Finish finish;
+/// A DeviceTransform, and where it finds and leaves its bytes.
+struct PlacedDeviceTransform {
+  DeviceTransform transform;
   std::size_t input = 0;   ///< offset of the images in a slice
   std::size_t rows = 0;    ///< offset of their FinishRows in a slice
-  std::size_t output = 0;  ///< offset in a slice's finished bytes
+  std::size_t output = 0;  ///< offset in a slice's transformed bytes
 };
 
 /// What a device did when, in nanoseconds of penstock::now_ns().
 struct DeviceSpan {
-  enum class Work : std::uint8_t { copy, finish };
+  enum class Work : std::uint8_t { copy, device_transform };
   Work work = Work::copy;
   std::uint64_t step = 0;
   std::int64_t begin_ns = 0;
@@ -38,8 +38,8 @@ struct DeviceSpan {
 struct TransferPlan {
   std::size_t slots = 1;
   std::size_t slice_bytes = 0;
-  std::size_t finished_bytes = 0;  ///< for what the finishes of one slice make
-  std::vector<PlacedFinish> finishes{};
+  std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
+  std::vector<PlacedDeviceTransform> transforms{};
   /// Told of what a GPU did, later, on any thread; must not throw. Empty: nothing is timed.
   std::function<void(const DeviceSpan&)> on_span{};
 };
@@ -62,9 +62,9 @@ class DeviceSlice {
 
   /// Device memory, or host memory on a host device.
   [[nodiscard]] virtual std::byte* data() const noexcept = 0;
-  /// What the finishes make of it; null without any.
-  [[nodiscard]] virtual std::byte* finished() const noexcept = 0;
-  /// Makes `stream` wait until the slice has arrived and is finished. The host does not wait.
+  /// What the device transforms make of it; null without any.
+  [[nodiscard]] virtual std::byte* transformed() const noexcept = 0;
+  /// Makes `stream` wait until the slice has arrived and is transformed. The host does not wait.
   ///
   /// Stream  `stream` must live as long as this slice. On a host device nothing happens.
   /// Errors  CudaError
@@ -74,7 +74,7 @@ class DeviceSlice {
   /// Stream  on `stream`, behind wait_on; on a host device it is done on return
   /// Errors  CudaError
   virtual void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) = 0;
-  /// Lets the host wait until it has arrived and is finished: for tests and host-side readers.
+  /// Lets the host wait until it has arrived and is transformed: for tests and host-side readers.
   virtual void synchronize() = 0;
 };
 
@@ -94,11 +94,11 @@ class Transfer {
   ///         gone
   /// Errors  CudaError  the copy could not be queued
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
-  /// Then: queues the finishes behind the copy; on a host device it runs them.
+  /// Then: queues the device transforms behind the copy; on a host device it runs them.
   ///
   /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's
   /// Errors  CudaError
-  virtual void finish(DeviceSlice& slice) = 0;
+  virtual void transform(DeviceSlice& slice) = 0;
 };
 
 /// A transfer with room for `plan.slots` slices on `device`, allocated here and never again.

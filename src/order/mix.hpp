@@ -40,7 +40,7 @@ namespace order {
 ///         weight that is negative or not finite, all weights 0, more than 1024 inputs with a
 ///         weight, positions out of order
 [[nodiscard]] OrderPtr mix(std::vector<OrderPtr> inputs, std::vector<MixWeights> weights,
-                           RandomKey key, MixUntil until = MixUntil::first);
+                           RandomKey key, MixUntil until = MixUntil::first_exhausted);
 
 }  // namespace order
 }  // namespace penstock

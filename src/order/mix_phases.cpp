@@ -114,7 +114,7 @@ std::vector<MixPhase> mix_phases(Sizes sizes, std::span<const MixWeights> weight
         any |= left[k] > 0;
         continue;
       }
-      if (until == MixUntil::first) return phases;
+      if (until == MixUntil::first_exhausted) return phases;
       left[k] = 0;
     }
     if (!any) return phases;

@@ -30,7 +30,7 @@ void visit_fields(Visitor& visit, WebDatasetField& field) {
   visit.required("extensions", field.extensions);
   visit("type", field.type);
   visit("required", field.required);
-  visit("otherwise", field.otherwise);
+  visit("default_value", field.default_value);
 }
 
 template <class Visitor>
@@ -40,7 +40,7 @@ void visit_fields(Visitor& visit, ExampleField& field) {
   visit("dtype", field.dtype);
   visit("shape", field.shape);
   visit("required", field.required);
-  visit("otherwise", field.otherwise);
+  visit("default_value", field.default_value);
 }
 
 template <class Visitor>

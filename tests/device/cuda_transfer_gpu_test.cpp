@@ -27,7 +27,7 @@ TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
     ASSERT_NE(slice, nullptr);
     const auto bytes = slot->bytes();
     transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes});
-    transfer->finish(*slice);
+    transfer->transform(*slice);
     slice->synchronize();
   }
 }
@@ -48,7 +48,7 @@ TEST_F(CudaTransferGpu, TellsWhatTheDeviceDidAndWhen) {
       auto slice = transfer->reserve({});
       const auto bytes = slot->bytes();
       transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes, .step = step});
-      transfer->finish(*slice);
+      transfer->transform(*slice);
       slice->synchronize();
     }
   }
@@ -73,7 +73,7 @@ TEST_F(CudaTransferGpu, SlicesOutliveTheirTransfer) {
     slice = transfer->reserve({});
     const auto bytes = slot->bytes();
     transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes});
-    transfer->finish(*slice);
+    transfer->transform(*slice);
   }
   slice->wait_on(stream());
   const auto bytes = testing_support::to_host({slice->data(), kMiB}, stream());

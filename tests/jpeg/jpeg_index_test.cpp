@@ -140,7 +140,7 @@ TEST(JpegIndex, OfRestartIntervalsWithinRowsSaysLittleMoreThanThatAllIsInOrder) 
     const Bytes file = jpeg_of(picture(403, 309), {.restart = restart});
     const auto index = learn_jpeg_index(file);
     ASSERT_TRUE(index);
-    EXPECT_EQ(index->clean_mcus, 51U * 39);
+    EXPECT_EQ(index->valid_mcus, 51U * 39);
     if (restart == 4 || restart == 9) {
       EXPECT_EQ(index->entries.size(), 1U);
       EXPECT_LT(index->to_bytes().size(), 24U);
@@ -166,8 +166,8 @@ TEST(JpegIndex, LearnedBeforehandIsThatOfTheFirstDecoding) {
   cut.resize(cut.size() / 2);
   const auto part = learn_jpeg_index(cut);
   ASSERT_TRUE(part);
-  EXPECT_GT(part->clean_mcus, 51U * 10);
-  EXPECT_LT(part->clean_mcus, 51U * 30);
+  EXPECT_GT(part->valid_mcus, 51U * 10);
+  EXPECT_LT(part->valid_mcus, 51U * 30);
 }
 
 // Pixels may be wrong where an index lies about damage, never where the markers are out of order.
@@ -234,7 +234,7 @@ TEST(JpegIndex, LeadsNowhereHoweverWrong) {
         auto& entry = wrong.entries[random() % wrong.entries.size()];
         switch (random() % 5) {
           case 0:
-            entry.mcu = random() % (2 * wrong.clean_mcus);
+            entry.mcu = random() % (2 * wrong.valid_mcus);
             break;
           case 1:
             entry.byte = random() % 4 == 0 ? random() : random() % wrong.scan_bytes;
@@ -246,7 +246,7 @@ TEST(JpegIndex, LeadsNowhereHoweverWrong) {
             entry.dc[random() % 3] = static_cast<std::int16_t>(random());
             break;
           default:
-            wrong.clean_mcus = random();
+            wrong.valid_mcus = random();
         }
       }
       indexed.index().put(key, wrong);
@@ -261,7 +261,7 @@ JpegIndex some_index(unsigned seed) {
                   .height = 400,
                   .mcus_per_row = 63,
                   .scan_bytes = 900000,
-                  .clean_mcus = 3150,
+                  .valid_mcus = 3150,
                   .entries = {{}}};
   for (std::uint32_t row = 1; row < 50; ++row)
     index.entries.push_back({.mcu = row * 63 - static_cast<std::uint32_t>(random() % 8),
@@ -305,7 +305,7 @@ TEST(JpegIndex, RefusesBytesThatCannotBeOne) {
     ASSERT_EQ(index->entries.front().mcu, 0U);
     for (std::size_t k = 0; k < index->entries.size(); ++k) {
       ASSERT_TRUE(k == 0 || index->entries[k - 1].mcu < index->entries[k].mcu);
-      ASSERT_LE(index->entries[k].mcu, index->clean_mcus);
+      ASSERT_LE(index->entries[k].mcu, index->valid_mcus);
       ASSERT_LE(index->entries[k].byte, index->scan_bytes);
       ASSERT_LT(index->entries[k].bit, 8);
     }

@@ -182,10 +182,11 @@ TEST_F(CudaLoaderGpu, DeliversTheBytesAndTheDigestOfTheHost) {
   const Dataset images = synthetic_images({.count = 64})
                              .shuffle({.seed = 7})
                              .map(decode_image({.crop = random_resized_crop(64), .flip = 0.5}));
-  const auto run = [&](std::vector<Device> devices, bool finished) {
+  const auto run = [&](std::vector<Device> devices, bool transformed) {
     Dataset batches = images.batch(16);
-    if (finished)
-      batches = batches.finish({.dtype = DType::f16, .mean = {0.5F}, .flip = 0.5, .mixup = 0.4});
+    if (transformed)
+      batches = batches.transform_on_device(
+          {.dtype = DType::f16, .mean = {0.5F}, .flip = 0.5, .mixup = 0.4});
     Loader loader = batches.prefetch_to_devices(std::move(devices)).loader({.digest = true});
     std::vector<std::byte> bytes;
     while (auto step = loader.next()) {
@@ -201,8 +202,8 @@ TEST_F(CudaLoaderGpu, DeliversTheBytesAndTheDigestOfTheHost) {
     }
     return std::pair(loader.digest(), bytes);
   };
-  for (const bool finished : {false, true})
-    EXPECT_TRUE(run(kGpu, finished) == run(host_devices(1), finished));
+  for (const bool transformed : {false, true})
+    EXPECT_TRUE(run(kGpu, transformed) == run(host_devices(1), transformed));
 }
 
 }  // namespace

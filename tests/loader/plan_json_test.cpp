@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
         NamedPlan{"mix",
                   [] {
                     return mix({seeded(9).shuffle().repeat(), Dataset(fake(20)).take(8)},
-                               {.weights = {1, 2.5}, .seed = 3, .until = MixUntil::all})
+                               {.weights = {1, 2.5}, .seed = 3, .until = MixUntil::all_exhausted})
                         .batch(4);
                   }},
         NamedPlan{"concatenate",

@@ -101,7 +101,7 @@ TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
 
 INSTANTIATE_TEST_SUITE_P(Stall, EveryStage,
                          testing::Values(Stage::order, Stage::slot, Stage::read, Stage::decode,
-                                         Stage::copy, Stage::finish),
+                                         Stage::copy, Stage::device_transform),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 TEST(Stall, IsTheConsumersOwnWhenTheInputKeepsUp) {

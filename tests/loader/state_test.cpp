@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                   [] {
                     return mix({Dataset(fake(9)).shuffle().repeat(),
                                 Dataset(fake(20)).shuffle({.buffer = 6})},
-                               {.weights = {1, 2}, .until = MixUntil::all})
+                               {.weights = {1, 2}, .until = MixUntil::all_exhausted})
                         .seed(7)
                         .batch(4);
                   }},

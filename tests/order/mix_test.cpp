@@ -67,7 +67,7 @@ TEST(Mix, EndsWhenTheFirstInputDoesWithNothingOfItLost) {
 
 TEST(Mix, GoesOnUntilAllInputsHaveEnded) {
   const auto mix =
-      order::mix(ranges({1000, 37, 0, 111}), {{0, {1, 2, 1, 0.5}}}, kKey, MixUntil::all);
+      order::mix(ranges({1000, 37, 0, 111}), {{0, {1, 2, 1, 0.5}}}, kKey, MixUntil::all_exhausted);
   EXPECT_EQ(mix->size(), 1148);
   EXPECT_THAT(shares(read(mix, 3000)),
               ElementsAre(std::pair(0, 1000), std::pair(1, 37), std::pair(3, 111)));

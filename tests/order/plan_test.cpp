@@ -171,7 +171,8 @@ class PlanMaker {
     const bool all = below(2) == 0;
     // A change of weights is meant for the first iteration; a second one would begin elsewhere.
     if (weights.size() > 1 && plan.order->epochs()) return;
-    const OrderPtr mixed = order::mix(orders, changes, key, all ? MixUntil::all : MixUntil::first);
+    const OrderPtr mixed =
+        order::mix(orders, changes, key, all ? MixUntil::all_exhausted : MixUntil::first_exhausted);
     // An endless input beside one that ends late makes a long mix.
     if (mixed->size() > std::optional(most)) return;
     plan = {mixed, reference::mix(models, sizes, weights, key, all), most_epochs(plan, others)};
@@ -285,7 +286,7 @@ TEST(Plan, EveryOperationResumesAtEveryPositionOfALongerRun) {
         order::concatenate({order::shuffle_window(order::range(99), key, 20), order::range(600)}),
         order::mix({order::shuffle_window(order::range(300), key, 20),
                     order::repeat(order::range(7), 20), order::range(200)},
-                   {{0, {5, 2, 1}}, {333, {1, 0, 1}}}, key, MixUntil::all)})
+                   {{0, {5, 2, 1}}, {333, {1, 0, 1}}}, key, MixUntil::all_exhausted)})
     ASSERT_NO_FATAL_FAILURE(resume_everywhere(order, 700));
 }
 

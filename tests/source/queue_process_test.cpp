@@ -149,7 +149,7 @@ TEST_F(QueueProcess, ProcessesKilledWhileTheyPushLoseNothingThatWasAcknowledged)
         (*acknowledged)[static_cast<std::size_t>(producer)] = actor.acknowledged();
       }
     });
-  serve({.expected_clients = kClients, .on_lost_client = OnLostClient::go_on});
+  serve({.expected_clients = kClients, .on_lost_client = OnLostClient::ignore});
   const std::jthread killer([&] {
     for (std::int32_t producer = 0; producer < kClients; ++producer) {
       await([&] {
@@ -292,7 +292,7 @@ TEST_F(QueueProcess, EachDifferenceInFieldsIsNamedOnBothSides) {
     server_.reset();
     queue_ = source::queue(trajectory_fields());
   }
-  serve({.on_lost_client = OnLostClient::go_on});
+  serve({.on_lost_client = OnLostClient::ignore});
   EXPECT_THROW(QueueClient(path(), fewer), Error);
   await([&] { return server_->stats().refused == 1; });
   EXPECT_THAT(server_->stats().last_error, HasSubstr("the client pushes 2"));
@@ -362,7 +362,7 @@ TEST_F(QueueProcess, HalfARecordIsDroppedAndWhatCameBeforeKept) {
 
 TEST_F(QueueProcess, WhatABrokenPeerSaysIsRefusedAndTheOthersGoOn) {
   serve({.close_when = CloseWhen::explicitly,
-         .on_lost_client = OnLostClient::go_on,
+         .on_lost_client = OnLostClient::ignore,
          .max_record_bytes = 1 << 20});
   using source::FrameKind;
   const auto refused = [](RawClient& raw) { return raw.hear(FrameKind::refused); };
@@ -472,7 +472,7 @@ TEST_F(QueueProcess, ClosesOnlyWhenToldOrWhenAsManyAsExpectedAreGone) {
 }
 
 TEST_F(QueueProcess, MoreClientsThanThereIsRoomForAreRefused) {
-  serve({.on_lost_client = OnLostClient::go_on, .max_clients = 2});
+  serve({.on_lost_client = OnLostClient::ignore, .max_clients = 2});
   QueueClient first = client();
   {
     const QueueClient second = client();

@@ -143,9 +143,9 @@ TEST_F(TfRecord, TakesTheFirstFeatureThatIsThere) {
 }
 
 TEST_F(TfRecord, FillsInWhatAnExampleMayDoWithout) {
-  const auto optional = [](ExampleField field, double otherwise) {
+  const auto optional = [](ExampleField field, double default_value) {
     field.required = false;
-    field.otherwise = otherwise;
+    field.default_value = default_value;
     return field;
   };
   const std::string nothing = example(feature("g", 3, wire(1, "\x01")));
@@ -376,7 +376,7 @@ TEST_F(TfRecord, RefusesOptionsThatCannotBe) {
                       .features = {"f"},
                       .dtype = DType::i64,
                       .required = false,
-                      .otherwise = 0.5}}),
+                      .default_value = 0.5}}),
           "no value of type i64");
   refused(in_memory({{.name = "a", .features = {"f"}}, {.name = "a", .features = {"f"}}}),
           "two fields");

@@ -188,7 +188,7 @@ TEST(WebDataset, FillsInWhatASampleMayDoWithout) {
                              .extensions = {"cls"},
                              .type = Field::Type::integer,
                              .required = false,
-                             .otherwise = -1}}),
+                             .default_value = -1}}),
               ElementsAre("i=A;l=-1 ;", "i=;l=2 ;"));
 }
 

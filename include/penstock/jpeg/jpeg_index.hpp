@@ -41,7 +41,7 @@ struct JpegIndex {
   std::uint32_t mcus_per_row = 0;
   std::uint32_t scan_bytes = 0;  ///< of the file, after the scan's header
   /// Up to here libjpeg-turbo finds nothing wrong with the data.
-  std::uint32_t clean_mcus = 0;
+  std::uint32_t valid_mcus = 0;
   std::vector<Entry> entries;  ///< ascending, the first one at MCU 0
 
   /// A compact form, without a checksum: 4 to 14 bytes an entry.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <penstock/device/device.hpp>
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
 #include <penstock/source/arrays.hpp>
@@ -82,8 +82,8 @@ class Dataset {
   /// Converts images for the network on their device: type, layout, normalisation,
   /// flip, mixup, cutmix, erasing. Digests are taken before it.
   ///
-  /// Errors  std::invalid_argument  before batch; no such image; see Finish
-  [[nodiscard]] Dataset finish(const FinishOptions& options) const;
+  /// Errors  std::invalid_argument  before batch; no such image; see DeviceTransform
+  [[nodiscard]] Dataset transform_on_device(const DeviceTransformOptions& options) const;
   /// The last operation: one replica per device. The same device may be named more than once.
   [[nodiscard]] Dataset prefetch_to_devices(std::vector<Device> devices,
                                             const PrefetchOptions& options = {}) const;

@@ -45,7 +45,7 @@ struct MixOptions {
   std::vector<double> weights{};
   /// As in ShuffleOptions; without any seed given, that of the first dataset that has one.
   std::optional<std::uint64_t> seed{};
-  MixUntil until = MixUntil::first;
+  MixUntil until = MixUntil::first_exhausted;
 };
 
 /// For Dataset::batch. With Remainder::pad, as with OnFault::mask, batches have one more field,

@@ -13,18 +13,18 @@ namespace penstock {
 
 /// What a batch can be waiting for, in the order in which it goes through them.
 enum class Stage : std::uint8_t {
-  order,   ///< drawing the sample numbers; of a stream: waiting for its records
-  slot,    ///< for a free slot: all are filling, copying or held by the consumer
-  read,    ///< fetching encoded bytes
-  decode,  ///< transforms
-  copy,    ///< queueing copies and handing over
-  finish,  ///< finishing images on host devices, queueing it for GPUs
+  order,             ///< drawing the sample numbers; of a stream: waiting for its records
+  slot,              ///< for a free slot: all are filling, copying or held by the consumer
+  read,              ///< fetching encoded bytes
+  decode,            ///< transforms
+  copy,              ///< queueing copies and handing over
+  device_transform,  ///< transforming batches on host devices, queueing it for GPUs
 };
 inline constexpr std::size_t kStages = 6;
 
 [[nodiscard]] constexpr std::string_view name_of(Stage stage) noexcept {
   constexpr std::array<std::string_view, kStages> kNames{"order",  "slot", "read",
-                                                         "decode", "copy", "finish"};
+                                                         "decode", "copy", "device_transform"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 
@@ -81,7 +81,7 @@ class StageObserver {
   /// others once per batch, with row 0.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
-  /// A GPU copied or finished a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
+  /// A GPU copied or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
   /// when its memory is used again. Timing costs a few events a batch.
   virtual void on_device(const Device& device, Stage stage, std::uint64_t step,
                          std::int64_t begin_ns, std::int64_t end_ns) noexcept {

@@ -21,7 +21,7 @@ enum class CloseWhen {
 /// other fields.
 enum class OnLostClient {
   close_queue,  ///< with a cause that names it
-  go_on,        ///< continue; it counts as finished, and in QueueServerStats::lost
+  ignore,       ///< continue; it counts as finished, and in QueueServerStats::lost
 };
 
 struct QueueServerOptions {

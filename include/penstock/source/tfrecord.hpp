@@ -27,7 +27,7 @@ struct ExampleField {
   /// True: an Example without it is a fault. False: the field is then u8 [0], or filled with
   /// `otherwise`.
   bool required = true;
-  double otherwise = 0;
+  double default_value = 0;
 };
 
 struct TfRecordOptions {

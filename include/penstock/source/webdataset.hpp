@@ -28,7 +28,7 @@ struct WebDatasetField {
   Type type = Type::bytes;
   /// True: a sample without it is a fault. False: the field is then u8 [0], or `otherwise`.
   bool required = true;
-  std::int64_t otherwise = 0;
+  std::int64_t default_value = 0;
 };
 
 struct WebDatasetOptions {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "src/jpeg/decoder/pixels.hpp"
-#include "src/jpeg/index/known.hpp"
+#include "src/jpeg/index/entry_points.hpp"
 
 namespace penstock::jpeg {
 namespace {

@@ -110,7 +110,7 @@ JpegKey JpegKey::of(std::span<const std::byte> jpeg) noexcept {
 
 std::vector<std::byte> JpegIndex::to_bytes() const {
   Writer out;
-  for (const std::uint32_t number : {width, height, mcus_per_row, scan_bytes, clean_mcus})
+  for (const std::uint32_t number : {width, height, mcus_per_row, scan_bytes, valid_mcus})
     out.put(number);
   out.put(entries.size());
   Entry before;
@@ -127,18 +127,18 @@ std::optional<JpegIndex> JpegIndex::from_bytes(std::span<const std::byte> bytes)
   Reader in(bytes);
   JpegIndex index;
   for (std::uint32_t* number :
-       {&index.width, &index.height, &index.mcus_per_row, &index.scan_bytes, &index.clean_mcus})
+       {&index.width, &index.height, &index.mcus_per_row, &index.scan_bytes, &index.valid_mcus})
     *number = in.get32();
   const std::uint64_t count = in.get();
   // An entry takes five bytes at least.
-  if (in.failed() || count > bytes.size() / 5 || index.clean_mcus > kMaxMcus) return std::nullopt;
+  if (in.failed() || count > bytes.size() / 5 || index.valid_mcus > kMaxMcus) return std::nullopt;
   index.entries.reserve(static_cast<std::size_t>(count));
   Entry entry;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t mcu = entry.mcu + in.get();
     const std::uint64_t at = in.get();
     const std::uint64_t byte = entry.byte + (at >> 3);
-    if (in.failed() || mcu > index.clean_mcus || byte > index.scan_bytes) return std::nullopt;
+    if (in.failed() || mcu > index.valid_mcus || byte > index.scan_bytes) return std::nullopt;
     if (i == 0 ? mcu != 0 || at != 0 : mcu == entry.mcu) return std::nullopt;
     entry.mcu = static_cast<std::uint32_t>(mcu);
     entry.byte = static_cast<std::uint32_t>(byte);

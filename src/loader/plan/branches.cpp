@@ -73,19 +73,20 @@ std::vector<FieldSpec> fields_of(const Plan& plan) {
   return fields;
 }
 
-std::vector<Finish> finishes_of(const Plan& plan) {
-  std::vector<Finish> finishes;
+std::vector<DeviceTransform> device_transforms_of(const Plan& plan) {
+  std::vector<DeviceTransform> transforms;
   const std::vector<FieldSpec> fields = fields_of(plan);
   for (const Operation& operation : plan.operations()) {
-    const auto* finish = std::get_if<FinishImages>(&operation);
-    if (finish == nullptr) continue;
-    const std::string& name = finish->options.field;
+    const auto* transform = std::get_if<TransformOnDevice>(&operation);
+    if (transform == nullptr) continue;
+    const std::string& name = transform->options.field;
     const auto input = std::ranges::find(fields, name, &FieldSpec::name);
     if (input == fields.end())
-      throw std::invalid_argument(fmt::format("finish: the samples have no field '{}'", name));
-    finishes.emplace_back(finish->options, *input);
+      throw std::invalid_argument(
+          fmt::format("transform_on_device: the samples have no field '{}'", name));
+    transforms.emplace_back(transform->options, *input);
   }
-  return finishes;
+  return transforms;
 }
 
 }  // namespace penstock::loader

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <penstock/core/shape.hpp>
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
 #include "src/loader/plan/plan.hpp"
 
@@ -16,7 +16,7 @@ namespace penstock::loader {
 // from 0, transforms from here, so that a map has the same numbers before and after a shuffle.
 inline constexpr std::uint32_t kFirstTransform = 0x100;
 inline constexpr std::uint32_t kReplacement = 0x200;
-inline constexpr std::uint32_t kFinish = 0x300;
+inline constexpr std::uint32_t kDeviceTransform = 0x300;
 
 /// One source, and what is done to each of its records.
 struct Branch {
@@ -36,6 +36,6 @@ struct Branch {
 /// What is done to the batches' images on their devices, in order.
 ///
 /// Errors  std::invalid_argument  no such image; options that make no sense
-[[nodiscard]] std::vector<Finish> finishes_of(const Plan& plan);
+[[nodiscard]] std::vector<DeviceTransform> device_transforms_of(const Plan& plan);
 
 }  // namespace penstock::loader

@@ -119,14 +119,15 @@ class BeforeCheck {
                       "divided over the devices by prefetch_to_devices, so one batch is enough",
                       batch.global_batch, first->global_batch));
   }
-  void operator()(const FinishImages& finish) const {
+  void operator()(const TransformOnDevice& transform) const {
     if (plan_.find<Batch>() == nullptr)
-      refuse("finish works on whole batches, on their device: put it after .batch(g)");
+      refuse("transform_on_device works on whole batches, on their device: put it after .batch(g)");
     for (const Operation& operation : plan_.operations())
-      if (const auto* earlier = std::get_if<FinishImages>(&operation);
-          earlier != nullptr && earlier->options.field == finish.options.field)
-        refuse(fmt::format("'{}' is finished already: one finish does all in one pass",
-                           finish.options.field));
+      if (const auto* earlier = std::get_if<TransformOnDevice>(&operation);
+          earlier != nullptr && earlier->options.field == transform.options.field)
+        refuse(
+            fmt::format("'{}' is transformed already: one transform_on_device does all in one pass",
+                        transform.options.field));
   }
   void operator()(const Prefetch& prefetch) const {
     if (plan_.find<Batch>() == nullptr)
@@ -180,7 +181,7 @@ void check_after(const Plan& plan) {
   const Operation& last = plan.operations().back();
   if (is_on_positions(last)) (void)try_order(plan);
   if (std::holds_alternative<Map>(last)) (void)fields_of(plan);
-  if (std::holds_alternative<FinishImages>(last)) (void)finishes_of(plan);
+  if (std::holds_alternative<TransformOnDevice>(last)) (void)device_transforms_of(plan);
   if (const Batch* batch = std::get_if<Batch>(&last)) {
     (void)Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);
     for (const Branch& branch : branches_of(plan))

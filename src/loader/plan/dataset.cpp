@@ -108,8 +108,8 @@ Dataset Dataset::batch(std::uint64_t global_batch, const BatchOptions& options) 
   return Dataset(plan_->with(loader::Batch{global_batch, options}));
 }
 
-Dataset Dataset::finish(const FinishOptions& options) const {
-  return Dataset(plan_->with(loader::FinishImages{options}));
+Dataset Dataset::transform_on_device(const DeviceTransformOptions& options) const {
+  return Dataset(plan_->with(loader::TransformOnDevice{options}));
 }
 
 Dataset Dataset::prefetch_to_devices(std::vector<Device> devices,

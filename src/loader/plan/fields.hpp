@@ -9,8 +9,8 @@ namespace penstock::core {
 
 template <>
 struct EnumNames<MixUntil> {
-  static constexpr std::pair<MixUntil, const char*> kNames[] = {{MixUntil::first, "first"},
-                                                                {MixUntil::all, "all"}};
+  static constexpr std::pair<MixUntil, const char*> kNames[] = {
+      {MixUntil::first_exhausted, "first_exhausted"}, {MixUntil::all_exhausted, "all_exhausted"}};
 };
 template <>
 struct EnumNames<Remainder> {
@@ -77,7 +77,7 @@ void visit_fields(Visitor& visit, RandomErasing& options) {
 }
 
 template <class Visitor>
-void visit_fields(Visitor& visit, FinishOptions& options) {
+void visit_fields(Visitor& visit, DeviceTransformOptions& options) {
   visit("field", options.field);
   visit("dtype", options.dtype);
   visit("layout", options.layout);
@@ -127,7 +127,7 @@ void visit_fields(Visitor& visit, Batch& operation) {
   visit_fields(visit, operation.options);
 }
 template <class Visitor>
-void visit_fields(Visitor& visit, FinishImages& operation) {
+void visit_fields(Visitor& visit, TransformOnDevice& operation) {
   visit_fields(visit, operation.options);
 }
 

@@ -234,7 +234,7 @@ class Reader {
         {Sample::kName, &Reader::sample},
         {Map::kName, &Reader::map},
         {Batch::kName, &Reader::plain<Batch>},
-        {FinishImages::kName, &Reader::plain<FinishImages>},
+        {TransformOnDevice::kName, &Reader::plain<TransformOnDevice>},
         {Prefetch::kName, &Reader::prefetch},
     };
     return all;
@@ -369,7 +369,7 @@ std::string describe_operations(const Json& operations);
 
 std::string describe_operation(const Json& operation) {
   static const std::map<std::string, Json> kDefaults = [] {
-    auto all = defaults_of<Shuffle, Batch, FinishImages>();
+    auto all = defaults_of<Shuffle, Batch, TransformOnDevice>();
     all[Sample::kName] = write_json(SampleOptions{});
     all[Mix::kName] = write_json(MixOptions{});
     all[Prefetch::kName] = write_json(PrefetchOptions{});

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <penstock/device/device.hpp>
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
@@ -120,9 +120,9 @@ struct Batch {
   BatchOptions options;
 };
 
-struct FinishImages {
-  static constexpr const char* kName = "finish";
-  FinishOptions options;
+struct TransformOnDevice {
+  static constexpr const char* kName = "transform_on_device";
+  DeviceTransformOptions options;
 };
 
 struct Prefetch {
@@ -133,7 +133,7 @@ struct Prefetch {
 
 using Operation =
     std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle, Repeat, Take, Skip,
-                 Shard, Select, Sample, Map, Batch, FinishImages, Prefetch>;
+                 Shard, Select, Sample, Map, Batch, TransformOnDevice, Prefetch>;
 
 template <class... Functions>
 struct Overloaded : Functions... {

@@ -18,33 +18,33 @@ namespace {
 // Stands for the batches of an endless pass: no run gets that far, nor to a small part of it.
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
-// The numbers, of `kept` or of all, whose file is one of the lane's.
-std::vector<std::uint64_t> in_files_of_lane(const Source& source,
-                                            const std::vector<std::uint64_t>* kept,
-                                            const OrderContext& context) {
-  if (source.files() < context.lanes)
+// The numbers, of `kept` or of all, whose file is one of the group's.
+std::vector<std::uint64_t> in_files_of_group(const Source& source,
+                                             const std::vector<std::uint64_t>* kept,
+                                             const OrderContext& context) {
+  if (source.files() < context.groups)
     throw std::invalid_argument(fmt::format(
         "sharding by file: {} has {} files, and there are {} to share them: write more, smaller "
         "files, or take ShardPolicy::data",
-        source.location(0), source.files(), context.lanes));
+        source.location(0), source.files(), context.groups));
   std::vector<std::uint64_t> numbers;
   const std::uint64_t count = kept != nullptr ? kept->size() : source.size();
   for (std::uint64_t k = 0; k < count; ++k) {
     const std::uint64_t number = kept != nullptr ? (*kept)[k] : k;
-    if (source.file_of(number) % context.lanes == context.lane) numbers.push_back(number);
+    if (source.file_of(number) % context.groups == context.group) numbers.push_back(number);
   }
   return numbers;
 }
 
-// The samples of one source that a lane has: all of them, or those that a filter kept.
+// The samples of one source that a group has: all of them, or those that a filter kept.
 OrderPtr source_order(const Source& source, const Filter* filter, const OrderContext& context) {
   const std::vector<std::uint64_t>* kept = filter != nullptr ? filter->kept.get() : nullptr;
   OrderPtr order = order::range(source.size(), context.branch);
-  if (context.lanes > 1 && context.shards == ShardPolicy::file)
-    return order::pick(std::move(order), in_files_of_lane(source, kept, context));
+  if (context.groups > 1 && context.shards == ShardPolicy::file)
+    return order::pick(std::move(order), in_files_of_group(source, kept, context));
   if (kept != nullptr) order = order::pick(std::move(order), *kept);
-  if (context.lanes > 1 && context.shards == ShardPolicy::data)
-    order = order::shard(std::move(order), context.lanes, context.lane);
+  if (context.groups > 1 && context.shards == ShardPolicy::data)
+    order = order::shard(std::move(order), context.groups, context.group);
   return order;
 }
 

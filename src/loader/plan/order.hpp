@@ -21,9 +21,9 @@ inline constexpr std::uint32_t kBranchStride = 0x1000;
 /// What an order needs to know when it is made for a run.
 struct OrderContext {
   std::uint64_t seed = 0;
-  std::uint32_t lane = 0;  // whose order it is, where there are several
-  std::uint32_t lanes = 1;
-  ShardPolicy shards = ShardPolicy::data;  // what a lane has of the sources
+  std::uint32_t group = 0;  // whose order it is, where there are several
+  std::uint32_t groups = 1;
+  ShardPolicy shards = ShardPolicy::data;  // what a group has of the sources
   std::uint32_t branch = 0;                // number of the first source in it
   std::span<const MixWeights> weights{};   // instead of those of the outermost mix
   std::stop_token stop{};                  // ends the waiting for a stream
@@ -31,7 +31,7 @@ struct OrderContext {
   /// The key of an operation on positions; an operation may have a seed of its own.
   [[nodiscard]] RandomKey key(std::uint32_t operation,
                               std::optional<std::uint64_t> own = {}) const {
-    return {own.value_or(seed), operation + kBranchStride * branch, lane};
+    return {own.value_or(seed), operation + kBranchStride * branch, group};
   }
 };
 
@@ -49,7 +49,7 @@ struct OrderContext {
 [[nodiscard]] OrderPtr batch_order(const Plan& plan, std::uint64_t seed,
                                    std::optional<std::uint64_t> per_pass);
 
-/// Global batches in one pass, of lanes that have `sizes` samples each; none when endless.
+/// Global batches in one pass, of groups that have `sizes` samples each; none when endless.
 [[nodiscard]] std::optional<std::uint64_t> batches_per_pass(
     const Plan& plan, std::span<const std::optional<std::uint64_t>> sizes);
 

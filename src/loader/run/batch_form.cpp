@@ -8,17 +8,19 @@
 
 namespace penstock::loader {
 
-BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<Finish> finishes,
-                     const RandomKey& key, std::uint64_t max_rows)
+BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
+                     std::vector<DeviceTransform> transforms, const RandomKey& key,
+                     std::uint64_t max_rows)
     : key_(key) {
   if (mask) {
     valid_ = fields.size();
     fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
   }
-  const auto mixing = std::ranges::count_if(finishes, &Finish::mixes);
+  const auto mixing = std::ranges::count_if(transforms, &DeviceTransform::mixes);
   if (mixing > 1)
     throw std::invalid_argument(
-        "mixup and cutmix: one finish of a plan may mix rows, since the labels can follow one "
+        "mixup and cutmix: one device transform of a plan may mix rows, since the labels can "
+        "follow one "
         "mixture only");
   if (mixing == 1) {
     mix_row_ = fields.size();
@@ -27,40 +29,40 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<Finis
   }
   fields_ = fields;
   std::vector<FieldSpec> outputs;
-  for (Finish& finish : finishes) {
-    const auto input = std::ranges::find(fields_, finish.options().field, &FieldSpec::name);
+  for (DeviceTransform& transform : transforms) {
+    const auto input = std::ranges::find(fields_, transform.options().field, &FieldSpec::name);
     if (input == fields_.end())
-      throw std::invalid_argument(
-          fmt::format("finish: the samples have no field '{}'", finish.options().field));
+      throw std::invalid_argument(fmt::format("transform_on_device: the samples have no field '{}'",
+                                              transform.options().field));
     // Not delivered: what the device needs to know of each row.
-    fields.push_back({.name = fmt::format("finish of {}", input->name),
+    fields.push_back({.name = fmt::format("device transform of {}", input->name),
                       .dtype = DType::u8,
-                      .shape = {sizeof(FinishRow)}});
+                      .shape = {sizeof(DeviceTransformRow)}});
     const auto index = static_cast<std::size_t>(input - fields_.begin());
-    *input = finish.output();
-    outputs.push_back(finish.output());
-    steps_.push_back({std::move(finish), index, fields.size() - 1});
+    *input = transform.output();
+    outputs.push_back(transform.output());
+    steps_.push_back({std::move(transform), index, fields.size() - 1});
   }
   for (const FieldSpec& field : fields_) row_bytes_ += field.bytes();
   slice_.emplace(std::move(fields), max_rows);
-  if (!outputs.empty()) finished_.emplace(std::move(outputs), max_rows);
+  if (!outputs.empty()) transformed_.emplace(std::move(outputs), max_rows);
 }
 
-std::vector<PlacedFinish> BatchForm::finishes() const {
-  std::vector<PlacedFinish> placed;
+std::vector<PlacedDeviceTransform> BatchForm::transforms() const {
+  std::vector<PlacedDeviceTransform> placed;
   for (std::size_t k = 0; k < steps_.size(); ++k)
-    placed.push_back({.finish = steps_[k].finish,
+    placed.push_back({.transform = steps_[k].transform,
                       .input = slice_->offset(steps_[k].input),
                       .rows = slice_->offset(steps_[k].rows),
-                      .output = finished_->offset(k)});
+                      .output = transformed_->offset(k)});
   return placed;
 }
 
 std::optional<TensorView> BatchForm::find(std::string_view name, DeviceSlice& slice,
                                           std::uint64_t rows) const {
   for (std::size_t k = 0; k < steps_.size(); ++k)
-    if (steps_[k].finish.options().field == name)
-      return finished_->field(slice.finished(), k, rows);
+    if (steps_[k].transform.options().field == name)
+      return transformed_->field(slice.transformed(), k, rows);
   const auto found = std::ranges::find(fields_, name, &FieldSpec::name);
   if (found == fields_.end()) return std::nullopt;
   return slice_->field(slice.data(), static_cast<std::size_t>(found - fields_.begin()), rows);
@@ -72,9 +74,9 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
   std::span<const std::byte> present;
   if (valid_) present = {at(*valid_), samples.size()};
   for (const Step& own : steps_) {
-    const std::span rows(reinterpret_cast<FinishRow*>(at(own.rows)), samples.size());
-    own.finish.draw(key_, step, part.replica, samples, present, rows);
-    if (!own.finish.mixes()) continue;
+    const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)), samples.size());
+    own.transform.draw(key_, step, part.replica, samples, present, rows);
+    if (!own.transform.mixes()) continue;
     auto* partners = reinterpret_cast<std::int32_t*>(at(*mix_row_));
     auto* weights = reinterpret_cast<float*>(at(*mix_row_ + 1));
     for (std::size_t i = 0; i < rows.size(); ++i) {

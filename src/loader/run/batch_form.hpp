@@ -1,5 +1,5 @@
 // loader/run/batch_form: what a delivered batch has, and where: in the slice that the workers filled,
-// or among what the finishes made of it.
+// or among what the device transforms made of it.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class BatchForm {
  public:
   /// `fields` are those of a sample; `mask` adds the field valid.
   ///
-  /// Errors  std::invalid_argument  a finish that finds no such image; a name used twice
-  BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<Finish> finishes,
+  /// Errors  std::invalid_argument  a device transform that finds no such image; a name used twice
+  BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<DeviceTransform> transforms,
             const RandomKey& key, std::uint64_t max_rows);
 
   /// Of the slices that workers fill and copies move.
@@ -33,21 +33,21 @@ class BatchForm {
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
   /// Payload of one delivered row.
   [[nodiscard]] std::size_t row_bytes() const noexcept { return row_bytes_; }
-  [[nodiscard]] std::size_t finished_bytes() const noexcept {
-    return finished_ ? finished_->slice_bytes() : 0;
+  [[nodiscard]] std::size_t transformed_bytes() const noexcept {
+    return transformed_ ? transformed_->slice_bytes() : 0;
   }
-  [[nodiscard]] std::vector<PlacedFinish> finishes() const;
+  [[nodiscard]] std::vector<PlacedDeviceTransform> transforms() const;
 
   /// The first `rows` rows of a delivered field; null where there is none of that name.
   [[nodiscard]] std::optional<TensorView> find(std::string_view name, DeviceSlice& slice,
                                                std::uint64_t rows) const;
-  /// Writes into a filled slice what the finishes are to do to its rows.
+  /// Writes into a filled slice what the device transforms are to do to its rows.
   void draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
             std::span<const SampleId> samples) const;
 
  private:
   struct Step {
-    Finish finish;
+    DeviceTransform transform;
     std::size_t input;  // fields of slice_
     std::size_t rows;
   };
@@ -57,7 +57,7 @@ class BatchForm {
   std::optional<std::size_t> valid_;
   std::optional<std::size_t> mix_row_;  // and behind it mix_weight
   std::optional<BatchLayout> slice_;
-  std::optional<BatchLayout> finished_;  // one field a finish
+  std::optional<BatchLayout> transformed_;  // one field a device transform
   std::size_t row_bytes_ = 0;
   RandomKey key_;
 };

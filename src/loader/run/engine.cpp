@@ -53,7 +53,8 @@ std::optional<int> common_numa_node(std::span<const Device> devices) {
 std::function<void(const DeviceSpan&)> spans_of(const Device& device, StageObserver* observer) {
   if (observer == nullptr || device.kind == Device::Kind::host) return {};
   return [device, observer](const DeviceSpan& span) {
-    observer->on_device(device, span.work == DeviceSpan::Work::copy ? Stage::copy : Stage::finish,
+    observer->on_device(device,
+                        span.work == DeviceSpan::Work::copy ? Stage::copy : Stage::device_transform,
                         span.step, span.begin_ns, span.end_ns);
   };
 }
@@ -78,12 +79,12 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.devices;
   const std::size_t slice_bytes = config_.form->slice().slice_bytes();
-  const std::size_t finished_bytes = config_.form->finished_bytes();
+  const std::size_t transformed_bytes = config_.form->transformed_bytes();
   const std::size_t slot_bytes = slice_bytes * devices.size();
   const auto gpus =
       static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
   const std::size_t bytes_per_slot =
-      slot_bytes + gpus * slice_bytes + devices.size() * finished_bytes;
+      slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
   io_threads_ = config_.io_threads;
 
@@ -113,8 +114,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   for (const Device& device : devices)
     transfers_.push_back(open_transfer(device, {.slots = slots,
                                                 .slice_bytes = slice_bytes,
-                                                .finished_bytes = finished_bytes,
-                                                .finishes = config_.form->finishes(),
+                                                .transformed_bytes = transformed_bytes,
+                                                .transforms = config_.form->transforms(),
                                                 .on_span = spans_of(device, config_.observer)}));
   if (gpus > 0) pin(*memory);
   ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
@@ -400,8 +401,8 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       }
     }
     copied = now_ns();
-    const Observed observed(config_.observer, Stage::finish, info.step);
-    for (std::size_t k = 0; k < transfers_.size(); ++k) transfers_[k]->finish(*batch->slices[k]);
+    const Observed observed(config_.observer, Stage::device_transform, info.step);
+    for (std::size_t k = 0; k < transfers_.size(); ++k) transfers_[k]->transform(*batch->slices[k]);
   } catch (...) {
     batch->error = std::current_exception();
   }
@@ -409,7 +410,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
   busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
   const std::int64_t finished = now_ns();
   busy_ns_[static_cast<std::size_t>(Stage::copy)] += copied - filled;
-  busy_ns_[static_cast<std::size_t>(Stage::finish)] += finished - copied;
+  busy_ns_[static_cast<std::size_t>(Stage::device_transform)] += finished - copied;
   {
     const std::lock_guard lock(mutex_);
     batch->done = true;

@@ -45,19 +45,19 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
                                                 own_seed, kFirstTransform, number),
                         .candidates = {},
                         .replacement_key = RandomKey(own_seed, kReplacement, number)};
-    for (std::uint32_t lane = 0; lane < topology.lanes; ++lane)
+    for (std::uint32_t group = 0; group < topology.groups; ++group)
       recipe.candidates.push_back(candidates_of(
           *plan, number,
-          {.seed = seed, .lane = lane, .lanes = topology.lanes, .shards = topology.shards}));
+          {.seed = seed, .group = group, .groups = topology.groups, .shards = topology.shards}));
     branches.push_back(std::move(recipe));
   }
   const auto made = branches.front().chain.fields();
   std::vector<FieldSpec> fields(made.begin(), made.end());
   const bool masks =
       plan->batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
-  auto form =
-      std::make_shared<const BatchForm>(std::move(fields), masks, finishes_of(*plan),
-                                        RandomKey(seed, kFinish), topology.slicing.max_rows());
+  auto form = std::make_shared<const BatchForm>(
+      std::move(fields), masks, device_transforms_of(*plan), RandomKey(seed, kDeviceTransform),
+      topology.slicing.max_rows());
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
@@ -80,7 +80,7 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
       .layout = form->slice(),
       .valid_field = form->valid_field(),
       .on_fault = options.faults.policy,
-      .replicas_per_lane = topology.replicas_per_lane(),
+      .replicas_per_group = topology.replicas_per_group(),
       .retry = options.retry,
       .digest = options.digest,
       .observer = options.observer,

@@ -24,7 +24,7 @@ namespace penstock::loader {
 struct BranchRecipe {
   SourcePtr source;
   TransformChain chain;
-  std::vector<OrderPtr> candidates;  // of each lane
+  std::vector<OrderPtr> candidates;  // of each group
   RandomKey replacement_key;
 };
 
@@ -34,7 +34,7 @@ struct RowRecipe {
   BatchLayout layout;                  // the chains' fields, and 'valid' last where there is one
   std::optional<std::size_t> valid_field;
   OnFault on_fault = OnFault::raise;
-  std::uint32_t replicas_per_lane = 1;
+  std::uint32_t replicas_per_group = 1;
   RetryOptions retry;
   bool digest = false;
   StageObserver* observer = nullptr;

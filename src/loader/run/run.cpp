@@ -50,7 +50,7 @@ Run::Run(const PlanPtr& plan, const LoaderOptions& options) : options_(options) 
   const auto seed = plan->seed();
   config_ = configure(plan, options_, seed ? *seed : draw_seed(), {});
   consumers_ = std::vector<Consumer>(config_->devices.size());
-  books_.samples_per_device.resize(consumers_.size());
+  progress_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(*config_, 0);
   if (Stream* stream = config_->plan->stream()) {
     check_stream(*stream, *config_, options_);
@@ -97,7 +97,7 @@ std::optional<Step> Run::next() {
   std::vector<DeviceBatch> parts;
   for (std::size_t part = 0; part < consumers_.size(); ++part)
     parts.push_back(take(batch, part, info));
-  let_go_of_taken();
+  release_taken();
   return Step(info, std::move(parts));
 }
 
@@ -105,13 +105,13 @@ std::optional<DeviceBatch> Run::next_part(std::size_t part) {
   Lock lock(mutex_);
   Consumer& consumer = consumers_[part];
   if (fetch(lock, consumer.step, {&consumer, 1}) != Fetched::step) return std::nullopt;
-  InFlight& batch = *pending_[consumer.step - books_.step];
+  InFlight& batch = *pending_[consumer.step - progress_.step];
   consumer.held->fetch_add(1);
   const std::shared_ptr<const StepInfo> info(
       batch.info.get(),
       [keep = batch.info, held = consumer.held](const StepInfo*) { held->fetch_sub(1); });
   auto taken = take(batch, part, info);
-  let_go_of_taken();
+  release_taken();
   return taken;
 }
 
@@ -224,15 +224,15 @@ void Run::leave_meters(std::span<Consumer> consumers, bool delivered) {
 DeviceBatch Run::take(InFlight& batch, std::size_t part,
                       const std::shared_ptr<const StepInfo>& info) {
   ++consumers_[part].step;
-  books_.samples_per_device[part] += info->parts[part].slice.samples;
+  progress_.samples_per_device[part] += info->parts[part].slice.samples;
   return {info, part, std::move(batch.slices[part])};
 }
 
 // What all consumers have taken is delivered.
-void Run::let_go_of_taken() {
+void Run::release_taken() {
   const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step)->step;
-  while (books_.step < slowest) {
-    enter_in_books(*pending_.front());
+  while (progress_.step < slowest) {
+    count_delivered(*pending_.front());
     pending_.pop_front();
   }
 }
@@ -262,8 +262,8 @@ void Run::refuse_untolerated_faults(const InFlight& batch) const {
   if (batch.fatal) throw untolerated(*batch.fatal, tolerated);
   const std::vector<Fault>& faults = batch.info->faults;
   if (faults.empty()) return;
-  std::uint64_t count = books_.fault_count + faults.size();
-  std::uint64_t delivered = books_.global_samples + batch.info->global_samples;
+  std::uint64_t count = progress_.fault_count + faults.size();
+  std::uint64_t delivered = progress_.global_samples + batch.info->global_samples;
   for (const auto& earlier : pending_) {
     count += earlier->info->faults.size();
     delivered += earlier->info->global_samples;
@@ -280,33 +280,33 @@ void Run::refuse_untolerated_faults(const InFlight& batch) const {
                                 count, samples, *tolerated.max_rate * 100));
 }
 
-void Run::enter_in_books(const InFlight& batch) {
+void Run::count_delivered(const InFlight& batch) {
   const StepInfo& info = *batch.info;
-  books_.step = info.step + 1;
-  books_.global_samples += info.global_samples;
-  books_.fault_count += info.faults.size();
+  progress_.step = info.step + 1;
+  progress_.global_samples += info.global_samples;
+  progress_.fault_count += info.faults.size();
   for (const Fault& fault : info.faults)
-    if (books_.faults.size() < kFaultsKept) books_.faults.push_back(fault);
-  books_.digest += info.digest;
-  books_.steps += 1;
-  books_.samples += info.samples.size();
-  books_.bytes_read += batch.bytes_read;
-  books_.retries += batch.retries;
+    if (progress_.faults.size() < kFaultsKept) progress_.faults.push_back(fault);
+  progress_.digest += info.digest;
+  progress_.steps += 1;
+  progress_.samples += info.samples.size();
+  progress_.bytes_read += batch.bytes_read;
+  progress_.retries += batch.retries;
 }
 
 // ---- the position ----
 
 LoaderState Run::state() const {
   const Lock lock(mutex_);
-  return {.step = books_.step,
-          .samples = books_.global_samples,
+  return {.step = progress_.step,
+          .samples = progress_.global_samples,
           .seed = config_->seed,
           .plan = identity_of(*config_->plan),
           .world = config_->topology.describe(),
           .weights = weights_,
-          .fault_count = books_.fault_count,
-          .faults = books_.faults,
-          .digest = books_.digest};
+          .fault_count = progress_.fault_count,
+          .faults = progress_.faults,
+          .digest = progress_.digest};
 }
 
 void Run::restore(const LoaderState& state) {
@@ -319,17 +319,17 @@ void Run::restore(const LoaderState& state) {
   if (last && state.step > *last)
     throw Error(fmt::format("this state is damaged: it says step {}, and the plan has {}",
                             state.step, *last));
-  go_on_from(state.step, std::move(config));
+  restart_from(state.step, std::move(config));
   weights_ = state.weights;
   for (Consumer& consumer : consumers_) consumer.step = state.step;
   error_ = nullptr;
   ended_ = false;
   stopped_ = false;
-  books_.step = state.step;
-  books_.global_samples = state.samples;
-  books_.fault_count = state.fault_count;
-  books_.faults = state.faults;
-  books_.digest = state.digest;
+  progress_.step = state.step;
+  progress_.global_samples = state.samples;
+  progress_.fault_count = state.fault_count;
+  progress_.faults = state.faults;
+  progress_.digest = state.digest;
 }
 
 void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
@@ -346,13 +346,13 @@ void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
   (void)StepCursor(*config.plan, config.seed, config.topology, config.weights);  // are they sound?
   const std::uint64_t next = fetched_;
   auto taken = std::move(pending_);
-  go_on_from(next, std::move(config));
+  restart_from(next, std::move(config));
   pending_ = std::move(taken);
   weights_ = std::move(changes);
   ended_ = false;
 }
 
-void Run::go_on_from(std::uint64_t step, EngineConfig config) {
+void Run::restart_from(std::uint64_t step, EngineConfig config) {
   pending_.clear();
   config_ = std::move(config);
   engine_->restart(*config_, step);
@@ -399,11 +399,11 @@ Stats Run::stats() const {
     consumer.meter.report(stats, now, waiting, 1.0 / static_cast<double>(consumers_.size()));
   }
   engine_->report(stats);
-  stats.samples = books_.samples;
-  stats.steps = books_.steps;
-  stats.bytes_read = books_.bytes_read;
-  stats.retries = books_.retries;
-  stats.faults = books_.fault_count;
+  stats.samples = progress_.samples;
+  stats.steps = progress_.steps;
+  stats.bytes_read = progress_.bytes_read;
+  stats.retries = progress_.retries;
+  stats.faults = progress_.fault_count;
   std::size_t held_parts = 0;
   for (const Consumer& consumer : consumers_)
     held_parts = std::max(held_parts, consumer.held->load());
@@ -423,17 +423,17 @@ std::optional<std::uint64_t> Run::steps() const {
 
 std::vector<std::uint64_t> Run::samples_per_device() const {
   const Lock lock(mutex_);
-  return books_.samples_per_device;
+  return progress_.samples_per_device;
 }
 
 std::vector<Fault> Run::faults() const {
   const Lock lock(mutex_);
-  return books_.faults;
+  return progress_.faults;
 }
 
 Digest Run::digest() const {
   const Lock lock(mutex_);
-  return books_.digest;
+  return progress_.digest;
 }
 
 }  // namespace penstock::loader

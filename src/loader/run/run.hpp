@@ -60,7 +60,7 @@ class Run {
   enum class Fetched { step, end, late };
 
   /// What was delivered; what a state saves.
-  struct Books {
+  struct Progress {
     std::uint64_t step = 0;
     std::uint64_t global_samples = 0;
     std::uint64_t fault_count = 0;
@@ -81,7 +81,7 @@ class Run {
   };
 
   void start_locked();
-  void go_on_from(std::uint64_t step, EngineConfig config);
+  void restart_from(std::uint64_t step, EngineConfig config);
   /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
   [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
                               Deadline deadline = kNever);
@@ -96,10 +96,10 @@ class Run {
   void refuse_to_fill_the_ring(const Consumer& consumer) const;
   void refuse_consumers_apart() const;
   void refuse_untolerated_faults(const InFlight& batch) const;
-  void enter_in_books(const InFlight& batch);
+  void count_delivered(const InFlight& batch);
   [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,
                                  const std::shared_ptr<const StepInfo>& info);
-  void let_go_of_taken();
+  void release_taken();
 
   LoaderOptions options_;
   mutable std::mutex mutex_;  // guards what follows
@@ -117,7 +117,7 @@ class Run {
   std::exception_ptr error_;      // what next() threw and will throw again
   bool ended_ = false;
   bool stopped_ = false;
-  Books books_;
+  Progress progress_;
 };
 
 }  // namespace penstock::loader

@@ -7,19 +7,19 @@ namespace penstock::loader {
 StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
                        std::span<const MixWeights> weights, std::stop_token stop)
     : slicing_(topology.slicing),
-      first_lane_(topology.lane_of(topology.first_replica)),
-      own_lanes_(topology.lane_of(topology.first_replica + topology.own_replicas - 1) + 1 -
-                 first_lane_) {
+      first_group_(topology.group_of(topology.first_replica)),
+      own_groups_(topology.group_of(topology.first_replica + topology.own_replicas - 1) + 1 -
+                  first_group_) {
   std::vector<std::optional<std::uint64_t>> sizes;
-  for (std::uint32_t lane = 0; lane < topology.lanes; ++lane) {
-    lanes_.push_back({.order = sample_order(plan, {.seed = seed,
-                                                   .lane = lane,
-                                                   .lanes = topology.lanes,
-                                                   .shards = topology.shards,
-                                                   .weights = weights,
-                                                   .stop = stop})});
-    sizes.push_back(lanes_.back().order->size());
-    if (lane - first_lane_ < own_lanes_) lanes_.back().open();
+  for (std::uint32_t group = 0; group < topology.groups; ++group) {
+    groups_.push_back({.order = sample_order(plan, {.seed = seed,
+                                                    .group = group,
+                                                    .groups = topology.groups,
+                                                    .shards = topology.shards,
+                                                    .weights = weights,
+                                                    .stop = stop})});
+    sizes.push_back(groups_.back().order->size());
+    if (group - first_group_ < own_groups_) groups_.back().open();
   }
   const OrderPtr batches = batch_order(plan, seed, batches_per_pass(plan, sizes));
   batches_ = batches->open();
@@ -33,21 +33,21 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
   if (batches_->read(0, step, 1, {&batch, 1}) == 0) return std::nullopt;
 
   DrawnStep drawn;
-  drawn.first_replica = first_lane_ * static_cast<std::uint32_t>(slicing_.replicas());
+  drawn.first_replica = first_group_ * static_cast<std::uint32_t>(slicing_.replicas());
   const std::uint64_t share = slicing_.global_batch();
   const std::uint64_t first = batch.number * share;
   std::uint64_t first_row = 0;
-  for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
-    Lane& lane = lanes_[number];
-    const bool own = number - first_lane_ < own_lanes_;
+  for (std::uint32_t number = 0; number < groups_.size(); ++number) {
+    Group& group = groups_[number];
+    const bool own = number - first_group_ < own_groups_;
     const std::size_t filled = drawn.ids.size();
     std::uint64_t count = 0;
     if (own) {
       drawn.ids.resize(filled + share);
-      count = lane.open().read(batch.epoch, first, 1, std::span(drawn.ids).subspan(filled));
+      count = group.open().read(batch.epoch, first, 1, std::span(drawn.ids).subspan(filled));
       drawn.ids.resize(filled + count);
     } else {
-      const std::uint64_t size = lane.order->size().value_or(first + share);
+      const std::uint64_t size = group.order->size().value_or(first + share);
       count = std::min(share, size - std::min(size, first));
     }
     if (drawn.samples == 0 && count > 0) {
@@ -55,7 +55,7 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
       if (own)
         first_sample = drawn.ids[filled];
       else
-        lane.open().read(batch.epoch, first, 1, {&first_sample, 1});
+        group.open().read(batch.epoch, first, 1, {&first_sample, 1});
       drawn.epoch = first_sample.epoch;
     }
     drawn.samples += count;
@@ -68,14 +68,14 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
   if (drawn.samples == 0) return std::nullopt;
   // Of a stream it is not known beforehand which batch is the last.
   const bool drops = slicing_.remainder() == Remainder::drop;
-  if (drops && drawn.samples < share * lanes_.size()) return std::nullopt;
+  if (drops && drawn.samples < share * groups_.size()) return std::nullopt;
   return drawn;
 }
 
 std::size_t StepCursor::memory_bytes() const noexcept {
   std::size_t total = 0;
-  for (const Lane& lane : lanes_)
-    if (lane.cursor) total += lane.cursor->memory_bytes();
+  for (const Group& group : groups_)
+    if (group.cursor) total += group.cursor->memory_bytes();
   return total;
 }
 

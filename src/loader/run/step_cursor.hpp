@@ -30,7 +30,7 @@ struct DrawnStep {
   std::vector<SampleId> ids;
 };
 
-/// Reads the orders of this process's lanes; what the others have is only counted.
+/// Reads the orders of this process's groups; what the others have is only counted.
 ///
 /// Threads  one caller at a time.
 class StepCursor {
@@ -47,7 +47,7 @@ class StepCursor {
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
-  struct Lane {
+  struct Group {
     OrderPtr order;
     std::unique_ptr<OrderCursor> cursor;  // of another process's: opened when it is first read
     OrderCursor& open() {
@@ -56,10 +56,10 @@ class StepCursor {
     }
   };
 
-  Slicing slicing_;  // of a lane
-  std::uint32_t first_lane_;
-  std::uint32_t own_lanes_;
-  std::vector<Lane> lanes_;
+  Slicing slicing_;  // of a group
+  std::uint32_t first_group_;
+  std::uint32_t own_groups_;
+  std::vector<Group> groups_;
   std::unique_ptr<OrderCursor> batches_;
   std::optional<std::uint64_t> steps_;
 };

@@ -26,8 +26,8 @@ std::uint32_t count_replicas(const Plan& plan, const InputContext& context) {
   return replicas;
 }
 
-std::uint32_t count_lanes(const Plan& plan, const InputContext& context, InputMode mode,
-                          ShardPolicy shards, std::uint32_t replicas) {
+std::uint32_t count_groups(const Plan& plan, const InputContext& context, InputMode mode,
+                           ShardPolicy shards, std::uint32_t replicas) {
   if (mode == InputMode::one && plan.prefetch().split == Split::shard_early)
     mode = InputMode::per_replica;
   if (mode == InputMode::one && shards != ShardPolicy::data)
@@ -46,8 +46,8 @@ std::uint32_t count_lanes(const Plan& plan, const InputContext& context, InputMo
   return 1;
 }
 
-void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::uint32_t lanes) {
-  if (context.num_input_pipelines == 1 || lanes != 1) return;
+void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::uint32_t groups) {
+  if (context.num_input_pipelines == 1 || groups != 1) return;
   const Shard own{context.num_input_pipelines, context.input_pipeline_id};
   const auto is_own = [&](const Shard& shard) {
     return shard.shards == own.shards && shard.index == own.index;
@@ -60,13 +60,13 @@ void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::u
       own.shards, own.index));
 }
 
-Slicing slice_lane(const Plan& plan, std::uint32_t replicas, std::uint32_t lanes) {
+Slicing slice_group(const Plan& plan, std::uint32_t replicas, std::uint32_t groups) {
   const auto& [global_batch, options] = plan.batch();
-  if (global_batch % lanes != 0)
+  if (global_batch % groups != 0)
     throw std::invalid_argument(fmt::format(
         "a global batch of {} does not divide over {} orders of their own: take a multiple of {}",
-        global_batch, lanes, lanes));
-  return {global_batch / lanes, replicas / lanes, options.remainder, options.uneven,
+        global_batch, groups, groups));
+  return {global_batch / groups, replicas / groups, options.remainder, options.uneven,
           plan.prefetch().split};
 }
 
@@ -75,18 +75,18 @@ Slicing slice_lane(const Plan& plan, std::uint32_t replicas, std::uint32_t lanes
 Topology::Topology(const Plan& plan, const InputContext& context, InputMode mode,
                    ShardPolicy policy)
     : replicas(count_replicas(plan, context)),
-      lanes(count_lanes(plan, context, mode, policy, replicas)),
+      groups(count_groups(plan, context, mode, policy, replicas)),
       first_replica(context.input_pipeline_id * devices_of(plan)),
       own_replicas(devices_of(plan)),
       shards(policy),
-      slicing(slice_lane(plan, replicas, lanes)) {
-  refuse_sharding_twice(plan, context, lanes);
+      slicing(slice_group(plan, replicas, groups)) {
+  refuse_sharding_twice(plan, context, groups);
 }
 
 std::string Topology::describe() const {
   constexpr const char* kNames[] = {"data", "file", "off"};
-  if (lanes == 1) return {};
-  return fmt::format("{} orders for {} replicas, shards={}", lanes, replicas,
+  if (groups == 1) return {};
+  return fmt::format("{} orders for {} replicas, shards={}", groups, replicas,
                      kNames[static_cast<int>(shards)]);
 }
 

@@ -11,26 +11,26 @@
 
 namespace penstock::loader {
 
-/// A lane is an order and the replicas it serves, equally many in a row. There is one lane for all
+/// A group is an order and the replicas it serves, equally many in a row. There is one group for all
 /// replicas, one for each process, or one for each replica; each gets its share of every global
 /// batch from its own order.
 struct Topology {
   std::uint32_t replicas = 1;  // over all processes
-  std::uint32_t lanes = 1;
+  std::uint32_t groups = 1;
   std::uint32_t first_replica = 0;  // of this process
   std::uint32_t own_replicas = 1;
   ShardPolicy shards = ShardPolicy::data;
-  Slicing slicing;  // of a lane's share over the replicas of the lane
+  Slicing slicing;  // of a group's share over the replicas of the group
 
   /// Errors  std::invalid_argument  the options contradict each other, the plan, or the batch
   Topology(const Plan& plan, const InputContext& context, InputMode mode, ShardPolicy shards);
 
-  [[nodiscard]] std::uint32_t replicas_per_lane() const noexcept { return replicas / lanes; }
-  [[nodiscard]] std::uint32_t lane_of(std::uint32_t replica) const noexcept {
-    return replica / replicas_per_lane();
+  [[nodiscard]] std::uint32_t replicas_per_group() const noexcept { return replicas / groups; }
+  [[nodiscard]] std::uint32_t group_of(std::uint32_t replica) const noexcept {
+    return replica / replicas_per_group();
   }
   [[nodiscard]] std::uint64_t global_batch() const noexcept {
-    return slicing.global_batch() * lanes;
+    return slicing.global_batch() * groups;
   }
   /// Empty where one order serves all; else what a state is bound to.
   [[nodiscard]] std::string describe() const;

@@ -171,7 +171,7 @@ class TfRecords final : public Source {
     for (std::size_t i = 0; i < specs_.size(); ++i) {
       const ExampleField& field = options_.fields[i];
       fields += fmt::format("{} {} {} {};", specs_[i].to_string(), label_name(field),
-                            field.required, field.otherwise);
+                            field.required, field.default_value);
     }
     return fmt::format("tfrecord({} records in {} files, {})", size(), shards_.shards(),
                        shards_.hash(fields));
@@ -298,9 +298,9 @@ class TfRecords final : public Source {
         std::memcpy(own + at, &value, sizeof value);
       }
     };
-    if (spec.dtype == DType::u8) fill(static_cast<std::uint8_t>(field.otherwise));
-    if (spec.dtype == DType::i64) fill(static_cast<std::int64_t>(field.otherwise));
-    if (spec.dtype == DType::f32) fill(static_cast<float>(field.otherwise));
+    if (spec.dtype == DType::u8) fill(static_cast<std::uint8_t>(field.default_value));
+    if (spec.dtype == DType::i64) fill(static_cast<std::int64_t>(field.default_value));
+    if (spec.dtype == DType::f32) fill(static_cast<float>(field.default_value));
     record.set(i, own, spec.dtype, spec.shape);
     return std::nullopt;
   }
@@ -332,9 +332,9 @@ void check(const ExampleField& field) {
         field.name, name_of(field.dtype)));
   }
   (void)source::require_row_bytes({field.name, field.dtype, field.shape}, "a TFRecord file");
-  if (!can_hold(field.dtype, field.otherwise)) {
+  if (!can_hold(field.dtype, field.default_value)) {
     throw std::invalid_argument(fmt::format("field '{}': {} is no value of type {}", field.name,
-                                            field.otherwise, name_of(field.dtype)));
+                                            field.default_value, name_of(field.dtype)));
   }
 }
 

@@ -98,7 +98,7 @@ class WebDataset final : public Source {
     std::string fields;
     for (const WebDatasetField& field : options_.fields) {
       fields += fmt::format("{} {} {} {} {};", field.name, label_name(field),
-                            static_cast<int>(field.type), field.required, field.otherwise);
+                            static_cast<int>(field.type), field.required, field.default_value);
     }
     return fmt::format("webdataset({} records in {} shards, {})", size(), shards_.shards(),
                        shards_.hash(fields));
@@ -192,7 +192,7 @@ class WebDataset final : public Source {
     Result<void> find_integer(std::size_t field) {
       if (source_.find(place_.shard, place_.record, field).twice) return fault_twice(field);
       const ShardIndex::Labels& labels = *source_.columns_[place_.shard][field].labels;
-      integers_[field] = source_.options_.fields[field].otherwise;
+      integers_[field] = source_.options_.fields[field].default_value;
       const LabelState state = labels.state(place_.record);
       if (state == LabelState::known) {
         integers_[field] = labels.value(place_.record);

@@ -1,4 +1,4 @@
-// A finish by its definition, one pixel at a time in double precision, and images to try it on.
+// A device transform by its definition, one pixel at a time in double precision, and images to try it on.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
 namespace penstock::testing_support {
 
 struct FinishCase {
   std::string name;
   int height, width, channels;
-  FinishOptions options;
+  DeviceTransformOptions options;
 
   friend void PrintTo(const FinishCase& of, std::ostream* out) { *out << of.name; }
 };
 
 /// Sizes that the wide kernel takes and that it does not, every type, layout and augmentation.
-inline std::vector<FinishCase> finish_cases() {
+inline std::vector<FinishCase> transform_cases() {
   std::vector<FinishCase> cases;
   const struct {
     int height, width, channels;
@@ -31,7 +31,7 @@ inline std::vector<FinishCase> finish_cases() {
       for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc})
         for (const std::string what : {"plain", "all", "cutmix"}) {
           if (size.height == 224 && what == "all") continue;
-          FinishOptions options{.dtype = dtype, .layout = layout};
+          DeviceTransformOptions options{.dtype = dtype, .layout = layout};
           if (what != "plain") {
             options.mean = {0.485F};
             options.stddev = {0.229F};
@@ -57,11 +57,12 @@ inline FieldSpec image_field(int height, int width, int channels) {
 
 struct FinishInput {
   std::vector<std::byte> images;
-  std::vector<FinishRow> rows;
+  std::vector<DeviceTransformRow> rows;
 };
 
 /// `count` random images and what is drawn for them; row 1 is without a sample.
-inline FinishInput make_input(const Finish& finish, const FinishCase& of, std::size_t count) {
+inline FinishInput make_input(const DeviceTransform& transform, const FinishCase& of,
+                              std::size_t count) {
   FinishInput input;
   std::mt19937 random(7);
   input.images.resize(count * std::size_t(of.height) * std::size_t(of.width * of.channels));
@@ -71,21 +72,21 @@ inline FinishInput make_input(const Finish& finish, const FinishCase& of, std::s
   std::vector<std::byte> present(count, std::byte{1});
   if (count > 1) present[1] = std::byte{0};
   input.rows.resize(count);
-  finish.draw(RandomKey(3, 1), 5, 0, samples, present, input.rows);
+  transform.draw(RandomKey(3, 1), 5, 0, samples, present, input.rows);
   return input;
 }
 
 /// One value of the output, in f64.
 inline double modelled(const FinishCase& of, const FinishInput& input, std::size_t i, int c, int y,
                        int x) {
-  const auto number = [&](const std::vector<float>& list, double otherwise) {
-    return list.empty() ? otherwise : double{list[list.size() == 1 ? 0 : std::size_t(c)]};
+  const auto number = [&](const std::vector<float>& list, double default_value) {
+    return list.empty() ? default_value : double{list[list.size() == 1 ? 0 : std::size_t(c)]};
   };
-  const auto inside = [&](const FinishRow::Box& box) {
+  const auto inside = [&](const DeviceTransformRow::Box& box) {
     return y >= box.top && y < box.bottom && x >= box.left && x < box.right;
   };
   const auto alone = [&](std::size_t row) {
-    const FinishRow& what = input.rows[row];
+    const DeviceTransformRow& what = input.rows[row];
     if (inside(what.erase)) return number(of.options.erase.value, 0);
     const int from = what.flip != 0 ? of.width - 1 - x : x;
     const std::size_t at =
@@ -96,12 +97,12 @@ inline double modelled(const FinishCase& of, const FinishInput& input, std::size
     const double pixel = static_cast<double>(input.images[at]) / 255;
     return (pixel - number(of.options.mean, 0)) / number(of.options.stddev, 1);
   };
-  const FinishRow& row = input.rows[i];
+  const DeviceTransformRow& row = input.rows[i];
   if (row.present == 0) return 0;
   const auto partner = static_cast<std::size_t>(row.partner);
-  if (row.mix == FinishRow::Mix::mixup)
+  if (row.mix == DeviceTransformRow::Mix::mixup)
     return double{row.weight} * alone(i) + (1 - double{row.weight}) * alone(partner);
-  return row.mix == FinishRow::Mix::cutmix && inside(row.cut) ? alone(partner) : alone(i);
+  return row.mix == DeviceTransformRow::Mix::cutmix && inside(row.cut) ? alone(partner) : alone(i);
 }
 
 }  // namespace penstock::testing_support

@@ -1,12 +1,12 @@
-// A finish on the host: line by line, so that what it works on stays in the first cache.
+// A device transform on the host: line by line, so that what it works on stays in the first cache.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
 #include "src/core/half.hpp"
-#include "src/device/finish_numbers.hpp"
+#include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
 
@@ -14,15 +14,15 @@ namespace {
 
 using core::Bfloat16;
 using core::Half;
-using device::FinishNumbers;
+using device::DeviceTransformNumbers;
 
 float converted(float value, float) { return value; }
 Half converted(float value, Half) { return core::to_half(value); }
 Bfloat16 converted(float value, Bfloat16) { return core::to_bfloat16(value); }
 
 // Line y of one row, flipped, normalised and erased: a stretch of `width` floats for each channel.
-void make_line(const FinishNumbers& numbers, const std::uint8_t* image, const FinishRow& row, int y,
-               float* line) {
+void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
+               const DeviceTransformRow& row, int y, float* line) {
   const int width = numbers.width;
   const int channels = numbers.channels;
   const std::uint8_t* pixels = image + std::size_t(y) * std::size_t(width * channels);
@@ -38,10 +38,10 @@ void make_line(const FinishNumbers& numbers, const std::uint8_t* image, const Fi
   }
 }
 
-void mix_lines(const FinishNumbers& numbers, const FinishRow& row, int y, float* own,
-               const float* other) {
+void mix_lines(const DeviceTransformNumbers& numbers, const DeviceTransformRow& row, int y,
+               float* own, const float* other) {
   const int width = numbers.width;
-  if (row.mix == FinishRow::Mix::mixup) {
+  if (row.mix == DeviceTransformRow::Mix::mixup) {
     for (int i = 0; i < width * numbers.channels; ++i)
       own[i] = device::blended(row.weight, own[i], other[i]);
   } else if (device::contains_line(row.cut, y)) {
@@ -52,7 +52,7 @@ void mix_lines(const FinishNumbers& numbers, const FinishRow& row, int y, float*
 }
 
 template <class T>
-void store_line(const FinishNumbers& numbers, ImageLayout layout, int y, const float* line,
+void store_line(const DeviceTransformNumbers& numbers, ImageLayout layout, int y, const float* line,
                 T* image) {
   const std::size_t width = static_cast<std::size_t>(numbers.width);
   const std::size_t channels = static_cast<std::size_t>(numbers.channels);
@@ -70,14 +70,14 @@ void store_line(const FinishNumbers& numbers, ImageLayout layout, int y, const f
 }
 
 template <class T>
-void run_as(const FinishNumbers& numbers, ImageLayout layout, const std::uint8_t* in,
-            std::span<const FinishRow> rows, T* out) {
+void run_as(const DeviceTransformNumbers& numbers, ImageLayout layout, const std::uint8_t* in,
+            std::span<const DeviceTransformRow> rows, T* out) {
   const std::size_t elements =
       std::size_t(numbers.height) * std::size_t(numbers.width * numbers.channels);
   std::vector<float> own(std::size_t(numbers.width * numbers.channels));
   std::vector<float> other(own.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const FinishRow& row = rows[i];
+    const DeviceTransformRow& row = rows[i];
     T* image = out + i * elements;
     if (row.present == 0) {
       std::memset(image, 0, elements * sizeof(T));
@@ -86,7 +86,7 @@ void run_as(const FinishNumbers& numbers, ImageLayout layout, const std::uint8_t
     const auto partner = static_cast<std::size_t>(row.partner);
     for (int y = 0; y < numbers.height; ++y) {
       make_line(numbers, in + i * elements, row, y, own.data());
-      if (row.mix != FinishRow::Mix::none) {
+      if (row.mix != DeviceTransformRow::Mix::none) {
         make_line(numbers, in + partner * elements, rows[partner], y, other.data());
         mix_lines(numbers, row, y, own.data(), other.data());
       }
@@ -97,7 +97,8 @@ void run_as(const FinishNumbers& numbers, ImageLayout layout, const std::uint8_t
 
 }  // namespace
 
-void Finish::run(const std::byte* in, std::span<const FinishRow> rows, std::byte* out) const {
+void DeviceTransform::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
+                          std::byte* out) const {
   const auto* pixels = reinterpret_cast<const std::uint8_t*>(in);
   switch (options_.dtype) {
     case DType::f16:

@@ -1,4 +1,4 @@
-#include "src/jpeg/index/known.hpp"
+#include "src/jpeg/index/entry_points.hpp"
 
 #include <algorithm>
 
@@ -74,7 +74,7 @@ std::optional<JpegIndex> make_index(const JpegHeader& header, std::span<const Ch
                   .height = static_cast<std::uint32_t>(header.height),
                   .mcus_per_row = static_cast<std::uint32_t>(header.mcus_per_row()),
                   .scan_bytes = static_cast<std::uint32_t>(scan_bytes),
-                  .clean_mcus = static_cast<std::uint32_t>(points.back().mcu),
+                  .valid_mcus = static_cast<std::uint32_t>(points.back().mcu),
                   .entries = {}};
   if (restarts_divide_rows(header)) {
     index.entries.emplace_back();
@@ -105,7 +105,7 @@ bool use_index(const JpegIndex& index, const JpegHeader& header, const RegionPla
   if (index.width != static_cast<std::uint32_t>(header.width) ||
       index.height != static_cast<std::uint32_t>(header.height) ||
       index.mcus_per_row != static_cast<std::uint32_t>(columns) ||
-      index.scan_bytes != scan.size() || index.clean_mcus < plan.checked_mcus)
+      index.scan_bytes != scan.size() || index.valid_mcus < plan.checked_mcus)
     return false;
   if (restarts_divide_rows(header))
     return use_restarts(header, plan, scan, unstuffed, points, markers);

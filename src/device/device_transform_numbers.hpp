@@ -1,10 +1,10 @@
-// device/finish_numbers: the arithmetic of a finish, written once for the host and for kernels, so
+// device/device_transform_numbers: the arithmetic of a device transform, written once for the host and for kernels, so
 // that both get the same bits.
 #pragma once
 
 #include <cstdint>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
 #ifdef __CUDACC__
 #define PENSTOCK_HOST_DEVICE __host__ __device__
@@ -16,8 +16,8 @@ namespace penstock::device {
 
 inline constexpr int kMaxChannels = 4;
 
-/// What a finish is, without its random part. Passed to kernels by value.
-struct FinishNumbers {
+/// What a device transform is, without its random part. Passed to kernels by value.
+struct DeviceTransformNumbers {
   int height = 0;
   int width = 0;
   int channels = 0;
@@ -37,8 +37,8 @@ PENSTOCK_HOST_DEVICE inline float multiply_add(float a, float b, float c) {
 #endif
 }
 
-PENSTOCK_HOST_DEVICE inline float normalised(const FinishNumbers& numbers, std::uint8_t pixel,
-                                             int channel) {
+PENSTOCK_HOST_DEVICE inline float normalised(const DeviceTransformNumbers& numbers,
+                                             std::uint8_t pixel, int channel) {
   return multiply_add(static_cast<float>(pixel), numbers.scale[channel], numbers.bias[channel]);
 }
 
@@ -51,10 +51,10 @@ PENSTOCK_HOST_DEVICE inline float blended(float weight, float own, float other) 
 #endif
 }
 
-PENSTOCK_HOST_DEVICE inline bool contains_line(const FinishRow::Box& box, int y) {
+PENSTOCK_HOST_DEVICE inline bool contains_line(const DeviceTransformRow::Box& box, int y) {
   return y >= box.top && y < box.bottom;
 }
-PENSTOCK_HOST_DEVICE inline bool contains_column(const FinishRow::Box& box, int x) {
+PENSTOCK_HOST_DEVICE inline bool contains_column(const DeviceTransformRow::Box& box, int x) {
   return x >= box.left && x < box.right;
 }
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
-#include "src/device/finish_numbers.hpp"
+#include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
 
@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::int64_t kMaxExtent = std::numeric_limits<std::uint16_t>::max();  // of a Box
 
-[[noreturn]] void refuse(const FinishOptions& options, const std::string& what) {
-  throw std::invalid_argument(fmt::format("finish of '{}': {}", options.field, what));
+[[noreturn]] void refuse(const DeviceTransformOptions& options, const std::string& what) {
+  throw std::invalid_argument(fmt::format("device transform of '{}': {}", options.field, what));
 }
 
-void check_input(const FinishOptions& options, const FieldSpec& input) {
+void check_input(const DeviceTransformOptions& options, const FieldSpec& input) {
   const Shape& shape = input.shape;
   const bool is_image = input.dtype == DType::u8 && shape.rank() == 3 && !shape.is_dynamic() &&
                         shape[2] >= 1 && shape[2] <= device::kMaxChannels;
@@ -33,12 +33,12 @@ void check_input(const FinishOptions& options, const FieldSpec& input) {
                                 input.to_string()));
 }
 
-void check_probability(const FinishOptions& options, const char* name, double value) {
+void check_probability(const DeviceTransformOptions& options, const char* name, double value) {
   if (!(value >= 0 && value <= 1))
     refuse(options, fmt::format("{} is a probability, from 0 to 1, found {}", name, value));
 }
 
-void check_numbers(const FinishOptions& options) {
+void check_numbers(const DeviceTransformOptions& options) {
   if (options.dtype != DType::f32 && options.dtype != DType::f16 && options.dtype != DType::bf16)
     refuse(options, fmt::format("dtype is f32, f16 or bf16, found {}", name_of(options.dtype)));
   check_probability(options, "flip", options.flip);
@@ -61,9 +61,10 @@ void check_numbers(const FinishOptions& options) {
 }
 
 // One number for each channel, or one for all, or none.
-double of_channel(const FinishOptions& options, const char* name, const std::vector<float>& numbers,
-                  int channel, int channels, double otherwise) {
-  if (numbers.empty()) return otherwise;
+double of_channel(const DeviceTransformOptions& options, const char* name,
+                  const std::vector<float>& numbers, int channel, int channels,
+                  double default_value) {
+  if (numbers.empty()) return default_value;
   if (numbers.size() == 1) return numbers.front();
   if (numbers.size() != static_cast<std::size_t>(channels))
     refuse(options, fmt::format("{} has {} numbers, and the images have {} channels: give one for "
@@ -74,10 +75,11 @@ double of_channel(const FinishOptions& options, const char* name, const std::vec
 
 }  // namespace
 
-Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::move(options)) {
+DeviceTransform::DeviceTransform(DeviceTransformOptions options, const FieldSpec& input)
+    : options_(std::move(options)) {
   check_input(options_, input);
   check_numbers(options_);
-  device::FinishNumbers numbers;
+  device::DeviceTransformNumbers numbers;
   numbers.height = static_cast<int>(input.shape[0]);
   numbers.width = static_cast<int>(input.shape[1]);
   numbers.channels = static_cast<int>(input.shape[2]);
@@ -89,10 +91,10 @@ Finish::Finish(FinishOptions options, const FieldSpec& input) : options_(std::mo
     numbers.erased[c] = static_cast<float>(
         of_channel(options_, "erase.value", options_.erase.value, c, numbers.channels, 0));
   }
-  numbers_ = std::make_shared<const device::FinishNumbers>(numbers);
+  numbers_ = std::make_shared<const device::DeviceTransformNumbers>(numbers);
 }
 
-FieldSpec Finish::output() const {
+FieldSpec DeviceTransform::output() const {
   const std::int64_t height = numbers_->height;
   const std::int64_t width = numbers_->width;
   const std::int64_t channels = numbers_->channels;
@@ -102,12 +104,13 @@ FieldSpec Finish::output() const {
           .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}};
 }
 
-std::string Finish::describe() const {
+std::string DeviceTransform::describe() const {
   const auto list = [](const std::vector<float>& numbers) {
     return fmt::format("[{}]", fmt::join(numbers, ","));
   };
-  std::string text = fmt::format("finish({}, {} {}", options_.field, name_of(options_.dtype),
-                                 options_.layout == ImageLayout::nchw ? "nchw" : "nhwc");
+  std::string text =
+      fmt::format("transform_on_device({}, {} {}", options_.field, name_of(options_.dtype),
+                  options_.layout == ImageLayout::nchw ? "nchw" : "nhwc");
   if (!options_.mean.empty()) text += ", mean=" + list(options_.mean);
   if (!options_.stddev.empty()) text += ", stddev=" + list(options_.stddev);
   if (options_.flip > 0) text += fmt::format(", flip={}", options_.flip);

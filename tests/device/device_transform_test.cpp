@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "src/core/half.hpp"
-#include "tests/device/finish_model.hpp"
+#include "tests/device/device_transform_model.hpp"
 
 namespace penstock {
 namespace {
@@ -14,10 +14,10 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using testing_support::finish_cases;
 using testing_support::FinishCase;
 using testing_support::FinishInput;
 using testing_support::image_field;
+using testing_support::transform_cases;
 
 double element(DType dtype, const std::byte* at) {
   std::uint16_t bits = 0;
@@ -47,12 +47,12 @@ class FinishOnHost : public testing::TestWithParam<FinishCase> {};
 
 TEST_P(FinishOnHost, GivesWhatItsDefinitionSays) {
   const FinishCase& of = GetParam();
-  const Finish finish(of.options, image_field(of.height, of.width, of.channels));
+  const DeviceTransform transform(of.options, image_field(of.height, of.width, of.channels));
   const std::size_t count = of.height > 100 ? 3 : 40;
-  const FinishInput input = make_input(finish, of, count);
-  const FieldSpec output = finish.output();
+  const FinishInput input = make_input(transform, of, count);
+  const FieldSpec output = transform.output();
   std::vector<std::byte> out(count * output.bytes(), std::byte{0xAA});
-  finish.run(input.images.data(), input.rows, out.data());
+  transform.run(input.images.data(), input.rows, out.data());
 
   const bool planes = of.options.layout == ImageLayout::nchw;
   const std::byte* at = out.data();
@@ -70,7 +70,7 @@ TEST_P(FinishOnHost, GivesWhatItsDefinitionSays) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Finish, FinishOnHost, testing::ValuesIn(finish_cases()),
+INSTANTIATE_TEST_SUITE_P(DeviceTransform, FinishOnHost, testing::ValuesIn(transform_cases()),
                          [](const auto& test) { return test.param.name; });
 
 std::vector<SampleId> numbered(std::size_t count) {
@@ -79,30 +79,33 @@ std::vector<SampleId> numbered(std::size_t count) {
   return samples;
 }
 
-std::vector<FinishRow> drawn(const Finish& finish, const std::vector<SampleId>& samples,
-                             std::uint64_t step = 0) {
-  std::vector<FinishRow> rows(samples.size());
-  finish.draw(RandomKey(1, 2), step, 0, samples, {}, rows);
+std::vector<DeviceTransformRow> drawn(const DeviceTransform& transform,
+                                      const std::vector<SampleId>& samples,
+                                      std::uint64_t step = 0) {
+  std::vector<DeviceTransformRow> rows(samples.size());
+  transform.draw(RandomKey(1, 2), step, 0, samples, {}, rows);
   return rows;
 }
 
 TEST(FinishDraw, FlipsAndErasesASampleTheSameWayInAnyBatch) {
-  const Finish finish({.flip = 0.5, .erase = {.probability = 0.5}}, image_field(64, 48, 3));
+  const DeviceTransform transform({.flip = 0.5, .erase = {.probability = 0.5}},
+                                  image_field(64, 48, 3));
   const auto samples = numbered(200);
-  const auto whole = drawn(finish, samples);
+  const auto whole = drawn(transform, samples);
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const auto alone = drawn(finish, {samples[i]}, 99);
+    const auto alone = drawn(transform, {samples[i]}, 99);
     EXPECT_EQ(alone[0].flip, whole[i].flip);
     EXPECT_EQ(0, std::memcmp(&alone[0].erase, &whole[i].erase, sizeof whole[i].erase));
   }
 }
 
 TEST(FinishDraw, KeepsToItsProbabilitiesAndSizes) {
-  const Finish finish({.flip = 0.25, .erase = {.probability = 0.75}}, image_field(100, 100, 3));
+  const DeviceTransform transform({.flip = 0.25, .erase = {.probability = 0.75}},
+                                  image_field(100, 100, 3));
   constexpr int kCount = 20'000;
   int flips = 0;
   int erased = 0;
-  for (const FinishRow& row : drawn(finish, numbered(kCount))) {
+  for (const DeviceTransformRow& row : drawn(transform, numbered(kCount))) {
     flips += row.flip;
     if (row.erase.bottom == 0) continue;
     ++erased;
@@ -120,12 +123,12 @@ TEST(FinishDraw, KeepsToItsProbabilitiesAndSizes) {
 
 TEST(FinishDraw, WeightsOfMixupAreBetaDistributed) {
   for (const double alpha : {0.2, 1.0, 4.0}) {
-    const Finish finish({.mixup = alpha}, image_field(8, 8, 3));
+    const DeviceTransform transform({.mixup = alpha}, image_field(8, 8, 3));
     constexpr int kCount = 20'000;
     double sum = 0;
     double squares = 0;
-    for (const FinishRow& row : drawn(finish, numbered(kCount))) {
-      ASSERT_EQ(row.mix, FinishRow::Mix::mixup);
+    for (const DeviceTransformRow& row : drawn(transform, numbered(kCount))) {
+      ASSERT_EQ(row.mix, DeviceTransformRow::Mix::mixup);
       ASSERT_GE(row.weight, 0);
       ASSERT_LE(row.weight, 1);
       sum += row.weight;
@@ -137,11 +140,11 @@ TEST(FinishDraw, WeightsOfMixupAreBetaDistributed) {
 }
 
 TEST(FinishDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
-  const Finish finish({.cutmix = 1}, image_field(32, 32, 3));
-  const auto first = drawn(finish, numbered(16), 0);
+  const DeviceTransform transform({.cutmix = 1}, image_field(32, 32, 3));
+  const auto first = drawn(transform, numbered(16), 0);
   bool changed = false;
   for (std::uint64_t step = 0; step < 20; ++step) {
-    const auto rows = drawn(finish, numbered(16), step);
+    const auto rows = drawn(transform, numbered(16), step);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       ASSERT_GE(rows[i].partner, 0);
       ASSERT_LT(rows[i].partner, 16);
@@ -156,16 +159,16 @@ TEST(FinishDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
 }
 
 TEST(FinishDraw, MixesNobodyWithARowThatIsNotThere) {
-  const Finish finish({.mixup = 1}, image_field(4, 4, 3));
+  const DeviceTransform transform({.mixup = 1}, image_field(4, 4, 3));
   const auto samples = numbered(64);
   std::vector<std::byte> present(64, std::byte{1});
   for (std::size_t i = 0; i < 64; i += 3) present[i] = std::byte{0};
-  std::vector<FinishRow> rows(64);
-  finish.draw(RandomKey(1, 2), 0, 0, samples, present, rows);
+  std::vector<DeviceTransformRow> rows(64);
+  transform.draw(RandomKey(1, 2), 0, 0, samples, present, rows);
   int mixed = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].present != 0, present[i] != std::byte{0});
-    if (rows[i].mix == FinishRow::Mix::none) {
+    if (rows[i].mix == DeviceTransformRow::Mix::none) {
       EXPECT_EQ(rows[i].weight, 1);
       continue;
     }
@@ -174,13 +177,14 @@ TEST(FinishDraw, MixesNobodyWithARowThatIsNotThere) {
     EXPECT_NE(present[static_cast<std::size_t>(rows[i].partner)], std::byte{0});
   }
   EXPECT_GT(mixed, 10);
-  EXPECT_EQ(drawn(finish, numbered(1))[0].mix, FinishRow::Mix::none);  // nobody to mix with
+  EXPECT_EQ(drawn(transform, numbered(1))[0].mix,
+            DeviceTransformRow::Mix::none);  // nobody to mix with
 }
 
-TEST(Finish, RefusesWhatMakesNoSense) {
+TEST(DeviceTransform, RefusesWhatMakesNoSense) {
   const FieldSpec image = image_field(8, 8, 3);
-  const auto finishing = [](FinishOptions options, const FieldSpec& input) {
-    return [options, input] { (void)Finish(options, input); };
+  const auto finishing = [](DeviceTransformOptions options, const FieldSpec& input) {
+    return [options, input] { (void)DeviceTransform(options, input); };
   };
   using Error = std::invalid_argument;
   EXPECT_THAT(finishing({}, {.name = "image", .dtype = DType::u8, .shape = {kDynamic}}),

@@ -1,13 +1,13 @@
-// A finish on a GPU: one pass, four pixels a thread, as wide as the image allows.
+// A device transform on a GPU: one pass, four pixels a thread, as wide as the image allows.
 #include <algorithm>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
 #include "src/device/cuda_owners.hpp"
-#include "src/device/finish_numbers.hpp"
+#include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
 
@@ -16,7 +16,7 @@ namespace {
 using device::blended;
 using device::contains_column;
 using device::contains_line;
-using device::FinishNumbers;
+using device::DeviceTransformNumbers;
 using device::kMaxChannels;
 using device::normalised;
 
@@ -40,8 +40,9 @@ __device__ __nv_bfloat16 converted(float value, __nv_bfloat16) {
 /// kWide  three channels, a width that is a multiple of kGroup, all of kGroup pixels: three aligned
 ///        words hold them.
 template <bool kWide>
-__device__ void load(const FinishNumbers& numbers, const std::uint8_t* image, const FinishRow& row,
-                     int y, int x, int count, float (&values)[kGroup][kMaxChannels]) {
+__device__ void load(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
+                     const DeviceTransformRow& row, int y, int x, int count,
+                     float (&values)[kGroup][kMaxChannels]) {
   const int channels = kWide ? 3 : numbers.channels;
   const std::uint8_t* line = image + std::size_t(y) * numbers.width * channels;
   const int first = row.flip != 0 ? numbers.width - x - count : x;
@@ -73,7 +74,7 @@ __device__ void load(const FinishNumbers& numbers, const std::uint8_t* image, co
 }
 
 template <bool kWide, bool kPlanes, class T>
-__device__ void store(const FinishNumbers& numbers, int y, int x, int count,
+__device__ void store(const DeviceTransformNumbers& numbers, int y, int x, int count,
                       const float (&values)[kGroup][kMaxChannels], T* image) {
   const int channels = kWide ? 3 : numbers.channels;
   const std::size_t at = std::size_t(y) * numbers.width + x;
@@ -101,8 +102,8 @@ __device__ void store(const FinishNumbers& numbers, int y, int x, int count,
 
 template <bool kWide, bool kPlanes, class T>
 __global__ void __launch_bounds__(kThreads)
-    finish_rows(const FinishNumbers numbers, const std::uint8_t* in, const FinishRow* rows,
-                std::uint64_t count, T* out) {
+    transform_rows(const DeviceTransformNumbers numbers, const std::uint8_t* in,
+                   const DeviceTransformRow* rows, std::uint64_t count, T* out) {
   const int groups_per_line = (numbers.width + kGroup - 1) / kGroup;
   const int group = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   if (group >= groups_per_line * numbers.height) return;
@@ -112,13 +113,13 @@ __global__ void __launch_bounds__(kThreads)
   const std::size_t elements = std::size_t(numbers.height) * numbers.width * numbers.channels;
 
   for (std::uint64_t i = blockIdx.y; i < count; i += gridDim.y) {
-    const FinishRow row = rows[i];
+    const DeviceTransformRow row = rows[i];
     float values[kGroup][kMaxChannels] = {};
     if (row.present != 0) {
       load<kWide>(numbers, in + i * elements, row, y, x, pixels, values);
-      const bool cuts = row.mix == FinishRow::Mix::cutmix && contains_line(row.cut, y) &&
+      const bool cuts = row.mix == DeviceTransformRow::Mix::cutmix && contains_line(row.cut, y) &&
                         x < row.cut.right && x + pixels > row.cut.left;
-      if (cuts || row.mix == FinishRow::Mix::mixup) {
+      if (cuts || row.mix == DeviceTransformRow::Mix::mixup) {
         float others[kGroup][kMaxChannels] = {};
         load<kWide>(numbers, in + row.partner * elements, rows[row.partner], y, x, pixels, others);
 #pragma unroll
@@ -136,16 +137,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T>
-void launch(const FinishNumbers& numbers, bool planes, const std::byte* in, const FinishRow* rows,
-            std::uint64_t count, std::byte* out, cudaStream_t stream) {
+void launch(const DeviceTransformNumbers& numbers, bool planes, const std::byte* in,
+            const DeviceTransformRow* rows, std::uint64_t count, std::byte* out,
+            cudaStream_t stream) {
   const auto is_aligned = [](const void* pointer, std::size_t to) {
     return reinterpret_cast<std::uintptr_t>(pointer) % to == 0;
   };
   const bool wide = numbers.channels == 3 && numbers.width % kGroup == 0 &&
                     is_aligned(in, sizeof(std::uint32_t)) && is_aligned(out, sizeof(Vector4<T>));
-  const auto kernel = wide     ? planes ? &finish_rows<true, true, T> : &finish_rows<true, false, T>
-                          : planes ? &finish_rows<false, true, T>
-                               : &finish_rows<false, false, T>;
+  const auto kernel =
+      wide     ? planes ? &transform_rows<true, true, T> : &transform_rows<true, false, T>
+          : planes ? &transform_rows<false, true, T>
+               : &transform_rows<false, false, T>;
   const std::uint64_t groups = std::uint64_t((numbers.width + kGroup - 1) / kGroup) *
                                static_cast<std::uint64_t>(numbers.height);
   const dim3 grid(static_cast<unsigned>((groups + kThreads - 1) / kThreads),
@@ -157,8 +160,8 @@ void launch(const FinishNumbers& numbers, bool planes, const std::byte* in, cons
 
 }  // namespace
 
-void Finish::enqueue(const std::byte* in, const FinishRow* rows, std::uint64_t count,
-                     std::byte* out, StreamHandle stream) const {
+void DeviceTransform::enqueue(const std::byte* in, const DeviceTransformRow* rows,
+                              std::uint64_t count, std::byte* out, StreamHandle stream) const {
   if (count == 0) return;
   const bool planes = options_.layout == ImageLayout::nchw;
   switch (options_.dtype) {

@@ -1,4 +1,4 @@
-// device/finish: converts images for the network on their device: type, layout, normalisation,
+// device/device_transform: converts images for the network on their device: type, layout, normalisation,
 // flip, mixup, cutmix, erasing, in one pass over the bytes.
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace penstock {
 
 namespace device {
-struct FinishNumbers;
+struct DeviceTransformNumbers;
 }
 
 /// Where the channels of a pixel lie.
@@ -37,10 +37,10 @@ struct RandomErasing {
   std::vector<float> value{};
 };
 
-/// For Dataset::finish. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row
+/// For Dataset::transform_on_device. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row
 /// of the same part that was mixed into this one, and mix_weight f32 [], the share that is this
 /// row's own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
-struct FinishOptions {
+struct DeviceTransformOptions {
   /// A field u8 [height, width, channels], 1 to 4 channels.
   std::string field = "image";
   DType dtype = DType::f32;  ///< f32, f16 or bf16
@@ -58,9 +58,9 @@ struct FinishOptions {
 };
 
 /// What is done to one row. All fields zero: a row without a sample, which becomes zeroes.
-struct alignas(16) FinishRow {
+struct alignas(16) DeviceTransformRow {
   enum class Mix : std::uint8_t { none, mixup, cutmix };
-  /// [top, bottom) x [left, right), in pixels of the finished image.
+  /// [top, bottom) x [left, right), in pixels of the transformed image.
   struct Box {
     std::uint16_t top = 0, left = 0, bottom = 0, right = 0;
   };
@@ -74,19 +74,19 @@ struct alignas(16) FinishRow {
   Box cut{};
 };
 
-/// A finish of images of one size: draws what is random in it and runs it.
+/// A device transform of images of one size: draws what is random in it and runs it.
 ///
 /// Source   mixup: Zhang, Cisse, Dauphin, Lopez-Paz (ICLR 2018); cutmix: Yun et al. (ICCV 2019)
 /// Threads  immutable; any number of threads.
-class Finish {
+class DeviceTransform {
  public:
   /// Errors  std::invalid_argument  a field that is no such image; options out of range
-  Finish(FinishOptions options, const FieldSpec& input);
+  DeviceTransform(DeviceTransformOptions options, const FieldSpec& input);
 
-  [[nodiscard]] const FinishOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const DeviceTransformOptions& options() const noexcept { return options_; }
   /// The field after it: the same name.
   [[nodiscard]] FieldSpec output() const;
-  /// "finish(image, f16 nchw, mean=[…], …)".
+  /// "transform_on_device(image, f16 nchw, mean=[…], …)".
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] bool mixes() const noexcept { return options_.mixup > 0 || options_.cutmix > 0; }
 
@@ -96,22 +96,22 @@ class Finish {
   /// Shapes  rows and samples are equally many; `present` is empty (all are) or has a byte for each
   void draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
             std::span<const SampleId> samples, std::span<const std::byte> present,
-            std::span<FinishRow> rows) const;
+            std::span<DeviceTransformRow> rows) const;
 
   /// Makes `out` of `in` on the host, on the calling thread.
   ///
   /// Shapes  in u8 [rows, height, width, channels]; out as output(), by rows; dense
-  void run(const std::byte* in, std::span<const FinishRow> rows, std::byte* out) const;
+  void run(const std::byte* in, std::span<const DeviceTransformRow> rows, std::byte* out) const;
   /// The same on a GPU: everything lies there, and nothing waits.
   ///
   /// Stream  the work is queued on `stream` of the current device
   /// Errors  CudaError
-  void enqueue(const std::byte* in, const FinishRow* rows, std::uint64_t count, std::byte* out,
-               StreamHandle stream) const;
+  void enqueue(const std::byte* in, const DeviceTransformRow* rows, std::uint64_t count,
+               std::byte* out, StreamHandle stream) const;
 
  private:
-  FinishOptions options_;
-  std::shared_ptr<const device::FinishNumbers> numbers_;
+  DeviceTransformOptions options_;
+  std::shared_ptr<const device::DeviceTransformNumbers> numbers_;
 };
 
 }  // namespace penstock

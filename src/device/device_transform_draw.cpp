@@ -1,12 +1,12 @@
-// The random part of a finish.
+// The random part of a device transform.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <optional>
 
-#include <penstock/device/finish.hpp>
+#include <penstock/device/device_transform.hpp>
 
-#include "src/device/finish_numbers.hpp"
+#include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
 
@@ -47,8 +47,8 @@ double beta_variate(double alpha, Random& random) {
   return 1 / (1 + std::exp(b - a));
 }
 
-std::optional<FinishRow::Box> erased_box(const RandomErasing& erase, int height, int width,
-                                         Random& random) {
+std::optional<DeviceTransformRow::Box> erased_box(const RandomErasing& erase, int height, int width,
+                                                  Random& random) {
   if (erase.probability == 0 || random.uniform() >= erase.probability) return std::nullopt;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const double area = random.uniform(erase.min_area, erase.max_area) * height * width;
@@ -59,15 +59,15 @@ std::optional<FinishRow::Box> erased_box(const RandomErasing& erase, int height,
     if (h < 1 || w < 1 || h > height || w > width) continue;
     const auto top = static_cast<int>(random.below(static_cast<std::uint64_t>(height - h + 1)));
     const auto left = static_cast<int>(random.below(static_cast<std::uint64_t>(width - w + 1)));
-    return FinishRow::Box{static_cast<std::uint16_t>(top), static_cast<std::uint16_t>(left),
-                          static_cast<std::uint16_t>(top + h),
-                          static_cast<std::uint16_t>(left + w)};
+    return DeviceTransformRow::Box{
+        static_cast<std::uint16_t>(top), static_cast<std::uint16_t>(left),
+        static_cast<std::uint16_t>(top + h), static_cast<std::uint16_t>(left + w)};
   }
   return std::nullopt;
 }
 
 // A box of a share 1 - weight of the image around a point anywhere in it, cut off at the edges.
-FinishRow::Box cut_box(double weight, int height, int width, Random& random) {
+DeviceTransformRow::Box cut_box(double weight, int height, int width, Random& random) {
   const double side = std::sqrt(1 - weight);
   const auto interval = [&](int extent) {
     const auto length = static_cast<int>(side * extent);
@@ -82,9 +82,9 @@ FinishRow::Box cut_box(double weight, int height, int width, Random& random) {
 
 }  // namespace
 
-void Finish::draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
-                  std::span<const SampleId> samples, std::span<const std::byte> present,
-                  std::span<FinishRow> rows) const {
+void DeviceTransform::draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
+                           std::span<const SampleId> samples, std::span<const std::byte> present,
+                           std::span<DeviceTransformRow> rows) const {
   const int height = numbers_->height;
   const int width = numbers_->width;
   const auto is_present = [&](std::size_t row) {
@@ -94,19 +94,20 @@ void Finish::draw(const RandomKey& key, std::uint64_t step, std::uint32_t replic
   // Who is mixed with whom differs from step to step.
   const std::size_t distance = count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
   for (std::size_t i = 0; i < count; ++i) {
-    FinishRow row;
+    DeviceTransformRow row;
     row.present = is_present(i) ? 1 : 0;
     if (options_.flip > 0)
       row.flip = Random(key, samples[i], kFlip).uniform() < options_.flip ? 1 : 0;
     Random erasing(key, samples[i], kErase);
-    row.erase = erased_box(options_.erase, height, width, erasing).value_or(FinishRow::Box{});
+    row.erase =
+        erased_box(options_.erase, height, width, erasing).value_or(DeviceTransformRow::Box{});
     const std::size_t partner = (i + distance) % count;
     row.partner = static_cast<std::int32_t>(partner);
     if (mixes() && distance != 0 && is_present(i) && is_present(partner)) {
       Random random(key, samples[i], kMix);
       const bool cuts = options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < 0.5);
       const double weight = beta_variate(cuts ? options_.cutmix : options_.mixup, random);
-      row.mix = cuts ? FinishRow::Mix::cutmix : FinishRow::Mix::mixup;
+      row.mix = cuts ? DeviceTransformRow::Mix::cutmix : DeviceTransformRow::Mix::mixup;
       row.weight = static_cast<float>(weight);
       if (cuts) {
         row.cut = cut_box(weight, height, width, random);

@@ -46,12 +46,12 @@ class Images final : public Source {
 
 Dataset images(bool bad = false) { return Dataset(std::make_shared<Images>(bad)).seed(7); }
 
-const FinishOptions kHalfAndHalf{.mean = {0.5F}, .stddev = {0.25F}};
+const DeviceTransformOptions kHalfAndHalf{.mean = {0.5F}, .stddev = {0.25F}};
 
 float normalised(double pixel) { return static_cast<float>((pixel / 255 - 0.5) / 0.25); }
 
 TEST(FinishInALoader, ReplacesTheFieldAndLeavesTheOthers) {
-  Loader loader = images().batch(8).finish(kHalfAndHalf).loader();
+  Loader loader = images().batch(8).transform_on_device(kHalfAndHalf).loader();
   ASSERT_EQ(loader.fields().size(), 2U);
   EXPECT_EQ(loader.fields()[0].to_string(), "image f32 [3,2,4]");
   std::uint64_t seen = 0;
@@ -70,7 +70,7 @@ TEST(FinishInALoader, ReplacesTheFieldAndLeavesTheOthers) {
     }
   }
   EXPECT_EQ(seen, kImages);
-  EXPECT_GT(loader.stats()[Stage::finish].busy_s, 0);
+  EXPECT_GT(loader.stats()[Stage::device_transform].busy_s, 0);
 }
 
 TEST(FinishInALoader, DigestsAreTakenBeforeIt) {
@@ -80,8 +80,9 @@ TEST(FinishInALoader, DigestsAreTakenBeforeIt) {
     }
     return loader.digest();
   };
-  EXPECT_EQ(digest(images().batch(8)),
-            digest(images().batch(8).finish({.flip = 0.5, .mixup = 0.3, .cutmix = 1})));
+  EXPECT_EQ(
+      digest(images().batch(8)),
+      digest(images().batch(8).transform_on_device({.flip = 0.5, .mixup = 0.3, .cutmix = 1})));
 }
 
 // What is drawn for a sample alone is the same on one device and on four.
@@ -90,7 +91,7 @@ TEST(FinishInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
     Loader loader = images()
                         .repeat(3)
                         .batch(24)
-                        .finish({.flip = 0.5})
+                        .transform_on_device({.flip = 0.5})
                         .prefetch_to_devices(host_devices(devices))
                         .loader();
     std::vector<bool> flips;
@@ -110,7 +111,7 @@ TEST(FinishInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
 }
 
 TEST(FinishInALoader, MixupTellsPartnersAndWeights) {
-  Loader loader = images().batch(12).finish({.mixup = 1}).loader();
+  Loader loader = images().batch(12).transform_on_device({.mixup = 1}).loader();
   const Step step = *loader.next();
   const DeviceBatch& part = step[0];
   const auto* partner = part["mix_row"].data<std::int32_t>();
@@ -124,7 +125,8 @@ TEST(FinishInALoader, MixupTellsPartnersAndWeights) {
 }
 
 TEST(FinishInALoader, RowsWithoutASampleAreZeroes) {
-  Loader padded = images().batch(9, {.remainder = Remainder::pad}).finish(kHalfAndHalf).loader();
+  Loader padded =
+      images().batch(9, {.remainder = Remainder::pad}).transform_on_device(kHalfAndHalf).loader();
   (void)padded.next();
   (void)padded.next();
   const Step last = *padded.next();
@@ -132,8 +134,10 @@ TEST(FinishInALoader, RowsWithoutASampleAreZeroes) {
   EXPECT_NE(pixels[5 * 24], 0);
   for (std::size_t k = 6 * 24; k < 9 * 24; ++k) EXPECT_EQ(pixels[k], 0);
 
-  Loader masked =
-      images(true).batch(8).finish(kHalfAndHalf).loader({.faults = {.policy = OnFault::mask}});
+  Loader masked = images(true)
+                      .batch(8)
+                      .transform_on_device(kHalfAndHalf)
+                      .loader({.faults = {.policy = OnFault::mask}});
   const Step first = *masked.next();
   EXPECT_EQ(first[0]["image"].data<float>()[3 * 24], 0);
   EXPECT_NE(first[0]["image"].data<float>()[4 * 24], 0);
@@ -143,7 +147,7 @@ TEST(FinishInALoader, HeldBatchesKeepTheirBytes) {
   Loader loader = images()
                       .repeat()
                       .batch(8)
-                      .finish({.dtype = DType::f16})
+                      .transform_on_device({.dtype = DType::f16})
                       .prefetch_to_devices(host_devices(2), {.depth = 3})
                       .loader({.threads = 2});
   std::vector<std::pair<Step, std::vector<std::byte>>> held;
@@ -164,7 +168,8 @@ TEST(FinishInALoader, HeldBatchesKeepTheirBytes) {
 
 TEST(FinishInALoader, CountsAgainstTheBudget) {
   const auto held = [](const Dataset& plan) { return plan.loader().stats().memory_bytes; };
-  EXPECT_GT(held(images().batch(1024).finish({})), held(images().batch(1024)) + 3 * 1024 * 24 * 4);
+  EXPECT_GT(held(images().batch(1024).transform_on_device({})),
+            held(images().batch(1024)) + 3 * 1024 * 24 * 4);
 }
 
 TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
@@ -180,12 +185,13 @@ TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
 
 TEST(Dataset, RefusesAFinishThatCannotWork) {
   using Error = std::invalid_argument;
-  EXPECT_THAT([] { (void)images().finish({}); }, ThrowsMessage<Error>(HasSubstr("after .batch")));
-  EXPECT_THAT([] { (void)images().batch(8).finish({.field = "picture"}); },
+  EXPECT_THAT([] { (void)images().transform_on_device({}); },
+              ThrowsMessage<Error>(HasSubstr("after .batch")));
+  EXPECT_THAT([] { (void)images().batch(8).transform_on_device({.field = "picture"}); },
               ThrowsMessage<Error>(HasSubstr("no field 'picture'")));
-  EXPECT_THAT([] { (void)images().batch(8).finish({.field = "label"}); },
+  EXPECT_THAT([] { (void)images().batch(8).transform_on_device({.field = "label"}); },
               ThrowsMessage<Error>(AllOf(HasSubstr("'label'"), HasSubstr("i64"))));
-  EXPECT_THAT([] { (void)images().batch(8).finish({}).finish({}); },
+  EXPECT_THAT([] { (void)images().batch(8).transform_on_device({}).transform_on_device({}); },
               ThrowsMessage<Error>(HasSubstr("finished already")));
 }
 
