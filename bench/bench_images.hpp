@@ -25,7 +25,7 @@ inline Dataset images() {
   return synthetic_images({.count = 400});
 }
 
-/// The same, re-marked, in a folder that goes when the program ends; their numbers stay. The index
+/// The same, transcoded, in a folder that goes when the program ends; their numbers stay. The index
 /// is what penstock-prepare writes beside its shards.
 struct PreparedImages {
   Dataset dataset;

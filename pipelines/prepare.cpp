@@ -85,7 +85,7 @@ void from_json(const json& in, Report& report) {
   in.at("left_out").get_to(report.left_out);
 }
 
-/// What is done so far, kept beside the shards, so that a run that was killed goes on.
+/// What is done so far, kept beside the shards, so that a killed run can resume.
 class Progress {
  public:
   Progress(const Options& options, const Input& input)
@@ -120,7 +120,7 @@ class Progress {
       std::error_code error;
       const std::uintmax_t bytes = fs::file_size(tar, error);
       if (error || (report.tar_bytes > 0 && bytes != report.tar_bytes)) {
-        fmt::print(stderr, "'{}' has been {} since: it is written again, and all behind it\n",
+        fmt::print(stderr, "'{}' has been {} since: writing it and all later shards again\n",
                    tar.string(), error ? "removed" : "changed");
         break;
       }
@@ -137,7 +137,7 @@ class Progress {
  private:
   [[nodiscard]] ps::Error damaged() const {
     return ps::Error(
-        fmt::format("'{}' is damaged: remove the folder and begin anew", path_.string()));
+        fmt::format("'{}' is damaged: remove the folder and start again", path_.string()));
   }
   [[nodiscard]] std::vector<Report> reports_in(const json& shards) const {
     try {
@@ -152,7 +152,7 @@ class Progress {
     programs::write_atomically(path_.string(),
                                all.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
   }
-  // Files that a run had under way when it was killed.
+  // Files that a run was writing when it was killed.
   void remove_what_was_begun(const Options& options) const {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.output, error)) {
@@ -169,8 +169,8 @@ class Progress {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder, error))
       throw ps::Error(
-          fmt::format("the folder '{}' is not empty ('{}'), and nothing in it says that "
-                      "a run was begun here: name another",
+          fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
+                      "name another",
                       folder.string(), entry.path().filename().string()));
   }
 
@@ -228,7 +228,8 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
     if (!options.skip_bad) {
       fault.sample.number = number;
       if (fault.file.empty()) fault.file = input.location(number);
-      throw ps::DataError(std::move(fault), "mend it, or leave such records out by --skip-bad");
+      throw ps::DataError(std::move(fault),
+                          "repair or remove the file, or leave such records out with --skip-bad");
     }
     done.report.left_out = 1;
     list("left out, " + fault.reason);
@@ -344,7 +345,7 @@ Report write_shard(const Options& options, Workers& workers, std::uint64_t first
 
 std::string to_text(const Report& report, const Options& options, double seconds) {
   std::string text = fmt::format(
-      "{} samples, {} of them re-marked, {:.1f} MB to {:.1f} MB ({:+.2f}%), {:.1f} s\n",
+      "{} samples, {} of them transcoded, {:.1f} MB to {:.1f} MB ({:+.2f}%), {:.1f} s\n",
       report.samples, report.remarked, static_cast<double>(report.bytes_in) / 1e6,
       static_cast<double>(report.bytes_out) / 1e6,
       report.bytes_in == 0
@@ -409,8 +410,8 @@ int run(const Options& options) {
     const auto source = ps::source::webdataset(options.output.string());
     if (source->size() != report.samples)
       throw ps::Error(
-          fmt::format("{} samples were written, and {} are found in '{}': somebody else writes "
-                      "there, or changed a shard; remove the folder and begin anew",
+          fmt::format("{} samples were written, and {} are found in '{}': another program writes "
+                      "there, or changed a shard; remove the folder and start again",
                       report.samples, source->size(), options.output.string()));
   }
   const bool json_to_stdout = options.json == "-";

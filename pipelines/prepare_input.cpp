@@ -49,7 +49,7 @@ Input::Input(const Options& options) {
   }
 }
 
-// Up to the first point of the last component: what stands behind it is the extension.
+// Up to the first point of the last component: what follows it is the extension.
 std::string Input::key_of(std::uint64_t number) const {
   std::string key = source_->info(number).key;
   const std::size_t name = key.rfind('/') + 1;

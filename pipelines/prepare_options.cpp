@@ -6,16 +6,18 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "number_flags.hpp"
+
 namespace prepare {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Why shards cannot be written there; empty where they can.
+// Why shards cannot be written to the output; empty if they can.
 std::string output_trouble(const Options& options) {
   const std::string output = options.output.string();
   if (output.find("://") != std::string::npos || output.starts_with("s3:"))
-    return fmt::format("'{}' is no folder: write the shards to a disk, and upload the folder",
+    return fmt::format("'{}' is not a local folder: write the shards to a disk, then upload them",
                        output);
   std::error_code error;
   const fs::path input = fs::weakly_canonical(options.input, error);
@@ -23,8 +25,8 @@ std::string output_trouble(const Options& options) {
   const fs::path inside = fs::weakly_canonical(options.output, error).lexically_relative(input);
   if (inside.empty() || *inside.begin() == "..") return {};
   return fmt::format(
-      "'{}' is inside '{}', whose data the shards would become: name a folder elsewhere", output,
-      options.input);
+      "'{}' is inside the input '{}', so the shards would become input: name a folder elsewhere",
+      output, options.input);
 }
 
 }  // namespace
@@ -43,10 +45,9 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "\n"
       "The shards have the WebDataset layout; any tar and any JPEG reader reads them. Beside each "
       "shard\n"
-      "lies its JPEG index (*.jpegindex): of which files the data are known to be in order, by "
-      "their\n"
-      "checksums, so that decoding need not look at more than the crop. A run that was\n"
-      "killed goes on where it was when it is called again.\n"
+      "lies its JPEG index (*.jpegindex), recording which files passed verification, so that\n"
+      "only the crop has to be decoded. A run that was interrupted resumes when it is started\n"
+      "again.\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags.",
       "penstock-prepare");
@@ -63,38 +64,37 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->capture_default_str();
   app.add_option("--shard-samples", options.shard_samples, "Samples in a shard")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(programs::whole_number(1, programs::kMostCount))
       ->capture_default_str();
   app.add_option("--interval", options.interval,
-                 "MCUs between two restart markers, about: a divisor of the row is taken")
+                 "MCUs between two restart markers, rounded to a divisor of the row")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(programs::whole_number(1, 65'535))
       ->capture_default_str();
   app.add_option(
          "--longest-side", options.longest_side,
-         "Shrink JPEGs whose longer side is more, by the library's antialiased resize, and\n"
-         "encode them again, with the chroma subsampling that they have; EXIF orientation\n"
-         "and colour profile are kept. Smaller ones are only re-marked; 0: all are")
+         "Shrink JPEGs with a longer side, by the library's antialiased resize, and re-encode\n"
+         "them with the same chroma subsampling; EXIF orientation and colour profile are\n"
+         "kept. Smaller ones are transcoded losslessly; 0: all are")
       ->type_name("PIXELS")
-      ->check(CLI::NonNegativeNumber)
+      ->check(programs::whole_number(0, 65'535))
       ->capture_default_str();
-  app.add_option("--quality", options.quality, "libjpeg's, of what --longest-side shrinks")
+  app.add_option("--quality", options.quality, "JPEG quality of what --longest-side shrinks")
       ->type_name("Q")
-      ->check(CLI::Range(1, 100))
+      ->check(programs::whole_number(1, 100))
       ->capture_default_str();
-  app.add_option("--also", options.also, "Of tar shards: other members to take along")
+  app.add_option("--also", options.also, "For tar shards: other members to copy")
       ->type_name("EXT,...")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_flag(
-      "--skip-bad", options.skip_bad,
-      "Leave out records that cannot be read, instead of stopping; images that are read and "
-      "cannot\nbe decoded are packed as they are, and counted");
+  app.add_flag("--skip-bad", options.skip_bad,
+               "Leave out records that cannot be read, instead of stopping; images that cannot be\n"
+               "decoded are packed as they are, and counted");
   app.add_option("--threads", options.threads, "0: one per core")
       ->type_name("T")
-      ->check(CLI::NonNegativeNumber)
+      ->check(programs::whole_number(0, programs::kMostThreads))
       ->capture_default_str();
-  app.add_flag("--dry-run", options.dry_run, "Do everything but write");
+  app.add_flag("--dry-run", options.dry_run, "Do everything except writing");
   app.add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
   app.add_flag("--quiet", options.quiet, "No progress line");

@@ -84,8 +84,8 @@ ps::LoaderState read_state(const std::string& name, const ps::Launch& launch) {
   ps::LoaderState state = *std::ranges::min_element(states, {}, by_step);
   if (std::ranges::max(states, {}, by_step).step != state.step)
     fmt::print(stderr,
-               "penstock-throughput: the states {}.0 to {}.{} were saved at different steps: going "
-               "on from the earliest, step {}; the digest counts from there\n",
+               "penstock-throughput: the states {}.0 to {}.{} were saved at different steps: "
+               "resuming from the earliest, step {}; the digest counts from there\n",
                name, name, states.size() - 1, state.step);
   state.digest = {};
   state.fault_count = 0;
@@ -122,8 +122,8 @@ DigestFile DigestFile::open(const std::string& name, const ps::Launch& launch) {
     const auto expected = launch.world == 1 ? parts.size() : std::size_t{launch.world};
     if (recorded.world != expected)
       throw std::invalid_argument(fmt::format(
-          "--verify: '{}' was recorded by one of {} processes, and here {}: verify with "
-          "as many, or with one process and the files of all",
+          "--verify: '{}' was recorded by one of {} processes, but here {}: verify with "
+          "the same number, or with one process and all files",
           part, recorded.world,
           launch.world == 1 ? fmt::format("the files of {} were found", expected)
                             : fmt::format("there are {}", launch.world)));

@@ -14,7 +14,7 @@ namespace throughput {
 /// NAME, or NAME.RANK where there are several processes.
 [[nodiscard]] std::string own_file(const std::string& name, const penstock::Launch& launch);
 
-/// The state to go on from: NAME, or NAME.0, NAME.1, … of a run of several processes, whose number
+/// The state to resume from: NAME, or NAME.0, NAME.1, … of a run of several processes, whose number
 /// may have been another. Where these were saved at different steps, the earliest holds for all.
 /// Digests and faults of all go to rank 0, so that they add up over the processes again.
 ///
@@ -25,7 +25,7 @@ namespace throughput {
 /// Digests of steps, one a line: written by --record, checked by --verify.
 class DigestFile {
  public:
-  /// Goes on with a file of a run that was stopped: keeps the steps before `first_step`.
+  /// Continues the file of a run that was stopped: keeps the steps before `first_step`.
   static DigestFile record(const std::string& name, const penstock::Launch& launch,
                            std::uint64_t first_step);
   /// Reads NAME, or adds up NAME.0, NAME.1, … where this is the only process.

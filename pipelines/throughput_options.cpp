@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "number_flags.hpp"
 #include "throughput_decoding.hpp"
 
 namespace throughput {
@@ -28,47 +29,49 @@ void add_flags(CLI::App& app, Options& options) {
   data->add_option("--synthetic", options.synthetic,
                    "Generated photographs, kept in a cache folder")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  data->add_option("--plan", options.plan,
-                   "A plan as Dataset.save or --save-plan wrote it, with its own batch, crops and "
-                   "order")
+      ->check(programs::whole_number(1, programs::kMostCount));
+  data->add_option(
+          "--plan", options.plan,
+          "A plan that Dataset.save or --save-plan wrote, with its own batch, crops and order")
       ->type_name("FILE");
   data->require_option(0, 1);
   app.add_option("--labels", options.labels, "For a flat folder: a file of 'name label' lines")
       ->type_name("FILE");
 
-  auto* sample = app.add_option_group("samples", "What becomes of them");
+  auto* sample = app.add_option_group("samples", "How they are prepared");
   sample->add_option("--crop", options.crop, "Training crop: random resized crop to NxN, and flip")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(programs::whole_number(1, 65'535))
       ->capture_default_str();
   sample->add_option("--batch", options.batch, "Global batch, over all devices")
       ->type_name("G")
-      ->check(CLI::PositiveNumber)
+      ->check(programs::whole_number(1, programs::kMostCount))
       ->capture_default_str();
   sample->add_option("--shuffle", options.shuffle, "full, off, or the size of a window")
       ->type_name("full|off|N")
       ->capture_default_str();
   sample
       ->add_option("--seed", options.seed,
-                   "Of shuffle and crops; drawn and reported when not given")
-      ->type_name("S");
+                   "Seed of shuffle and crops; drawn and reported when not given")
+      ->type_name("S")
+      ->check(programs::whole_number(0, UINT64_MAX));
   sample
-      ->add_option("--remainder", options.remainder, "What becomes of an epoch's last, short batch")
+      ->add_option("--remainder", options.remainder, "What to do with an epoch's last, short batch")
       ->check(CLI::IsMember({"keep", "drop", "pad"}))
       ->type_name("keep|drop|pad")
       ->capture_default_str();
-  sample->add_option("--on-fault", options.on_fault, "What becomes of a bad sample")
+  sample->add_option("--on-fault", options.on_fault, "What to do with a bad sample")
       ->check(CLI::IsMember({"raise", "replace", "mask"}))
       ->type_name("raise|replace|mask")
       ->capture_default_str();
 
   auto* extent = app.add_option_group("extent", "How much; --epochs 1 when neither is given");
-  extent
-      ->add_option("--epochs", options.epochs,
-                   "Epochs, counted from the very start also after a resume")
-      ->type_name("E");
-  extent->add_option("--steps", options.steps, "Steps of this run")->type_name("K");
+  extent->add_option("--epochs", options.epochs, "Epochs in all, including those before a resume")
+      ->type_name("E")
+      ->check(programs::whole_number(0, programs::kMostCount));
+  extent->add_option("--steps", options.steps, "Steps of this run")
+      ->type_name("K")
+      ->check(programs::whole_number(0, programs::kMostCount));
 
   auto* machine = app.add_option_group("machine", "Where it runs, and how");
   machine
@@ -78,16 +81,17 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   machine->add_option("--threads", options.threads, "Decoding threads; 0: one per core")
       ->type_name("T")
-      ->check(CLI::NonNegativeNumber)
+      ->check(programs::whole_number(0, programs::kMostThreads))
       ->capture_default_str();
-  machine->add_option("--depth", options.depth, "Global batches ready ahead")
+  machine->add_option("--depth", options.depth, "Global batches prefetched")
       ->type_name("D")
-      ->check(CLI::PositiveNumber)
+      ->check(programs::whole_number(1, 65'535))
       ->capture_default_str();
   machine
       ->add_option("--budget-mb", options.budget_mb,
                    "Most MiB that the loader may hold; 0: no limit")
       ->type_name("M")
+      ->check(programs::whole_number(0, programs::kMostCount))
       ->capture_default_str();
   machine->add_flag("--uneven", options.uneven,
                     "Allow a batch that does not divide over the devices");
@@ -100,7 +104,7 @@ void add_flags(CLI::App& app, Options& options) {
                    "Threads that read ahead of decoding; 0: decoding threads read; by default 4 "
                    "for files,\n32 for objects in buckets")
       ->type_name("I")
-      ->check(CLI::NonNegativeNumber);
+      ->check(programs::whole_number(0, programs::kMostThreads));
   machine
       ->add_option("--decode", options.decode,
                    "What decodes JPEGs: Penstock's own decoder, smoothing chroma as Pillow does\n"
@@ -111,23 +115,24 @@ void add_flags(CLI::App& app, Options& options) {
   machine
       ->add_option(
           "--index", options.index,
-          "Know where in each JPEG decoding can begin: learn it, in memory, or in memory and "
-          "FILE;\nauto: go by what penstock-prepare wrote beside shards on a disk, if it did; or a "
-          "FOLDER\nwith its *.jpegindex, for shards in a bucket. It takes up to a quarter of "
-          "--budget-mb")
+          "Index of where in each JPEG decoding can begin. learn: build it in memory; FILE: also "
+          "keep it there;\nauto: use the *.jpegindex files that penstock-prepare wrote beside "
+          "local shards, if any;\nFOLDER: one with such files, for shards in a bucket. Takes up to "
+          "a quarter of --budget-mb")
       ->type_name("auto|off|learn|FILE|FOLDER")
       ->capture_default_str();
 
-  auto* run = app.add_option_group("run", "Watching, stopping and going on");
-  run->add_option("--consume-ms", options.consume_ms,
-                  "Pretend that a training step takes this long")
+  auto* run = app.add_option_group("run", "Report, save and resume");
+  run->add_option("--consume-ms", options.consume_ms, "Simulate a training step of X milliseconds")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber)
+      ->check(programs::number(0, 86'400'000))
       ->capture_default_str();
   run->add_option("--state-out", options.state_out, "Write the loader's state here at the end")
       ->type_name("FILE");
-  run->add_option("--state-every", options.state_every, "and every K steps")->type_name("K");
-  run->add_option("--state-in", options.state_in, "Go on from such a state")->type_name("FILE");
+  run->add_option("--state-every", options.state_every, "and every K steps; 0: only at the end")
+      ->type_name("K")
+      ->check(programs::whole_number(0, programs::kMostCount));
+  run->add_option("--state-in", options.state_in, "Resume from such a state")->type_name("FILE");
   run->add_flag("--digest", options.digest, "Sum a digest of everything delivered");
   run->add_option("--record", options.record, "Write the digest of every step")->type_name("FILE");
   run->add_option("--verify", options.verify, "Check every step against such a file")
@@ -150,27 +155,28 @@ std::optional<std::uint64_t> to_window(const std::string& text) {
   return value;
 }
 
-// What a plan has of its own.
+// Flags that a plan sets already.
 void refuse_beside_plan(const CLI::App& app, const Options& options) {
   if (options.plan.empty()) return;
   for (const char* flag : {"--labels", "--crop", "--batch", "--shuffle", "--seed", "--remainder",
                            "--uneven", "--split", "--depth", "--decode"})
     if (app.get_option(flag)->count() != 0)
-      throw CLI::ValidationError(flag, "has no place beside --plan, which says it itself");
+      throw CLI::ValidationError(
+          flag, "cannot be used with --plan, which sets it already; leave one of them out");
 }
 
 void check_flags(const Options& options) {
   if (options.shuffle != "full" && options.shuffle != "off" && !to_window(options.shuffle))
     throw CLI::ValidationError(
         "--shuffle",
-        "must be full, off, or the size of a window (1 or more), found '" + options.shuffle + "'");
+        "expected full, off, or the size of a window (1 or more), found '" + options.shuffle + "'");
   if (options.index != "off" && options.index != "auto" && options.decode == "libjpeg")
     throw CLI::ValidationError(
-        "--index", "needs --decode fast or reference: libjpeg-turbo has no use for an index");
+        "--index", "needs --decode fast or reference: libjpeg-turbo cannot use an index");
   if (options.index.starts_with("s3:"))
-    throw CLI::ValidationError(
-        "--index",
-        "indices are kept on a disk: copy the *.jpegindex files to a folder, and name it");
+    throw CLI::ValidationError("--index",
+                               "expected a local file or folder, found '" + options.index +
+                                   "': copy the *.jpegindex files to a local folder, and name it");
   if (options.state_every != 0 && options.state_out.empty())
     throw CLI::ValidationError("--state-every", "needs --state-out FILE to write to");
   try {
@@ -205,7 +211,7 @@ std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& o
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
   CLI::App app(
-      "Feeds images to every device as a training job would, and tells whether the input keeps "
+      "Feeds images to every device as a training job would, and reports whether the input keeps "
       "up.\n"
       "\n"
       "  penstock-throughput --data photos --epochs 3 --devices host:4\n"
@@ -213,7 +219,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       "\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags;\n"
-      "130 when interrupted (the state is written, and the report printed, all the same).\n"
+      "130 when interrupted (the state is still written, and the report printed).\n"
       "\n"
       "Started by torchrun, mpirun or srun, the processes share every global batch; each writes "
       "FILE.RANK.",

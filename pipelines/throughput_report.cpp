@@ -34,7 +34,7 @@ std::string advice(const ps::Stats& stats) {
   return "drawing the order limits the speed: is the shuffle window very large?";
 }
 
-// What the loader decoded ahead and nobody took counts, too.
+// Images that were decoded ahead but not delivered count, too.
 std::string decoders(const JpegReport& jpeg) {
   std::string text = fmt::format("Penstock {}", jpeg.counts.own);
   if (jpeg.has_index) text += fmt::format(" ({} by an index)", jpeg.counts.indexed);
@@ -93,7 +93,7 @@ std::string to_text(const Report& report) {
   line("bottleneck", fmt::format("{}: {}", stats.bottleneck(), advice(stats)));
 
   if (stats.retries > 0)
-    line("read again", fmt::format("{} times, after errors that may pass", stats.retries));
+    line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory", fmt::format("{:.0f} MiB by the loader ({} slots), {:.0f} MiB in all",
                              static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots,
                              report.peak_rss_mb));

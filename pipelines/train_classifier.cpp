@@ -1,5 +1,5 @@
 // penstock-train-classifier: a whole training loop on the public interface. The loader feeds one
-// thread per replica; their gradients become one while the backward pass goes on.
+// thread per replica; their gradients are all-reduced during the backward pass.
 
 #include <algorithm>
 #include <cstdio>

@@ -34,7 +34,7 @@ Checkpoint Checkpoint::read(const std::string& path) {
   std::getline(file, line);
   const nlohmann::json head = nlohmann::json::parse(line, nullptr, false);
   if (!head.is_object() || head.value("format", "") != "penstock-checkpoint 1")
-    throw ps::Error(fmt::format("'{}' is no checkpoint of this program", path));
+    throw ps::Error(fmt::format("'{}' is not a checkpoint of this program", path));
   Checkpoint checkpoint;
   checkpoint.loader = ps::LoaderState::from_json(head.at("loader").get<std::string>());
   for (auto* values : {&checkpoint.weights.parameters, &checkpoint.weights.velocity}) {

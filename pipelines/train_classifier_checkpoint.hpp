@@ -1,4 +1,4 @@
-// What a training run of penstock-train-classifier goes on from.
+// What a training run of penstock-train-classifier resumes from.
 #pragma once
 
 #include <string>

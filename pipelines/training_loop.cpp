@@ -23,6 +23,8 @@
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "number_flags.hpp"
+
 namespace {
 
 namespace ps = penstock;
@@ -164,9 +166,11 @@ int main(int argc, char** argv) {
       ->type_name("DIR");
   app.add_option("--synthetic", options.synthetic, "Generated photographs instead")
       ->type_name("N")
-      ->check(CLI::Range(4, 1'000'000));
+      ->check(programs::whole_number(4, 1'000'000));
   app.add_option("--cache", options.cache, "Where these are kept")->type_name("DIR");
-  app.add_option("--epochs", options.epochs)->type_name("E")->check(CLI::PositiveNumber);
+  app.add_option("--epochs", options.epochs)
+      ->type_name("E")
+      ->check(programs::whole_number(1, 1'000'000));
   app.add_option("--devices", options.devices, "Host devices: host:4 is four")->type_name("LIST");
   CLI11_PARSE(app, argc, argv);
   try {

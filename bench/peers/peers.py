@@ -45,7 +45,7 @@ class Row:
     form: str  # what it delivers
     source: str = "as they are"
     version: str = ""
-    trouble: str = ""  # why there are no numbers
+    trouble: str = ""  # the error, where there are no numbers
     quality: str = ""
     runs: dict[int, list[Run]] = field(default_factory=dict)  # by cores
     elements: list[Run] = field(default_factory=list)
@@ -377,7 +377,7 @@ class Bench:
             self.rows = [one for one in self.rows if options.only.lower() in one.row.name.lower()]
 
     def each(self, what: str, call) -> None:
-        """Of the rows without trouble; whatever goes wrong is that row's trouble."""
+        """Of the rows without errors; an error here is recorded in its row."""
         for one in self.rows:
             if one.row.trouble:
                 continue

@@ -1,4 +1,4 @@
-"""Penstock's own no-op elements, measured as everybody else's. Its images go through `python -m penstock throughput`."""
+"""Penstock's own no-op elements, measured like those of the other loaders. Its images go through `python -m penstock throughput`."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@
 #include <penstock/device/device_transform.hpp>
 #include <penstock/device/stream.hpp>
 
-// The words that all of them use.
+// The types that all of them use.
 #include <penstock/core/description.hpp>
 #include <penstock/core/digest.hpp>
 #include <penstock/core/dtype.hpp>

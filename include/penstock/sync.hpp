@@ -1,4 +1,4 @@
-// penstock sync: replicas that stay in step, beside the loader. Link penstock::sync.
+// penstock sync: collectives and gradient synchronisation, beside the loader. Link penstock::sync.
 #pragma once
 
 // In reading order, which is not the alphabet's.

@@ -1,4 +1,4 @@
-"""Stopping and going on: kill this at any moment and start it again; it delivers what would have come next.
+"""Save and resume: kill this at any moment and start it again; it delivers what would have come next.
 
     python resume.py state.json        # prints one line for each step; saves its state after each
 """

@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--crop", type=int, default=64)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--checkpoint", help="save here after each epoch, and go on from it")
+    parser.add_argument("--checkpoint", help="save here after each epoch, and resume from it")
     options = parser.parse_args()
 
     # was: dataset = ImageFolder(data, transform=Compose([RandomResizedCrop(64), RandomHorizontalFlip(),

@@ -34,7 +34,7 @@ class QueueClosed(Error):
 
 
 class SyncError(Error):
-    """A collective could not be done: a peer died, came too late, ended, or called something else.
+    """A collective failed: a peer died, timed out, ended, or made another call.
 
     The message names it.
     """

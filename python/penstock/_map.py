@@ -52,7 +52,7 @@ def map_function(
     numpy.random.Generator of this sample, the same in every run for one seed. `name` stands for
     the function in saved states; by default its own.
 
-    What it raises is a fault of that sample, with the exception as its cause.
+    An exception in it is a fault of that sample, with the exception as its cause.
 
     Threads  called from the loader's threads, one at a time: all of them need the GIL.
     Units    about 10 microseconds a sample besides the function itself, and one copy of the inputs

@@ -31,8 +31,8 @@ class LoaderOptions(TypedDict, total=False):
 class PassLoader(ABC, Generic[Batch]):
     """Each `for` loop is one pass over `dataset`, which ends in batch; the next pass is read ahead.
 
-    A loop that was left early, by break, is given up: the next one begins the next pass. After
-    load_state_dict the first loop goes on where the saved one was.
+    A loop that was left early, by break, cannot be continued: the next one begins the next pass. After
+    load_state_dict the first loop continues where the saved one was.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PassLoader(ABC, Generic[Batch]):
         # A finite dataset is repeated, pass by pass; an endless one is one pass.
         self._loader = run(dataset if self._steps is None else dataset.repeat())
         self._position = 0  # the next step
-        self._loop = 0  # which `for` is the one that goes on
+        self._loop = 0  # which `for` is the current one
 
     @abstractmethod
     def _convert(self, step: Step) -> Batch:
@@ -90,14 +90,17 @@ class PassLoader(ABC, Generic[Batch]):
             return
         while True:
             if loop != self._loop:
-                raise RuntimeError("a newer loop over this loader has begun; this one cannot go on")
+                raise RuntimeError(
+                    "a newer loop over this loader has begun, so this one cannot continue: "
+                    "run one loop at a time, or use a second loader"
+                )
             step = next(self._loader, None)
             if step is None:
                 return
             self._position = step.number + 1
             last = self._steps is not None and self._position % self._steps == 0
             batch = self._convert(step)
-            del step  # a slot is free as soon as the caller lets go of the batch
+            del step  # a slot is free as soon as the caller releases the batch
             yield batch
             del batch
             if last:
@@ -114,7 +117,7 @@ class PassLoader(ABC, Generic[Batch]):
         return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state_dict: the next loop delivers what is left of the saved one's pass.
+        """Resumes from a state_dict: the next loop delivers what is left of the saved one's pass.
 
         Errors  Error  another dataset or plan; says what differs
         """
@@ -127,5 +130,5 @@ class PassLoader(ABC, Generic[Batch]):
         return self._loader.stats()
 
     def stop(self) -> None:
-        """Joins the threads; load_state_dict begins anew."""
+        """Joins the threads; load_state_dict starts the loader again."""
         self._loader.stop()

@@ -79,7 +79,7 @@ class SampleId:
 
 class Fault:
     """
-    What is known about a sample that could not be had: which, where, and why.
+    What is known about a bad sample: which one, where, and why.
     """
 
     @property
@@ -174,7 +174,7 @@ def all_gpus_or_host() -> list[Device]:
 
 class InputContext:
     """
-    Who this process is among those that read the same dataset; as tf.distribute.InputContext.
+    This process's place among those that read the same dataset; as tf.distribute.InputContext.
     """
 
     def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 0) -> None:
@@ -262,7 +262,7 @@ def resize_to(height: int, width: int) -> Crop:
 
 class MemoryJpegIndex:
     """
-    What is learned about JPEGs when they are first decoded, so that later only the crop is. For
+    An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
     decode_image(index=...). Neither the pixels nor the faults depend on it.
 
     Threads  any number.
@@ -300,8 +300,8 @@ class JpegStats:
 
     def counts(self) -> dict[str, int]:
         """
-        "own": by Penstock's own decoder, "indexed" of them led by an index; then by
-        libjpeg-turbo, per reason, those that there were.
+        "own": by Penstock's own decoder, "indexed": those of them with an index; then by
+        libjpeg-turbo, one entry per reason that occurred.
         """
 
 class Transform:
@@ -331,15 +331,15 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     """
 
 class TranscodedJpeg:
-    """A JPEG that decodes faster, or why it stayed as it was."""
+    """A JPEG that decodes faster, or why the file was kept unchanged."""
 
     @property
     def bytes(self) -> bytes:
-        """The whole file; the given one where it stayed as it was."""
+        """The whole file; the given one if it was kept unchanged."""
 
     @property
     def kept(self) -> str:
-        """Why it stayed as it was; empty where it did not."""
+        """Why it was kept unchanged; empty if it was transcoded."""
 
     @property
     def interval(self) -> int:
@@ -350,12 +350,12 @@ class TranscodedJpeg:
 
 def transcode_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> TranscodedJpeg:
     """
-    Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs
-    evenly, as near to every `interval` of them as can be, and with Huffman tables made for it: a
+    Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs
+    evenly, as near to every `interval` of them as possible, and with Huffman tables made for it: a
     decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
-    it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
+    it, to the same pixels. It is kept unchanged if it would grow by more than `max_growth`.
 
-    Threads  any number; the interpreter's lock is released.
+    Threads  any number; the GIL is released.
     Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1
     """
 
@@ -450,7 +450,7 @@ class DeviceBatch:
     @property
     def samples(self) -> list[SampleId]:
         """
-        Who the rows are, in order; shorter than size when the batch was padded.
+        Sample IDs of the rows, in order; shorter than size when the batch was padded.
         """
 
     @property
@@ -491,9 +491,9 @@ class DeviceBatch:
 
     def copy_to(self, field: str, destination: Any, *, stream: int | None = None) -> None:
         """
-        Copies a field to the caller's own memory, a numpy array or a torch tensor on the same
-        device: the static inputs of a step that was captured as a CUDA graph, say. What lies behind
-        a short batch stays as it was.
+        Copies a field to the caller's memory, a numpy array or a torch tensor on the same
+        device, for example the static inputs of a captured CUDA graph. The memory after
+        a short batch stays unchanged.
 
         Shapes  destination: of the field's dtype, dense, with at least as many elements
         Stream  on a CUDA device queued on `stream`, by default torch's current one, which waits as
@@ -533,7 +533,7 @@ class Step:
     @property
     def faults(self) -> list[Fault]:
         """
-        What was wrong in this process's rows and what the fault policy tolerated.
+        Tolerated faults in this process's rows.
         """
 
     @property
@@ -635,7 +635,7 @@ class Stats:
     @property
     def waiting_for(self) -> int | None:
         """
-        The device whose consumer keeps the others waiting; None when nobody waits so.
+        The device whose consumer keeps the others waiting; None when no consumer waits for another.
         """
 
     @property
@@ -649,9 +649,9 @@ class DeviceLoader:
     One device's side of a loader, for a consumer thread of its own: an iterator over that
     device's part of every step, in order.
 
-    A consumer that falls behind keeps the slots of what it has not taken, so the others can be
-    ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for says for
-    whom. All devices see the end, or an error, in the same step.
+    A consumer that falls behind holds the slots of what it has not taken, so the others can be
+    ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for names
+    it. All devices see the end, or an error, in the same step.
 
     Threads  one thread per DeviceLoader.
     """
@@ -690,10 +690,10 @@ class Loader:
     """
     The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
 
-    Waiting gives up the GIL and ends with Ctrl-C. Dropping a loader at any moment joins its
-    threads; batches that are still held stay valid. A loader does not live through a fork.
+    Waiting releases the GIL; Ctrl-C interrupts it. Dropping a loader at any moment joins its
+    threads; batches that are still held stay valid. A loader cannot be used after a fork.
 
-    Threads  any; threads that share one take turns, and each gets other steps.
+    Threads  any; threads that share one take turns, and each gets different steps.
     """
 
     def __iter__(self) -> Loader:
@@ -707,9 +707,9 @@ class Loader:
         """
         The next step.
 
-        Errors  DataError  a fault that the policy does not tolerate, at the step it belongs to; then again
-                CudaError  a copy could not be queued; then again
-                Error      every slot is in a batch that you still hold: it would never end
+        Errors  DataError  a fault that the policy does not tolerate, at its step and on every later call
+                CudaError  a copy could not be queued; and on every later call
+                Error      every slot is in a batch that you still hold: it would wait forever
         """
 
     def __len__(self) -> int:
@@ -727,21 +727,21 @@ class Loader:
         """
         for epoch in loader.epochs(): for step in epoch: ...
 
-        A step belongs to the epoch of its first sample. Going on to the next epoch skips what is
+        A step belongs to the epoch of its first sample. Advancing to the next epoch skips what is
         left of the current one.
         """
 
     def next_epoch(self) -> int | None:
         """
-        The epoch of the step that comes next; None at the end. Waits until it is known.
+        The epoch of the next step; None at the end. Waits until it is known.
         """
 
     def wait_for(self, timeout: float | None = None) -> bool:
         """
-        Waits, at most so long, until the next step can be had at once; says whether it can. At the
-        end of the data it can: that next() ends is known then.
+        Waits up to `timeout` until the next step is ready; says whether it is. True also at the
+        end of the data, where next() returns at once.
 
-        Units   `timeout` in seconds; None is for ever.
+        Units   `timeout` in seconds; None: no limit.
         Errors  as __next__
         """
 
@@ -758,11 +758,11 @@ class Loader:
         """
 
     def start(self) -> None:
-        """Starts reading ahead now instead of with the first step."""
+        """Starts reading ahead now rather than at the first step."""
 
     def stop(self) -> None:
         """
-        Ends the data here for every consumer, and joins the threads. load_state_dict begins anew.
+        Ends the data here for every consumer, and joins the threads. load_state_dict starts the loader again.
         """
 
     def __enter__(self) -> Loader: ...
@@ -773,12 +773,12 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """
         What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
-        JSON, the same that C++ saves and reads. The state of any process restores any world.
+        JSON, the same format as in C++. The state of any process can be restored in any world.
         """
 
     def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
         """
-        Goes on from a state_dict, or from its JSON: the next step is the one that would have
+        Resumes from a state_dict, or from its JSON: the next step is the one that would have
         followed. Threads, depth, devices and processes may differ from those that saved it.
 
         Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
@@ -786,18 +786,18 @@ class Loader:
 
     def rewind(self) -> None:
         """
-        Begins anew with step 0, on the same threads and memory: for a validation set that is run
-        through again and again. The books (samples, faults, digest) begin anew, too.
+        Restarts from step 0, on the same threads and memory: for a validation set that is read
+        again and again. Counters (samples, faults, digest) reset.
 
         Errors  Error  the plan reads a stream
         """
 
     def set_weights(self, step: int, weights: Sequence[float]) -> None:
         """
-        From `step` on, the datasets of a mix come in these shares. Every process must be told
-        the same.
+        From `step` on, the datasets of a mix come in these shares. Every process must make
+        the same call.
 
-        Errors  RuntimeError  the plan is no mix followed by batch alone
+        Errors  RuntimeError  the plan is not a mix followed directly by batch
                 ValueError    a step that was delivered already; weights that do not fit
         """
 
@@ -834,7 +834,7 @@ class Loader:
 
 class RandomErasing:
     """
-    A rectangle of each image that is painted over, as torchvision's. For Dataset.transform_on_device.
+    A rectangle of each image that is painted over, as in torchvision. For Dataset.transform_on_device.
     """
 
     def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: Sequence[float] = ()) -> None:
@@ -853,7 +853,7 @@ class Dataset:
     What to read, in which order, how to transform and batch it, and where it goes.
 
     Immutable: every call returns a new plan. A plan that cannot work fails in the call that
-    makes it so, with the remedy in the message. Nothing is read before a Loader runs.
+    makes it so; the message says what to do. Nothing is read before a Loader runs.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -861,14 +861,14 @@ class Dataset:
 
     def filter(self, keep: Callable[[RecordInfo], object]) -> Dataset:
         """
-        Only the records of which `keep` is true; nothing is decoded for it. They keep their
-        numbers. Before every operation on positions. `keep` is called here, once for each record.
+        Only the records for which `keep` is true; nothing is decoded for it. They keep their
+        numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
-        Errors  ValueError  an operation on positions stands before it, or nothing is kept
+        Errors  ValueError  it comes after an operation on positions, or nothing is kept
         """
 
     def seed(self, seed: int) -> Dataset:
-        """The seed of everything random in this plan that has none of its own."""
+        """The seed of every random operation in this plan that has no seed of its own."""
 
     def shuffle(self, *, seed: int | None = None, buffer: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
@@ -886,10 +886,10 @@ class Dataset:
         """
 
     def take(self, count: int) -> Dataset:
-        """The first `count`, as tf.data."""
+        """The first `count`, as in tf.data."""
 
     def skip(self, count: int) -> Dataset:
-        """All but the first `count`, as tf.data."""
+        """All but the first `count`, as in tf.data."""
 
     def shard(self, shards: int, index: int) -> Dataset:
         """
@@ -918,7 +918,7 @@ class Dataset:
     @overload
     def map(self, transform: Transform) -> Dataset:
         """
-        One more transform of every sample; before or after shuffle is the same.
+        One more transform of every sample. Before or after shuffle makes no difference.
         """
 
     @overload
@@ -937,7 +937,7 @@ class Dataset:
 
     def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), std: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
-        Makes images ready for the network on the device that they go to, in one pass: type ("f32",
+        Converts images for the network on their device, in one pass: type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
         Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
@@ -949,7 +949,7 @@ class Dataset:
 
         Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
         Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
-        Errors  ValueError  before batch; no such image; numbers that make no sense
+        Errors  ValueError  before batch; no such image; options out of range
         """
 
     def prefetch_to_devices(self, devices: str | Device | Sequence[str | Device], *, depth: int = 2, split: Literal['scatter', 'round_robin', 'shard_early'] = 'scatter') -> Dataset:
@@ -957,9 +957,9 @@ class Dataset:
         The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
         host devices; or a list such as ["cuda:0", "cuda:1"].
 
-        `depth`: global batches that are ready ahead; the ring has depth + 1 slots. `split`:
+        `depth`: global batches to prefetch; the ring has depth + 1 slots. `split`:
         "scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
-        k mod R, "shard_early" each replica an order of its own.
+        k mod R, "shard_early" each replica its own order.
 
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
@@ -970,13 +970,13 @@ class Dataset:
 
         `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
         another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
-        More than `max_faults`, or a larger share than `max_fault_rate`, raise all the same.
-        `context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
-        all processes share "one" order, or have orders of their own, over what. `digest`: sums a
+        More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
+        `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
+        all processes share "one" order or have their own, and over which samples. `digest`: sums a
         digest of everything delivered.
 
-        A read that fails as a network disk does that is away for a moment is repeated, up to
-        `attempts` in all, after `initial_backoff_s`, then twice as long each time.
+        A read that fails with a transient error, as on a network disk, is retried, up to
+        `attempts` in all: after `initial_backoff_s`, then twice as long each time.
 
         Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
         them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
@@ -1067,10 +1067,10 @@ class WebDatasetField:
 
     def __init__(self, name: str, extensions: Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, default_value: int = 0) -> None:
         """
-        `extensions`: what stands behind the first dot of the member's name, "jpg" or
+        `extensions`: what follows the first dot of the member's name, "jpg" or
         "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
         "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-        otherwise the field is empty, or `otherwise`.
+        without an optional one the field is empty, or `otherwise`.
         """
 
     @property
@@ -1155,10 +1155,10 @@ class RecordInfo:
 
 def images(path: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """
-    Labelled images in whatever form they are stored: a folder of image files, tar shards or
+    Labelled images, stored in any of these forms: a folder of image files, tar shards or
     TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
 
-    Goes by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
+    Decided by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
     folder of images, for which the options are.
 
     Shapes  image u8 [?] (encoded), label i64 [].
@@ -1179,13 +1179,13 @@ def image_folder(folder: str | os.PathLike, *, labels: str | os.PathLike | None 
 
 def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] | None = None, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike | None = None, index_threads: int = 0) -> Dataset:
     """
-    Samples of tar shards in the WebDataset layout, read at random through an index.
+    Samples of tar shards in the WebDataset layout, with random access through an index.
 
     `shards`: a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of
     these. The index is made once and kept "beside" the shards, in the "cache" folder
     `index_cache`, or only in "memory".
 
-    Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+    Shapes  image u8 [?], label i64 []; else as `fields` say.
     Errors  Error       a shard is missing, cannot be read when it needs to be indexed, or is
                         compressed
             ValueError  no shard, no field, a name used twice
@@ -1197,7 +1197,7 @@ def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *
 
     `verify`: whether a record's checksum is compared when it is read.
 
-    Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+    Shapes  image u8 [?], label i64 []; else as `fields` say.
     Errors  as webdataset
     """
 
@@ -1315,7 +1315,7 @@ def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, 
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """
-    One dataset behind the other.
+    The datasets one after another.
 
     Errors  ValueError  as for mix; an endless one before the last
     """
@@ -1333,12 +1333,12 @@ class Communicator:
     One process's end of a group of processes, made by connect().
 
     Every process makes the same calls in the same order; one that does not is an error that names
-    it, as is one that is dead or late. After an error, and after Ctrl-C, a communicator is of no use:
-    later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
+    it, as is one that is dead or late. After an error or Ctrl-C a communicator cannot be used again:
+    later calls raise the same error. f16 and bf16 are summed in f32; on the host values are added in
     the order of the ranks, so that results are the same in every run.
 
-    Threads  one at a time. Waiting gives up the GIL, and Ctrl-C ends it. Not after a fork.
-    Errors   SyncError   a peer died, came too late, ended, or called something else; names it
+    Threads  one at a time. Waiting releases the GIL, and Ctrl-C ends it. Not after a fork.
+    Errors   SyncError   a peer died, timed out, ended, or made another call; names it
              ValueError  not memory that can be written to, or on another device; nothing was sent
     """
 
@@ -1359,14 +1359,14 @@ class Communicator:
 
     def all_reduce(self, data: Any, op: Literal['sum', 'product', 'min', 'max', 'mean'] = 'sum', stream: int | None = None) -> None:
         """
-        `data` becomes the reduction of all processes' data, in place, on every one.
+        `data` becomes the reduction of all processes' data, in place, in every process.
 
         Shapes  any, with as many elements in every process: a dense array or tensor.
         Stream  on a CUDA device queued on `stream`, by default torch's current one.
         """
 
     def broadcast(self, data: Any, root: int = 0, stream: int | None = None) -> None:
-        """`data` becomes that of the process `root`, in place, on every one."""
+        """`data` becomes that of the process `root`, in place, in every process."""
 
     def barrier(self) -> None:
         """Returns when every process has called it."""
@@ -1374,28 +1374,28 @@ class Communicator:
     def __repr__(self) -> str: ...
 
 def transports() -> list[str]:
-    """What this build can connect processes by: of "gloo", "mpi" and "nccl"."""
+    """The transports in this build: of "gloo", "mpi" and "nccl"."""
 
 def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '') -> Communicator:
     """
-    Finds the other processes of this run, and returns when all are there.
+    Finds the other processes of this run, and returns when all have joined.
 
-    By default they are those of the launcher, torchrun, mpirun or srun, and meet at MASTER_ADDR and
-    MASTER_PORT; or through a file that all see, or at "host:port" of the process of rank 0. A process
-    that no launcher started is a world of one, which needs nobody and copies nothing.
+    By default they are the launcher's (torchrun, mpirun or srun), and meet at MASTER_ADDR and
+    MASTER_PORT; or through a shared file, or at "host:port" of the process of rank 0. A process
+    that no launcher started is a world of one: it connects to no other process and copies nothing.
 
     `transport`   "auto": "nccl" for a CUDA device, else "gloo". Over "mpi" its launcher says who takes
                   part.
     `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
     `rank, world` of this process; by default the launcher's.
-    `timeout_s`   how long a call waits for the others before it names those that are late;
-                  `join_timeout_s` how long they may take to come.
-    `run_id`      processes of another run are turned away; by default what the launcher says.
+    `timeout_s`   how long a call waits for the others before an error names those that are late;
+                  `join_timeout_s` how long to wait for them to join.
+    `run_id`      processes of another run are rejected; by default the launcher's.
 
-    Errors  Error       the others did not come, and which; another run at that address; a transport
-                        that this build has not, with the remedy
+    Errors  Error       processes did not join (names them); another run at that address; a transport
+                        that this build lacks; says what to do
             NcclError   NCCL cannot be found
-            ValueError  arguments that do not go together
+            ValueError  arguments that contradict each other
     """
 
 class GradientSync:
@@ -1411,17 +1411,17 @@ class GradientSync:
             sync.wait()               # now both hold the mean over all processes
 
     Every process makes one with the same list; a difference is an error that names both processes and
-    the gradient. A process that had no rows takes part all the same: where `combine` counts rows its
+    the gradient. A process without rows still takes part: where `combine` counts rows its
     gradients may hold anything, elsewhere it must write zeros.
 
-    Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
-    are, without packing. A process that is alone copies nothing.
+    Gradients that are contiguous in memory, as in one flat buffer, are reduced in place, without
+    packing. A single process copies nothing.
 
-    Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting gives up
+    Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting releases
              the GIL; Ctrl-C ends it, and with it the group.
-    Owns     keeps the gradients' memory. It must stay where it is: with torch zero gradients by
+    Owns     keeps the gradients' memory. It must stay where it is: with torch, zero gradients by
              zero_grad(set_to_none=False).
-    Errors   SyncError  a peer died, came too late, ended, or has other gradients; names it; then again
+    Errors   SyncError  a peer died, timed out, ended, or has other gradients; names it; so do later calls
     """
 
     def __init__(self, gradients: Sequence[Any] | Mapping[str, Any], communicator: Communicator | None = None, *, combine: Literal['sum', 'mean', 'row_sums', 'row_means'] = 'mean', micro_steps: int = 1, wire: Literal['f16', 'bf16'] | None = None, bucket_bytes: int = 26214400, bucket_count: int | None = None) -> None:
@@ -1434,7 +1434,7 @@ class GradientSync:
                         each gradient is a sum over rows, and the sum is divided by the rows of all;
                         "row_means": each is a mean over rows, and weighs as many as it has.
         `micro_steps`   whose gradients are added up before they are exchanged.
-        `wire`          f16 or bf16: floating gradients that are wider travel as such.
+        `wire`          f16 or bf16: wider floating gradients are sent as this type.
         `bucket_bytes`, `bucket_count`  limits of a bucket, which affect speed alone.
 
         Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to or lies elsewhere;
@@ -1444,7 +1444,7 @@ class GradientSync:
 
     def begin(self, rows: int) -> None:
         """
-        The rows behind the gradients of this micro-step, before its first ready(): where `combine`
+        The number of rows of this micro-step, before its first ready(); required where `combine`
         counts rows.
 
         Errors  RuntimeError  `combine` counts none, or a gradient is ready already
@@ -1454,7 +1454,7 @@ class GradientSync:
         """
         Gradient `index` of the list is complete, and may not be touched until wait() has returned.
 
-        Stream  on a CUDA device it is complete once `stream` has come here, by default torch's current one.
+        Stream  on a CUDA device: complete after the work queued on `stream` so far, by default torch's.
         Errors  IndexError    no such gradient
                 RuntimeError  it was ready before in this micro-step, or begin() is missing
         """

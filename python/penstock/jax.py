@@ -86,7 +86,7 @@ class DataLoader(PassLoader[Arrays]):
     `context`  by default current_context().
     The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
 
-    Stops and goes on as penstock.torch.DataLoader does.
+    Saves and resumes as penstock.torch.DataLoader does.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""Gradients that become one over all processes, for numpy and torch, while the backward pass goes on.
+"""All-reduces gradients across processes during the backward pass, for numpy and torch.
 
     from penstock.sync import GradientSync, connect, broadcast_state
 
     group = connect()                             # torchrun's variables; alone without them
-    broadcast_state(model.state_dict(), group)         # everybody begins with process 0's weights
+    broadcast_state(model.state_dict(), group)         # all processes begin with process 0's weights
     sync = GradientSync([p.grad for p in model.parameters()], group)
     for batch in loader:
         loss_of(batch).backward()

@@ -26,7 +26,7 @@ def add_command(commands: Any) -> None:
     )
     add = parser.add_argument
     add("data", nargs="?", metavar="DIR", help="images: a folder, tar shards or TFRecord files")
-    add("--plan", metavar="FILE", help="a plan as Dataset.save or --save-plan wrote it, instead of all that describes one")
+    add("--plan", metavar="FILE", help="a plan that Dataset.save or --save-plan wrote, instead of the flags that describe one")
     add("--save-plan", metavar="FILE", help="write the plan that these flags describe")
     add("--synthetic", type=int, metavar="N", help="N generated photographs, kept in a cache folder, instead")
     add("--labels", metavar="FILE", help="for a flat folder: a file of 'name label' lines")
@@ -34,8 +34,8 @@ def add_command(commands: Any) -> None:
     add("--batch", type=int, default=256, metavar="G", help="global batch, over all devices")
     add("--shuffle", default="full", metavar="full|off|N", help="full, off, or the size of a window")
     add("--seed", type=int, metavar="S", help="of shuffle and crops; drawn and reported when not given")
-    add("--remainder", choices=("keep", "drop", "pad"), default="keep", help="of an epoch's last, short batch")
-    add("--on-fault", choices=("raise", "replace", "mask"), default="raise", help="what becomes of a bad sample")
+    add("--remainder", choices=("keep", "drop", "pad"), default="keep", help="what to do with an epoch's last, short batch")
+    add("--on-fault", choices=("raise", "replace", "mask"), default="raise", help="what to do with a bad sample")
     add("--epochs", type=int, metavar="E", help="counted from the very start; 1 when --steps is not given either")
     add("--steps", type=int, metavar="K", help="steps of this run")
     add("--devices", default="auto", metavar="LIST", help="auto, host:4, cuda:0,1")
@@ -49,13 +49,13 @@ def add_command(commands: Any) -> None:
     decoders = ("fast", "reference", "libjpeg")
     help_of_decode = "Penstock's own decoder, chroma repeated or smooth; or libjpeg-turbo, with the pixels of fast"
     add("--decode", choices=decoders, default="reference", help=help_of_decode)
-    add("--index", default="off", metavar="off|learn|FILE", help="learn where in each JPEG decoding can begin")
-    add("--consume-ms", type=float, default=0.0, metavar="X", help="pretend that a training step takes X ms")
-    add("--state-in", metavar="FILE", help="go on from this state; penstock-throughput's will do")
+    add("--index", default="off", metavar="off|learn|FILE", help="record where in each JPEG decoding can begin")
+    add("--consume-ms", type=float, default=0.0, metavar="X", help="simulate a training step of X ms")
+    add("--state-in", metavar="FILE", help="resume from this state, also one of penstock-throughput")
     add("--state-out", metavar="FILE", help="write the state at the end")
     add("--digest", action="store_true", help="digest of everything delivered")
     add("--json", metavar="FILE", help="the report as JSON; - for stdout")
-    add("--plot", metavar="FILE", help="a picture of throughput and stalls over time; needs matplotlib")
+    add("--plot", metavar="FILE", help="plot throughput and stalls over time; needs matplotlib")
     add("--quiet", action="store_true", help="no progress bar")
 
 

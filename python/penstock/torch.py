@@ -64,7 +64,7 @@ class DataLoader(PassLoader[Union[Tensors, list[Tensors]]]):
     `context`  by default current_context().
     The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
 
-    A loop that was left early is given up: the next one begins the next pass. state_dict and
+    A loop that was left early cannot be continued: the next one begins the next pass. state_dict and
     load_state_dict are those of torchdata's StatefulDataLoader: after loading, the first loop
     delivers what was left.
     """

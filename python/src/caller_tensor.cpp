@@ -72,8 +72,7 @@ CallerTensor::CallerTensor(nb::handle value, const std::string& what) {
     refuse(what, "a " + type);
   }
   if (!is_dense(array))
-    refuse(what,
-           "a " + type + " whose elements do not lie one behind the other: give a contiguous one");
+    refuse(what, "a " + type + " that is not contiguous: give a contiguous one");
   const nb::dlpack::dtype given = array.dtype();
   const std::optional<DType> dtype = bf16                          ? DType::bf16
                                      : given.code == dlpack::kBool ? DType::u8

@@ -17,7 +17,7 @@ namespace penstock::python {
 
 namespace nb = nanobind;
 
-/// Dense, writable memory of somebody else's, kept alive, never copied. Needs the GIL.
+/// Dense, writable memory of the caller's, kept alive, never copied. Needs the GIL.
 class CallerTensor {
  public:
   /// A torch tensor that requires a gradient is taken without its history.

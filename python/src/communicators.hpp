@@ -18,7 +18,7 @@
 namespace penstock::python {
 
 /// Carries another communicator's calls, and knows all duplicates that were made of it, so that
-/// whoever waits in one of them, a gradient sync's thread too, can be called back.
+/// a thread that waits in one of them, also that of a gradient sync, can be woken.
 class WatchedCommunicator final : public Communicator {
  public:
   explicit WatchedCommunicator(std::unique_ptr<Communicator> carrier);
@@ -49,7 +49,7 @@ class WatchedCommunicator final : public Communicator {
 [[nodiscard]] std::unique_ptr<Communicator> lone_communicator(const Device& device);
 
 /// Calls without the GIL. Ctrl-C, or what else a signal handler raises, makes this process leave
-/// the group: the call ends, the others are told, and the communicator is of no use any more.
+/// the group: the call ends, the others are told, and the communicator can no longer be used.
 ///
 /// Errors  what a signal handler raises, KeyboardInterrupt; what `call` throws
 template <class Call>

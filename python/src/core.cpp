@@ -68,8 +68,7 @@ void bind_identities(nb::module_& module) {
             .format(self.number, self.epoch, self.source, self.draw);
       });
 
-  nb::class_<Fault>(module, "Fault",
-                    "What is known about a sample that could not be had: which, where, and why.")
+  nb::class_<Fault>(module, "Fault", "What is known about a bad sample: which one, where, and why.")
       .def_ro("reason", &Fault::reason, R"("premature end of JPEG file", ...)")
       .def_ro("file", &Fault::file, "Path, or shard and member; empty where there is no file.")
       .def_ro("offset", &Fault::offset, "Byte offset in that file; 0 where it says nothing.")
@@ -136,7 +135,7 @@ Errors  Error  the launchers' variables contradict each other)");
 void bind_process(nb::module_& module) {
   nb::class_<InputContext>(
       module, "InputContext",
-      "Who this process is among those that read the same dataset; as tf.distribute.InputContext.")
+      "This process's place among those that read the same dataset; as tf.distribute.InputContext.")
       .def(
           "__init__",
           [](InputContext* self, std::uint32_t pipelines, std::uint32_t id,

@@ -59,12 +59,12 @@ void bind_order(nb::class_<Dataset>& dataset) {
       .def("filter", &filtered, "keep"_a,
            nb::sig("def filter(self, keep: collections.abc.Callable[[RecordInfo], object]) -> "
                    "Dataset"),
-           R"(Only the records of which `keep` is true; nothing is decoded for it. They keep their
-numbers. Before every operation on positions. `keep` is called here, once for each record.
+           R"(Only the records for which `keep` is true; nothing is decoded for it. They keep their
+numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
-Errors  ValueError  an operation on positions stands before it, or nothing is kept)")
+Errors  ValueError  it comes after an operation on positions, or nothing is kept)")
       .def("seed", &Dataset::seed, "seed"_a,
-           "The seed of everything random in this plan that has none of its own.")
+           "The seed of every random operation in this plan that has no seed of its own.")
       .def(
           "shuffle",
           [](const Dataset& self, Seed seed, std::optional<std::uint64_t> buffer, bool reshuffle) {
@@ -81,8 +81,8 @@ window of that many. Without `seed` the plan's is used; without that, one is dra
 Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan)")
       .def("repeat", &Dataset::repeat, "times"_a.none() = nb::none(),
            "`times` passes, or endless. After batch, every pass has its own remainder.")
-      .def("take", &Dataset::take, "count"_a, "The first `count`, as tf.data.")
-      .def("skip", &Dataset::skip, "count"_a, "All but the first `count`, as tf.data.")
+      .def("take", &Dataset::take, "count"_a, "The first `count`, as in tf.data.")
+      .def("skip", &Dataset::skip, "count"_a, "All but the first `count`, as in tf.data.")
       .def("shard", &Dataset::shard, "shards"_a, "index"_a,
            R"(The positions p with p % shards == index.
 
@@ -116,7 +116,8 @@ void bind_batching(nb::class_<Dataset>& dataset) {
           [](const Dataset& self, const PyTransform& transform) {
             return self.map(transform.transform);
           },
-          "transform"_a, "One more transform of every sample; before or after shuffle is the same.")
+          "transform"_a,
+          "One more transform of every sample. Before or after shuffle makes no difference.")
       .def(
           "map",
           [](const Dataset& self, nb::callable function, nb::handle outputs, nb::handle inputs,
@@ -170,7 +171,7 @@ Errors  ValueError  global_batch = 0)")
           "layout"_a = Choice<ImageLayout>{"nchw"}, nb::arg("mean").sig("()") = nb::tuple(),
           nb::arg("std").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0, "cutmix"_a = 0.0,
           "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
-          R"(Makes images ready for the network on the device that they go to, in one pass: type ("f32",
+          R"(Converts images for the network on their device, in one pass: type ("f32",
 "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
 Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
@@ -182,7 +183,7 @@ loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
 
 Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
 Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
-Errors  ValueError  before batch; no such image; numbers that make no sense)")
+Errors  ValueError  before batch; no such image; options out of range)")
       .def(
           "prefetch_to_devices",
           [](const Dataset& self, const DeviceList& devices, int depth,
@@ -194,9 +195,9 @@ Errors  ValueError  before batch; no such image; numbers that make no sense)")
           R"(The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
 host devices; or a list such as ["cuda:0", "cuda:1"].
 
-`depth`: global batches that are ready ahead; the ring has depth + 1 slots. `split`:
+`depth`: global batches to prefetch; the ring has depth + 1 slots. `split`:
 "scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
-k mod R, "shard_early" each replica an order of its own.
+k mod R, "shard_early" each replica its own order.
 
 Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan)")
       .def("loader", &run, nb::kw_only(), "on_fault"_a = Choice<OnFault>{"raise"},
@@ -209,13 +210,13 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
 
 `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
 another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
-More than `max_faults`, or a larger share than `max_fault_rate`, raise all the same.
-`context`: who this process is; by default as the launcher says. `mode`, `shards`: whether
-all processes share "one" order, or have orders of their own, over what. `digest`: sums a
+More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
+`context`: this process's place; by default from the launcher. `mode`, `shards`: whether
+all processes share "one" order or have their own, and over which samples. `digest`: sums a
 digest of everything delivered.
 
-A read that fails as a network disk does that is away for a moment is repeated, up to
-`attempts` in all, after `initial_backoff_s`, then twice as long each time.
+A read that fails with a transient error, as on a network disk, is retried, up to
+`attempts` in all: after `initial_backoff_s`, then twice as long each time.
 
 Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
 them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
@@ -243,7 +244,7 @@ Loader.set_weights may change the shares.
 
 Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
                     that do not fit)");
-  module.def("concatenate", &concatenate, "datasets"_a, R"(One dataset behind the other.
+  module.def("concatenate", &concatenate, "datasets"_a, R"(The datasets one after another.
 
 Errors  ValueError  as for mix; an endless one before the last)");
   module.def(
@@ -259,8 +260,8 @@ Errors  ValueError  none, one with more than maps in it, or a field name used tw
 // Before the factories, which return one.
 void declare_dataset(nb::module_& module) {
   nb::class_<RandomErasing>(module, "RandomErasing",
-                            "A rectangle of each image that is painted over, as torchvision's. For "
-                            "Dataset.transform_on_device.")
+                            "A rectangle of each image that is painted over, as in torchvision. "
+                            "For Dataset.transform_on_device.")
       .def(
           "__init__",
           [](RandomErasing* self, double probability, std::pair<double, double> area,
@@ -286,7 +287,7 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
       R"(What to read, in which order, how to transform and batch it, and where it goes.
 
 Immutable: every call returns a new plan. A plan that cannot work fails in the call that
-makes it so, with the remedy in the message. Nothing is read before a Loader runs.)");
+makes it so; the message says what to do. Nothing is read before a Loader runs.)");
   dataset.def(
       "__init__", [](Dataset* self, const PyStream& stream) { new (self) Dataset(stream.stream); },
       "stream"_a, "The records of a stream, as they arrive: Dataset(queue).");

@@ -10,7 +10,7 @@ namespace penstock::python {
 
 namespace {
 
-// Held for ever: nothing can be imported any more when the interpreter ends.
+// Never released: nothing can be imported any more when the interpreter ends.
 nb::handle errors;
 
 nb::object error_class(const char* name) { return errors[name]; }

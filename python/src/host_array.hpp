@@ -22,7 +22,7 @@ namespace nb = nanobind;
 [[nodiscard]] nb::object numpy_dtype(DType dtype);
 
 /// The memory of an array of any kind that numpy understands: dense, in C order, kept alive. Copied
-/// where it lies otherwise.
+/// where it is not dense.
 class HostArray {
  public:
   /// An array as it is. bool counts as u8.

@@ -117,7 +117,7 @@ Owns    its slot, for as long as it or any tensor made from it lives; it may out
           "Rows, padding included; may be 0 at the end of the data.")
       .def_prop_ro(
           "samples", [](const PyBatch& self) { return listed(self->samples()); },
-          "Who the rows are, in order; shorter than size when the batch was padded.")
+          "Sample IDs of the rows, in order; shorter than size when the batch was padded.")
       .def_prop_ro("fields", [](const PyBatch& self) { return listed(self->fields()); })
       .def_prop_ro(
           "nbytes", [](const PyBatch& self) { return self->bytes(); },
@@ -168,9 +168,9 @@ Errors  CudaError)")
            "stream"_a.none() = nb::none(),
            nb::sig("def copy_to(self, field: str, destination: typing.Any, *, stream: int | None = "
                    "None) -> None"),
-           R"(Copies a field to the caller's own memory, a numpy array or a torch tensor on the same
-device: the static inputs of a step that was captured as a CUDA graph, say. What lies behind
-a short batch stays as it was.
+           R"(Copies a field to the caller's memory, a numpy array or a torch tensor on the same
+device, for example the static inputs of a captured CUDA graph. The memory after
+a short batch stays unchanged.
 
 Shapes  destination: of the field's dtype, dense, with at least as many elements
 Stream  on a CUDA device queued on `stream`, by default torch's current one, which waits as
@@ -211,7 +211,7 @@ step[0]["image"], or step["image"] where there is one device; for batch in step.
           "This process's samples, in row order over its parts.")
       .def_prop_ro(
           "faults", [](const PyStep& self) { return listed(self->faults()); },
-          "What was wrong in this process's rows and what the fault policy tolerated.")
+          "Tolerated faults in this process's rows.")
       .def_prop_ro(
           "digest", [](const PyStep& self) { return self->digest().to_string(); },
           "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
@@ -273,7 +273,8 @@ consume_s and the stages' wait_s add up to seconds.)")
       .def_ro("threads", &Stats::threads)
       .def_ro("io_threads", &Stats::io_threads)
       .def_ro("waiting_for", &Stats::waiting_for,
-              "The device whose consumer keeps the others waiting; None when nobody waits so.")
+              "The device whose consumer keeps the others waiting; None when no consumer waits for "
+              "another.")
       .def_prop_ro(
           "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
           R"(The stage waited for longest, or "consumer" for less than 2% of the time.)");
@@ -364,9 +365,9 @@ void bind_iterators(nb::module_& module) {
       R"(One device's side of a loader, for a consumer thread of its own: an iterator over that
 device's part of every step, in order.
 
-A consumer that falls behind keeps the slots of what it has not taken, so the others can be
-ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for says for
-whom. All devices see the end, or an error, in the same step.
+A consumer that falls behind holds the slots of what it has not taken, so the others can be
+ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for names
+it. All devices see the end, or an error, in the same step.
 
 Threads  one thread per DeviceLoader.)")
       .def("__iter__", &itself, nb::sig("def __iter__(self) -> DeviceLoader"))
@@ -401,10 +402,10 @@ void bind_running(nb::module_& module) {
       module, "Loader",
       R"(The running input pipeline: an iterator over Steps, decoded ahead by its own threads.
 
-Waiting gives up the GIL and ends with Ctrl-C. Dropping a loader at any moment joins its
-threads; batches that are still held stay valid. A loader does not live through a fork.
+Waiting releases the GIL; Ctrl-C interrupts it. Dropping a loader at any moment joins its
+threads; batches that are still held stay valid. A loader cannot be used after a fork.
 
-Threads  any; threads that share one take turns, and each gets other steps.)")
+Threads  any; threads that share one take turns, and each gets different steps.)")
       .def(
           "__iter__",
           [](nb::object self) {
@@ -416,9 +417,9 @@ Threads  any; threads that share one take turns, and each gets other steps.)")
 Errors  RuntimeError  the loader has ended: a second loop is an error, not silence)")
       .def("__next__", &next_step, R"(The next step.
 
-Errors  DataError  a fault that the policy does not tolerate, at the step it belongs to; then again
-        CudaError  a copy could not be queued; then again
-        Error      every slot is in a batch that you still hold: it would never end)")
+Errors  DataError  a fault that the policy does not tolerate, at its step and on every later call
+        CudaError  a copy could not be queued; and on every later call
+        Error      every slot is in a batch that you still hold: it would wait forever)")
       .def(
           "__len__",
           [](const LoaderHandle& self) {
@@ -439,21 +440,21 @@ Errors  TypeError  the plan is endless)")
           },
           R"(for epoch in loader.epochs(): for step in epoch: ...
 
-A step belongs to the epoch of its first sample. Going on to the next epoch skips what is
+A step belongs to the epoch of its first sample. Advancing to the next epoch skips what is
 left of the current one.)")
       .def(
           "next_epoch", [](const LoaderHandle& self) { return self->next_epoch(); },
-          "The epoch of the step that comes next; None at the end. Waits until it is known.")
+          "The epoch of the next step; None at the end. Waits until it is known.")
       .def(
           "wait_for",
           [](const LoaderHandle& self, std::optional<double> timeout) {
             return self->wait_for(timeout);
           },
           "timeout"_a.none() = nb::none(),
-          R"(Waits, at most so long, until the next step can be had at once; says whether it can. At the
-end of the data it can: that next() ends is known then.
+          R"(Waits up to `timeout` until the next step is ready; says whether it is. True also at the
+end of the data, where next() returns at once.
 
-Units   `timeout` in seconds; None is for ever.
+Units   `timeout` in seconds; None: no limit.
 Errors  as __next__)")
       .def("has_ended", reading([](const Loader& loader) { return loader.has_ended(); }),
            "Whether the last step was delivered and the end was seen, or stop() was called.")
@@ -475,7 +476,7 @@ Errors  IndexError  there is no such device)")
               return 0;
             });
           },
-          "Starts reading ahead now instead of with the first step.")
+          "Starts reading ahead now rather than at the first step.")
       .def(
           "stop",
           [](const LoaderHandle& self) {
@@ -484,8 +485,8 @@ Errors  IndexError  there is no such device)")
               return 0;
             });
           },
-          "Ends the data here for every consumer, and joins the threads. load_state_dict begins "
-          "anew.")
+          "Ends the data here for every consumer, and joins the threads. load_state_dict starts "
+          "the loader again.")
       .def("__enter__", &itself, nb::sig("def __enter__(self) -> Loader"))
       .def(
           "__exit__",
@@ -505,7 +506,7 @@ Errors  IndexError  there is no such device)")
           },
           nb::sig("def state_dict(self) -> dict[str, typing.Any]"),
           R"(What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
-JSON, the same that C++ saves and reads. The state of any process restores any world.)")
+JSON, the same format as in C++. The state of any process can be restored in any world.)")
       .def(
           "load_state_dict",
           [](const LoaderHandle& self, nb::handle state) { self->restore(to_state(state)); },
@@ -513,14 +514,14 @@ JSON, the same that C++ saves and reads. The state of any process restores any w
           nb::sig(
               "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
               "-> None"),
-          R"(Goes on from a state_dict, or from its JSON: the next step is the one that would have
+          R"(Resumes from a state_dict, or from its JSON: the next step is the one that would have
 followed. Threads, depth, devices and processes may differ from those that saved it.
 
 Errors  Error  another dataset or plan; says what differs. The loader stays where it was.)")
       .def(
           "rewind", [](const LoaderHandle& self) { self->rewind(); },
-          R"(Begins anew with step 0, on the same threads and memory: for a validation set that is run
-through again and again. The books (samples, faults, digest) begin anew, too.
+          R"(Restarts from step 0, on the same threads and memory: for a validation set that is read
+again and again. Counters (samples, faults, digest) reset.
 
 Errors  Error  the plan reads a stream)")
       .def(
@@ -529,10 +530,10 @@ Errors  Error  the plan reads a stream)")
             self->set_weights(step, std::move(weights));
           },
           "step"_a, "weights"_a,
-          R"(From `step` on, the datasets of a mix come in these shares. Every process must be told
-the same.
+          R"(From `step` on, the datasets of a mix come in these shares. Every process must make
+the same call.
 
-Errors  RuntimeError  the plan is no mix followed by batch alone
+Errors  RuntimeError  the plan is not a mix followed directly by batch
         ValueError    a step that was delivered already; weights that do not fit)")
       .def(
           "batch_at",

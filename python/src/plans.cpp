@@ -89,8 +89,8 @@ void bind_plans(nb::class_<Dataset>& dataset) {
             return self.to_json(writing(nb::none(), allow_pickle));
           },
           nb::kw_only(), "allow_pickle"_a = false,
-          R"(The plan as JSON, which from_json makes it from again: in another process, or in C++. What
-changes speed only (indexes, statistics, threads) is not in it, nor are credentials.
+          R"(The plan as JSON, from which from_json makes it again: in another process, or in C++.
+Settings that change only speed (indexes, statistics, threads) and credentials are left out.
 
 `allow_pickle`: Python functions are pickled into it; C++ does not read these.
 
@@ -107,10 +107,10 @@ Errors  Error  data in memory, a stream, a Python function; names the operation)
           "index"_a.none() = nb::none(), "allow_pickle"_a = false,
           R"(Opens the sources; everything is checked as if the plan were written here.
 
-`moved`: {"/there": "/here"}, where data lie at another place than they did. `devices`: in
-place of the plan's own. `index`: for all of its decode_image. Nothing is unpickled unless `allow_pickle` says so: it runs code.
+`moved`: {"/there": "/here"}, for data that have moved. `devices` replace the plan's own. `index`
+is used by all decode_image of the plan. Unpickling runs code, so it needs `allow_pickle`.
 
-Errors  Error  not such a text, or one of a newer version; an unknown operation, name or
+Errors  Error  not a plan, or one of a newer version; an unknown operation, name or
                field; a source that is not there or holds other data; names the operation)")
       .def(
           "save",

@@ -40,7 +40,7 @@ std::string text_of(nb::handle exception) {
     const std::string message = nb::cast<std::string>(nb::str(exception));
     if (!message.empty()) text += ": " + message;
   } catch (nb::python_error&) {
-    text += " (whose text cannot be had)";
+    text += " (its message cannot be read)";
   }
   return text;
 }

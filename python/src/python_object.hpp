@@ -19,7 +19,7 @@ void begin_closing() noexcept;
 [[nodiscard]] bool closing() noexcept;
 /// Whether this thread may take the GIL.
 [[nodiscard]] bool may_take_gil() noexcept;
-/// Stands still for ever where taking the GIL would end the thread in the middle of C++ frames: a
+/// Blocks forever where taking the GIL would end the thread in the middle of C++ frames: a
 /// daemon thread that comes back from a wait while the interpreter ends. As Python 3.14 does.
 void stand_still_if_closing() noexcept;
 
@@ -71,7 +71,7 @@ class PythonException : public Error {
 [[nodiscard]] int fork_generation() noexcept;
 void watch_forks();
 
-/// Owns a C++ value with threads or locks behind it. After a fork nobody knows what state these are
+/// Owns a C++ value with threads or locks behind it. After a fork it is unknown what state these are
 /// in, and the threads are not there: the child's copy is left alone.
 template <class T>
 class ForkSafe {

@@ -34,10 +34,10 @@ void bind_field_options(nb::module_& module) {
           "name"_a, "extensions"_a, nb::kw_only(),
           "type"_a = Choice<WebDatasetField::Type>{"bytes"}, "required"_a = true,
           "default_value"_a = 0,
-          R"(`extensions`: what stands behind the first dot of the member's name, "jpg" or
+          R"(`extensions`: what follows the first dot of the member's name, "jpg" or
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-otherwise the field is empty, or `otherwise`.)")
+without an optional one the field is empty, or `otherwise`.)")
       .def_ro("name", &WebDatasetField::name)
       .def_ro("extensions", &WebDatasetField::extensions)
       .def_prop_ro("type",
@@ -189,10 +189,10 @@ void bind_factories(nb::module_& module) {
       },
       "path"_a, nb::kw_only(), "labels"_a.none() = nb::none(), "extensions"_a.none() = nb::none(),
       "max_file_bytes"_a = std::uint64_t{256} << 20, "follow_symlinks"_a = true,
-      R"(Labelled images in whatever form they are stored: a folder of image files, tar shards or
+      R"(Labelled images, stored in any of these forms: a folder of image files, tar shards or
 TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
 
-Goes by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
+Decided by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
 folder of images, for which the options are.
 
 Shapes  image u8 [?] (encoded), label i64 [].
@@ -231,13 +231,13 @@ Errors  Error       no such folder, or no images in it; says what was looked for
       "shards"_a, nb::kw_only(), "fields"_a.none() = nb::none(),
       "max_record_bytes"_a = std::uint64_t{256} << 20, "index"_a = Choice<IndexPlace>{"beside"},
       "index_cache"_a.none() = nb::none(), "index_threads"_a = 0,
-      R"(Samples of tar shards in the WebDataset layout, read at random through an index.
+      R"(Samples of tar shards in the WebDataset layout, with random access through an index.
 
 `shards`: a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of
 these. The index is made once and kept "beside" the shards, in the "cache" folder
 `index_cache`, or only in "memory".
 
-Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+Shapes  image u8 [?], label i64 []; else as `fields` say.
 Errors  Error       a shard is missing, cannot be read when it needs to be indexed, or is
                     compressed
         ValueError  no shard, no field, a name used twice)");
@@ -261,7 +261,7 @@ Errors  Error       a shard is missing, cannot be read when it needs to be index
 
 `verify`: whether a record's checksum is compared when it is read.
 
-Shapes  image u8 [?], label i64 []; otherwise as `fields` say.
+Shapes  image u8 [?], label i64 []; else as `fields` say.
 Errors  as webdataset)");
 
   module.def("arrays", &open_arrays, "fields"_a,

@@ -107,21 +107,21 @@ void require_transport(const std::string& name) {
   if (std::ranges::find(built, name) != built.end()) return;
   std::string all;
   for (const std::string& one : built) all += (all.empty() ? "" : ", ") + one;
-  std::string remedy;
+  std::string advice;
   if (name == "gloo") {
-    remedy = "install Gloo (Debian: libgloo-dev) and build penstock from source, pip install .";
+    advice = "install Gloo (Debian: libgloo-dev) and build penstock from source, pip install .";
   } else if (name == "mpi") {
-    remedy =
+    advice =
         "install an MPI (Debian: libopenmpi-dev) and build penstock from source, pip install . -C "
         "cmake.define.PENSTOCK_PYTHON_MPI=ON";
   } else if (name == "nccl") {
-    remedy = "build penstock from source where nvcc and nccl.h are, pip install .";
+    advice = "build penstock from source where nvcc and nccl.h are installed, pip install .";
   } else {
     throw std::invalid_argument("transport must be one of 'auto', 'gloo', 'mpi', 'nccl', found '" +
                                 name + "'");
   }
   throw Error("this penstock was built without the transport '" + name +
-              "' (it has: " + (all.empty() ? "none" : all) + "): " + remedy);
+              "' (it has: " + (all.empty() ? "none" : all) + "): " + advice);
 }
 
 struct Meeting {
@@ -167,8 +167,8 @@ std::unique_ptr<Communicator> meet(const Meeting& where) {
   return nccl_communicator(std::move(rendezvous), *where.device, {.timeout_s = where.timeout_s});
 }
 
-// A meeting cannot be called off. Where Ctrl-C ends the wait for it, its thread goes on until the
-// others have come or its time is over, with what it owns alone, and what comes of it is dropped.
+// A meeting cannot be cancelled. When Ctrl-C ends the wait for it, its thread continues until the
+// others have joined or the timeout has passed, uses only what it owns, and drops the result.
 std::unique_ptr<Communicator> meet_interruptibly(Meeting where) {
   std::packaged_task<std::unique_ptr<Communicator>()> task(
       [where = std::move(where)] { return meet(where); });
@@ -192,12 +192,12 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                         std::optional<std::uint32_t> world, double timeout_s, double join_timeout_s,
                         std::string run_id) {
   if (file && address)
-    throw std::invalid_argument("the others are found through a file or at an address, not both");
+    throw std::invalid_argument("file and address exclude each other: give one of them");
   if (rank.has_value() != world.has_value())
-    throw std::invalid_argument("rank and world go together");
+    throw std::invalid_argument("expected rank and world together: give both, or neither");
   if (rank && !file && !address)
     throw std::invalid_argument(
-        "rank and world without a place to meet: give file= or address= as well, or set "
+        "rank and world need an address: give file= or address= as well, or set "
         "torchrun's variables instead");
   std::optional<Device> on;
   if (!device.is_none())
@@ -255,12 +255,12 @@ void bind_communicators(nb::module_& module) {
                              R"(One process's end of a group of processes, made by connect().
 
 Every process makes the same calls in the same order; one that does not is an error that names
-it, as is one that is dead or late. After an error, and after Ctrl-C, a communicator is of no use:
-later calls raise the same again. f16 and bf16 are summed in f32; on the host values are added in
+it, as is one that is dead or late. After an error or Ctrl-C a communicator cannot be used again:
+later calls raise the same error. f16 and bf16 are summed in f32; on the host values are added in
 the order of the ranks, so that results are the same in every run.
 
-Threads  one at a time. Waiting gives up the GIL, and Ctrl-C ends it. Not after a fork.
-Errors   SyncError   a peer died, came too late, ended, or called something else; names it
+Threads  one at a time. Waiting releases the GIL, and Ctrl-C ends it. Not after a fork.
+Errors   SyncError   a peer died, timed out, ended, or made another call; names it
          ValueError  not memory that can be written to, or on another device; nothing was sent)")
       .def_prop_ro("rank", [](const PyCommunicator& self) { return self.held.get()->rank(); })
       .def_prop_ro(
@@ -288,7 +288,7 @@ Errors   SyncError   a peer died, came too late, ended, or called something else
           "data"_a, "op"_a = Choice<ReduceOp>{"sum"}, "stream"_a.none() = nb::none(),
           nb::sig("def all_reduce(self, data: typing.Any, op: typing.Literal['sum', 'product', "
                   "'min', 'max', 'mean'] = 'sum', stream: int | None = None) -> None"),
-          R"(`data` becomes the reduction of all processes' data, in place, on every one.
+          R"(`data` becomes the reduction of all processes' data, in place, in every process.
 
 Shapes  any, with as many elements in every process: a dense array or tensor.
 Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
@@ -307,7 +307,7 @@ Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
           "data"_a, "root"_a = 0, "stream"_a.none() = nb::none(),
           nb::sig("def broadcast(self, data: typing.Any, root: int = 0, stream: int | None = None) "
                   "-> None"),
-          "`data` becomes that of the process `root`, in place, on every one.")
+          "`data` becomes that of the process `root`, in place, in every process.")
       .def(
           "barrier",
           [](PyCommunicator& self) {
@@ -321,7 +321,7 @@ Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
       .def("__repr__", &text_of);
 
   module.def("transports", &transports,
-             R"(What this build can connect processes by: of "gloo", "mpi" and "nccl".)");
+             R"(The transports in this build: of "gloo", "mpi" and "nccl".)");
   module.def(
       "connect", &connect, "transport"_a = "auto", nb::kw_only(), "device"_a.none() = nb::none(),
       "file"_a.none() = nb::none(), "address"_a.none() = nb::none(), "rank"_a.none() = nb::none(),
@@ -332,24 +332,24 @@ Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
               "address: str | None = None, rank: int | None = None, world: int | None = None, "
               "timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '') -> "
               "Communicator"),
-      R"(Finds the other processes of this run, and returns when all are there.
+      R"(Finds the other processes of this run, and returns when all have joined.
 
-By default they are those of the launcher, torchrun, mpirun or srun, and meet at MASTER_ADDR and
-MASTER_PORT; or through a file that all see, or at "host:port" of the process of rank 0. A process
-that no launcher started is a world of one, which needs nobody and copies nothing.
+By default they are the launcher's (torchrun, mpirun or srun), and meet at MASTER_ADDR and
+MASTER_PORT; or through a shared file, or at "host:port" of the process of rank 0. A process
+that no launcher started is a world of one: it connects to no other process and copies nothing.
 
 `transport`   "auto": "nccl" for a CUDA device, else "gloo". Over "mpi" its launcher says who takes
               part.
 `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
 `rank, world` of this process; by default the launcher's.
-`timeout_s`   how long a call waits for the others before it names those that are late;
-              `join_timeout_s` how long they may take to come.
-`run_id`      processes of another run are turned away; by default what the launcher says.
+`timeout_s`   how long a call waits for the others before an error names those that are late;
+              `join_timeout_s` how long to wait for them to join.
+`run_id`      processes of another run are rejected; by default the launcher's.
 
-Errors  Error       the others did not come, and which; another run at that address; a transport
-                    that this build has not, with the remedy
+Errors  Error       processes did not join (names them); another run at that address; a transport
+                    that this build lacks; says what to do
         NcclError   NCCL cannot be found
-        ValueError  arguments that do not go together)");
+        ValueError  arguments that contradict each other)");
 }
 
 // ---- gradients ----
@@ -447,17 +447,17 @@ bucket in the reverse order of the list, and puts the results back in place.
         sync.wait()               # now both hold the mean over all processes
 
 Every process makes one with the same list; a difference is an error that names both processes and
-the gradient. A process that had no rows takes part all the same: where `combine` counts rows its
+the gradient. A process without rows still takes part: where `combine` counts rows its
 gradients may hold anything, elsewhere it must write zeros.
 
-Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
-are, without packing. A process that is alone copies nothing.
+Gradients that are contiguous in memory, as in one flat buffer, are reduced in place, without
+packing. A single process copies nothing.
 
-Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting gives up
+Threads  one at a time, and one of its own which packs and reduces (on the host). Waiting releases
          the GIL; Ctrl-C ends it, and with it the group.
-Owns     keeps the gradients' memory. It must stay where it is: with torch zero gradients by
+Owns     keeps the gradients' memory. It must stay where it is: with torch, zero gradients by
          zero_grad(set_to_none=False).
-Errors   SyncError  a peer died, came too late, ended, or has other gradients; names it; then again)")
+Errors   SyncError  a peer died, timed out, ended, or has other gradients; names it; so do later calls)")
       .def(
           "__init__", &make_gradient_sync, "gradients"_a, "communicator"_a.none() = nb::none(),
           nb::kw_only(), "combine"_a = Choice<Combine>{"mean"}, "micro_steps"_a = 1,
@@ -476,7 +476,7 @@ on the communicator's device; a mapping gives them names for messages.
                 each gradient is a sum over rows, and the sum is divided by the rows of all;
                 "row_means": each is a mean over rows, and weighs as many as it has.
 `micro_steps`   whose gradients are added up before they are exchanged.
-`wire`          f16 or bf16: floating gradients that are wider travel as such.
+`wire`          f16 or bf16: wider floating gradients are sent as this type.
 `bucket_bytes`, `bucket_count`  limits of a bucket, which affect speed alone.
 
 Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to or lies elsewhere;
@@ -485,7 +485,7 @@ Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to
       .def(
           "begin", [](PyGradientSync& self, std::uint64_t rows) { self.held.use()->begin(rows); },
           "rows"_a,
-          R"(The rows behind the gradients of this micro-step, before its first ready(): where `combine`
+          R"(The number of rows of this micro-step, before its first ready(); required where `combine`
 counts rows.
 
 Errors  RuntimeError  `combine` counts none, or a gradient is ready already)")
@@ -502,7 +502,7 @@ Errors  RuntimeError  `combine` counts none, or a gradient is ready already)")
           "index"_a, "stream"_a.none() = nb::none(),
           R"(Gradient `index` of the list is complete, and may not be touched until wait() has returned.
 
-Stream  on a CUDA device it is complete once `stream` has come here, by default torch's current one.
+Stream  on a CUDA device: complete after the work queued on `stream` so far, by default torch's.
 Errors  IndexError    no such gradient
         RuntimeError  it was ready before in this micro-step, or begin() is missing)")
       .def(

@@ -137,7 +137,7 @@ void bind_jpeg(nb::module_& module) {
   using Path = std::filesystem::path;
   nb::class_<PyJpegIndex>(
       module, "MemoryJpegIndex",
-      R"(What is learned about JPEGs when they are first decoded, so that later only the crop is. For
+      R"(An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
 decode_image(index=...). Neither the pixels nor the faults depend on it.
 
 Threads  any number.)")
@@ -189,8 +189,8 @@ Errors  Error  the file cannot be written)");
             return all;
           },
           nb::sig("def counts(self) -> dict[str, int]"),
-          R"("own": by Penstock's own decoder, "indexed" of them led by an index; then by
-libjpeg-turbo, per reason, those that there were.)");
+          R"("own": by Penstock's own decoder, "indexed": those of them with an index; then by
+libjpeg-turbo, one entry per reason that occurred.)");
 }
 
 void bind_crops(nb::module_& module) {
@@ -279,14 +279,15 @@ Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] 
 Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive)");
 
   nb::class_<TranscodedJpeg>(module, "TranscodedJpeg",
-                             "A JPEG that decodes faster, or why it stayed as it was.")
+                             "A JPEG that decodes faster, or why the file was kept unchanged.")
       .def_prop_ro(
           "bytes",
           [](const TranscodedJpeg& self) {
             return nb::bytes(self.bytes.data(), self.bytes.size());
           },
-          "The whole file; the given one where it stayed as it was.")
-      .def_ro("kept", &TranscodedJpeg::kept, "Why it stayed as it was; empty where it did not.")
+          "The whole file; the given one if it was kept unchanged.")
+      .def_ro("kept", &TranscodedJpeg::kept,
+              "Why it was kept unchanged; empty if it was transcoded.")
       .def_ro("interval", &TranscodedJpeg::interval, "MCUs between two restart markers.")
       .def_ro("mcus_in_row", &TranscodedJpeg::mcus_in_row);
   module.def(
@@ -301,12 +302,12 @@ Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not
         return std::move(*result);
       },
       "jpeg"_a, nb::kw_only(), "interval"_a = 8, "max_growth"_a = 0.01,
-      R"(Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs
-evenly, as near to every `interval` of them as can be, and with Huffman tables made for it: a
+      R"(Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs
+evenly, as near to every `interval` of them as possible, and with Huffman tables made for it: a
 decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
-it, to the same pixels. It stays as it was where it would grow by more than `max_growth`.
+it, to the same pixels. It is kept unchanged if it would grow by more than `max_growth`.
 
-Threads  any number; the interpreter's lock is released.
+Threads  any number; the GIL is released.
 Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1)");
 
   module.def("_map_python", &map_python, "function"_a, "inputs"_a, "outputs"_a, "name"_a,

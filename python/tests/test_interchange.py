@@ -1,4 +1,4 @@
-"""One state for both languages: what penstock-throughput saves goes on in Python, and the other way round."""
+"""One state for both languages: Python resumes what penstock-throughput saves, and the other way round."""
 
 from __future__ import annotations
 

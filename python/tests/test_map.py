@@ -148,7 +148,7 @@ def test_a_wrong_result_is_a_fault_that_says_what_was_expected(result, message):
         (lambda: numbers(2).map(halve, outputs={"pair": ("f32", (None,))}), "fixed shape"),
         (lambda: numbers(2).map(halve, outputs={"pair": "f32"}), "pair"),
         (lambda: numbers(2).map(halve, outputs=PAIR, inputs=["image"]), "image"),
-        (lambda: numbers(2).map(halve, outputs={}), "puts out"),
+        (lambda: numbers(2).map(halve, outputs={}), "output fields"),
     ],
 )
 def test_a_plan_that_cannot_work_is_refused(call, message):

@@ -23,7 +23,7 @@ import reference
 def same(found: str, path: Path) -> None:
     lines = difflib.unified_diff(path.read_text().splitlines(), found.splitlines(), str(path), "found", lineterm="")
     difference = "\n".join(lines)
-    assert not difference, f"{difference}\n\nmake them anew: scripts/python-reference"
+    assert not difference, f"{difference}\n\nregenerate them: scripts/python-reference"
 
 
 def test_the_stub_is_that_of_the_module():

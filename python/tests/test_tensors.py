@@ -242,7 +242,7 @@ def test_copy_to_fills_the_callers_own_memory():
     for destination, word in [
         (np.zeros((3, 2), np.int64), "64"),
         (np.zeros((4, 2), np.int32), "i64"),
-        (np.zeros((2, 8), np.int64)[:, ::2], "behind the other"),
+        (np.zeros((2, 8), np.int64)[:, ::2], "not contiguous"),
         (b"bytes", "writ"),
     ]:
         with pytest.raises(ValueError, match=word):

@@ -1,4 +1,4 @@
-"""penstock.torch: dicts of tensors, pass by pass, stopped and gone on with."""
+"""penstock.torch: dicts of tensors, pass by pass, saved and resumed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-/// The fields of a slice, one behind the other, each 256-byte aligned, so that one copy moves them
+/// The fields of a slice, one after another, each 256-byte aligned, so that one copy moves them
 /// all.
 ///
 /// Shapes   a field of shape [a, b] lies as [rows, a, b], dense

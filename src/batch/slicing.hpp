@@ -24,7 +24,7 @@ class Slicing {
  public:
   /// Errors  std::invalid_argument  global_batch or replicas is 0; or global_batch is not divisible
   ///                                by replicas and `uneven` is not set, or cannot be with this split
-  ///                                (the message has the remedies)
+  ///                                (the message says what to do)
   Slicing(std::uint64_t global_batch, std::uint64_t replicas, Remainder remainder, bool uneven,
           Split split = Split::scatter);
 

@@ -1,4 +1,4 @@
-// core/exception_text: what an exception says, whatever it is.
+// core/exception_text: the message of an exception of any type.
 #pragma once
 
 #include <exception>
@@ -16,7 +16,7 @@ namespace penstock::core {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 

@@ -149,7 +149,7 @@ void JsonWriter::put(Json& object, const char* name, const T& value) {
 ///                begins with `where` and names the field
 class JsonReader {
  public:
-  /// `ignored` are fields of the object that somebody else reads.
+  /// `ignored` are fields of the object that other code reads.
   JsonReader(const Json& object, std::string where, std::set<std::string> ignored = {});
 
   /// A field that may be missing; `value` stays as it is then.

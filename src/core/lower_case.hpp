@@ -1,4 +1,4 @@
-// core/lower_case: letters of ASCII, whatever the locale.
+// core/lower_case: ASCII letters, independent of the locale.
 #pragma once
 
 #include <string>

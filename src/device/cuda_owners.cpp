@@ -71,8 +71,8 @@ CudaEvent::~CudaEvent() {
 }
 
 bool CudaEvent::is_over() const {
-  // A stream of the caller's that is being captured in the global mode forbids this to all threads
-  // otherwise, and loses its capture.
+  // Without the relaxed mode, a global-mode capture of one of the caller's streams would forbid this
+  // call on every thread, and would be invalidated by it.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   check(cudaThreadExchangeStreamCaptureMode(&mode));
   const cudaError_t status = cudaEventQuery(event_);

@@ -101,7 +101,7 @@ const CudaEvent& CudaSlice::ready() const noexcept {
 void CudaSlice::wait_on(StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   const CurrentDevice current(state_->device_index);  // for the handles of default streams
-  finish_locked(stream);                              // where nobody has yet
+  finish_locked(stream);                              // unless done already
   const auto same = [&](const CudaReader& reader) {
     return reader.stream == stream &&
            (stream != cudaStreamPerThread || reader.thread == std::this_thread::get_id());

@@ -25,7 +25,7 @@ struct CudaPlace {
   CudaEvent ready;    // the device transforms, where there are any
   // When the readers of the last slice that lay here were done; grows to the number of streams.
   std::vector<CudaEvent> readers;
-  std::optional<CudaStamps> stamps;  // where somebody asks for spans
+  std::optional<CudaStamps> stamps;  // where an observer asks for spans
 };
 
 /// Everything on the device; slices that outlive the transfer keep it.

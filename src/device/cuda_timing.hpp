@@ -1,4 +1,4 @@
-// device/cuda_timing: when a GPU did what, on the host's clock.
+// device/cuda_timing: times of a GPU's work, on the host's clock.
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,7 @@ class Transfer {
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
   /// Then: queues the device transforms behind the copy; on a host device it runs them.
   ///
-  /// Stream  a stream of its own, so that the next copy goes on meanwhile; or the consumer's
+  /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's
   /// Errors  CudaError
   virtual void transform(DeviceSlice& slice) = 0;
 };

@@ -1,4 +1,4 @@
-// jpeg/exif: which way up an image was stored.
+// jpeg/exif: the EXIF orientation of an image.
 #pragma once
 
 #include <cstddef>

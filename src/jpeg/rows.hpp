@@ -9,7 +9,7 @@
 
 namespace penstock::jpeg {
 
-/// Every pixel here is four bytes: R, G, B and one that nobody reads.
+/// Every pixel here is four bytes: R, G, B and one that is not used.
 inline constexpr std::size_t kPixelBytes = 4;
 
 /// Readers may load this many bytes past the last pixel of any row; what is there does not matter.
@@ -24,7 +24,7 @@ class RowSource {
   virtual ~RowSource() = default;
 
   /// Pointers to the rows [first, last) of the image, each to its pixel in the rectangle's first
-  /// column; nullptr when they cannot be had. Rows before `first` are gone from then on.
+  /// column; nullptr when they cannot be decoded. Rows before `first` are gone from then on.
   [[nodiscard]] virtual const std::uint8_t* const* rows(int first, int last) = 0;
 };
 

@@ -18,7 +18,7 @@ void order::require_forward(std::uint32_t iteration, std::uint64_t first, std::u
   if (first < next)
     throw std::logic_error(fmt::format(
         "position {} of a stream was asked for, but it stands at {}: its samples come once, so it "
-        "cannot be read again or resumed; go on from {}, or start anew with a new stream",
+        "cannot be read again or resumed; continue from {}, or start again with a new stream",
         first, next, next));
 }
 

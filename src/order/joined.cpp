@@ -27,7 +27,7 @@ void refuse_stream(const Order& input, const char* verb) {
   if (input.is_stream())
     throw std::invalid_argument(
         fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
-                    "nothing but a window shuffle, take, map and batch can follow it",
+                    "only a window shuffle, take, map and batch can follow it",
                     verb, input.describe()));
 }
 

@@ -50,8 +50,9 @@ namespace penstock::order {
 /// Errors  std::invalid_argument  shards <= 0, or index outside [0, shards)
 [[nodiscard]] OrderPtr shard(OrderPtr input, std::int64_t shards, std::int64_t index);
 
-/// The input `times` times over, or for ever. For ever over an empty input is empty. Each time is
-/// an iteration of its own for the operations below: they shuffle anew, and the epoch goes up.
+/// The input `times` times over, or endlessly. An endless repeat of an empty input is empty. Each
+/// time is a separate iteration for the operations below: they shuffle again, and the epoch goes
+/// up.
 ///
 ///   repeat(range(2), 3)  ==  0 1 0 1 0 1, of epochs 0 0 1 1 2 2
 ///
@@ -65,7 +66,7 @@ namespace penstock::order {
 /// number makes the window jump.
 ///
 /// Source  Mitchell, Stokes, Frank, Holmes: Bandwidth-Optimal Random Shuffling for GPUs (2021)
-/// Errors  std::invalid_argument  an endless input, or a stream; the remedy is in the message
+/// Errors  std::invalid_argument  an endless input, or a stream; the message says what to do
 [[nodiscard]] OrderPtr shuffle(OrderPtr input, RandomKey key, bool reshuffle = true);
 
 /// tf.data's shuffle buffer: fill `buffer`, then put out a uniformly picked one and take the next
@@ -99,8 +100,8 @@ namespace penstock::order {
 [[nodiscard]] OrderPtr concatenate(std::vector<OrderPtr> inputs);
 
 /// `count` positions of the input, drawn with replacement: position p with a probability of
-/// weights[p] over the sum of all. With `reshuffle` each iteration draws anew. A sample's draw is 1
-/// + its position here, whatever the input had. Holds 16 bytes a weight, shared by all cursors. A
+/// weights[p] over the sum of all. With `reshuffle` each iteration draws again. A sample's draw is
+/// 1 + its position here, whatever the input had. Holds 16 bytes a weight, shared by all cursors. A
 /// weight below 2^-32 of the largest is as good as 0.
 ///
 /// Source  PyTorch's WeightedRandomSampler; the alias method of Walker (1977) in integers

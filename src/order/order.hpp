@@ -1,4 +1,4 @@
-// order/order: which sample comes when. Pure integers: no byte is read here.
+// order/order: the order of samples, as integers. No data are read here.
 //
 // An Order is a function from (iteration, position) to a SampleId. `range` numbers a source's
 // samples; every other operation is an Order made from another. An iteration is one run through the
@@ -6,8 +6,8 @@
 // that `shuffle` draws a new permutation each time, and the innermost iteration is the epoch.
 //
 // So the whole state of an order is one position, and restoring it is a multiplication.
-// The exception are samples that arrive one after another (arrivals): nobody knows how many there
-// will be, and they come once.
+// The exception are samples that arrive one after another (arrivals): their number is not known
+// beforehand, and they come once.
 //
 // Start here, then operations.hpp; one file a verb: range, arrivals, take, skip, shard, repeat, shuffle, shuffle_window,
 // pick, sample, concatenate, mix.
@@ -57,15 +57,16 @@ class Order {
   /// Positions in one iteration; none for an endless order.
   [[nodiscard]] virtual std::optional<std::uint64_t> size() const noexcept = 0;
   /// How many iterations of the source one iteration of this order runs through, at most; 1 unless
-  /// something in it repeats, none if something in it repeats for ever (even where a take ends it).
+  /// something in it repeats, none if something in it repeats endlessly (even where a take ends
+  /// it).
   [[nodiscard]] virtual std::optional<std::uint32_t> epochs() const noexcept = 0;
-  /// Whether its samples arrive one after another and cannot be had a second time. Its cursors read
-  /// iteration 0 only, forwards only, and end where no more arrive: before size(), where a take
-  /// gives it one.
+  /// Whether its samples arrive one after another and cannot be read a second time. Its cursors
+  /// read iteration 0 only, forwards only, and end where no more arrive: before size(), where a
+  /// take gives it one.
   [[nodiscard]] virtual bool is_stream() const noexcept { return false; }
   [[nodiscard]] virtual std::unique_ptr<OrderCursor> open() const = 0;
   /// One operation a piece, such as "range(400).shuffle(buffer=100).repeat()". Seeds are not in it:
-  /// whoever fingerprints a plan adds them.
+  /// the fingerprint of a plan adds them.
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 

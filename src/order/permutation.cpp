@@ -70,7 +70,8 @@ namespace {
 
 HWY_EXPORT(encrypt);
 
-// Told apart by the last coordinate of the key's numbers. Saved orders depend on both.
+// The two kinds of draws differ in the last coordinate of the key's numbers. Saved orders depend on
+// both.
 constexpr std::uint32_t kTableDraws = 0;
 constexpr std::uint32_t kRoundDraws = 1;
 

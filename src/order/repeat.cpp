@@ -86,7 +86,7 @@ OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times) {
                                             times ? std::to_string(*times) : "", why));
   };
   if (times && *times < 0)
-    fail(fmt::format("expected 0 or more times, found {}; leave the number out to repeat for ever",
+    fail(fmt::format("expected 0 or more times, found {}; leave the number out to repeat endlessly",
                      *times));
   if (input->is_stream())
     fail("the samples of a stream come once, so there is no second run: leave the repeat out");
@@ -111,7 +111,7 @@ OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times) {
   if (count != 0 && input_size > (order::kEndless - 1) / count)
     fail(
         fmt::format("expected fewer than 2^64 positions, found {} times {}: repeat fewer times, or "
-                    "for ever",
+                    "endlessly",
                     count, input_size));
   return std::make_shared<Repeat>(std::move(input), count, count * input_size,
                                   static_cast<std::uint32_t>(count * input_epochs));

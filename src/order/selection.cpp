@@ -17,7 +17,7 @@ class SelectionCursor final : public OrderCursor {
                    std::span<SampleId> out) override {
     const std::size_t count = positions_left(limit_, first, stride, out.size());
     if (count == 0) return 0;
-    // With a single position left, stride * step might not fit; nobody needs it then.
+    // With a single position left, stride * step might not fit; it is not needed then.
     return input_->read(iteration, offset_ + first * step_, count > 1 ? stride * step_ : 1,
                         out.first(count));
   }

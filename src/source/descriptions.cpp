@@ -149,7 +149,8 @@ void visit_fields(Visitor& visit, NumbersArguments& all) {
   visit("bytes", all.bytes);
 }
 
-// For people, what is not as usual; otherwise all of it, since defaults may change one day.
+// `text`, for people, has only what differs from the defaults; `options` has everything, since
+// defaults may change.
 template <class Arguments>
 Description describe(const char* name, const Arguments& arguments) {
   const Json written = core::write_json(arguments);

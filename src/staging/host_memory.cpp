@@ -36,7 +36,7 @@ std::shared_ptr<HostMemory> HostMemory::make(std::size_t bytes, std::optional<in
     mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED)
     throw Error(
-        fmt::format("no {:.1f} MiB of host memory to be had for the slots: lower the batch, the "
+        fmt::format("cannot allocate {:.1f} MiB of host memory for the slots: lower the batch, the "
                     "depth or the budget",
                     static_cast<double>(bytes) / (1 << 20)));
   const auto address = reinterpret_cast<std::uintptr_t>(mapping);

@@ -1,4 +1,4 @@
-// storage/object_store: buckets of objects, whoever keeps them.
+// storage/object_store: buckets of objects, independent of the service.
 #pragma once
 
 #include <cstddef>
@@ -58,8 +58,8 @@ class ObjectStore {
                     const std::function<bool(ListedObject&&)>& each) const = 0;
   /// What is there under this name. Repeats what failed and may pass.
   [[nodiscard]] virtual Result<FileStamp> stat(const ObjectName& name) const = 0;
-  /// Reads all of `into`, which lies within an object with this stamp. One attempt: whoever reads
-  /// knows how patient to be.
+  /// Reads all of `into`, which lies within an object with this stamp. One attempt: the
+  /// caller decides about retries.
   [[nodiscard]] virtual Result<void> read(const ObjectName& name, const FileStamp& stamp,
                                           std::uint64_t offset,
                                           std::span<std::byte> into) const = 0;
@@ -69,7 +69,7 @@ using ObjectStorePtr = std::shared_ptr<const ObjectStore>;
 
 /// The store that the options and the environment describe, without its cache.
 ///
-/// Errors  Error  this build has no object storage, or the environment makes no sense
+/// Errors  Error  this build has no object storage, or invalid environment variables
 [[nodiscard]] ObjectStorePtr open_object_store(const ObjectStorageOptions& options);
 
 }  // namespace penstock::storage

@@ -55,7 +55,7 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     for (std::size_t output = 0; output < binding.outputs.size(); ++output) {
       if (binding.outputs[output].shape.is_dynamic())
         throw std::invalid_argument(
-            fmt::format("{} puts out '{}', which has no fixed shape: state one",
+            fmt::format("{} outputs '{}', which has no fixed shape: declare one",
                         transform::describe(*transforms[k]), binding.outputs[output].to_string()));
       values_.push_back({.spec = binding.outputs[output]});
       live.insert(live.begin() + static_cast<std::ptrdiff_t>(place + output),

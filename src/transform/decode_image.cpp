@@ -202,7 +202,7 @@ class DecodeImage final : public Transform {
                                                       : jpeg::Chroma::repeated;
   }
 
-  // Closes the image, and with it lets go of what is large.
+  // Closes the image, which frees its large buffers.
   struct Closing {
     jpeg::Image& image;
     ~Closing() { image.close(); }
@@ -269,7 +269,7 @@ TransformPtr decode_image(DecodeImageOptions options) {
   if (!(options.max_megapixels > 0))
     refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
   if (options.geometry == options.field)
-    refuse(fmt::format("geometry cannot be named '{}' like the image: name it otherwise",
+    refuse(fmt::format("geometry cannot be named '{}' like the image: choose another name",
                        options.geometry));
   return std::make_shared<DecodeImage>(std::move(options));
 }

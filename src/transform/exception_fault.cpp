@@ -10,7 +10,8 @@ Fault current_exception_fault() {
   } catch (const std::exception& error) {
     return {.reason = error.what(), .cause = std::current_exception()};
   } catch (...) {
-    return {.reason = "an exception that is no std::exception", .cause = std::current_exception()};
+    return {.reason = "an exception that is not a std::exception",
+            .cause = std::current_exception()};
   }
 }
 

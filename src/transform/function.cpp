@@ -54,7 +54,7 @@ TransformPtr map_function(MapFunctionOptions options, MapFunction function) {
   if (options.name.empty()) refuse("give it a name; it stands for the function in a saved state");
   if (!function) refuse("there is no function");
   if (options.inputs.empty()) refuse("name the fields that it takes");
-  if (options.outputs.empty()) refuse("name the fields that it puts out");
+  if (options.outputs.empty()) refuse("name its output fields");
   for (const std::string& input : options.inputs)
     if (std::ranges::count(options.inputs, input) > 1)
       refuse(fmt::format("it takes '{}' twice", input));
@@ -62,7 +62,7 @@ TransformPtr map_function(MapFunctionOptions options, MapFunction function) {
     if (output.shape.is_dynamic())
       refuse(fmt::format("'{}' has no fixed shape, and a batch needs one", output.to_string()));
     if (std::ranges::count(options.outputs, output.name, &FieldSpec::name) > 1)
-      refuse(fmt::format("it puts out '{}' twice", output.name));
+      refuse(fmt::format("it outputs '{}' twice", output.name));
   }
   return std::make_shared<Function>(std::move(options), std::move(function));
 }

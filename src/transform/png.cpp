@@ -64,7 +64,7 @@ bool PngReader::read_pixels(png_bytepp rows) noexcept {
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
   if (png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width_) * jpeg::kPixelBytes)
-    png_error(png_, "pixels that do not become RGB");
+    png_error(png_, "pixels that cannot be converted to RGB");
   png_read_image(png_, rows);
   png_read_end(png_, nullptr);
   return true;

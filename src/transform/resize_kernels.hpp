@@ -20,7 +20,7 @@ inline constexpr int kRowsTogether = 2;
 inline constexpr std::size_t kGroup = 16;
 
 /// The weighted sum of `taps` rows of pixels becomes row `lane` (0 or 1) of the groups 0..pairs-1
-/// in `between`. Loads and stores go on to a whole vector: 16 pixels more at most.
+/// in `between`. Loads and stores are rounded up to a whole vector: 16 pixels more at most.
 void sum_rows(ResizeFilter filter, const std::uint8_t* const* rows, const std::int16_t* weights,
               int taps, int pairs, int lane, std::int16_t* between);
 

@@ -44,7 +44,7 @@ bool WebpReader::open(std::span<const std::byte> bytes) {
 bool WebpReader::read(std::uint8_t* rgba) {
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) {
-    message_ = "this libwebp is not the one that this library was built for";
+    message_ = "the installed libwebp does not match the one that this library was built with";
     return false;
   }
   const std::size_t stride = static_cast<std::size_t>(width_) * jpeg::kPixelBytes;

@@ -1,8 +1,8 @@
 // testing/synthetic/synthetic_cache: where generated sets are kept, and how one appears there all at
 // once.
 //
-// A set is written to <cache>/<name>.tmp.<pid>.<n> and renamed to <cache>/<name>. Who writes holds
-// an flock on <cache>/.<name>.lock, which the kernel lets go of when the process dies, so a
+// A set is written to <cache>/<name>.tmp.<pid>.<n> and renamed to <cache>/<name>. The writer holds
+// an flock on <cache>/.<name>.lock, which the kernel releases when the process dies, so a
 // temporary folder whose lock is free is a dead process's.
 #pragma once
 

@@ -115,7 +115,7 @@ TEST(Mix, NewWeightsHoldFromTheirStepAndAreSaved) {
   EXPECT_THAT(state.weights, ElementsAre(WeightChange{5, {0, 1, 1}}));
   const auto third = drain(loader, 10);
   EXPECT_THAT(by_source(third), ElementsAre(Pair(1, 320), Pair(2, 320)));
-  // b and c go on where they were.
+  // b and c continue where they were.
   std::uint64_t next = 0;
   for (const auto& steps : {first, second, third})
     for (const Seen& step : steps)
@@ -166,7 +166,7 @@ TEST(Mix, SaysWhichFieldsDiffer) {
       ThrowsMessage<std::invalid_argument>(
           AllOf(HasSubstr("number u64 [2]"), HasSubstr("dataset 1 are (x f32 [3])"))));
   EXPECT_THAT([&] { (void)mix({Dataset(fake(5)).batch(2)}); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("put batch behind mix")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr("put batch after mix")));
   EXPECT_THROW((void)mix({}), std::invalid_argument);
 }
 
@@ -229,7 +229,7 @@ TEST(Zip, RefusesWhatWouldPartThePairs) {
       [] {
         (void)zip({Dataset(fake(9)), Dataset(fake(9)).shuffle()});
       },
-      ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("dataset 1"), HasSubstr("behind zip"))));
+      ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("dataset 1"), HasSubstr("after zip"))));
   EXPECT_THAT(
       [] {
         (void)zip({Dataset(fake(9)), Dataset(fake(9))});
@@ -244,7 +244,7 @@ TEST(Filter, KeepsNumbersAndComesBeforeTheOrder) {
   std::ranges::sort(numbers);
   EXPECT_THAT(numbers, ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29));
   EXPECT_THAT([&] { (void)Dataset(fake(30)).shuffle().filter(odd); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("right behind the source")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr("right after the source")));
   EXPECT_THAT(
       [&] {
         (void)Dataset(fake(30)).filter([](const RecordInfo& info) { return info.label == 3; });
@@ -281,7 +281,7 @@ TEST(Sample, DrawsByWeightAndResumes) {
   for (const std::uint64_t number : numbers_of(steps)) ++counts[number];
   EXPECT_EQ(counts[1] + counts[2], 2000);
   EXPECT_NEAR(counts[1], 500, 100);
-  EXPECT_NE(steps[0].numbers, steps[20].numbers);  // drawn anew each epoch
+  EXPECT_NE(steps[0].numbers, steps[20].numbers);  // new draws each epoch
   Loader second = dataset.loader();
   LoaderState state = second.state();
   state.step = 13;
@@ -364,7 +364,7 @@ TEST(Loaders, NextIsDefinedWhateverCameBefore) {
   EXPECT_EQ(loader.state().step, 2U);
   loader.restore(start);
   EXPECT_EQ(drain(loader, 2).size(), 2U);
-  loader.stop();  // nobody reads while the source is mended
+  loader.stop();  // no reads while the source is repaired
   source->bad.clear();
   loader.restore(loader.state());
   EXPECT_EQ(drain(loader).size(), 2U);

@@ -77,7 +77,7 @@ Dataset plan(std::vector<Device> devices, int depth) {
       .prefetch_to_devices(std::move(devices), {.depth = depth});
 }
 
-// The batch is let go of as soon as the kernel is queued, so its place is in use again long before
+// The batch is released as soon as the kernel is queued, so its place is in use again long before
 // the kernel has read it: only the events keep the bytes.
 TEST_F(CudaLoaderGpu, SlowKernelsFindTheirBytesInTenThousandBatches) {
   Loader loader = plan(kGpu, 2).loader();

@@ -186,7 +186,7 @@ TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
 TEST(Dataset, RefusesAFinishThatCannotWork) {
   using Error = std::invalid_argument;
   EXPECT_THAT([] { (void)images().transform_on_device({}); },
-              ThrowsMessage<Error>(HasSubstr("behind .batch")));
+              ThrowsMessage<Error>(HasSubstr("after .batch")));
   EXPECT_THAT([] { (void)images().batch(8).transform_on_device({.field = "picture"}); },
               ThrowsMessage<Error>(HasSubstr("no field 'picture'")));
   EXPECT_THAT([] { (void)images().batch(8).transform_on_device({.field = "label"}); },

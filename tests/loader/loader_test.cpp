@@ -51,7 +51,7 @@ TEST(Loader, SplitsAnUnevenEndOverFourDevicesWithoutLossOrHang) {
                           .loader({.threads = 1 + run % 4});
       const auto steps = drain(loader);
       ASSERT_EQ(steps.size(), remainder == Remainder::drop ? 6U : 7U);
-      EXPECT_EQ(loader.next(), std::nullopt);  // and again, for ever after
+      EXPECT_EQ(loader.next(), std::nullopt);  // and on every later call
       EXPECT_EQ(loader.next(), std::nullopt);
       auto numbers = numbers_of(steps);
       std::ranges::sort(numbers);

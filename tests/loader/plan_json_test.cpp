@@ -168,7 +168,7 @@ TEST(PlanJson, LongListsAreFilesBesideThePlanAndMustFit) {
   std::stringstream text;
   text << stream.rdbuf();
   EXPECT_THAT([&] { (void)Dataset::from_json(text.str(), {.registry = fake_registry()}); },
-              ThrowsMessage<Error>(HasSubstr("say in which folder")));
+              ThrowsMessage<Error>(HasSubstr("name that folder")));
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     if (entry.path().extension() == ".npy") {
       std::fstream list(entry.path(), std::ios::in | std::ios::out | std::ios::binary);

@@ -9,7 +9,7 @@ __device__ void sleep_for(unsigned microseconds) {
   for (unsigned slept = 0; slept < microseconds; ++slept) __nanosleep(1000);
 }
 
-// Sleeps, looks, sleeps again, and looks again: whoever writes there meanwhile is caught.
+// Sleeps, looks, sleeps again, and looks again: a write there in the meantime is caught.
 __global__ void check_rows(const std::uint64_t* rows, std::uint64_t count, std::uint64_t first,
                            std::uint64_t size, unsigned microseconds, unsigned long long* wrong) {
   for (int look = 0; look < 2; ++look) {

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Every nanosecond is charged to somebody.
+// Every nanosecond is charged to a stage or the consumer.
 void expect_the_parts_add_up(const Stats& stats) {
   EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 1e-6);
 }

@@ -17,7 +17,7 @@ using reference::Samples;
 using testing::HasSubstr;
 using Numbers = std::vector<std::uint64_t>;
 
-/// A stream of `size` samples that all come as soon as somebody waits, and what was waited for.
+/// A stream of `size` samples that all arrive as soon as a reader waits, and what was waited for.
 struct Feed {
   explicit Feed(std::uint64_t all) : size(all) {}
 

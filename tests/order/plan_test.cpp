@@ -252,7 +252,8 @@ TEST(Plan, AnswersReadsAnywhereInAnyIterationAsTheReferenceDoes) {
   }
 }
 
-// The state of an order is its position: a new cursor goes on from any as the old one would have.
+// The state of an order is its position: a new cursor continues from any position as the old one
+// would have.
 void resume_everywhere(const OrderPtr& order, std::size_t limit) {
   const Samples whole = read(order, limit);
   for (std::size_t position = 0; position <= whole.size(); ++position) {

@@ -146,7 +146,7 @@ TEST_F(Prepare, WritesAnIndexThatThroughputGoesByFromTheFirstEpochOn) {
 
   fs::remove(out_ / "data-000002.jpegindex");
   const json in_part = report(prepared);
-  // Some images of an epoch that nobody asked for are decoded ahead.
+  // Some images of an epoch that was not asked for are decoded ahead.
   EXPECT_EQ(in_part["jpeg"]["own"].get<int>() - in_part["jpeg"]["indexed"].get<int>(), kImages - 50)
       << "the others are learned";
   EXPECT_EQ(in_part["digest"], by_index["digest"]);

@@ -146,6 +146,10 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--index", (folder_ / "notes").string()}, 1, "JPEG index");
   refuses({"--data", data, "--split", "sideways"}, 2, "--split");
   refuses({"--data", data, "--io-threads", "-1"}, 2, "--io-threads");
+  refuses({"--data", data, "--crop", "x"}, 2,
+          "--crop: expected a whole number from 1 to 65535, found 'x'");
+  refuses({"--data", data, "--consume-ms", "-0.5"}, 2,
+          "--consume-ms: expected a number from 0 to 86400000, found '-0.5'");
   refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");
   refuses({"--data", data, "--state-in", (folder_ / "none.json").string()}, 1, "none.json");
   refuses({"--data", data, "--batch", "16", "--steps", "1", "--state-out", "/proc/no/state"}, 1,

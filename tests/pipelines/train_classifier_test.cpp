@@ -188,7 +188,7 @@ TEST_F(TrainClassifier, WrongFlagsAndCheckpointsAreRefusedByName) {
   write_file(checkpoint, "not one\n");
   Outcome outcome = train(small(resume));
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("'" + checkpoint.string() + "' is no checkpoint"));
+  EXPECT_THAT(outcome.err, HasSubstr("'" + checkpoint.string() + "' is not a checkpoint"));
   fs::remove(checkpoint);
   ASSERT_EQ(train(small({"--checkpoint", checkpoint.string(), "--checkpoint-every", "24"})).status,
             0);

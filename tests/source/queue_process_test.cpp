@@ -60,7 +60,7 @@ class Child {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void kill() {
-    if (pid_ <= 0) return;  // which would be somebody else's processes
+    if (pid_ <= 0) return;  // which would be other programs' processes
     ::kill(pid_, SIGKILL);
     (void)join();
   }
@@ -234,7 +234,7 @@ TEST_F(QueueProcess, ABlockedClientLearnsWhyItsQueueWasClosed) {
       });
       EXPECT_THAT(said, AllOf(HasSubstr(path().string()), HasSubstr("out of memory")));
       EXPECT_EQ(own.acknowledged(), 20);
-      EXPECT_THROW(own.push(Trajectory(0, 0).views()), QueueClosed) << "and for ever after";
+      EXPECT_THROW(own.push(Trajectory(0, 0).views()), QueueClosed) << "and on every later call";
       EXPECT_THROW(own.close(), QueueClosed);
     });
     await([&] { return queue_->stats().blocked_producers == 1; });
@@ -299,7 +299,7 @@ TEST_F(QueueProcess, EachDifferenceInFieldsIsNamedOnBothSides) {
   EXPECT_FALSE(queue_->closed());
 }
 
-/// Somebody who says what no QueueClient would.
+/// A program that sends what no QueueClient would.
 class RawClient {
  public:
   explicit RawClient(const std::filesystem::path& path)
@@ -395,7 +395,7 @@ TEST_F(QueueProcess, WhatABrokenPeerSaysIsRefusedAndTheOthersGoOn) {
   const source::Greeting garbled{.length = 4};
   EXPECT_THAT(
       refused(RawClient(path()).send(source::bytes_of(garbled)).send(source::bytes_of(UINT32_MAX))),
-      HasSubstr("garbled"));
+      HasSubstr("malformed"));
   RawClient(path()).send(source::bytes_of(std::array<char, 400>{'G', 'E', 'T', ' ', '/'}));
   RawClient(path()).hang_up();
 
@@ -494,7 +494,7 @@ TEST_F(QueueProcess, ADeadServersSocketIsReplacedAndALivingOnesRefused) {
                 AllOf(HasSubstr(path().string()), HasSubstr("another server listens there")));
     child.kill();
   }
-  EXPECT_TRUE(std::filesystem::is_socket(path())) << "nobody could remove it";
+  EXPECT_TRUE(std::filesystem::is_socket(path())) << "nothing could remove it";
   serve();
   client().close();
   EXPECT_THAT(message_of<Error>([&] { QueueServer(queue_, path()); }),

@@ -247,7 +247,7 @@ TEST(Queue, ALargeRecordThatGivesUpLetsTheSmallOnesIn) {
   EXPECT_EQ(queue->stats().waiting_bytes, 70);
 }
 
-// Otherwise a shuffle buffer of large records would wait for ever for the last one to fit.
+// Otherwise a shuffle buffer of large records would wait forever for the last one to fit.
 TEST(Queue, WhatTheLoaderWaitsForComesInBeyondMaxBytesAndNoMore) {
   const auto queue = bytes_queue(10, 100);
   std::vector<std::jthread> producers;
@@ -334,14 +334,14 @@ TEST(Queue, TooLittleRoomForAPlanIsAnErrorWithTheRemedy) {
               ThrowsMessage<std::invalid_argument>(
                   AllOf(HasSubstr("65 records of 64 bytes"), HasSubstr("max_bytes = 4096"),
                         HasSubstr("raise QueueOptions::max_bytes"))));
-  bytes_queue(100, 10)->require_capacity(100);  // sizes nobody knows
+  bytes_queue(100, 10)->require_capacity(100);  // unknown sizes
 }
 
 TEST(Queue, OneLoaderReadsItAndWhenItIsGoneProducersAreTold) {
   const auto queue = numbers_queue({.capacity = 1});
   queue->attach();
   EXPECT_THAT([&] { queue->attach(); },
-              ThrowsMessage<std::logic_error>(HasSubstr("is read by one loader, once")));
+              ThrowsMessage<std::logic_error>(HasSubstr("can be read by one loader only")));
   queue->push({value(std::int64_t{0})});
   std::jthread producer([&] {
     EXPECT_THAT([&] { queue->push({value(std::int64_t{1})}); },
@@ -350,7 +350,7 @@ TEST(Queue, OneLoaderReadsItAndWhenItIsGoneProducersAreTold) {
   await([&] { return queue->stats().blocked_producers == 1; });
   queue->detach();
   producer.join();
-  EXPECT_EQ(queue->stats().waiting_bytes, 0) << "what nobody will read is let go of";
+  EXPECT_EQ(queue->stats().waiting_bytes, 0) << "what will not be read is freed";
   EXPECT_THROW(queue->attach(), std::logic_error) << "a stream is read once";
 }
 

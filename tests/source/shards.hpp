@@ -113,7 +113,8 @@ inline std::string plain_example(std::string_view image, int label) {
              feature("image/class/label", 3, wire(1, std::string(1, static_cast<char>(label)))));
 }
 
-/// Writes a file anew. To cut and refill one costs a flush on some file systems, which adds up.
+/// Writes a new file. Truncating and refilling one costs a flush on some file systems, which adds
+/// up.
 inline std::filesystem::path rewrite(const TemporaryFolder& folder, std::string_view name,
                                      std::string_view contents) {
   std::filesystem::remove(folder / name);

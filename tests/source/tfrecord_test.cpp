@@ -223,7 +223,7 @@ TEST_F(TfRecord, KnowsLabelsWithoutReadingTheRecords) {
   }
   for (std::uint64_t i = 5; i < 9; ++i) EXPECT_EQ(source->info(i).label, std::nullopt) << i;
   const SourcePtr other = source::tfrecord(path, in_memory({kImage}));
-  EXPECT_EQ(other->info(0).label, std::nullopt) << "nobody asked for it";
+  EXPECT_EQ(other->info(0).label, std::nullopt) << "it was not asked for";
 }
 
 TEST_F(TfRecord, DamageAnywhereIsAFaultOfItsRecordAlone) {

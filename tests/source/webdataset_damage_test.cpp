@@ -95,7 +95,7 @@ TEST_F(DamagedTar, CutAnywhereKeepsAllSamplesBeforeTheCut) {
     const std::vector<std::string> found = scanned(good.substr(0, size));
     std::size_t whole = 0;  // samples that lie before the cut: the label has one byte
     while (whole < 3 && headers[2 * whole + 1] + 513 <= size) ++whole;
-    // A header that is cut off does not say whether it went on with the sample before it.
+    // A header that is cut off does not say whether it continued the sample before it.
     ASSERT_LE(found.size(), whole + 2) << size;
     for (std::size_t i = 0; i < found.size(); ++i) {
       EXPECT_EQ(is_fault(found[i]), i >= whole) << size;

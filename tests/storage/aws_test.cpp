@@ -96,7 +96,7 @@ TEST_F(AwsFiles, TheEnvironmentComesBeforeTheProfile) {
 TEST_F(AwsFiles, WhereThereAreNoneTheyAreNobodys) {
   for (const char* disabled : {"true", "TRUE"}) {
     variables_["AWS_EC2_METADATA_DISABLED"] = disabled;
-    variables_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9";  // nobody is there
+    variables_["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = "http://127.0.0.1:9";  // no server there
     AwsCredentialChain chain(AwsProfile("", environment()), environment());
     EXPECT_EQ(chain.get(), std::nullopt);
     EXPECT_EQ(chain.origin(), "");

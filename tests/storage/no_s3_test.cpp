@@ -1,4 +1,4 @@
-// A build without libcurl: s3:// paths are refused, with the remedy.
+// A build without libcurl: s3:// paths are refused; the error says what to do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ inline double whole_value(std::uint32_t rank, std::uint32_t micro, std::size_t g
 /// In the memory of a device, with values that the host writes and reads.
 class GradientSet {
  public:
-  /// Apart, or `flat`: one behind the other where they are of one type.
+  /// Apart, or `flat`: contiguous where they are of one type.
   explicit GradientSet(const std::vector<GradientKind>& kinds, const Device& device = {},
                        bool flat = false)
       : device_(device) {

@@ -71,7 +71,7 @@ TEST(Mirrored, OutsideIsOutside) {
   Mirrored<float> variable(replicas);
   EXPECT_THAT(
       [&] { replicas.run([&](ReplicaContext&) { variable.assign(std::vector<float>{1}); }); },
-      ThrowsMessage<std::logic_error>(HasSubstr("from outside while run() is under way")));
+      ThrowsMessage<std::logic_error>(HasSubstr("from outside while run() is in progress")));
 }
 
 TEST(Owners, EachGoesToWhoHasTheFewestBytes) {

@@ -91,7 +91,7 @@ TEST(Rendezvous, WhoDoesNotComeIsNamed) {
   on_each(2, [&](std::uint32_t rank) {
     EXPECT_THAT(
         said_by([&] { (void)Rendezvous::at("127.0.0.1", port, rank * 2, 4, {.timeout_s = 0.3}); }),
-        HasSubstr("of 4 processes these did not come within 0.3 s: 1, 3"));
+        HasSubstr("of 4 processes these did not join within 0.3 s: 1, 3"));
   });
   EXPECT_THAT(said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.1}); }),
               AllOf(HasSubstr("did not find process 0 at 127.0.0.1:" + std::to_string(port)),
@@ -125,14 +125,14 @@ TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
     if (who == 2)
       EXPECT_THAT(said, HasSubstr("process 0 has a world of 3 processes, process 2 one of 4"));
     else
-      EXPECT_THAT(said, HasSubstr("did not come within 1 s: 1"));
+      EXPECT_THAT(said, HasSubstr("did not join within 1 s: 1"));
   });
   on_each(3, [&](std::uint32_t who) {
     const auto other = static_cast<std::uint16_t>(port + 11);
     const std::string said = said_by(
         [&] { (void)Rendezvous::at("127.0.0.1", other, who == 0 ? 0 : 1, 3, {.timeout_s = 1}); });
-    EXPECT_THAT(said, AnyOf(HasSubstr("did not come within 1 s: 2"),
-                            HasSubstr("process 1 of 3 has come already")));
+    EXPECT_THAT(said, AnyOf(HasSubstr("did not join within 1 s: 2"),
+                            HasSubstr("process 1 of 3 has joined already")));
   });
 }
 
@@ -156,7 +156,7 @@ TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
     std::promise<void> told;
     std::future<void> failed = told.get_future();
     auto handle = meeting->on_failure([&] { told.set_value(); });
-    auto dropped = meeting->on_failure([] { FAIL() << "nobody listens any more"; });
+    auto dropped = meeting->on_failure([] { FAIL() << "the handle was released"; });
     dropped.reset();
     exchange_keys(*meeting);
     if (rank == 2) return meeting->break_off("out of memory");
@@ -173,7 +173,7 @@ TEST(Rendezvous, TakesTheNextPortWhereItsOwnIsTaken) {
   const auto other = sync::listen_at("127.0.0.1", 0);  // accepts, and never answers
   const std::uint16_t port = sync::port_of(*other);
   on_each(2, [&](std::uint32_t rank) {
-    // It hangs up on everybody, as a program with another protocol would.
+    // It closes every connection, as a program with another protocol would.
     const std::jthread hang_up([&](const std::stop_token& stop) {
       while (rank == 1 && !stop.stop_requested()) {
         const int fd = ::accept4(other->get(), nullptr, nullptr, SOCK_CLOEXEC);
@@ -188,7 +188,7 @@ TEST(Rendezvous, TakesTheNextPortWhereItsOwnIsTaken) {
 TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
   const auto path = std::filesystem::temp_directory_path() /
                     ("penstock-rendezvous-" + std::to_string(::getpid()));
-  // Its port belongs to somebody else by now: to a rendezvous even.
+  // Its port now belongs to another program, which is even a rendezvous.
   const std::uint16_t port = free_port();
   std::jthread stranger([&] {
     (void)said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout_s = 1}); });
@@ -215,7 +215,7 @@ TEST(Rendezvous, TheCallerMayCarryTheTicket) {
   });
   EXPECT_THAT(
       said_by([] { (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2); }),
-      HasSubstr("was given 'hello', which is no ticket"));
+      HasSubstr("was given 'hello', which is not a ticket"));
 }
 
 int open_descriptors() {

@@ -206,7 +206,7 @@ TEST(MapFunction, RefusesWhatCannotWork) {
   refuses({.name = "f", .inputs = {"x"}, .outputs = {kX}}, nullptr, "no function");
   refuses({.name = "f", .inputs = {}, .outputs = {kX}}, nothing, "takes");
   refuses({.name = "f", .inputs = {"x", "x"}, .outputs = {kX}}, nothing, "twice");
-  refuses({.name = "f", .inputs = {"x"}, .outputs = {}}, nothing, "puts out");
+  refuses({.name = "f", .inputs = {"x"}, .outputs = {}}, nothing, "output fields");
   refuses({.name = "f", .inputs = {"x"}, .outputs = {{"y", DType::u8, {kDynamic}}}}, nothing,
           "fixed shape");
   const std::array fields{kX, kLabel};

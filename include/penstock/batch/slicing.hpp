@@ -5,11 +5,11 @@
 
 namespace penstock {
 
-/// What becomes of a last batch that is not full.
+/// What happens to a last batch that is not full.
 enum class Remainder : std::uint8_t {
   keep,  ///< it is delivered short
   drop,  ///< it is left out, whole
-  pad,   ///< it is filled up with zeroes; the field 'valid' tells the rows apart
+  pad,   ///< it is filled up with zeroes; the field 'valid' marks which rows are samples
 };
 
 /// How a global batch reaches the replicas.

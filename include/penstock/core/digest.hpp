@@ -36,7 +36,7 @@ struct Digest {
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 
-/// One row's contribution: where it was delivered, who it is (the draw where it is
+/// One row's contribution: where it was delivered, its sample's identity (with the draw if that is
 /// not 0), and every field's bytes.
 ///
 /// Source  XXH3 128-bit, through libxxhash.

@@ -1,7 +1,7 @@
 // core/error: the exceptions a caller may see.
 //
 // Misuse (a plan that cannot work, a wrong argument) is std::invalid_argument or std::logic_error;
-// what the environment did wrong is an Error. Every message says what was expected, what was found
+// a failure of the environment is an Error. Every message says what was expected, what was found
 // and what to do. A bad sample is neither: inside the library it travels as a Fault in a Result.
 #pragma once
 

@@ -1,4 +1,5 @@
-// core/fault: what is known about a sample that could not be had. Data, not an exception.
+// core/fault: what is known about a sample that could not be read or decoded. Data, not an
+// exception.
 #pragma once
 
 #include <cstdint>

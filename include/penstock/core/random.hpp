@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-/// Which random numbers these are: goes up whenever the same plan and seed would give other ones.
+/// Which random numbers these are: increases whenever the same plan and seed would give others.
 /// 1: a function of seed, operation, source, epoch and number. 2: also of the draw, where a sample
 /// is drawn more than once (SampleId::draw); where it is not, the numbers are those of 1.
 inline constexpr std::uint32_t kRandomVersion = 2;
@@ -72,12 +72,12 @@ class RandomKey {
   std::array<std::uint32_t, 2> key_{};
 };
 
-/// The random numbers of one sample in one operation, drawn one after the other.
+/// The random numbers of one sample in one operation, drawn one after another.
 ///
 /// Threads  a value; each task makes its own.
 class Random {
  public:
-  /// `stream` tells several independent sequences of the same sample apart.
+  /// `stream` selects one of several independent sequences of the same sample.
   Random(const RandomKey& key, const SampleId& sample, std::uint16_t stream = 0) noexcept
       : key_(key.of_draw(sample.draw)),
         number_(sample.number),

@@ -1,4 +1,4 @@
-// core/tensor_view: typed, shaped bytes that somebody else owns. Rows lie dense, in C order.
+// core/tensor_view: typed, shaped bytes, not owned. Rows lie dense, in C order.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace core {
 
 /// A pointer with an element type and a shape; `Byte` is std::byte or const std::byte.
 ///
-/// Owns  nothing. What it points to may be host or device memory; whoever hands out the view says
-/// which.
+/// Owns  nothing. What it points to may be host or device memory; the function that returns the
+/// view says which.
 template <class Byte>
 class BasicTensorView {
  public:

@@ -1,4 +1,4 @@
-// device/device_transform: images made ready for the network on their device: type, layout, normalisation,
+// device/device_transform: converts images for the network on their device: type, layout, normalisation,
 // flip, mixup, cutmix, erasing, in one pass over the bytes.
 #pragma once
 
@@ -57,7 +57,7 @@ struct DeviceTransformOptions {
   bool on_consumer_stream = false;
 };
 
-/// What is done to one row. Zeroes stand for a row without a sample, which becomes zeroes.
+/// What is done to one row. All fields zero: a row without a sample, which becomes zeroes.
 struct alignas(16) DeviceTransformRow {
   enum class Mix : std::uint8_t { none, mixup, cutmix };
   /// [top, bottom) x [left, right), in pixels of the transformed image.
@@ -80,7 +80,7 @@ struct alignas(16) DeviceTransformRow {
 /// Threads  immutable; any number of threads.
 class DeviceTransform {
  public:
-  /// Errors  std::invalid_argument  a field that is no such image; numbers that make no sense
+  /// Errors  std::invalid_argument  a field that is no such image; options out of range
   DeviceTransform(DeviceTransformOptions options, const FieldSpec& input);
 
   [[nodiscard]] const DeviceTransformOptions& options() const noexcept { return options_; }

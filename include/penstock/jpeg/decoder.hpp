@@ -29,7 +29,7 @@ struct Info {
   [[nodiscard]] ImageSize upright() const noexcept;
 };
 
-/// How chroma that is stored at half the size gets as large as the image.
+/// How subsampled chroma is upsampled to the size of the image.
 enum class Chroma : std::uint8_t {
   repeated,  ///< every sample is repeated: faster
   smooth,    ///< neighbours are blended, as libjpeg does by default
@@ -43,16 +43,16 @@ struct DecodeOptions {
 };
 
 struct DecoderOptions {
-  /// When given: what is learned about an image when it is first decoded, so that later only a
-  /// region's own data need be gone through. The pixels do not depend on it.
+  /// When given: filled when an image is first decoded, so that later only the region's own data
+  /// are decoded. The pixels do not depend on it.
   std::shared_ptr<JpegIndexStore> index{};
   std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the images
 };
 
 /// Decodes one JPEG after another. Baseline images in one scan go through Penstock's own decoder,
 /// which decodes little but the region; all others (progressive, CMYK and the like) through
-/// libjpeg-turbo, as do those that the own one finds fault with. The pixels are, bit for bit, those
-/// of libjpeg-turbo's accurate DCT of the whole image.
+/// libjpeg-turbo, as do those in which the own decoder finds an error. The pixels are, bit for
+/// bit, those of libjpeg-turbo's accurate DCT of the whole image.
 ///
 ///   penstock::jpeg::Decoder decoder;
 ///   auto info = decoder.open(bytes);

@@ -1,4 +1,4 @@
-// jpeg/jpeg_index: where the decoding of a JPEG can begin, learned once and kept.
+// jpeg/jpeg_index: where the decoding of a JPEG can begin, found once and kept.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace penstock {
 
 /// Which bytes an index belongs to: their number and a hash of all of them. A file that was changed
-/// has another key, whatever its name and time say; so an index cannot be stale.
+/// has another key, whatever its name and modification time; so an index cannot be stale.
 struct JpegKey {
   std::uint64_t size = 0;
   std::array<std::uint64_t, 2> hash{};
@@ -25,7 +25,7 @@ struct JpegKey {
   friend bool operator==(const JpegKey&, const JpegKey&) = default;
 };
 
-/// States of the decoder, every so many MCUs. Only what was in order has any.
+/// States of the decoder, at intervals of some MCUs. Only valid data have entries.
 struct JpegIndex {
   struct Entry {
     std::uint32_t mcu = 0;             ///< before which the decoder is in this state
@@ -39,7 +39,7 @@ struct JpegIndex {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   std::uint32_t mcus_per_row = 0;
-  std::uint32_t scan_bytes = 0;  ///< of the file, behind the scan's header
+  std::uint32_t scan_bytes = 0;  ///< of the file, after the scan's header
   /// Up to here libjpeg-turbo finds nothing wrong with the data.
   std::uint32_t valid_mcus = 0;
   std::vector<Entry> entries;  ///< ascending, the first one at MCU 0
@@ -52,17 +52,17 @@ struct JpegIndex {
   friend bool operator==(const JpegIndex&, const JpegIndex&) = default;
 };
 
-/// What decode_image learns about an image when it first decodes it: for a program that goes
-/// through all of them beforehand, as penstock-prepare does. Where restart markers divide the rows
-/// of MCUs, that is little more than that the data are in order: 20 bytes. Nothing where they are
-/// not from the start on, or Penstock's own decoder does not take the image.
+/// The index that decode_image builds when it first decodes an image: for a program that indexes
+/// all images beforehand, as penstock-prepare does. Where restart markers divide the rows of MCUs,
+/// it records little more than that the data are valid: 20 bytes. Returns nothing where the data
+/// are damaged from the start, or where Penstock's own decoder does not take the image.
 ///
 /// Threads  any number
 [[nodiscard]] std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg);
 
-/// Keeps indices for decode_image. What it gives is checked against the image that is decoded, and
-/// what decoding finds out is checked against it: an index that is wrong costs time, or makes the
-/// sample's way to libjpeg-turbo; it is then learned anew.
+/// Keeps indices for decode_image. An index is checked against the image, and the decoded data are
+/// checked against the index: a wrong index only costs time, or sends the image to libjpeg-turbo;
+/// it is then built again.
 ///
 /// Threads  any number
 class JpegIndexStore {
@@ -70,18 +70,18 @@ class JpegIndexStore {
   virtual ~JpegIndexStore() = default;
   /// nullptr where there is none.
   [[nodiscard]] virtual std::shared_ptr<const JpegIndex> find(const JpegKey& key) const = 0;
-  /// May forget it at once. Takes the place of one for the same key.
+  /// Replaces an index with the same key. May discard it at once.
   virtual void put(const JpegKey& key, JpegIndex index) = 0;
 };
 
 /// Keeps indices in memory, as many as fit; and, when asked to, in a file.
 class MemoryJpegIndex final : public JpegIndexStore {
  public:
-  /// Units  bytes that the indices may take, with what keeping them takes
+  /// Units  bytes that the indices may take, including the map's overhead
   explicit MemoryJpegIndex(std::size_t max_bytes = std::size_t{1} << 30) : max_bytes_(max_bytes) {}
 
   [[nodiscard]] std::shared_ptr<const JpegIndex> find(const JpegKey& key) const override;
-  /// Once full, it takes no more: every epoch asks for all of them, so none is worth more than
+  /// Once full, it takes no more: every epoch needs all of them, so none is worth more than
   /// another.
   void put(const JpegKey& key, JpegIndex index) override;
 

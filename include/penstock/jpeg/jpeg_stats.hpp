@@ -20,7 +20,7 @@ enum class JpegFallback : std::uint8_t {
   sampling,    ///< chroma stored in a way that no encoder of photographs uses
   scans,       ///< components in scans of their own; transcode_jpeg() makes one scan of them
   header,      ///< tables missing, unusual markers, or damage
-  data,        ///< pixels that are not in order: most of these become faults
+  data,        ///< damaged data: most of these become faults
 };
 inline constexpr std::size_t kJpegFallbacks = 10;
 
@@ -29,7 +29,7 @@ inline constexpr std::size_t kJpegFallbacks = 10;
 
 struct JpegCounts {
   std::uint64_t own = 0;                                ///< by Penstock's own decoder
-  std::uint64_t indexed = 0;                            ///< of them, such as an index led to
+  std::uint64_t indexed = 0;                            ///< of these, those decoded with an index
   std::array<std::uint64_t, kJpegFallbacks> libjpeg{};  ///< by libjpeg-turbo, per JpegFallback
 
   friend bool operator==(const JpegCounts&, const JpegCounts&) = default;

@@ -20,23 +20,23 @@ struct TranscodeJpegOptions {
   double max_growth = 0.01;
 };
 
-/// A JPEG that decodes faster, or why it stayed as it was.
+/// A JPEG that decodes faster, or why the file was kept unchanged.
 struct TranscodedJpeg {
-  std::vector<std::byte> bytes;  ///< the whole file; the given one where it stayed as it was
-  std::string kept;              ///< why it stayed as it was; empty where it did not
+  std::vector<std::byte> bytes;  ///< the whole file; the given one if it was kept unchanged
+  std::string kept;              ///< why it was kept unchanged; empty if it was transcoded
   int interval = 0;              ///< MCUs between two restart markers
   int mcus_in_row = 0;
 };
 
-/// Writes a JPEG's coefficients anew, with restart markers that divide each row of MCUs evenly and
-/// with Huffman tables made for it: a decoder can then begin in the middle of a row, and decode
-/// several stretches at once. Progressive files become baseline. All markers (EXIF, colour
-/// profile, comments) are kept.
+/// Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs evenly and with
+/// Huffman tables made for it: a decoder can then begin in the middle of a row, and decode several
+/// segments in parallel. Progressive files become baseline. All markers (EXIF, colour profile,
+/// comments) are kept.
 ///
-/// Nothing is lost: the result is read again, and every coefficient, quantisation table and
-/// sampling factor compared. Any JPEG reader reads it, to the same pixels.
+/// Lossless: the result is read again, and every coefficient, quantisation table and sampling
+/// factor compared. Any JPEG reader reads it, to the same pixels.
 ///
-/// A file stays as it was where it is arithmetic-coded, not of 8 bits, or would grow.
+/// A file is kept unchanged if it is arithmetic-coded, is not of 8 bits, or would grow too much.
 ///
 /// Units    memory for the coefficients, 2 bytes for each sample of each component, twice.
 /// Threads  any number.

@@ -1,4 +1,4 @@
-// loader/dataset: the plan of an input pipeline, a value.
+// loader/dataset: Dataset, the plan of an input pipeline. A value.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class Plan;
 
 /// What to read, in which order, how to transform and batch it, and where it goes. Immutable: every
 /// call returns a new plan and leaves this one as it was. A plan that cannot work fails in the call
-/// that makes it so, or where it meets devices and processes in loader(), with the remedy in the
-/// message. Nothing is read before a Loader runs.
+/// that makes it so, or in loader(), where devices and processes are known; the message says what
+/// to do. Nothing is read before a Loader runs.
 ///
 /// Threads  a value; const calls from any number of threads.
 class Dataset {
@@ -42,15 +42,15 @@ class Dataset {
   /// The records of a stream, as they arrive.
   explicit Dataset(StreamPtr stream);
 
-  /// Only the records of which `keep` is true; nothing is decoded for it. They keep their numbers.
-  /// Before every operation on positions: which samples there are must be settled before their
+  /// Only the records for which `keep` is true; nothing is decoded for it. They keep their numbers.
+  /// Must come before every operation on positions: the set of samples must be fixed before their
   /// order is, or a filter would move samples between batches. `keep` is called here, once for each
   /// record.
   ///
   /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
   [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
 
-  /// The seed of everything random in this plan that has none of its own.
+  /// The seed of every random operation in this plan that has no seed of its own.
   [[nodiscard]] Dataset seed(std::uint64_t seed) const;
   /// Before batch: a new order of the samples; after batch: of the batches.
   ///
@@ -75,11 +75,11 @@ class Dataset {
   /// Errors  std::invalid_argument  not one weight for each position, or none above 0
   [[nodiscard]] Dataset sample(std::vector<double> weights,
                                const SampleOptions& options = {}) const;
-  /// One more transform of every sample; before or after shuffle makes no difference.
+  /// One more transform of every sample. Before or after shuffle makes no difference.
   [[nodiscard]] Dataset map(TransformPtr transform) const;
   /// Global batches of `global_batch` samples.
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
-  /// Makes images ready for the network on the device that they go to: type, layout, normalisation,
+  /// Converts images for the network on their device: type, layout, normalisation,
   /// flip, mixup, cutmix, erasing. Digests are taken before it.
   ///
   /// Errors  std::invalid_argument  before batch; no such image; see DeviceTransform
@@ -96,9 +96,9 @@ class Dataset {
   /// For people, all of it: "image_folder(path=/data/train).shuffle(seed=7).batch(256)".
   [[nodiscard]] std::string describe() const;
 
-  /// The plan as JSON, which from_json makes it from again: in another process, another program, or
-  /// another language. What changes speed only (indexes, statistics, threads, caches) is not in it,
-  /// nor are credentials.
+  /// The plan as JSON, from which from_json makes it again: in another process, program or
+  /// language. Settings that change only speed (indexes, statistics, threads, caches) are left out,
+  /// and so are credentials.
   ///
   /// Errors  Error  data in memory, a stream, a function or class without a registered name; names
   ///                the operation, and says what to do
@@ -140,7 +140,7 @@ class Dataset {
 /// Errors  std::invalid_argument  none, one that has a batch, or samples that differ in a field;
 ///         weights that do not fit (see order::mix)
 [[nodiscard]] Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options = {});
-/// One dataset behind the other.
+/// The datasets one after another.
 ///
 /// Errors  std::invalid_argument  as for mix; an endless one before the last
 [[nodiscard]] Dataset concatenate(const std::vector<Dataset>& datasets);
@@ -150,7 +150,7 @@ class Dataset {
 /// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
 
-/// Labelled images in whatever form they are stored: a folder of image files, tar shards or
+/// Labelled images, stored in any of these forms: a folder of image files, tar shards or
 /// TFRecord files (a folder of them, or a pattern). Fields: image u8 [?] (encoded), label i64 [].
 ///
 /// Errors  as source::images()

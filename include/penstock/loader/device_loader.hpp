@@ -18,8 +18,8 @@ class Run;
 }
 
 /// One device's side of a loader: delivers that device's part of every step, in order. A consumer
-/// that falls behind keeps the slots of what it has not taken, so the others can be ahead of it by
-/// the depth of prefetch_to_devices and then wait; Stats::waiting_for says for whom. All devices
+/// that falls behind holds the slots of what it has not taken, so the others can be ahead of it by
+/// the depth of prefetch_to_devices and then wait; Stats::waiting_for names it. All devices
 /// see the end, or an error, in the same step.
 ///
 /// Threads  one thread per DeviceLoader; it may outlive the Loader, and then has no more data.
@@ -27,7 +27,7 @@ class DeviceLoader {
  public:
   class Iterator;
 
-  /// This device's part of the next step, or none when the data has ended, for ever after too.
+  /// This device's part of the next step, or none once the data has ended, and on every later call.
   ///
   /// Errors  as Loader::next()
   [[nodiscard]] std::optional<DeviceBatch> next();

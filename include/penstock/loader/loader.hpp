@@ -41,26 +41,27 @@ class Loader {
   Loader& operator=(Loader&&) noexcept;
   ~Loader();
 
-  /// The next step, or none when the data has ended, for ever after too. Waits until it is ready.
+  /// The next step, or none once the data has ended, and on every later call. Waits until it is
+  /// ready.
   ///
   /// Errors  DataError   a fault that the policy does not tolerate, at the step it belongs to;
-  ///                     then again
-  ///         CudaError   a copy could not be queued; then again
-  ///         Error       every slot is in a batch that the caller still holds: it would never end
-  ///                     (batches that go to other threads must be let go of before the next call)
+  ///                     and on every later call
+  ///         CudaError   a copy could not be queued; and on every later call
+  ///         Error       every slot is in a batch that the caller still holds, so none gets free
+  ///                     (release batches that other threads use before the next call)
   ///         std::logic_error  DeviceLoaders have taken their parts of steps that others have not
   [[nodiscard]] std::optional<Step> next();
-  /// Waits, at most so long, until next() can return at once; says whether it can. Throws as it.
+  /// Waits up to `timeout` until next() can return at once; says whether it can. Throws as next().
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
   /// The batches of one device alone, for a consumer thread of its own; `part` counts devices().
   ///
   /// Errors  std::out_of_range  there is no such device
   [[nodiscard]] DeviceLoader device(std::size_t part);
 
-  /// Starts reading ahead now instead of with the first next().
+  /// Starts reading ahead now rather than at the first next().
   void start();
-  /// Ends the data here for every consumer: those that wait are woken, and all get none. The
-  /// threads are joined. restore() begins anew.
+  /// Ends the data here for every consumer: waiting consumers are woken, and all get none. The
+  /// threads are joined. restore() starts the loader again.
   void stop();
 
   /// Whether next() has returned none, or stop() was called.
@@ -76,25 +77,25 @@ class Loader {
   /// The epoch of the step that next() will return; none at the end. Waits until it is known, not
   /// until the step is ready.
   [[nodiscard]] std::optional<std::uint32_t> next_epoch();
-  /// Waits, at most so long, until next_epoch() can return at once; says whether it can.
+  /// Waits up to `timeout` until next_epoch() can return at once; says whether it can.
   [[nodiscard]] bool wait_for_epoch(std::chrono::nanoseconds timeout);
 
-  /// What was delivered so far: the steps that all devices have taken. The state of any process
-  /// restores any world.
+  /// What was delivered so far: the steps that all devices have taken. The state of any process can
+  /// be restored in any world.
   [[nodiscard]] LoaderState state() const;
-  /// Goes on from `state`: the next step is the one that would have followed. Prefetched steps are
+  /// Resumes from `state`: the next step is the one that would have followed. Prefetched steps are
   /// discarded. Threads, depth, devices and processes may differ from those that saved it.
   ///
   /// Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
   void restore(const LoaderState& state);
-  /// Begins anew with step 0, on the same threads and memory: for a validation set that is run
-  /// through again and again. The books (samples, faults, digest) begin anew, too.
+  /// Restarts from step 0, on the same threads and memory: for a validation set that is read again
+  /// and again. Counters (samples, faults, digest) reset.
   ///
   /// Errors  Error  the plan reads a stream
   void rewind();
   /// From `step` on, the datasets of the mix come in these shares. What was prefetched is
-  /// discarded; states that are saved from now on know of the change. Every process must be told
-  /// the same.
+  /// discarded; states that are saved from now on include the change. Every process must make
+  /// the same call.
   ///
   /// Errors  std::logic_error       the plan is no mix followed by batch alone
   ///         std::invalid_argument  a step that was delivered already; weights that do not fit

@@ -1,4 +1,4 @@
-// loader/options: what the operations of a Dataset and its Loader can be told.
+// loader/options: options of a Dataset's operations and of its Loader.
 //
 // Options that change what is delivered come first; those that change only its speed say so.
 #pragma once
@@ -24,8 +24,8 @@ struct ShuffleOptions {
   /// Without one, the plan's seed (Dataset::seed) is used; without that, one is drawn by the
   /// loader.
   std::optional<std::uint64_t> seed{};
-  /// None: a uniform permutation of the whole epoch, in O(1) memory. Else tf.data's window of that
-  /// many.
+  /// None: a uniform permutation of the whole epoch, in O(1) memory. A number: tf.data's window of
+  /// that many samples.
   std::optional<std::uint64_t> buffer{};
   /// A new order each epoch, or the same one.
   bool reshuffle_each_epoch = true;
@@ -36,7 +36,7 @@ struct SampleOptions {
   /// How many to draw; none: as many as there are samples.
   std::optional<std::uint64_t> count{};
   std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions
-  bool reshuffle_each_epoch = true;     ///< draw anew each epoch
+  bool reshuffle_each_epoch = true;     ///< new draws each epoch
 };
 
 /// For mix.
@@ -71,24 +71,25 @@ enum class OnFault : std::uint8_t {
   mask,     ///< the row is zero-filled; the field 'valid' tells
 };
 
-/// For LoaderOptions. Budgets are each process's own: where one raises, the program tells the
-/// others.
+/// For LoaderOptions. Each process counts its own budgets: where one raises, the program must tell
+/// the others.
 struct FaultOptions {
   OnFault policy = OnFault::raise;
-  /// More faults than this raise all the same, counted at delivery.
+  /// More faults than this raise under every policy; counted at delivery.
   std::optional<std::uint64_t> max_count{};
-  /// A larger share of the samples delivered so far raises all the same, once 100 were delivered.
+  /// A larger share of the samples delivered so far raises under every policy, once 100 were
+  /// delivered.
   std::optional<double> max_rate{};
 };
 
-/// For LoaderOptions: reading again after faults that may pass (Fault::transient), such as those of
-/// a network file system that is away for a moment.
+/// For LoaderOptions: retries after transient faults (Fault::transient), such as those of a network
+/// file system that is unreachable for a moment.
 struct RetryOptions {
   int attempts = 5;                               ///< in all; 1: none is repeated
   std::chrono::milliseconds initial_backoff{50};  ///< before the second attempt; doubles each time
 };
 
-/// Who this process is among those that read the same dataset; as tf.distribute.InputContext.
+/// This process's place among those that read the same dataset; as tf.distribute.InputContext.
 struct InputContext {
   std::uint32_t num_input_pipelines = 1;
   std::uint32_t input_pipeline_id = 0;
@@ -106,14 +107,15 @@ struct InputContext {
   [[nodiscard]] std::uint64_t per_replica_batch_size(std::uint64_t global_batch) const;
 };
 
-/// Who owns the order of the samples.
+/// Which replicas share one order of the samples.
 enum class InputMode : std::uint8_t {
   one,         ///< one order; every replica gets its slice of each global batch
   per_worker,  ///< each process has an order of its own, for its replicas
   per_replica  ///< each replica has an order of its own
 };
 
-/// What an order of its own (per_worker, per_replica) is over; each has random numbers of its own.
+/// Which samples a separate order (per_worker, per_replica) covers. Each has its own random
+/// numbers.
 enum class ShardPolicy : std::uint8_t {
   data,  ///< the samples i with i mod n == k, as Dataset::shard; with InputMode::one: slices of the
          ///< batch
@@ -126,7 +128,8 @@ struct LoaderOptions {
   FaultOptions faults{};
   /// None: InputContext::from the environment.
   std::optional<InputContext> context{};
-  /// A state of another mode than `one` fits no other number of processes and devices.
+  /// In modes other than `one`, a state can be restored only with the same number of processes and
+  /// devices.
   InputMode mode = InputMode::one;
   ShardPolicy shards = ShardPolicy::data;
   /// Sums a digest of everything delivered (Loader::digest). Costs a hash of every byte.

@@ -1,5 +1,4 @@
-// loader/plan_json: plans as JSON: written here, made again in another process or by another
-// program.
+// loader/plan_json: saves plans as JSON, and loads them in another process or program.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +22,7 @@
 namespace penstock {
 
 /// Which names stand for which sources, transforms and functions when a plan is read. A value; a
-/// new one knows what the library has: image_folder, webdataset, tfrecord, arrays, numbers and zip;
+/// new one contains the library's own: image_folder, webdataset, tfrecord, arrays, numbers and zip;
 /// decode_image.
 ///
 ///   Registry registry;
@@ -31,8 +30,8 @@ namespace penstock {
 ///   registry.add_function("halve", halve);  // of map_function({.name = "halve", …}, halve)
 ///   Dataset plan = Dataset::load("plan.json", {.registry = registry});
 ///
-/// A Source or Transform of your own travels when its description() has the name under which it is
-/// registered, and the options that the function here takes.
+/// A Source or Transform of your own can be saved when its description() has the name under which
+/// it is registered, and the options that the function registered here takes.
 ///
 /// Threads  const calls from any number of threads.
 class Registry {
@@ -74,8 +73,8 @@ struct PlanJsonOptions {
   /// what filter kept): each is a .npy file there, named after its hash. Empty: they stand in the
   /// JSON. save and load take the folder of the plan's file.
   std::filesystem::path lists{};
-  /// Reading only: paths of sources that begin with the first text begin with the second instead,
-  /// where data lie at another place than they did.
+  /// Reading only: in paths of sources, replaces a prefix equal to the first text by the second,
+  /// for data that have moved.
   std::vector<std::pair<std::string, std::string>> moved{};
   /// Reading only: devices in place of the plan's; empty: its own.
   std::vector<Device> devices{};

@@ -1,4 +1,4 @@
-// loader/stats: where the time went. Every stall has a name.
+// loader/stats: where the time went, and which stage caused each stall.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ struct Stats {
   int threads = 0;
   int io_threads = 0;
   /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
-  /// and holds the slots that they need. None when nobody waits for a consumer.
+  /// and holds the slots that they need. None when no consumer waits for another.
   std::optional<std::size_t> waiting_for{};
 
   [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {

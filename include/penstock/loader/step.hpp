@@ -40,7 +40,7 @@ class DeviceBatch {
   [[nodiscard]] std::uint64_t step() const noexcept;
   /// Rows, padding included; may be 0 at the end of the data.
   [[nodiscard]] std::uint64_t size() const noexcept;
-  /// Who the rows are, in order; shorter than size() when the batch was padded.
+  /// Sample IDs of the rows, in order; shorter than size() when the batch was padded.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
 
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept;
@@ -59,8 +59,8 @@ class DeviceBatch {
   /// Stream  must outlive this batch. Does nothing on a host device.
   /// Errors  CudaError
   void wait_on(StreamHandle stream) const;
-  /// Queues a copy of a field to the caller's own memory: the static inputs of a training step that
-  /// was captured as a CUDA graph, say. Bytes behind a short batch stay as they were.
+  /// Queues a copy of a field to the caller's memory, for example the static inputs of a training
+  /// step that was captured as a CUDA graph. Bytes after a short batch stay unchanged.
   ///
   /// Units   `bytes` of room at `destination`, on this device
   /// Stream  on `stream`, which waits as with wait_on; on a host device it is done on return
@@ -92,7 +92,7 @@ class Step {
   [[nodiscard]] std::uint64_t global_samples() const noexcept;
   /// This process's samples, in row order over its parts.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
-  /// What was wrong in this process's rows and what the fault policy tolerated.
+  /// Tolerated faults in this process's rows.
   [[nodiscard]] std::span<const Fault> faults() const noexcept;
   /// Of this process's rows; zero unless LoaderOptions::digest.
   [[nodiscard]] const Digest& digest() const noexcept;

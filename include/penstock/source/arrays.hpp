@@ -1,4 +1,5 @@
-// source/arrays: records that are rows of arrays: mapped files, memory, or mere numbers.
+// source/arrays: records that are rows of arrays: mapped files, arrays in memory, or generated
+// numbers.
 #pragma once
 
 #include <cstddef>

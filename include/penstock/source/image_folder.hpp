@@ -23,7 +23,7 @@ struct ImageFolderOptions {
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".png", ".webp"};
   /// A larger file is a fault, so that no single record can take all memory.
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
-  /// Whether links to files and folders count; otherwise they are passed over.
+  /// Whether links to files and folders are followed; false: they are skipped.
   bool follow_symlinks = true;
   ObjectStorageOptions storage{};  ///< for s3:// paths
 };
@@ -33,7 +33,7 @@ namespace source {
 /// The images below `root`. With images in its sub-folders, each sub-folder that holds one (at any
 /// depth) is a class, classes being numbered in the order of their names, as in torchvision's
 /// ImageFolder. With images directly in `root`, the folder is flat and all labels are 0 unless
-/// `options.labels` says otherwise. Names that begin with a dot are passed over.
+/// `options.labels` is given. Names that begin with a dot are skipped.
 ///
 /// Records are numbered by the bytes of their path relative to `root`, whatever the locale and
 /// the order in which the file system lists them. The fingerprint covers the count, these paths and

@@ -1,4 +1,4 @@
-// source/images: labelled images in whatever form they are stored.
+// source/images: labelled images, as files, tar shards or TFRecord files.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ enum class ImageForm : std::uint8_t {
 namespace source {
 
 /// The images at `path`, a folder or a pattern such as "train-{000000..000099}.tar", or either
-/// of these behind "s3://bucket/".
+/// of these after "s3://bucket/".
 ///
 /// Shapes  image u8 [?], label i64 [].
 /// Errors  as image_folder(), webdataset() or tfrecord()

@@ -22,8 +22,8 @@ namespace penstock {
 struct QueueOptions {
   /// Records. A loader needs its shuffle buffer plus some batches, and says so if it is too little.
   std::uint64_t capacity = 1024;
-  /// Bytes. Records that the loader is waiting for come in beyond it: a shuffle buffer of large
-  /// records fills, whatever this says, rather than stand still.
+  /// Bytes. Records that the loader is waiting for are accepted beyond it: so a shuffle buffer of
+  /// large records can fill instead of blocking forever.
   std::size_t max_bytes = std::size_t{256} << 20;
   std::string name = "queue";  ///< for messages
 };

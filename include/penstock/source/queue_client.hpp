@@ -18,15 +18,15 @@ struct QueueClientOptions {
   std::string name = "client";  ///< for the server's messages, which add the process number
   /// How long to wait for the server to come up and answer.
   double connect_timeout_s = 10;
-  /// Records that may be under way to the server, unacknowledged. 0: a push returns when the queue
-  /// has its record.
+  /// Records that may be sent to the server before they are acknowledged. 0: a push returns when
+  /// the queue has its record.
   std::uint64_t unacknowledged = 16;
 };
 
 namespace source {
 
-/// The other end of a QueueServer. close() says that all is done; a client that goes without it,
-/// by an exception for instance, is lost to the server, which then closes the queue or goes on.
+/// The other end of a QueueServer. close() says that the client is done. A client that ends without
+/// it, by an exception for instance, counts as lost: the server then closes the queue or continues.
 ///
 /// Threads  any of it from any thread; one push at a time, the others wait.
 class QueueClient {

@@ -13,15 +13,15 @@ namespace penstock {
 
 /// When a server closes its queue.
 enum class CloseWhen {
-  explicitly,    ///< never: somebody calls Queue::close()
-  all_finished,  ///< when at least expected_clients came and all that came are gone
+  explicitly,    ///< never: the program calls Queue::close()
+  all_finished,  ///< when at least expected_clients connected and all of them have left
 };
 
-/// What a server does when a client goes without close(): killed, crashed, broken, or made for
+/// What a server does when a client ends without close(): killed, crashed, broken, or made for
 /// other fields.
 enum class OnLostClient {
   close_queue,  ///< with a cause that names it
-  ignore,       ///< it counts as gone, and in QueueServerStats::lost
+  ignore,       ///< continue; it counts as finished, and in QueueServerStats::lost
 };
 
 struct QueueServerOptions {
@@ -52,7 +52,7 @@ namespace source {
 /// be used by its owner only (mode 0600).
 ///
 /// Threads  any of it from any thread. One thread of its own, and one for each client.
-/// Owns     its threads and the socket file, and keeps the queue alive. Destruction turns away the
+/// Owns     its threads and the socket file, and keeps the queue alive. Destruction disconnects the
 ///          clients and returns at once; the queue stays open for others.
 class QueueServer {
  public:

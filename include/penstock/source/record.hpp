@@ -1,4 +1,4 @@
-// source/record: what a source hands over for one sample number.
+// source/record: what a source returns for one sample number.
 #pragma once
 
 #include <cstddef>

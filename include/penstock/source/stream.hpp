@@ -1,5 +1,5 @@
-// source/stream: data that no file holds: records that arrive one after another, once.
-// Beside Source, whose records can be read again and in any order.
+// source/stream: streaming sources: records that arrive one after another, and are read once.
+// The records of a Source, by contrast, can be read again and in any order.
 //
 // source/queue is fed by threads, source/queue_server feeds a queue from other processes, and
 // source/generator calls a function for every next record.
@@ -22,7 +22,7 @@ namespace penstock {
 /// Records that are numbered by their arrival: number i is the i-th that arrived. There is no
 /// random access to what has not arrived, no second epoch and no resume; a shuffle works by window.
 ///
-/// read() hands a record out once, in any order among those that have arrived, and lets go of its
+/// read() returns each record once, in any order among those that have arrived, and frees its
 /// memory. A record that was read before, or has not arrived, is a Fault.
 ///
 /// Threads  any of it from any thread at once; wait() from one at a time.
@@ -45,25 +45,25 @@ class Stream {
   virtual std::uint64_t wait(std::uint64_t wanted, std::stop_token stop) = 0;
   /// Whether no more will arrive. What arrived before can still be read.
   [[nodiscard]] virtual bool closed() const = 0;
-  /// What ended the stream, where it did not simply end; null otherwise. It is for the consumer,
+  /// What ended the stream; null if it simply ended or is still open. It is for the consumer,
   /// after the last record.
   [[nodiscard]] virtual std::exception_ptr cause() const = 0;
 
-  /// Lets go of a record that nobody will read.
+  /// Frees a record that will not be read.
   ///
   /// Errors  std::logic_error  it was read before, or has not arrived
   virtual void discard(std::uint64_t number) = 0;
   /// Says that the reader may need `records` to wait unread at the same time: its shuffle window
   /// and the batches that it fills.
   ///
-  /// Errors  std::invalid_argument  there is no room for so many; the remedy is in the message
+  /// Errors  std::invalid_argument  there is no room for so many; the message says what to do
   virtual void require_capacity(std::uint64_t /*records*/) {}
 
-  /// Says that somebody begins to read.
+  /// Says that a reader begins.
   ///
-  /// Errors  std::logic_error  somebody else does, or has: a stream is read once
+  /// Errors  std::logic_error  there is or was another reader: a stream is read once
   virtual void attach();
-  /// Says that nobody will read any more: what is left is let go of, and producers are told.
+  /// Says that the reader is done: what is left is freed, and producers are told.
   virtual void detach() noexcept = 0;
 
  private:

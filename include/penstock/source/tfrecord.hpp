@@ -24,7 +24,8 @@ struct ExampleField {
   /// Of i64 and f32 exactly so many values, [] for one; of u8 so many bytes, [] for as many as
   /// there are, u8 [?].
   Shape shape{};
-  /// An Example without it is a fault; otherwise the field is u8 [0], or full of `otherwise`.
+  /// True: an Example without it is a fault. False: the field is then u8 [0], or filled with
+  /// `otherwise`.
   bool required = true;
   double default_value = 0;
 };
@@ -51,18 +52,18 @@ namespace source {
 /// What is damaged is a fault of its record, and no other record moves:
 /// - data whose checksum is wrong, that is no Example, or lacks a required feature or has another
 ///   kind or number of values: the record keeps its number and is a fault when it is read;
-/// - a damaged length: the scan goes on at the next good one, and what lies between is taken for
-///   one record and a fault;
-/// - a file that is cut off: the record in which it ends is a fault. How many are missing behind it
-///   nobody knows, so the records of later files have other numbers than with the whole file, and
-///   the fingerprint is another. An empty file has no records.
+/// - a damaged length: the scan continues at the next good one, and the bytes between count as one
+///   record, which is a fault;
+/// - a file that is cut off: the record in which it ends is a fault. How many are missing after it
+///   is unknown, so the records of later files have other numbers than with the whole file, and
+///   the fingerprint differs. An empty file has no records.
 ///
 /// info() gives the record's bytes, the value of the field named "label" if that is one i64 (it is
 /// kept in the index), and as the key "<file's name>:<number in the file>". The fingerprint covers
 /// the fields, the files' names and sizes and the records' lengths, not the folders that they lie
 /// in, nor what the records hold.
 ///
-/// Shapes   by default image u8 [?], label i64 []; otherwise as options.fields say. Views of bytes
+/// Shapes   by default image u8 [?], label i64 []; else as options.fields say. Views of bytes
 ///          are not aligned.
 /// Units    in memory and in the index about 7 bytes for a record, and 2 for its label.
 /// Errors   std::invalid_argument  no file, no field, more than 16 fields, a field without a name

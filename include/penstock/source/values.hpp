@@ -1,4 +1,4 @@
-// source/values: what a producer has in vectors and numbers, as the fields of a record.
+// source/values: vectors and numbers of a producer as the fields of a record.
 #pragma once
 
 #include <cstddef>

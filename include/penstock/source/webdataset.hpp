@@ -22,11 +22,11 @@ struct WebDatasetField {
     integer,  ///< its text as one integer, i64 []; kept in the index, so that it costs no read
   };
   std::string name;
-  /// The member's extension, in any case: what stands behind the first dot of the member's name,
+  /// The member's extension, in any case: what follows the first dot of the member's name,
   /// "jpg" or "seg.png". Of several the first that a sample has is taken.
   std::vector<std::string> extensions;
   Type type = Type::bytes;
-  /// A sample without it is a fault; otherwise the field is u8 [0], or `otherwise`.
+  /// True: a sample without it is a fault. False: the field is then u8 [0], or `otherwise`.
   bool required = true;
   std::int64_t default_value = 0;
 };
@@ -55,17 +55,18 @@ namespace source {
 /// What is damaged is a fault of the sample that it is in, and no other sample moves:
 /// - a sample without a required member, with two of them, or with one that is no integer: it keeps
 ///   its number and is a fault when it is read;
-/// - a damaged header: the scan goes on at the next good one. The sample that lacks a member for it
-///   is a fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+/// - a damaged header: the scan continues at the next good one. The sample that lacks a member
+///   for it is a fault; if none does, one sample is taken to be lost, and is a fault that has its
+///   number;
 /// - a shard that is cut off, or empty: the sample in which it ends is a fault. How many are
-///   missing behind it nobody knows, so the records of later shards have other numbers than with
-///   the whole shard, and the fingerprint is another.
+///   missing after it is unknown, so the records of later shards have other numbers than with the
+///   whole shard, and the fingerprint differs.
 ///
 /// info() gives the key, the value of the integer field named "label", and the bytes of the fields
 /// of Type::bytes. The fingerprint covers the fields, the shards' names, sizes and members, not the
 /// folders that they lie in, nor what the members hold.
 ///
-/// Shapes   by default image u8 [?], label i64 []; otherwise as options.fields say.
+/// Shapes   by default image u8 [?], label i64 []; else as options.fields say.
 /// Units    in memory and in the index about 20 bytes and the key's length for a sample of an image
 ///          and a label; opening costs about 30 ns for each.
 /// Errors   std::invalid_argument  no shard, no field, more than 16 fields, a field without a name

@@ -1,7 +1,7 @@
-// storage/object_storage: how objects are read where a path says s3://bucket/key.
+// storage/object_storage: options for reading objects, at paths of the form s3://bucket/key.
 //
-// Whoever reads s3:// paths the AWS tools' way needs none of this: what is left out here comes from
-// the same variables and files.
+// If the AWS tools are configured, none of this is needed: defaults come from the same variables
+// and files.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@ struct ObjectStorageOptions {
   std::string region{};
   /// Which part of ~/.aws/credentials and ~/.aws/config counts. Empty: $AWS_PROFILE, else default.
   std::string profile{};
-  /// Requests are not signed: for public buckets. Otherwise credentials are looked for in
+  /// True: requests are not signed, for public buckets. False: credentials are looked for in
   /// $AWS_ACCESS_KEY_ID with $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN, in the profile, at the
   /// container's endpoint, and at the EC2 instance's (IMDSv2); where there are none, requests are
   /// not signed either.
@@ -41,13 +41,13 @@ struct ObjectStorageOptions {
   /// custom endpoint, and for names with a dot.
   std::optional<bool> path_style{};
   std::chrono::milliseconds connect_timeout{5000};
-  /// A request that has gone on for so long without a byte has failed, and may be repeated
+  /// A request that receives no byte for this long has failed, and may be retried
   /// (LoaderOptions::retry).
   std::chrono::milliseconds timeout{30000};
   ObjectCacheOptions cache{};
 };
 
-/// Whether this build of the library reads s3:// paths; it was made without libcurl otherwise.
+/// Whether this build of the library reads s3:// paths; false in a build without libcurl.
 [[nodiscard]] bool has_object_storage() noexcept;
 
 }  // namespace penstock

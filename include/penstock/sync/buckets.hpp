@@ -1,4 +1,5 @@
-// sync/buckets: which gradients travel together, and who owns which variable. Pure arithmetic.
+// sync/buckets: which gradients are reduced together, and which rank owns which variable. Pure
+// arithmetic.
 #pragma once
 
 #include <cstddef>

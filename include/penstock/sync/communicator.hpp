@@ -1,4 +1,4 @@
-// sync/communicator: collectives over the replicas of a training job, whatever carries them.
+// sync/communicator: collectives over the replicas of a training job, over any transport.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace penstock {
 
-/// A collective could not be done: a peer died, came too late, ended, or called something else. The
-/// message names it. The communicator is of no use from then on: later calls throw the same again.
+/// A collective failed: a peer died, timed out, ended, or made another call. The message names it.
+/// The communicator cannot be used from then on: later calls throw the same error again.
 class SyncError : public Error {
  public:
   using Error::Error;
 };
 
-/// How the ranks' values become one. A mean is the sum divided once, by the number of ranks; of
+/// How the ranks' values are combined. A mean is the sum divided once, by the number of ranks; of
 /// integers it is cut towards zero.
 enum class ReduceOp : std::uint8_t { sum, product, min, max, mean };
 
@@ -111,7 +111,7 @@ class Communicator {
   /// Returns when every rank has called it.
   void barrier();
 
-  /// The same ranks once more, for calls that go on beside this one's: a collective call itself.
+  /// A new communicator of the same ranks, for concurrent calls. A collective call itself.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() = 0;
   /// Tells the others that this rank will make no more calls, and why, so that they need not wait
   /// for it. Does not throw.

@@ -1,4 +1,4 @@
-// sync/gloo: processes on host memory whose survivors outlive a dead peer. Link penstock::gloo.
+// sync/gloo: processes on host memory; the others survive the death of one. Link penstock::gloo.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// sync/gradient_sync: makes the gradients of all replicas one, while the backward pass goes on.
+// sync/gradient_sync: all-reduces the gradients of all replicas during the backward pass.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Gradient {
   TensorView data;
 };
 
-/// What the gradients g of R replicas and K micro-steps become.
+/// How the gradients g of R replicas and K micro-steps are combined.
 enum class Combine : std::uint8_t {
   sum,        ///< Σ g
   mean,       ///< Σ g / (R · K)
@@ -32,7 +32,7 @@ struct GradientSyncOptions {
   Combine combine = Combine::mean;
   /// Micro-steps whose gradients are added up before they are exchanged.
   std::uint32_t micro_steps = 1;
-  /// f16 or bf16: floating gradients that are wider travel as such; sums are in f32 all the same.
+  /// f16 or bf16: wider floating gradients are sent as this type; sums are still in f32.
   std::optional<DType> wire{};
 
   /// Speed only.
@@ -43,12 +43,12 @@ struct GradientSyncOptions {
 /// after bucket in the reverse order of the list, and puts the results back in place.
 ///
 /// Every replica makes one with the same list; a difference is an error that names both replicas
-/// and the gradient. A replica that had no rows takes part all the same: where `combine` counts
+/// and the gradient. A replica without rows still takes part: where `combine` counts
 /// rows its gradients may hold anything, elsewhere it must write zeros.
 ///
-/// Gradients that lie one behind the other in memory, as in one flat buffer, are reduced where they
-/// are, without packing; on host devices so is every gradient of 256 KiB or more, if it need not be
-/// converted or added up, as part of its bucket's one call. A replica that is alone copies nothing.
+/// Gradients that are contiguous in memory, as in one flat buffer, are reduced in place, without
+/// packing; on host devices so is every gradient of 256 KiB or more, if it need not be converted or
+/// added up, as part of its bucket's one call. A single replica copies nothing.
 ///
 /// Threads  one at a time. On host devices with one of its own, which packs and reduces; on CUDA
 ///          devices everything is queued on a stream of its own.
@@ -64,8 +64,8 @@ class GradientSync {
                const GradientSyncOptions& options = {});
   ~GradientSync();
 
-  /// The rows behind the gradients of this micro-step, before its first ready(); only where
-  /// `combine` counts rows.
+  /// The number of rows of this micro-step, before its first ready(); only where `combine` counts
+  /// rows.
   ///
   /// Errors  std::logic_error  `combine` counts none, or a gradient is ready already
   void begin(std::uint64_t rows);

@@ -23,7 +23,7 @@ class NcclError : public Error {
 };
 
 struct NcclOptions {
-  /// How long the others may take to come, and a collective to be done.
+  /// How long to wait for the others to join, and for a collective to finish.
   double timeout_s = 300;
 };
 
@@ -35,10 +35,10 @@ struct NcclOptions {
 /// One rank of a group on CUDA devices, the bytes carried by the caller. A collective call.
 ///
 /// Calls return when their work is queued. A thread of the communicator watches it: what fails, or
-/// is not done in time, is aborted, so that streams go on, and the next call throws.
+/// is not done in time, is aborted, so that streams continue, and the next call throws.
 ///
 /// Errors  NcclError, CudaError
-///         SyncError  the others did not come in time
+///         SyncError  the others did not join in time
 [[nodiscard]] std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id,
                                                               std::uint32_t rank,
                                                               std::uint32_t size,

@@ -17,7 +17,7 @@ namespace penstock {
 ///
 ///   sharded.reduce();                         // the owners get the gradients
 ///   for (std::size_t i : sharded.owned()) …   // update variable i from gradient i
-///   sharded.broadcast();                      // everybody gets the variables
+///   sharded.broadcast();                      // all replicas get the variables
 ///
 /// Threads  one at a time.
 /// Stream   on CUDA devices everything is queued on `stream`.
@@ -47,8 +47,8 @@ class ShardedVariables {
   std::unique_ptr<Impl> impl_;
 };
 
-/// State that is not trained, such as a batch normalisation's moving averages, becomes replica 0's
-/// everywhere; also the way to begin with equal variables.
+/// Copies state that is not trained, such as batch normalisation's moving averages, from replica 0
+/// to all others. Use it also to start with equal variables.
 void broadcast_state(Communicator& communicator, const std::vector<Gradient>& state,
                      StreamHandle stream = nullptr);
 

@@ -1,4 +1,4 @@
-// sync/rendezvous: where processes find each other, and learn that one of them has gone.
+// sync/rendezvous: where processes find each other, and learn when one of them dies.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace penstock {
 struct RendezvousOptions {
   /// How long to wait for the others to come, and for a key.
   double timeout_s = 60;
-  /// Tells this run from others at the same address: processes of another one are turned away.
+  /// Distinguishes this run from others at the same address: processes of another run are rejected.
   /// Empty: what the launcher says (torchrun's run and restart, mpirun's job, srun's step).
   std::string run_id;
 };
 
-/// A small key-value store in rank 0, over TCP: who has which address, what is NCCL's id. Every
-/// process keeps its connection, so that a process that dies is known by its number at once.
+/// A small key-value store in rank 0, over TCP: addresses, NCCL's id. Every
+/// process keeps its connection, so that the death of any process is noticed at once.
 ///
 /// Nothing is stored outside of the processes, so nothing is left of a run that was killed.
 ///
@@ -64,23 +64,23 @@ class Rendezvous {
 
   /// Errors  Error  rank 0 is gone
   void set(std::string_view key, std::string_view value);
-  /// Waits until somebody sets it.
+  /// Waits until a process sets it.
   ///
   /// Errors  Error  not within the timeout, which is the options' unless given; rank 0 is gone
   [[nodiscard]] std::string get(std::string_view key, std::optional<double> timeout_s = {});
   /// 0, 1, 2, …: the same in every process that asks as often. Keeps the keys of several users of
   /// one rendezvous apart.
   [[nodiscard]] std::uint32_t next_number() noexcept;
-  /// Who is gone, those first that did not end properly: "process 2 has died". None: all are there.
-  /// Waits up to `wait_s` for such news.
+  /// Departed peers, crashes first: "process 2 has died". None: all are there. Waits up to `wait_s`
+  /// for a departure.
   [[nodiscard]] std::optional<std::string> trouble(double wait_s = 0) const;
-  /// The same of those alone that died or broke off: what is under way with them may never end.
+  /// The same, but only peers that died or broke off: calls in progress with them may never end.
   [[nodiscard]] std::optional<std::string> failure() const;
-  /// Calls `body`, on this rendezvous's own thread, when somebody dies or breaks off; at once where
-  /// one has. Letting go of the handle ends that, and waits for a call that is under way.
+  /// Calls `body`, on this rendezvous's own thread, when a peer dies or breaks off; at once if
+  /// one has. Releasing the handle cancels this, and waits for a call in progress.
   [[nodiscard]] std::shared_ptr<void> on_failure(std::function<void()> body);
-  /// Tells the others that this process makes no more calls, and why. What is under way with them
-  /// goes on. Does not throw.
+  /// Tells the others that this process makes no more calls, and why. Calls in progress with them
+  /// continue. Does not throw.
   void leave(std::string_view why) noexcept;
   /// The same in the middle of something: the others stop waiting for it. Does not throw.
   void break_off(std::string_view why) noexcept;

@@ -14,12 +14,12 @@
 namespace penstock {
 
 struct ReplicasOptions {
-  /// How long a replica waits in a collective for others of this process. How long it waits for
-  /// other processes is their communicator's affair.
+  /// How long a replica waits in a collective for others of this process. The communicator
+  /// between processes has its own timeout.
   double timeout_s = 300;
 };
 
-/// What a replica knows: who it is, where its memory lies, and how to reach the others.
+/// A replica's number, device and stream, and the communicator to the others.
 ///
 /// Threads  that of its replica.
 class ReplicaContext {
@@ -67,11 +67,11 @@ class Replicas {
   [[nodiscard]] std::uint32_t size() const noexcept;
   [[nodiscard]] std::size_t local_size() const noexcept { return devices_.size(); }
   [[nodiscard]] const std::vector<Device>& devices() const noexcept { return devices_; }
-  /// Whether run() is under way.
+  /// Whether run() is in progress.
   [[nodiscard]] bool running() const noexcept { return running_; }
 
   /// Calls `fn` once for every replica of this process, each on a thread of its own, the first on
-  /// the caller's. Returns when all have come to their end, in the other processes too; on CUDA
+  /// the caller's. Returns when all have ended, in the other processes too; on CUDA
   /// devices, when what they gave to their stream is done.
   ///
   /// An exception in one ends all: the others' collectives throw, and the first is rethrown here.

@@ -1,5 +1,5 @@
-// testing/synthetic: a generated folder of JPEG photographs-that-are-none, for trying things out and for measuring where
-// no data set is at hand. Link penstock::testing.
+// testing/synthetic: a generated folder of synthetic photographs (JPEG), for trying things out and
+// for measuring without a data set. Link penstock::testing.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct SyntheticImagesOptions {
   std::uint64_t count = 1000;
   /// Other seeds give other images of the same classes: train on one seed, validate on another.
   std::uint64_t seed = 0;
-  /// Image i is of class i % classes. Up to about 16 classes are easy to tell apart.
+  /// Image i is of class i % classes. Up to about 16 classes are easy to distinguish.
   int classes = 10;
   /// The folder that holds all generated sets. Empty: $PENSTOCK_CACHE, else
   /// $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID in the temporary folder.
@@ -58,8 +58,8 @@ namespace source {
 
 }  // namespace source
 
-/// Lets plans that read synthetic images travel: where one is read, the set is made unless the cache
-/// there has it.
+/// Lets saved plans with synthetic images be loaded elsewhere: the set is made there unless the
+/// cache has it.
 void add_synthetic_images(Registry& registry);
 
 /// Dataset of source::synthetic_images(). Fields: image u8 [?] (encoded), label i64 [].

@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-/// What decodes JPEGs, and how chroma that is stored at half the size gets its own again.
+/// What decodes JPEGs, and how chroma is upsampled.
 enum class JpegDecoder : std::uint8_t {
   fast,       ///< Penstock's own decoder, which decodes little but the crop; chroma is repeated
-  reference,  ///< the same; chroma is smoothed, as libjpeg does by default and Pillow with it
+  reference,  ///< the same; chroma is smoothed, the default of libjpeg and Pillow
   libjpeg,    ///< libjpeg-turbo alone, to compare with; chroma is repeated, so the pixels of `fast`
 };
 
@@ -35,9 +35,8 @@ struct DecodeImageOptions {
   /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
   /// pixels as without it, by a smaller transform instead of the resize's first steps.
   bool scaled = false;
-  /// When given: what is learned about a JPEG when it is first decoded, or was when
-  /// penstock-prepare packed it, so that only the crop is decoded then. Neither the pixels nor the
-  /// faults depend on it.
+  /// When given: filled when a JPEG is first decoded, or loaded from what penstock-prepare wrote,
+  /// so that later only the crop is decoded. Neither the pixels nor the faults depend on it.
   std::shared_ptr<JpegIndexStore> index{};
   std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the JPEGs
 };

@@ -23,7 +23,7 @@ struct MapFunctionOptions {
 
 /// Wraps a function; outputs stand where the first input stood.
 ///
-/// An exception from it becomes a Fault: reason is what(), cause is the exception itself.
+/// An exception in the function becomes a Fault: reason is what(), cause is the exception itself.
 ///
 /// Threads  the function is called from many threads at once.
 /// Errors   std::invalid_argument  no name, no function, no inputs, no outputs, a dynamic output,

@@ -58,8 +58,8 @@ struct JpegHeader {
   [[nodiscard]] int blocks_per_mcu() const noexcept { return components == 1 ? 1 : h * v + 2; }
 };
 
-/// Reads the markers up to the first scan. Takes no file that libjpeg-turbo would take otherwise:
-/// where there is any doubt it says why not, and `header` then holds anything.
+/// Reads the markers up to the first scan. Takes no file that libjpeg-turbo would decode
+/// differently: in doubt it returns why not, and `header` then holds anything.
 ///
 /// Source  ITU-T T.81, Annex B; the choice of colours is libjpeg's (jdapimin.c).
 [[nodiscard]] std::optional<JpegFallback> read_jpeg_header(std::span<const std::byte> bytes,

@@ -20,8 +20,8 @@ inline constexpr int kSkippingLanes = 4;
 struct Lane {
   std::uint64_t bit = 0;  ///< next one, in the data
   int blocks_left = 0;    ///< of the chunk; 0 when it is done
-  /// It met with a code that is in no table, or with a block of too many coefficients, and went on
-  /// as if the block had ended. Set only.
+  /// It met with a code that is in no table, or with a block of too many coefficients, and
+  /// continued as if the block had ended. Set only.
   bool failed = false;
 
   // Where it was interrupted: minus the coefficients left of the block, and what it is made of.
@@ -31,7 +31,7 @@ struct Lane {
 };
 
 /// Streams of one image. Each symbol takes a handful of instructions and one branch that is taken
-/// where a block ends: nobody can predict that, but it costs less than doing without.
+/// where a block ends: the CPU cannot predict it, but it costs less than code without it.
 ///
 /// Threads  one caller at a time
 struct Lanes {
@@ -49,7 +49,7 @@ struct Lanes {
   }
   /// Decodes `count` streams (one or kDecodingLanes), none of which is done, into their chunks,
   /// until the first is done; returns which. Each reads at most as many symbols as its chunk has
-  /// coefficients: the data must go on for kUnstuffSlack bytes behind where a chunk begins.
+  /// coefficients: at least kUnstuffSlack readable bytes must follow the start of a chunk.
   [[nodiscard]] std::size_t decode(int count);
   /// The same for the DC differences alone, with one stream or kSkippingLanes.
   [[nodiscard]] std::size_t skip(int count);

@@ -26,7 +26,7 @@ class JpegPlanes {
   void move_to(int row);
 
   /// Turns the MCUs [first, mcus) of a chunk of `mcus` into samples, from MCU column `column` of
-  /// row `row` on, and moves the predictors `dc` on. False where a smaller size cannot be had.
+  /// row `row` on, and moves the predictors `dc` on. False where a smaller size is not possible.
   [[nodiscard]] bool put(const Chunk& chunk, int first, int mcus, int column, int row,
                          std::array<std::int16_t, 3>& dc);
 

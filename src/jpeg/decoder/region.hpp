@@ -34,9 +34,9 @@ struct IndexUse {
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
 /// are those of that rectangle of the image as libjpeg-turbo decodes it as a whole (accurate DCT).
 ///
-/// It takes nothing that libjpeg-turbo would complain of: wherever the data is not in order, up to
+/// It takes nothing that libjpeg-turbo would complain of: wherever the data are damaged, up to
 /// the last row that libjpeg-turbo would read for the region, it says so and leaves the image to
-/// the JpegReader, whose judgement counts.
+/// the JpegReader, which decides.
 ///
 /// Usage    open, begin, rows as often as needed, close, which is due either way.
 /// Threads  one caller at a time; keeps its buffers between images.
@@ -48,7 +48,7 @@ class JpegRegion final : public RowSource {
 
   /// Gets ready for the rows of `rect`, of which at most `span` will be asked for at once; it is a
   /// rectangle of the image at 1/scale of its size (1, 2, 4 or 8), rounded up. False where the data
-  /// is not in order, or libjpeg-turbo would refuse a table.
+  /// are damaged, or libjpeg-turbo would refuse a table.
   [[nodiscard]] bool begin(const PixelRect& rect, int span, Chroma upsampling, int scale = 1,
                            const IndexUse& use = {});
   /// Whether begin() went by the index that it was given.
@@ -57,7 +57,7 @@ class JpegRegion final : public RowSource {
   [[nodiscard]] std::optional<JpegIndex> take_learned() noexcept {
     return std::exchange(learned_, std::nullopt);
   }
-  /// nullptr where the data is not in order.
+  /// nullptr where the data are damaged.
   [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
 
   void close() noexcept;
@@ -70,7 +70,7 @@ class JpegRegion final : public RowSource {
     std::int64_t end = 0;    // behind the last that is decoded
     int row = 0;
     const Checkpoint* then = nullptr;  // the one at `end`, if there is one
-    // Where a restart interval ends that nobody has looked at yet; 0 for others.
+    // The end of a restart interval that has not been checked yet; 0 for others.
     std::uint64_t last_bit = 0;
   };
 

@@ -64,7 +64,7 @@ bool ScanReader::read_on(const ScanData& scan, std::int64_t until, Lanes& lanes)
   if (points_.back().mcu >= until) return true;
   Checkpoint point = points_.back();
   if (scan.restart_interval == 0) return step_to(scan, lanes, scan.stretches[0], point, until);
-  // Only within the stretch that the last one is in: at its end, the markers were not in order.
+  // Only within the segment that the last one is in: at its end, the markers were wrong.
   const std::int64_t stretch = point.mcu / scan.restart_interval;
   return until <= (stretch + 1) * scan.restart_interval &&
          static_cast<std::size_t>(stretch) < scan.stretches.size() &&

@@ -55,11 +55,11 @@ class ScanReader {
   ///
   /// `lanes` has the tables, with those for skipping, and the data.
   ///
-  /// False where anything is wrong with the data up to there; the checkpoints then go as far as it
-  /// is in order.
+  /// False where the data up to there are damaged; the checkpoints then go as far as they are
+  /// valid.
   [[nodiscard]] bool read(const ScanData& scan, std::int64_t until, double part, Lanes& lanes);
 
-  /// Goes on, after a read() that failed further down than this: true where all is well up to
+  /// Continues after a read() that failed further down than this: true where all is well up to
   /// `until`. Its checkpoint is then there, too.
   [[nodiscard]] bool read_on(const ScanData& scan, std::int64_t until, Lanes& lanes);
 

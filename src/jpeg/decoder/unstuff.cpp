@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace penstock::jpeg::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Copies bytes up to the first 0xFF; stores go on to a whole vector. Returns how many.
+// Copies bytes up to the first 0xFF; stores are rounded up to a whole vector. Returns how many.
 std::size_t CopyToFF(const std::uint8_t* from, std::size_t size, std::uint8_t* to) {
   const hn::CappedTag<std::uint8_t, 64> d;
   const std::size_t lanes = hn::Lanes(d);

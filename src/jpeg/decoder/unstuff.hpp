@@ -39,7 +39,7 @@ class Unstuffed {
   /// Copies up to the first marker; with `restarts`, up to the first that is none of those.
   /// `bytes` begins after the scan's header, or at a byte that is data.
   void read(std::span<const std::uint8_t> bytes, bool restarts);
-  /// The same in parts: what read() makes of each of them, one behind the other. Of such data,
+  /// The same in parts: what read() makes of each of them, one after another. For such data,
   /// positions cannot be asked for. `most`: the bytes of all parts together, at most.
   void begin(std::size_t most);
   void add(std::span<const std::uint8_t> bytes, bool restarts);

@@ -12,7 +12,7 @@ bool restarts_divide_rows(const JpegHeader& header) {
   return header.restart_interval > 0 && header.restart_interval <= header.mcus_per_row();
 }
 
-// The restart intervals that the region touches, of data that is known to be in order.
+// The restart intervals that the region touches, of data that are known to be valid.
 bool use_restarts(const JpegHeader& header, const RegionPlan& plan,
                   std::span<const std::uint8_t> scan, Unstuffed& unstuffed,
                   std::vector<Checkpoint>& points, std::vector<std::uint32_t>& markers) {

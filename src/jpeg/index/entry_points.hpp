@@ -15,10 +15,10 @@
 
 namespace penstock::jpeg {
 
-/// The index of an image: of `points`, which go as far as its data is in order, the last one before
+/// The index of an image: of `points`, which go as far as its data are valid, the last one before
 /// every MCU row; where restart markers divide the rows, only the first: these are found quickly.
 /// `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing where no part of it
-/// is in order.
+/// is valid.
 [[nodiscard]] std::optional<JpegIndex> make_index(const JpegHeader& header,
                                                   std::span<const Checkpoint> points,
                                                   Unstuffed& unstuffed, std::size_t scan_bytes);

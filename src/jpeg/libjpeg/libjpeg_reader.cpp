@@ -145,7 +145,7 @@ void JpegReader::start_within(const PixelRect& rect, Chroma upsampling) {
   left_ = static_cast<int>(offset);
   next_ = round_down(rect.y, mcu_height);
   if (upsampling == Chroma::smooth) next_ = std::max(next_ - 2 * mcu_height, 0);
-  // Whole row groups, too: otherwise merged upsampling keeps the second row back.
+  // Whole row groups, too, or else merged upsampling keeps the second row back.
   bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor), height());
   if (next_ > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(next_));
 }

@@ -1,4 +1,4 @@
-// jpeg/libjpeg/libjpeg_writer: everything here that writes a JPEG does it with this.
+// jpeg/libjpeg/libjpeg_writer: writes JPEGs; all code that writes one uses this.
 #pragma once
 
 #include <cstddef>

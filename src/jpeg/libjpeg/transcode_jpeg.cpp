@@ -128,7 +128,7 @@ Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
 
     Coefficients check;
     if (!check.read(bytes) || !in.equals(check))
-      return keep(jpeg, "what was written is not the same picture");
+      return keep(jpeg, "the transcoded file differs from the original");
     return TranscodedJpeg{.bytes = {bytes.begin(), bytes.end()},
                           .kept = {},
                           .interval = interval,

@@ -25,7 +25,7 @@ std::vector<FieldSpec> replace_fields(const std::vector<FieldSpec>& fields,
   return left;
 }
 
-// Those of all parts, one behind the other.
+// Those of all parts, one after another.
 std::vector<Branch> joined(const std::vector<PlanPtr>& parts) {
   std::vector<Branch> branches;
   for (const PlanPtr& part : parts)

@@ -40,8 +40,8 @@ void check_parts(const char* verb, std::span<const PlanPtr> parts) {
   for (const PlanPtr& part : parts) {
     if (part->find<Prefetch>() != nullptr || part->find<Batch>() != nullptr)
       refuse(fmt::format(
-          "{} joins samples, and one of the datasets has a batch already: put batch behind {}",
-          verb, verb));
+          "{} joins samples, and one of the datasets has a batch already: put batch after {}", verb,
+          verb));
     if (part->stream() != nullptr)
       refuse(fmt::format("{}: {} is a stream, whose samples come once; it cannot be joined", verb,
                          part->stream()->location(0)));
@@ -65,7 +65,7 @@ void refuse_stream(const Plan& plan, const char* verb) {
   if (plan.stream() == nullptr) return;
   refuse(
       fmt::format("{}: {} is a stream, whose samples arrive one after another and come once; "
-                  "nothing but a window shuffle, take, map and batch can follow it",
+                  "only a window shuffle, take, map and batch can follow it",
                   verb, plan.stream()->location(0)));
 }
 
@@ -84,7 +84,7 @@ class BeforeCheck {
   void operator()(const Filter&) const {
     if (!plan_.is_plain() || plan_.find<Batch>() != nullptr)
       refuse(
-          "filter comes first, right behind the source: behind an operation on positions it would "
+          "filter comes first, right after the source: after an operation on positions it would "
           "move other samples between batches; a sample that turns out bad later is a fault, see "
           "FaultOptions");
     refuse_stream(plan_, "filter");
@@ -121,8 +121,7 @@ class BeforeCheck {
   }
   void operator()(const TransformOnDevice& transform) const {
     if (plan_.find<Batch>() == nullptr)
-      refuse(
-          "transform_on_device works on whole batches, on their device: put it behind .batch(g)");
+      refuse("transform_on_device works on whole batches, on their device: put it after .batch(g)");
     for (const Operation& operation : plan_.operations())
       if (const auto* earlier = std::get_if<TransformOnDevice>(&operation);
           earlier != nullptr && earlier->options.field == transform.options.field)

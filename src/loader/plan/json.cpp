@@ -130,8 +130,8 @@ class Writer {
       return {{"source", description ? description->text : source.fingerprint()}};
     if (!description)
       refuse(source.fingerprint() +
-             " has no description() that another process could make it from; arrays in memory "
-             "travel as .npy files, with arrays()");
+             " has no description() from which another process could make it; save arrays in "
+             "memory as .npy files, and read them with arrays()");
     if (purpose_ == Purpose::travel && !options_.registry.has_source(description->name))
       refuse(fmt::format("no source '{}' is registered: Registry::add_source does that",
                          description->name));
@@ -450,7 +450,7 @@ std::string to_json(const Plan& plan, const PlanJsonOptions& options) {
 PlanPtr plan_from_json(std::string_view text, const PlanJsonOptions& options) {
   const Json json = parse_json(text, "the plan");
   if (!json.is_object() || !json.contains("penstock_plan"))
-    throw Error("this is no plan of penstock: expected an object with the field 'penstock_plan'");
+    throw Error("this is not a penstock plan: expected an object with the field 'penstock_plan'");
   int version = 0;
   core::read_json(json["penstock_plan"], version, "the plan: 'penstock_plan'");
   if (version != kPlanVersion)
@@ -494,7 +494,7 @@ Operation make_zip(std::vector<PlanPtr> datasets) {
       throw std::invalid_argument(
           fmt::format("zip pairs records by their number, so its datasets are a source and maps, "
                       "and dataset {} "
-                      "has more ({}): put filter, seed and all operations on positions behind zip",
+                      "has more ({}): put filter, seed and all operations on positions after zip",
                       k, describe(plan)));
     if (const Stream* stream = plan.stream())
       throw std::invalid_argument(

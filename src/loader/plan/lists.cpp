@@ -104,7 +104,7 @@ List<T> read_list(const Json& json, const std::filesystem::path& folder, const s
                             summary.file));
   if (folder.empty())
     throw Error(
-        fmt::format("{}: the list lies in the file {}: say in which folder that is "
+        fmt::format("{}: the list lies in the file {}: name that folder "
                     "(PlanJsonOptions::lists), or load the plan from its file",
                     where, summary.file));
   *list = read_file<T>(folder / summary.file, where);

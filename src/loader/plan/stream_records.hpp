@@ -15,7 +15,7 @@ class StreamRecords final : public Source {
  public:
   explicit StreamRecords(StreamPtr stream) : stream_(std::move(stream)) {}
 
-  /// Nobody knows the end of a stream.
+  /// The end of a stream is not known.
   [[nodiscard]] std::uint64_t size() const noexcept override { return UINT64_MAX; }
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept override {
     return stream_->fields();

@@ -24,7 +24,7 @@ DLManagedTensor* to_dlpack(const DeviceBatch& batch, std::string_view field) {
       .tensor = dlpack::describe(tensor, batch.device(), exported->extents),
       .context = exported.get(),
       .deleter = [](dlpack::ManagedTensor* self) { delete static_cast<Exported*>(self->context); }};
-  // The structure that whoever takes it calls DLManagedTensor.
+  // The same structure as DLPack's own DLManagedTensor.
   return reinterpret_cast<DLManagedTensor*>(&exported.release()->managed);
 }
 

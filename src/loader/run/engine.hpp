@@ -48,10 +48,10 @@ class Engine {
   ~Engine();
 
   void start();
-  /// Joins the threads and ends the data: who waits gets null.
+  /// Joins the threads and ends the data: waiting callers get null.
   void interrupt();
-  /// Stops, forgets what was read ahead, and will go on from `first`; the memory stays. `config`
-  /// differs from the first one in nothing but the seed and what follows from it.
+  /// Stops, discards what was read ahead, and will continue from `first`; the memory stays.
+  /// `config` differs from the first one in nothing but the seed and what follows from it.
   void restart(EngineConfig config, std::uint64_t first);
   /// Waits for the oldest batch to be published; null at the end of the data. Leaves it in its
   /// place. None when it is not there by the deadline.

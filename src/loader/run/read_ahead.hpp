@@ -41,7 +41,7 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   void start();
-  /// Joins the threads, and forgets what was pushed and read. start() begins anew.
+  /// Joins the threads, and discards what was pushed and read. start() starts again.
   void stop();
 
   void push(std::shared_ptr<InFlight> batch);

@@ -1,4 +1,4 @@
-// loader/run/record_reader: one record, read again where that may help.
+// loader/run/record_reader: reads one record, with retries.
 #pragma once
 
 #include <atomic>

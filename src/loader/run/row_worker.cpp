@@ -180,7 +180,7 @@ std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Pla
     const std::uint64_t draw = branch.replacement_key.u64(original.number, original.epoch, attempt);
     SampleId other;
     (void)cursor->read(original.epoch, scale_to(draw, count), 1, {&other, 1});
-    other.draw = 0;  // nobody drew it
+    other.draw = 0;  // it was not drawn
     auto result = make(batch, other, place, nullptr);
     if (result) {
       id = other;

@@ -26,7 +26,7 @@ std::uint64_t draw_seed() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-// A timeout too long to be added to the time means for ever.
+// A timeout too long to be added to the time means no limit.
 Deadline deadline_in(std::chrono::nanoseconds timeout) {
   const Deadline now = Deadline::clock::now();
   return timeout < kNever - now ? now + timeout : kNever;
@@ -34,12 +34,13 @@ Deadline deadline_in(std::chrono::nanoseconds timeout) {
 
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
   if (tolerated.policy != OnFault::raise)
-    return DataError(fault, "this data is in no state to train on");
-  return DataError(
-      fault, fault.transient ? "go on from a state when the storage is back, or give it more time "
-                               "(LoaderOptions::retry)"
-                             : "mend or remove it, or go on without it by the fault policy replace "
-                               "or mask");
+    return DataError(fault, "repair the data, or raise FaultOptions::max_count or max_rate");
+  return DataError(fault,
+                   fault.transient
+                       ? "resume from a state when the storage is back, or retry for longer "
+                         "(LoaderOptions::retry)"
+                       : "repair or remove the file, or skip it with the fault policy replace or "
+                         "mask");
 }
 
 }  // namespace
@@ -240,7 +241,7 @@ void Run::refuse_to_fill_the_ring(const Consumer& consumer) const {
   if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
   throw Error(
       fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
-                  "filled: let go of one, copy what you need, or raise the depth of "
+                  "filled: release one, copy what you need, or raise the depth of "
                   "prefetch_to_devices (now {1})",
                   engine_->slots(), config_->depth));
 }
@@ -250,8 +251,8 @@ void Run::refuse_consumers_apart() const {
   if (slowest->step == fastest->step) return;
   const auto part = slowest - consumers_.begin();
   throw std::logic_error(fmt::format(
-      "whole steps can be had again when every DeviceLoader has taken its part of the last one: "
-      "device {} ({}) is at step {}, and another at step {}",
+      "whole steps need every DeviceLoader at the same step: device {} ({}) is at step {}, and "
+      "another at step {}: take the missing parts first",
       part, config_->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
       fastest->step));
 }

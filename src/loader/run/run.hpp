@@ -1,5 +1,5 @@
-// loader/run/run: what a Loader holds: the plan made concrete, the engine, and the books on what was
-// delivered.
+// loader/run/run: what a Loader holds: the plan made concrete, the engine, and the counters of what
+// was delivered.
 #pragma once
 
 #include <atomic>

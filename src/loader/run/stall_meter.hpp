@@ -37,7 +37,7 @@ struct StepTimes {
 /// Threads  the caller locks.
 class StallMeter {
  public:
-  /// The run begins, or goes on after a restore.
+  /// The run begins, or continues after a restore.
   void start(std::int64_t now) {
     if (started_ == 0) started_ = last_ = now;
   }

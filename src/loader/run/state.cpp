@@ -84,11 +84,11 @@ LoaderState LoaderState::from_json(std::string_view text) {
     try {
       return core::parse_json(text, "the text");
     } catch (const Error& error) {
-      throw Error(fmt::format("this is no saved state of a penstock loader: {}", error.what()));
+      throw Error(fmt::format("this is not a saved state of a penstock loader: {}", error.what()));
     }
   }();
   if (!json.is_object() || !json.contains("penstock_state"))
-    throw Error("this is no saved state of a penstock loader: it has no field 'penstock_state'");
+    throw Error("this is not a saved state of a penstock loader: it has no field 'penstock_state'");
   const Json& format = json["penstock_state"];
   if (format != kFormat)
     throw Error(fmt::format(

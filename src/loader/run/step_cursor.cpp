@@ -66,7 +66,7 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
     if (own) drawn.slices.insert(drawn.slices.end(), slices.begin(), slices.end());
   }
   if (drawn.samples == 0) return std::nullopt;
-  // Of a stream nobody knows beforehand which batch is the last.
+  // Of a stream it is not known beforehand which batch is the last.
   const bool drops = slicing_.remainder() == Remainder::drop;
   if (drops && drawn.samples < share * groups_.size()) return std::nullopt;
   return drawn;

@@ -24,7 +24,7 @@ struct DrawnStep {
   std::uint64_t samples = 0;  // of all replicas
   std::uint32_t epoch = 0;    // of the first of them
   /// One a replica, from first_replica on: those that share an order with this process's. Their
-  /// samples lie one behind the other in ids.
+  /// samples are contiguous in ids.
   std::vector<Slice> slices;
   std::uint32_t first_replica = 0;
   std::vector<SampleId> ids;

@@ -1,4 +1,4 @@
-// loader/run/step_info: what a delivered step knows about itself, shared by its parts.
+// loader/run/step_info: the metadata of a delivered step, shared by its parts.
 #pragma once
 
 #include <cstdint>

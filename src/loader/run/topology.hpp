@@ -1,4 +1,4 @@
-// loader/run/topology: who owns the order, and which replicas it serves.
+// loader/run/topology: which processes and replicas share an order.
 #pragma once
 
 #include <cstdint>

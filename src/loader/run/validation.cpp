@@ -21,15 +21,15 @@ void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& 
   if (state.random_version != kRandomVersion)
     throw Error(fmt::format(
         "this state was saved with version {} of the random numbers, and this penstock "
-        "has version {}: go on with the version that saved it, or begin anew without the "
+        "has version {}: resume with the version that saved it, or start again without the "
         "state",
         state.random_version, kRandomVersion));
   if (const auto differs = difference(state.plan, identity_of(plan))) {
     throw Error(fmt::format("this state belongs to another {}: {}: {}",
                             differs->is_data ? "dataset" : "plan", differs->text,
                             differs->is_data
-                                ? "give the loader the same files, or begin anew without the state"
-                                : "make the plan the same, or begin anew without the state"));
+                                ? "give the loader the same files, or start again without the state"
+                                : "make the plan the same, or start again without the state"));
   }
   if (const auto seed = plan.seed(); seed && state.seed != *seed)
     refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *seed),
@@ -39,7 +39,7 @@ void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& 
       return world.empty() ? std::string("one order for all") : world;
     };
     refuse("world", fmt::format("saved with {}, and here it is {}", name(state.world), name(found)),
-           "only InputMode::one with scatter or round_robin can go on with other numbers of "
+           "only InputMode::one with scatter or round_robin can resume with another number of "
            "processes and devices");
   }
 }
@@ -53,8 +53,9 @@ void refuse_stream(const Plan& plan, const char* what) {
 void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
   if (options.faults.policy == OnFault::replace)
     throw std::invalid_argument(
-        "OnFault::replace takes another sample of the same source, and a stream's come once: take "
-        "OnFault::mask or raise");
+        "OnFault::replace takes another sample of the same source, and those of a stream come "
+        "once: "
+        "choose OnFault::mask or raise");
   if (options.context->num_input_pipelines > 1 &&
       (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
     throw std::invalid_argument(

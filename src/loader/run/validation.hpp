@@ -1,4 +1,4 @@
-// loader/run/validation: what a run cannot do with its plan, said with the remedy.
+// loader/run/validation: rejects what a run cannot do with its plan, and says what to do instead.
 #pragma once
 
 #include <penstock/loader/options.hpp>

@@ -31,7 +31,7 @@ class HeaderText {
       break;
     }
     skip_blanks();
-    if (!rest_.empty()) fail("found more text behind the dict");
+    if (!rest_.empty()) fail("found more text after the dict");
     if (!descr || !fortran_order || !shape) {
       fail("expected the keys 'descr', 'fortran_order' and 'shape'");
     }

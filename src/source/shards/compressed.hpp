@@ -1,4 +1,4 @@
-// source/shards/compressed: a plain word about files that have no random access.
+// source/shards/compressed: the error for files without random access.
 #pragma once
 
 #include <string>

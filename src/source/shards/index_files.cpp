@@ -94,8 +94,8 @@ class ShardLock {
     held_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
     return held_ || errno != EWOULDBLOCK;
   }
-  // Waits, but not for ever: whoever holds it may have been stopped. Two that scan the same shard
-  // do no harm.
+  // Waits, but not forever: the process that holds it may have been stopped. Two that scan the same
+  // shard do no harm.
   void take_or_wait() noexcept {
     constexpr int kTries = 6000;
     for (int i = 0; i < kTries && !take(); ++i) {

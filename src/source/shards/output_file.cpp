@@ -72,7 +72,7 @@ void OutputFile::put(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::fail(const char* verb, int error) {
-  throw Error(fmt::format("cannot {} {}: {}; check its folder, its permissions and the room there",
+  throw Error(fmt::format("cannot {} {}: {}; check its folder, its permissions and the free space",
                           verb, path_.string(), storage::errno_text(error)));
 }
 

@@ -51,7 +51,7 @@ enum class SectionId : std::uint32_t {
   label_name = 30,
   label_states = 31,
   label_values = 32,
-  checksums = 40,  // one CRC-32C per record; nobody writes or checks it yet
+  checksums = 40,  // one CRC-32C per record; not written or checked yet
 };
 
 // One entry of the table. Text is a section of width 1 and base 0.
@@ -99,7 +99,7 @@ class Encoder {
     std::byte* const at = add_section(id, part, text.size(), {0, 1});
     std::copy_n(reinterpret_cast<const std::byte*>(text.data()), text.size(), at);
   }
-  // A text for each, one behind the other.
+  // A text for each, one after another.
   void add(SectionId text_id, SectionId ends_id, std::span<const std::string> texts) {
     if (texts.empty()) return;
     std::string all;

@@ -2,8 +2,8 @@
 // own.
 //
 // The file, all little-endian: a header (see FileHeader in the .cpp), then a body, which is a table
-// of sections and the sections. A section is a column of numbers or of bytes; whoever does not know
-// its id passes over it, so a later writer may add some (a checksum for each record has its id
+// of sections and the sections. A section is a column of numbers or of bytes; a reader that does
+// not know its id skips it, so a later writer may add some (a checksum for each record has its id
 // already). What cannot be passed over raises the version.
 #pragma once
 
@@ -32,7 +32,7 @@ enum class DamageKind : std::uint8_t {
   cut_header,    ///< the file ends within a header
   cut_data,      ///< the file ends within what a header announces
   bad_header,    ///< a header whose checksum or fields are wrong
-  bad_extended,  ///< a pax header or GNU long name that makes no sense
+  bad_extended,  ///< an invalid pax header or GNU long name
   zeros,         ///< the end mark of a tar file, with members behind it
   empty,         ///< a tar file of 0 bytes
   sparse,        ///< a kind of member that no reader here understands
@@ -109,8 +109,8 @@ class ShardIndex {
   [[nodiscard]] ShardKind kind() const noexcept { return kind_; }
   [[nodiscard]] const ShardStamp& stamp() const noexcept { return stamp_; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
-  /// Of all that the shard holds, the labels' columns aside: equal for the same shard, whoever made
-  /// the index.
+  /// Of all that the shard holds, the labels' columns aside: equal for the same shard, whichever
+  /// program made the index.
   [[nodiscard]] std::uint64_t content_hash() const noexcept { return content_hash_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return size_; }
   /// Of the index file.

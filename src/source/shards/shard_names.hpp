@@ -1,4 +1,4 @@
-// source/shards/shard_names: what a file's name says about what is in it; one rule for all who ask.
+// source/shards/shard_names: what a file's name says about its contents; one rule for all callers.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// source/shards/shard_paths: from what a user writes to the list of shards.
+// source/shards/shard_paths: from the user's paths and patterns to the list of shards.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// source/shards/shard_set: the records of many shards, numbered through.
+// source/shards/shard_set: the records of many shards, numbered consecutively.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 namespace penstock::source {
 
-/// Threads  none of its own: whoever owns it locks.
+/// Threads  none of its own: its owner locks.
 class Arrived {
  public:
   /// Records so far, read or not; the number of the next one.
@@ -22,7 +22,7 @@ class Arrived {
   void add(PackedRecord&& record);
   /// Hands out record `number`, once. `stream` is what to call the stream in the Fault.
   Result<PackedRecord> take(std::uint64_t number, std::string_view stream);
-  /// What is left, which nobody will read.
+  /// What is left, which will not be read.
   [[nodiscard]] std::unordered_map<std::uint64_t, PackedRecord> clear() noexcept;
 
  private:

@@ -157,7 +157,7 @@ class Generator final : public Stream {
       thrown = std::current_exception();
     }
     const std::lock_guard lock(mutex_);
-    if (closed_) return;  // nobody reads any more
+    if (closed_) return;  // there is no reader any more
     if (record) {
       arrived_.add(*std::move(record));
     } else {

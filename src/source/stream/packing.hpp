@@ -14,7 +14,7 @@
 
 namespace penstock::source {
 
-/// The dynamic extents of all fields (i64), then the bytes of every field, one behind the other.
+/// The dynamic extents of all fields (i64), then the bytes of every field, one after another.
 struct PackedRecord {
   explicit PackedRecord(std::size_t bytes)
       : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)), size(bytes) {}
@@ -56,7 +56,7 @@ class Packing {
   /// Packs a record whose size size_of_record() gave.
   [[nodiscard]] PackedRecord pack(std::span<const ConstTensorView> record, std::size_t size) const;
 
-  /// What is wrong with bytes that somebody else packed; empty if nothing is.
+  /// What is wrong with bytes that another process packed; empty if nothing is.
   [[nodiscard]] std::string find_fault(const PackedRecord& packed) const;
   /// Copies a faultless record's fields into `record`'s memory.
   Result<void> unpack(const PackedRecord& packed, Record& record) const;

@@ -125,7 +125,7 @@ class QueueClient::Impl {
       throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
                               where_, options_.connect_timeout_s));
     if (!source::receive_plain(*in_, answer) || answer.magic != source::kQueueMagic)
-      throw Error(where_ + " did not answer as one does: is it another program?");
+      throw Error(where_ + " did not answer as a queue server: is it another program?");
     const auto head = source::receive_head(*in_);
     if (!head) throw_gone();
     if (head->kind != FrameKind::welcome) throw_said(*head);

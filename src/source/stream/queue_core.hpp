@@ -1,4 +1,4 @@
-// source/stream/queue_core: who may push when, and what has arrived.
+// source/stream/queue_core: when each producer may push, and what has arrived.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace penstock::source {
 ///
 /// A push is admitted first, which reserves its room, and copies only then: a blocked producer
 /// holds no memory. Blocked producers are admitted in their order, so that a large record is not
-/// passed by small ones for ever.
+/// overtaken by small ones forever.
 class Queue::Core {
  public:
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
@@ -66,7 +66,7 @@ class Queue::Core {
   std::size_t reserved_bytes_ = 0;
   std::list<Waiter*> waiters_;
   std::int64_t blocked_ns_ = 0;  // by those who wait no more
-  std::uint64_t wanted_ = 0;     // by wait(); 0 when nobody waits
+  std::uint64_t wanted_ = 0;     // by wait(); 0 when there is no waiter
   std::condition_variable_any consumer_;
   bool closed_ = false;
   bool reader_gone_ = false;

@@ -1,7 +1,7 @@
-// source/stream/queue_protocol: what queue clients and servers say to each other.
+// source/stream/queue_protocol: the protocol between queue clients and servers.
 //
 // Both begin with a greeting: 8 bytes of magic, then u32 version and u32 length of what follows in
-// it. The client's goes on with its name and fields, the server's is followed by welcome or
+// it. The client's continues with its name and fields, the server's is followed by welcome or
 // refused. After that everything is a frame: u32 kind, u32 zero, u64 length of the body. Numbers
 // are in the machine's own byte order, since both ends are on one machine. The greeting and the
 // frames of kind refused stay as they are in every version, so that versions can tell each other

@@ -82,9 +82,9 @@ class QueueServer::Impl {
 
   enum class End {
     finished,  // said so
-    closed,    // turned away, since the queue or the server is closed
+    closed,    // rejected, since the queue or the server is closed
     lost,      // a client that went or has to go, or would have been one
-    stranger,  // somebody who does not speak the protocol
+    stranger,  // does not use the protocol
   };
   struct Ended {
     End end;
@@ -102,7 +102,8 @@ class QueueServer::Impl {
       } else if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) {
         return;  // shut
       } else {
-        std::unique_lock lock(mutex_);  // until somebody goes, or other parts of the program let go
+        std::unique_lock lock(
+            mutex_);  // until a client leaves, or other parts of the program free some
         (void)gone_.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
       }
     }
@@ -170,7 +171,7 @@ class QueueServer::Impl {
     const auto in_time = std::chrono::steady_clock::now() + kGreetingTime;
     if (!source::wait_readable(fd, in_time) || !source::receive_plain(connection.in, greeting) ||
         greeting.magic != source::kQueueMagic)
-      return Ended{End::stranger, "somebody connected who is no queue client"};
+      return Ended{End::stranger, "a program that is not a queue client connected"};
     const int process = source::process_of(fd);
     connection.name = fmt::format("a client (process {})", process);
     if (greeting.version != source::kQueueVersion)
@@ -183,9 +184,9 @@ class QueueServer::Impl {
                                             source::kMaxTextBytes, greeting.length));
     std::vector<std::byte> bytes(greeting.length);
     if (connection.in.receive(bytes) != bytes.size())
-      return Ended{End::lost, "it hung up while it greeted"};
+      return Ended{End::lost, "it disconnected during the greeting"};
     const auto hello = source::read_hello(bytes);
-    if (!hello) return refuse(connection, "the greeting is garbled");
+    if (!hello) return refuse(connection, "the greeting is malformed");
     connection.name = fmt::format("client '{}' (process {})", hello->name, process);
     if (const auto differs = source::describe_difference(core_.packing.fields(), hello->fields);
         !differs.empty())
@@ -219,7 +220,7 @@ class QueueServer::Impl {
     for (;;) {
       const auto head = source::receive_head(connection.in);
       if (stop.stop_requested()) return turn_away(connection, "the server was stopped");
-      if (!head) return {End::lost, "it went without close()"};
+      if (!head) return {End::lost, "it ended without close()"};
       switch (head->kind) {
         case FrameKind::record:
           if (auto ended = receive(connection, head->length, stop)) return *std::move(ended);

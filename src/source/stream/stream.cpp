@@ -8,7 +8,7 @@ void Stream::attach() {
   if (attached_.exchange(true))
     throw std::logic_error(
         fingerprint() +
-        " is read by one loader, once, and a second one came: its records cannot be had again; "
+        " can be read by one loader only, and a second one tried to: its records come once; "
         "make a stream for each loader");
 }
 

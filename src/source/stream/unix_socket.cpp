@@ -54,7 +54,7 @@ const sockaddr* plain(const sockaddr_un& address) noexcept {
 }
 
 // Takes the lock of a path, or says that it is taken. The file that was locked has to be the one
-// that still stands there: whoever had it before removed it before letting go.
+// that is still there: its previous owner removed it before releasing the lock.
 void lock_path(const std::filesystem::path& path, storage::FileDescriptor& file) {
   const std::string lock = path.string() + ".lock";
   for (;;) {
@@ -72,7 +72,7 @@ void lock_path(const std::filesystem::path& path, storage::FileDescriptor& file)
   }
 }
 
-// A socket file that nobody listens at goes; anything else in the way is an error.
+// A socket file without a listener is removed; anything else in the way is an error.
 void remove_stale(const std::filesystem::path& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return;

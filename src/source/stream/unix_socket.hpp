@@ -14,13 +14,13 @@ namespace penstock::source {
 
 /// A socket that listens at a path, which is its own while it lives.
 ///
-/// The right to the path is an flock on <path>.lock, which the kernel lets go of when the process
+/// The right to the path is an flock on <path>.lock, which the kernel releases when the process
 /// dies: a socket file whose lock is free is a dead process's. Both files go with the listener.
 class UnixListener {
  public:
   /// Errors  std::invalid_argument  the path is too long
-  ///         Error                  somebody listens there, a file that is no socket is in the way,
-  ///                                or the socket cannot be made
+  ///         Error                  another process listens there, a file that is not a socket is
+  ///                                in the way, or the socket cannot be made
   explicit UnixListener(const std::filesystem::path& path);
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;

@@ -202,7 +202,7 @@ std::string describe_tfrecord_damage(const Damage& damage) {
                        damage.begin, damage.end);
   }
   return fmt::format(
-      "the file is cut off: it ends at byte {}, within a record; this record and those behind it "
+      "the file is cut off: it ends at byte {}, within a record; this record and all later ones "
       "are lost",
       damage.end);
 }

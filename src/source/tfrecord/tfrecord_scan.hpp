@@ -22,7 +22,7 @@ inline constexpr std::size_t kFrameFooter = 4;
 /// The records of an open TFRecord file. `labels` names features, alternatives separated by line
 /// ends, whose one integer is taken.
 ///
-/// A record with a damaged header is one damaged record, and the scan goes on at the next good
+/// A record with a damaged header is one damaged record, and the scan continues at the next good
 /// header; what is cut off is one damaged record.
 ///
 /// Errors  Error  the file cannot be read, or is compressed

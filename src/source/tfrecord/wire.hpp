@@ -46,7 +46,7 @@ class WireReader {
   WireReader(Input& input, WireRange range) noexcept
       : input_(input), at_(range.begin), end_(range.end) {}
 
-  /// Goes on to the next field; false at the end, and where the bytes make no sense (see ok()).
+  /// Advances to the next field; false at the end, and where the bytes are invalid (see ok()).
   [[nodiscard]] bool next() {
     while (ok_ && at_ < end_) {
       if (!read_field()) return ok_ = false;

@@ -35,7 +35,7 @@ struct TarHeader {
 /// Whether the block's checksum is that of its bytes, taken as unsigned or, as old tars did,
 /// signed.
 [[nodiscard]] bool has_tar_checksum(TarBlock block) noexcept;
-/// The fields, whatever the checksum says; nothing if the size makes no sense.
+/// The fields, whatever the checksum says; nothing if the size is invalid.
 [[nodiscard]] std::optional<TarHeader> parse_tar_header(TarBlock block);
 
 /// The bytes that a member's data takes up, whole blocks. No more than 2^64 - 1.

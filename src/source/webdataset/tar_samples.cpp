@@ -264,8 +264,8 @@ std::string describe_tar_damage(const Damage& damage) {
     case DamageKind::cut_header:
     case DamageKind::cut_data:
       return fmt::format(
-          "the shard is cut off: it ends at byte {}, within a member; this sample and those behind "
-          "it are lost",
+          "the shard is cut off: it ends at byte {}, within a member; this sample and all later "
+          "ones are lost",
           damage.end);
     case DamageKind::bad_header:
       return fmt::format("a damaged tar header; bytes {} to {} are lost", damage.begin, damage.end);
@@ -274,7 +274,8 @@ std::string describe_tar_damage(const Damage& damage) {
                          damage.end);
     case DamageKind::zeros:
       return fmt::format(
-          "zeros where a tar header is expected, and more behind them; bytes {} to {} are lost, or "
+          "zeros where a tar header is expected, and more data after them; bytes {} to {} are "
+          "lost, or "
           "several tar files were joined, which has to be done with tar --concatenate",
           damage.begin, damage.end);
     case DamageKind::empty:

@@ -176,8 +176,8 @@ class TarScanner {
     report(DamageKind::bad_header, next, std::move(name));
   }
 
-  // Where to go on behind a header at at_ that cannot be trusted: where its size leads, if that is
-  // another header and the members on the way there, if any, are not the shard's own.
+  // Where to continue after a header at at_ that cannot be trusted: where its size leads, if that
+  // is another header and the members on the way there, if any, are not the shard's own.
   std::uint64_t behind(const std::optional<TarHeader>& header) {
     const std::uint64_t data = at_ + kTarBlock;
     const std::uint64_t first = next_header(data);

@@ -30,7 +30,7 @@ struct TarHole {
 /// order. Reads POSIX ustar, pax (path and size), GNU tar's long names and base-256 sizes, and
 /// version 7; passes over all that is not a regular file.
 ///
-/// Behind a damaged header it goes on where that header's size leads to another good one, else at
+/// After a damaged header it continues where that header's size leads to another good one, else at
 /// the next block that is a good ustar header. What is cut off reaches to the end of the file. A
 /// file may end without the zero blocks that mark its end.
 ///

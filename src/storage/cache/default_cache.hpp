@@ -1,4 +1,4 @@
-// storage/cache/default_cache: the folder for what can be made again.
+// storage/cache/default_cache: the folder for data that can be made again.
 #pragma once
 
 #include <filesystem>

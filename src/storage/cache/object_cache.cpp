@@ -105,7 +105,7 @@ class Ledger {
     if (held_) ::flock(file_.get(), LOCK_UN);  // a forked child may hold the descriptor
   }
 
-  // Not for ever: whoever holds it may have been stopped, and nothing depends on storing.
+  // Not forever: the process that holds it may have been stopped, and nothing depends on storing.
   [[nodiscard]] bool take() noexcept {
     constexpr int kTries = 200;
     for (int i = 0; file_.is_open() && !held_ && i < kTries; ++i) {

@@ -1,4 +1,4 @@
-// storage/cache/object_cache: what was read of objects, kept on a local disk.
+// storage/cache/object_cache: parts of objects that were read, kept on a local disk.
 //
 // The folder: 256 sub-folders 00 to ff, in them an entry a file, named by a hash of its key; and
 // .lock, which holds the sum of the entries' sizes and is locked (flock) while room is made. An

@@ -1,4 +1,4 @@
-// storage/s3/aws_credentials: who this process is to an S3 server.
+// storage/s3/aws_credentials: the credentials for S3 requests.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// storage/s3/aws_signature: what proves to an S3 server who sends a request.
+// storage/s3/aws_signature: signatures of S3 requests.
 #pragma once
 
 #include <chrono>

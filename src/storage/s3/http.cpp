@@ -139,7 +139,7 @@ class HttpClient::Handle {
     set(CURLOPT_HTTPHEADER, headers.get());
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_TCP_KEEPALIVE, 1L);
-    // A new connection or stream for each request under way is what several threads want.
+    // Several threads need a connection or stream for each request in progress.
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(timeouts.connect.count()));
     set(CURLOPT_WRITEFUNCTION, on_body);

@@ -1,4 +1,4 @@
-// storage/s3/http: requests over connections that are kept, by libcurl.
+// storage/s3/http: requests over persistent connections, by libcurl.
 #pragma once
 
 #include <chrono>
@@ -40,7 +40,7 @@ struct HttpTimeouts {
   std::chrono::milliseconds idle{30000};  ///< without a byte
 };
 
-/// Follows no redirects. Keeps a connection for each request that was ever under way at once.
+/// Follows no redirects. Keeps as many connections as there ever were concurrent requests.
 ///
 /// Threads  const, any number at once.
 class HttpClient {

@@ -1,4 +1,4 @@
-// storage/s3/s3_responses: what an S3 server's XML says.
+// storage/s3/s3_responses: parses an S3 server's XML.
 #pragma once
 
 #include <optional>

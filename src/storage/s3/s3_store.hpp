@@ -15,7 +15,7 @@ namespace penstock::storage {
 /// ListObjectsV2, HeadObject and GetObject, signed.
 class S3Store final : public ObjectStore {
  public:
-  /// Errors  Error  the environment or the profile makes no sense
+  /// Errors  Error  invalid environment variables or an invalid profile
   explicit S3Store(const ObjectStorageOptions& options,
                    const Environment& environment = process_environment);
 
@@ -36,7 +36,7 @@ class S3Store final : public ObjectStore {
   [[nodiscard]] Result<HttpResponse> send(const std::string& method, const ObjectName& name,
                                           const std::string& query, const std::string& range,
                                           std::optional<std::span<std::byte>> into) const;
-  // What a status that is not good means to whoever asked for `name`.
+  // The Fault for an error status of a request for `name`.
   [[nodiscard]] Fault fault_of(const HttpResponse& response, const ObjectName& name) const;
   [[nodiscard]] std::string whose_request() const;
 

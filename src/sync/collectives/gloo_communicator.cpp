@@ -232,7 +232,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
       const std::string prefix = fmt::format("gloo {}/", meeting.next_number());
       Store store(meeting, prefix);
       mesh->context->connectFullMesh(store, device);
-      // Until all are connected nobody may go away with the rendezvous.
+      // The rendezvous must stay until all are connected.
       meeting.set(fmt::format("{}connected {}", prefix, meeting.rank()), "");
       for (std::uint32_t rank = 0; rank < meeting.world(); ++rank)
         (void)meeting.get(fmt::format("{}connected {}", prefix, rank));

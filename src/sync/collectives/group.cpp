@@ -55,8 +55,8 @@ void Group::meet_again() {
   changed_.notify_all();
 }
 
-// Within a collective nobody is late: a member may be waiting for other processes, which has its
-// own timeout.
+// Within a collective no member counts as late: it may be waiting for other processes, which has
+// its own timeout.
 void Group::wait_locked(std::unique_lock<std::mutex>& lock, bool may_be_late) {
   const std::uint64_t generation = generation_;
   const auto over = [&] { return generation_ != generation || broken_; };

@@ -31,7 +31,7 @@ class Group {
   Group(std::size_t members, std::uint32_t first_id, double timeout_s);
 
   /// Waits until all members have come with the same call. `last` runs on the last one's thread
-  /// before the others go on.
+  /// before the others continue.
   ///
   /// Errors  SyncError  a member left, came with another call, or did not come in time
   void meet(std::size_t member, const Arrival& arrival, const std::function<void()>& last = {});
@@ -40,12 +40,12 @@ class Group {
   /// The members' buffers; between meet() and meet_again().
   [[nodiscard]] const std::vector<Arrival>& arrivals() const noexcept { return arrivals_; }
 
-  /// `member` makes no more calls: whoever waits for it gets an error at once.
+  /// `member` makes no more calls: members that wait for it get an error at once.
   void leave(std::size_t member, const std::string& why) noexcept;
-  /// Whoever waits, or comes later, gets this error. The first one counts.
+  /// Members that wait, or come later, get this error. The first one counts.
   void fail(std::exception_ptr cause) noexcept;
 
-  /// Is called once, by whoever fails the group first; must not call it.
+  /// `action` is called once, by the member that fails the group first; must not call it.
   void on_failure(std::function<void()> action);
 
   /// A group of the same members, the same for all; it fails with this one. Within a collective

@@ -53,7 +53,7 @@ std::unique_ptr<Communicator> InProcessCommunicator::duplicate() {
     if (!shared_->processes) return;
     shared_->duplicate->processes = shared_->processes->duplicate();
     shared_->duplicate->owns_processes = true;
-    // Whoever fails ends the first replica's wait for other processes.
+    // A failing member ends the first replica's wait for other processes.
     child->on_failure([others = std::weak_ptr(shared_->duplicate->processes)] {
       if (const auto communicator = others.lock()) communicator->leave("a replica of it failed");
     });
@@ -116,7 +116,7 @@ InProcessCommunicator::Part InProcessCommunicator::share(std::size_t count) cons
   return {begin, count * (member_ + 1) / members - begin};
 }
 
-// Everybody's elements from in_offset on, `part` of them, into the same part of `outs`.
+// Every member's elements from in_offset on, `part` of them, into the same part of `outs`.
 void InProcessCommunicator::reduce_part(const Collective& call, ReduceOp op, Part part,
                                         std::size_t in_offset, std::vector<std::byte*> outs) const {
   const std::size_t unit = size_of(call.dtype);

@@ -51,7 +51,7 @@ class InProcessCommunicator final : public Communicator {
 
   std::shared_ptr<Shared> shared_;
   std::size_t member_;
-  int exceptions_;  // under way when this was made
+  int exceptions_;  // in flight when this was made
 };
 
 }  // namespace penstock::sync

@@ -18,7 +18,7 @@ using Deadline = SteadyClock::time_point;
 
 [[nodiscard]] Deadline deadline_in(double seconds);
 
-/// A message could not be had from, or brought to, a peer.
+/// A message could not be received from, or sent to, a peer.
 class PeerError : public Error {
  public:
   PeerError(std::uint32_t peer, bool late, const std::string& why)
@@ -53,7 +53,7 @@ class Links {
   virtual void wait(Ticket ticket, Deadline deadline) = 0;
   /// Forgets all messages, finished or not: none touches its memory from now on.
   virtual void clear() noexcept = 0;
-  /// Ends a wait() under way, and every later one, with a PeerError. From any thread.
+  /// Ends a wait() in progress, and every later one, with a PeerError. From any thread.
   virtual void interrupt() noexcept = 0;
   /// This process makes no more calls at all: for transports that can tell more than messages do.
   /// `broke_off`: in the middle of one, so that the others wait in vain.

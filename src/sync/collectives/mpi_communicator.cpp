@@ -32,9 +32,9 @@ void check(int status, const char* what) {
   throw Error(fmt::format("MPI: {} failed: {}", what, text.data()));
 }
 
-// MPI can be initialised once in a process, and wants to be finalised when it ends. All messages of
-// ours go through one MPI communicator, and channels are told apart by tags that are not used
-// twice: what MPI itself numbers anew, it may deliver what was sent to an earlier one.
+// MPI can be initialised once in a process, and must be finalised when it ends. All our messages go
+// through one MPI communicator. Channels have different tags, which are never reused: to a reused
+// number MPI might deliver what was sent to the earlier owner.
 class Session {
  public:
   static Session& get() {
@@ -53,7 +53,7 @@ class Session {
   [[nodiscard]] int tag(std::uint64_t channel, Lane lane) const noexcept {
     return static_cast<int>(channel % (most_ / 2) * 2 + static_cast<std::uint64_t>(lane));
   }
-  /// Nobody here receives from `channel` any more: takes the others' goodbyes, which may come
+  /// This process receives from `channel` no more: takes the others' goodbyes, which may come
   /// later, out of MPI's memory.
   void ended(std::uint64_t channel) noexcept {
     constexpr std::size_t kRemembered = 64;
@@ -72,7 +72,9 @@ class Session {
     check(MPI_Initialized(&initialised), "MPI_Initialized");
     check(MPI_Finalized(&finalised), "MPI_Finalized");
     if (finalised != 0)
-      throw Error("MPI has been finalised: make communicators before, and let go of them");
+      throw Error(
+          "MPI has been finalised: make communicators before MPI_Finalize, and release them before "
+          "it");
     if (initialised == 0) {
       check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &given), "MPI_Init_thread");
       ours_ = true;

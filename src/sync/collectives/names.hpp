@@ -1,4 +1,4 @@
-// sync/collectives/names: words of this room's messages.
+// sync/collectives/names: phrases for the messages of sync.
 #pragma once
 
 #include <string_view>

@@ -14,7 +14,7 @@ namespace penstock::sync {
 
 namespace {
 
-// Below this all data go to everybody at once: one step instead of two.
+// Below this size all data go to every process at once: one step instead of two.
 constexpr std::size_t kSmallBytes = 16U << 10;
 // Shares of a piece come in slices that stay in the second-level cache until they are added up.
 constexpr std::size_t kSliceBytes = 256U << 10;
@@ -68,7 +68,7 @@ void ProcessCommunicator::leave(const std::string& why) noexcept {
 
 bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) {  // a collective is under way on another thread, and may wait for long
+  if (!lock) {  // a collective is in progress on another thread, and may wait for long
     links_->interrupt();
     lock.lock();
   }
@@ -93,7 +93,7 @@ bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
 
 template <class F>
 void ProcessCommunicator::for_peers(const F& body) const {
-  // Each begins with another peer, so that nobody is talked to by all at once.
+  // Each begins with another peer, so that no process gets messages from all at once.
   for (std::uint32_t step = 1; step < size(); ++step) body((rank() + step) % size());
 }
 
@@ -251,7 +251,7 @@ void ProcessCommunicator::all_reduce_parts(const Collective& call,
   exchange_pieces(parts, unit);
 }
 
-// Everybody's whole, added up into `out`.
+// The wholes of all processes, added up into `out`.
 void ProcessCommunicator::reduce_wholes(const Collective& call, const std::byte* mine,
                                         std::byte* out) {
   const std::size_t bytes = call.count * size_of(call.dtype);
@@ -281,7 +281,7 @@ void ProcessCommunicator::reduce_to_root(const Collective& call, std::byte* data
   }
 }
 
-// My piece of everybody's wholes, added up. Slices of all of them follow one another without a
+// My piece of all processes' wholes, added up. Slices of all of them follow one another without a
 // stop, so that many small ones take no longer than a large one.
 void ProcessCommunicator::reduce_pieces(const Collective& call, std::span<const Share> shares) {
   const std::size_t unit = size_of(call.dtype);
@@ -338,7 +338,7 @@ void ProcessCommunicator::reduce_pieces(const Collective& call, std::span<const 
   wait(sent);
 }
 
-// Everybody has its own piece of each whole, and gets the others'.
+// Every process has its own piece of each whole, and gets the others'.
 void ProcessCommunicator::exchange_pieces(std::span<const std::span<std::byte>> wholes,
                                           std::size_t unit) {
   Tickets tickets;

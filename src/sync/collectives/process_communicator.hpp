@@ -17,7 +17,7 @@
 namespace penstock::sync {
 
 /// Before a collective every process tells every other one what it is about to do; so a difference
-/// is an error on all, and nobody's bytes are taken for something else.
+/// is an error on all, and no bytes are taken for those of another call.
 ///
 /// Every process adds up one piece, gets the others' shares of it in no particular order, adds them
 /// in the order of ranks, and hands the sum out. That is as many bytes as a ring moves, in two
@@ -46,7 +46,7 @@ class ProcessCommunicator final : public Communicator {
 
   /// What all ranks add up, each its own piece of it.
   struct Share {
-    const std::byte* whole = nullptr;  ///< this rank's values of everybody's pieces
+    const std::byte* whole = nullptr;  ///< this rank's values of all processes' pieces
     std::byte* sum = nullptr;          ///< where my piece goes
     std::size_t bytes = 0;             ///< of the whole
   };

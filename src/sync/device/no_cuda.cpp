@@ -13,7 +13,7 @@ namespace {
 [[noreturn]] void refuse() {
   constexpr int kErrorNoDevice = 100;  // cudaErrorNoDevice
   throw CudaError(kErrorNoDevice,
-                  "replicas on CUDA devices cannot be had: penstock was built without CUDA or "
+                  "replicas on CUDA devices cannot be used: penstock was built without CUDA or "
                   "without nccl.h; build it where both are, or use host devices");
 }
 

@@ -15,7 +15,7 @@ struct Exchange {
   std::vector<Gradient> gradients;
   GradientSyncOptions options;
   std::vector<Bucket> buckets;
-  std::vector<char> in_place;  // a bucket's gradients lie one behind the other, and need no packing
+  std::vector<char> in_place;  // a bucket's gradients are contiguous, and need no packing
   std::vector<char> direct;    // a gradient travels from where it lies, whatever its bucket does
 
   [[nodiscard]] bool counts_rows() const noexcept {
@@ -57,7 +57,7 @@ class GradientEngine {
   virtual void bucket_ready(std::size_t index, const Pass& pass, StreamHandle stream) = 0;
   /// All buckets were ready: returns when the gradients may be touched again.
   virtual void wait(const Pass& pass, StreamHandle stream) = 0;
-  /// Ends what is under way; does not throw.
+  /// Ends work in progress; does not throw.
   virtual void stop() noexcept = 0;
 
   [[nodiscard]] static std::unique_ptr<GradientEngine> open_host(Exchange& exchange);

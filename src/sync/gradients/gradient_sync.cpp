@@ -39,13 +39,13 @@ void require_possible(const std::vector<Gradient>& gradients, const GradientSync
     throw std::invalid_argument("a round has at least 1 micro-step, found 0");
   if (options.wire && *options.wire != DType::f16 && *options.wire != DType::bf16)
     throw std::invalid_argument(
-        fmt::format("gradients travel as f16, bf16 or as they are, found a wire type of {}: leave "
-                    "it out",
+        fmt::format("expected the wire type f16 or bf16, found {}: leave it out to send gradients "
+                    "unchanged",
                     name_of(*options.wire)));
 }
 
-// From here on a message is not worth a copy: of its own, each rank's share of a gradient is as
-// fast as in a bucket. The same on all ranks, unlike what lies one behind the other.
+// From this size on packing is not worth the copy: sent alone, each rank's share of a gradient is
+// as fast as in a bucket. The same on all ranks, unlike what is contiguous.
 constexpr std::size_t kDirectBytes = 256U << 10;
 
 // Whether a bucket's gradients, highest first, lie one right before the other.

@@ -31,7 +31,7 @@ class HostGradientEngine final : public GradientEngine {
       }
       memory_.push_back(std::move(memory));
     }
-    // Alone there is nobody to wait for, so nothing to do meanwhile.
+    // A single rank waits for no other, so it needs no thread.
     if (exchange.communicator->size() > 1) thread_ = std::jthread([this] { work(); });
   }
   ~HostGradientEngine() override { stop(); }

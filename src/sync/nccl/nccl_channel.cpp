@@ -144,7 +144,7 @@ void NcclChannel::fail_locked(std::exception_ptr cause) {
 void NcclChannel::break_locked(std::exception_ptr cause) noexcept {
   if (broken_) return;
   broken_ = std::move(cause);
-  // Kernels that wait for others end, so that streams, and who waits for them, go on.
+  // Ends kernels that wait for others, so that streams, and threads that wait for them, continue.
   if (comm_ != nullptr) (void)NcclLibrary::get().comm_abort(comm_);
   comm_ = nullptr;
   work_.clear();

@@ -29,7 +29,7 @@ class NcclChannel {
     std::uint32_t size = 1;
     int device = 0;
     double timeout_s = 300;
-    std::shared_ptr<Rendezvous> rendezvous;  // null: nobody tells who died
+    std::shared_ptr<Rendezvous> rendezvous;  // null: deaths are not reported
   };
 
   /// A new group; all ranks come at the same time.
@@ -45,7 +45,7 @@ class NcclChannel {
                const std::function<ncclResult_t(ncclComm_t)>& start);
   /// Throws what has broken the channel, if anything has.
   void check_health();
-  /// Aborts: work under way ends, and later calls throw this.
+  /// Aborts: work in progress ends, and later calls throw this.
   void abort(const std::string& why) noexcept;
 
   [[nodiscard]] const Place& place() const noexcept { return place_; }

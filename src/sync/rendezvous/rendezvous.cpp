@@ -133,7 +133,7 @@ class Rendezvous::Impl {
           FrameKind::hello,
           {sync::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
       if (!sync::send_all(socket->get(), sync::encode(hello))) continue;
-      // Rank 0 answers when all have come, or says why not; somebody else never does.
+      // Rank 0 answers when all have joined, or says why not; another program never does.
       if (const auto answer = first_frame(*socket)) {
         if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
           stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
@@ -184,7 +184,7 @@ class Rendezvous::Impl {
                           [&] { return values_.contains(key) || ended_; }))
       throw Error(
           fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
-                      "nobody has set",
+                      "no process has set",
                       rank_, timeout_s, key));
     const auto found = values_.find(key);
     if (found == values_.end())
@@ -283,7 +283,7 @@ class Rendezvous::Impl {
     });
   }
 
-  // Changes what is known, and tells everybody who waits for it.
+  // Changes what is known, and wakes all waiting threads.
   template <class F>
   void tell(const F& change) {
     bool failure = false;
@@ -375,7 +375,7 @@ std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::u
     }
     ticket = exchange(ticket);
     if (!read_ticket(ticket, token, places))
-      throw Error(fmt::format("process {} of {} was given '{}', which is no ticket of process 0",
+      throw Error(fmt::format("process {} of {} was given '{}', which is not a ticket of process 0",
                               rank, world, ticket));
     impl->join(places, token);
   }
@@ -397,7 +397,7 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
         std::ofstream file(part);
         file << ticket << '\n';
         if (!file.flush())
-          throw Error(fmt::format("'{}' cannot be written: give a folder that all processes see",
+          throw Error(fmt::format("'{}' cannot be written: give a folder that all processes share",
                                   part.string()));
       }
       std::filesystem::rename(part, path);  // whole, or not there

@@ -24,7 +24,10 @@ RendezvousServer::RendezvousServer(Socket listener, std::string token, std::uint
       deadline_(deadline_in(timeout_s)),
       seen_(world) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error("no pipe for the rendezvous's thread");
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw Error(
+        "cannot create a pipe for the rendezvous's thread; raise the limit of open files (ulimit "
+        "-n)");
   wake_read_ = Socket(ends[0]);
   wake_write_ = Socket(ends[1]);
   thread_ = std::jthread([this] { serve(); });
@@ -131,7 +134,8 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
     throw Error("not a rendezvous of penstock");
   if (hello.texts[1] != token_)
     return refuse(client, "a process of another run listens there", true);
-  // Whoever comes now is ahead of process 0, which has yet to end this one and open the next.
+  // A process that comes now is ahead of process 0, which has yet to end this one and open the
+  // next.
   if (complete_)
     return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
                   true);
@@ -143,10 +147,11 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
                               rank, world),
                   false);
   if (rank >= world_ || seen_[rank] != 0)
-    return refuse(client,
-                  fmt::format("process {} of {} has come already: two processes have the same rank",
-                              rank, world_),
-                  false);
+    return refuse(
+        client,
+        fmt::format("process {} of {} has joined already: two processes have the same rank", rank,
+                    world_),
+        false);
   seen_[rank] = 1;
   client.rank = rank;
   if (++here_ < world_) return;
@@ -179,7 +184,7 @@ void RendezvousServer::expire() {
   for (Client& client : clients_) {
     client.rank = -1;
     refuse(client,
-           fmt::format("of {} processes these did not come within {} s: {}", world_, timeout_s_,
+           fmt::format("of {} processes these did not join within {} s: {}", world_, timeout_s_,
                        missing),
            false);
   }

@@ -14,7 +14,7 @@ namespace penstock::sync {
 /// Version of what is said over the sockets.
 inline constexpr const char* kRendezvousMagic = "penstock rendezvous 1";
 
-/// Keeps the keys, and tells everybody who has gone.
+/// Keeps the keys, and tells every process which others have left.
 ///
 /// Threads  one of its own.
 class RendezvousServer {

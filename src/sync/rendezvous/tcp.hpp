@@ -42,7 +42,7 @@ class Socket {
 /// Errors  Error
 [[nodiscard]] std::optional<Socket> listen_at(const std::string& address, std::uint16_t port);
 [[nodiscard]] std::uint16_t port_of(const Socket& socket);
-/// None where nobody answered before `deadline`.
+/// None if there was no answer before `deadline`.
 [[nodiscard]] std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
                                                Deadline deadline);
 /// The other end's address, in numbers.

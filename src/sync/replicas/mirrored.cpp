@@ -35,7 +35,7 @@ TensorView MirroredBuffer::get(std::size_t local) const {
 void MirroredBuffer::change(Change change, const std::byte* value) {
   if (replicas_->running())
     throw std::logic_error(
-        "a mirrored variable was assigned to from outside while run() is under way: give the "
+        "a mirrored variable was assigned to from outside while run() is in progress: give the "
         "replica's context, and an aggregation");
   const std::size_t bytes = count_ * size_of(dtype_);
   for (std::size_t local = 0; local < copies_.size(); ++local) {

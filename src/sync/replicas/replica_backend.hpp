@@ -21,7 +21,7 @@ class Replicas::Backend {
   /// On a replica's thread: what must live while its function runs, and what waits for its stream.
   [[nodiscard]] virtual std::shared_ptr<void> enter(std::size_t local) = 0;
   virtual void finish(std::size_t local) = 0;
-  /// A replica ended with an exception: nothing that waits for it may go on waiting.
+  /// A replica ended with an exception: nothing may keep waiting for it.
   virtual void fail(const std::string& why) noexcept = 0;
 
   std::shared_ptr<Communicator> processes;  // null: this process is alone

@@ -32,7 +32,7 @@ class Process {
   Process(const std::vector<std::string>& command, const std::vector<std::string>& variables,
           const fs::path& output)
       : output_(output) {
-    fs::remove(output);  // of an earlier process: nobody may wait for what that one said
+    fs::remove(output);  // of an earlier process: its output must not be taken for the new one's
     pid_ = ::fork();
     if (pid_ != 0) return;
     for (const std::string& variable : variables) ::putenv(const_cast<char*>(variable.c_str()));
