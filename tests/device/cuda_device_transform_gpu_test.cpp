@@ -13,24 +13,24 @@
 namespace penstock {
 namespace {
 
-using testing_support::FinishCase;
-using testing_support::FinishInput;
+using testing_support::DeviceTransformCase;
+using testing_support::DeviceTransformInput;
 using testing_support::image_field;
 using testing_support::OnGpu;
 using testing_support::to_host;
 using testing_support::transform_cases;
 
-class FinishGpu : public OnGpu {
+class DeviceTransformGpu : public OnGpu {
  protected:
-  void expect_the_hosts_bits(const FinishCase& of) const;
+  void expect_the_hosts_bits(const DeviceTransformCase& of) const;
 };
 
 // The host's result is held to the definition elsewhere; here the GPU is held to the host's, to the
 // bit, in slices as a loader makes them.
-void FinishGpu::expect_the_hosts_bits(const FinishCase& of) const {
+void DeviceTransformGpu::expect_the_hosts_bits(const DeviceTransformCase& of) const {
   const DeviceTransform transform(of.options, image_field(of.height, of.width, of.channels));
   const std::size_t count = of.height > 100 ? 5 : of.height <= 2 ? 70'000 : 500;
-  const FinishInput input = make_input(transform, of, count);
+  const DeviceTransformInput input = make_input(transform, of, count);
   const std::size_t bytes = count * transform.output().bytes();
   std::vector<std::byte> expected(bytes);
   transform.run(input.images.data(), input.rows, expected.data());
@@ -66,8 +66,8 @@ void FinishGpu::expect_the_hosts_bits(const FinishCase& of) const {
   }
 }
 
-TEST_F(FinishGpu, GivesTheHostsBits) {
-  for (const FinishCase& of : transform_cases()) {
+TEST_F(DeviceTransformGpu, GivesTheHostsBits) {
+  for (const DeviceTransformCase& of : transform_cases()) {
     SCOPED_TRACE(of.name);
     expect_the_hosts_bits(of);
   }

@@ -12,17 +12,17 @@
 
 namespace penstock::testing_support {
 
-struct FinishCase {
+struct DeviceTransformCase {
   std::string name;
   int height, width, channels;
   DeviceTransformOptions options;
 
-  friend void PrintTo(const FinishCase& of, std::ostream* out) { *out << of.name; }
+  friend void PrintTo(const DeviceTransformCase& of, std::ostream* out) { *out << of.name; }
 };
 
 /// Sizes that the wide kernel takes and that it does not, every type, layout and augmentation.
-inline std::vector<FinishCase> transform_cases() {
-  std::vector<FinishCase> cases;
+inline std::vector<DeviceTransformCase> transform_cases() {
+  std::vector<DeviceTransformCase> cases;
   const struct {
     int height, width, channels;
   } sizes[] = {{5, 7, 3}, {8, 12, 3}, {9, 4, 1}, {3, 5, 4}, {6, 8, 2}, {224, 224, 3}};
@@ -55,15 +55,15 @@ inline FieldSpec image_field(int height, int width, int channels) {
   return {.name = "image", .dtype = DType::u8, .shape = {height, width, channels}};
 }
 
-struct FinishInput {
+struct DeviceTransformInput {
   std::vector<std::byte> images;
   std::vector<DeviceTransformRow> rows;
 };
 
 /// `count` random images and what is drawn for them; row 1 is without a sample.
-inline FinishInput make_input(const DeviceTransform& transform, const FinishCase& of,
-                              std::size_t count) {
-  FinishInput input;
+inline DeviceTransformInput make_input(const DeviceTransform& transform,
+                                       const DeviceTransformCase& of, std::size_t count) {
+  DeviceTransformInput input;
   std::mt19937 random(7);
   input.images.resize(count * std::size_t(of.height) * std::size_t(of.width * of.channels));
   for (std::byte& pixel : input.images) pixel = static_cast<std::byte>(random());
@@ -77,8 +77,8 @@ inline FinishInput make_input(const DeviceTransform& transform, const FinishCase
 }
 
 /// One value of the output, in f64.
-inline double modelled(const FinishCase& of, const FinishInput& input, std::size_t i, int c, int y,
-                       int x) {
+inline double modelled(const DeviceTransformCase& of, const DeviceTransformInput& input,
+                       std::size_t i, int c, int y, int x) {
   const auto number = [&](const std::vector<float>& list, double default_value) {
     return list.empty() ? default_value : double{list[list.size() == 1 ? 0 : std::size_t(c)]};
   };

@@ -14,8 +14,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using testing_support::FinishCase;
-using testing_support::FinishInput;
+using testing_support::DeviceTransformCase;
+using testing_support::DeviceTransformInput;
 using testing_support::image_field;
 using testing_support::transform_cases;
 
@@ -43,13 +43,13 @@ double ulp(DType dtype, double value) {
   return std::ldexp(1, exponent - bits);
 }
 
-class FinishOnHost : public testing::TestWithParam<FinishCase> {};
+class DeviceTransformOnHost : public testing::TestWithParam<DeviceTransformCase> {};
 
-TEST_P(FinishOnHost, GivesWhatItsDefinitionSays) {
-  const FinishCase& of = GetParam();
+TEST_P(DeviceTransformOnHost, GivesWhatItsDefinitionSays) {
+  const DeviceTransformCase& of = GetParam();
   const DeviceTransform transform(of.options, image_field(of.height, of.width, of.channels));
   const std::size_t count = of.height > 100 ? 3 : 40;
-  const FinishInput input = make_input(transform, of, count);
+  const DeviceTransformInput input = make_input(transform, of, count);
   const FieldSpec output = transform.output();
   std::vector<std::byte> out(count * output.bytes(), std::byte{0xAA});
   transform.run(input.images.data(), input.rows, out.data());
@@ -70,7 +70,8 @@ TEST_P(FinishOnHost, GivesWhatItsDefinitionSays) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(DeviceTransform, FinishOnHost, testing::ValuesIn(transform_cases()),
+INSTANTIATE_TEST_SUITE_P(DeviceTransform, DeviceTransformOnHost,
+                         testing::ValuesIn(transform_cases()),
                          [](const auto& test) { return test.param.name; });
 
 std::vector<SampleId> numbered(std::size_t count) {
@@ -87,7 +88,7 @@ std::vector<DeviceTransformRow> drawn(const DeviceTransform& transform,
   return rows;
 }
 
-TEST(FinishDraw, FlipsAndErasesASampleTheSameWayInAnyBatch) {
+TEST(DeviceTransformDraw, FlipsAndErasesASampleTheSameWayInAnyBatch) {
   const DeviceTransform transform({.flip = 0.5, .erase = {.probability = 0.5}},
                                   image_field(64, 48, 3));
   const auto samples = numbered(200);
@@ -99,7 +100,7 @@ TEST(FinishDraw, FlipsAndErasesASampleTheSameWayInAnyBatch) {
   }
 }
 
-TEST(FinishDraw, KeepsToItsProbabilitiesAndSizes) {
+TEST(DeviceTransformDraw, KeepsToItsProbabilitiesAndSizes) {
   const DeviceTransform transform({.flip = 0.25, .erase = {.probability = 0.75}},
                                   image_field(100, 100, 3));
   constexpr int kCount = 20'000;
@@ -121,7 +122,7 @@ TEST(FinishDraw, KeepsToItsProbabilitiesAndSizes) {
   EXPECT_NEAR(erased, 0.75 * kCount, 310);
 }
 
-TEST(FinishDraw, WeightsOfMixupAreBetaDistributed) {
+TEST(DeviceTransformDraw, WeightsOfMixupAreBetaDistributed) {
   for (const double alpha : {0.2, 1.0, 4.0}) {
     const DeviceTransform transform({.mixup = alpha}, image_field(8, 8, 3));
     constexpr int kCount = 20'000;
@@ -139,7 +140,7 @@ TEST(FinishDraw, WeightsOfMixupAreBetaDistributed) {
   }
 }
 
-TEST(FinishDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
+TEST(DeviceTransformDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
   const DeviceTransform transform({.cutmix = 1}, image_field(32, 32, 3));
   const auto first = drawn(transform, numbered(16), 0);
   bool changed = false;
@@ -158,7 +159,7 @@ TEST(FinishDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
   EXPECT_TRUE(changed);
 }
 
-TEST(FinishDraw, MixesNobodyWithARowThatIsNotThere) {
+TEST(DeviceTransformDraw, MixesNobodyWithARowThatIsNotThere) {
   const DeviceTransform transform({.mixup = 1}, image_field(4, 4, 3));
   const auto samples = numbered(64);
   std::vector<std::byte> present(64, std::byte{1});

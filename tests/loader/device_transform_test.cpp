@@ -50,7 +50,7 @@ const DeviceTransformOptions kHalfAndHalf{.mean = {0.5F}, .stddev = {0.25F}};
 
 float normalised(double pixel) { return static_cast<float>((pixel / 255 - 0.5) / 0.25); }
 
-TEST(FinishInALoader, ReplacesTheFieldAndLeavesTheOthers) {
+TEST(DeviceTransformInALoader, ReplacesTheFieldAndLeavesTheOthers) {
   Loader loader = images().batch(8).transform_on_device(kHalfAndHalf).loader();
   ASSERT_EQ(loader.fields().size(), 2U);
   EXPECT_EQ(loader.fields()[0].to_string(), "image f32 [3,2,4]");
@@ -73,7 +73,7 @@ TEST(FinishInALoader, ReplacesTheFieldAndLeavesTheOthers) {
   EXPECT_GT(loader.stats()[Stage::device_transform].busy_s, 0);
 }
 
-TEST(FinishInALoader, DigestsAreTakenBeforeIt) {
+TEST(DeviceTransformInALoader, DigestsAreTakenBeforeIt) {
   const auto digest = [](const Dataset& plan) {
     Loader loader = plan.loader({.digest = true});
     while (loader.next()) {
@@ -86,7 +86,7 @@ TEST(FinishInALoader, DigestsAreTakenBeforeIt) {
 }
 
 // What is drawn for a sample alone is the same on one device and on four.
-TEST(FinishInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
+TEST(DeviceTransformInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
   const auto flipped = [](int devices) {
     Loader loader = images()
                         .repeat(3)
@@ -110,7 +110,7 @@ TEST(FinishInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
             std::vector(one.begin() + 24, one.begin() + 48));
 }
 
-TEST(FinishInALoader, MixupTellsPartnersAndWeights) {
+TEST(DeviceTransformInALoader, MixupTellsPartnersAndWeights) {
   Loader loader = images().batch(12).transform_on_device({.mixup = 1}).loader();
   const Step step = *loader.next();
   const DeviceBatch& part = step[0];
@@ -124,7 +124,7 @@ TEST(FinishInALoader, MixupTellsPartnersAndWeights) {
   }
 }
 
-TEST(FinishInALoader, RowsWithoutASampleAreZeroes) {
+TEST(DeviceTransformInALoader, RowsWithoutASampleAreZeroes) {
   Loader padded =
       images().batch(9, {.remainder = Remainder::pad}).transform_on_device(kHalfAndHalf).loader();
   (void)padded.next();
@@ -143,7 +143,7 @@ TEST(FinishInALoader, RowsWithoutASampleAreZeroes) {
   EXPECT_NE(first[0]["image"].data<float>()[4 * 24], 0);
 }
 
-TEST(FinishInALoader, HeldBatchesKeepTheirBytes) {
+TEST(DeviceTransformInALoader, HeldBatchesKeepTheirBytes) {
   Loader loader = images()
                       .repeat()
                       .batch(8)
@@ -166,7 +166,7 @@ TEST(FinishInALoader, HeldBatchesKeepTheirBytes) {
   }
 }
 
-TEST(FinishInALoader, CountsAgainstTheBudget) {
+TEST(DeviceTransformInALoader, CountsAgainstTheBudget) {
   const auto held = [](const Dataset& plan) { return plan.loader().stats().memory_bytes; };
   EXPECT_GT(held(images().batch(1024).transform_on_device({})),
             held(images().batch(1024)) + 3 * 1024 * 24 * 4);
@@ -183,7 +183,7 @@ TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {
       ThrowsMessage<std::invalid_argument>(HasSubstr("64 bytes, and there is room for 63")));
 }
 
-TEST(Dataset, RefusesAFinishThatCannotWork) {
+TEST(Dataset, RefusesADeviceTransformThatCannotWork) {
   using Error = std::invalid_argument;
   EXPECT_THAT([] { (void)images().transform_on_device({}); },
               ThrowsMessage<Error>(HasSubstr("after .batch")));
@@ -192,7 +192,7 @@ TEST(Dataset, RefusesAFinishThatCannotWork) {
   EXPECT_THAT([] { (void)images().batch(8).transform_on_device({.field = "label"}); },
               ThrowsMessage<Error>(AllOf(HasSubstr("'label'"), HasSubstr("i64"))));
   EXPECT_THAT([] { (void)images().batch(8).transform_on_device({}).transform_on_device({}); },
-              ThrowsMessage<Error>(HasSubstr("finished already")));
+              ThrowsMessage<Error>(HasSubstr("transformed already")));
 }
 
 }  // namespace
