@@ -78,9 +78,7 @@ class SampleId:
     def __repr__(self) -> str: ...
 
 class Fault:
-    """
-    What is known about a bad sample: which one, where, and why.
-    """
+    """What is known about a bad sample: which one, where, and why."""
 
     @property
     def reason(self) -> str:
@@ -532,9 +530,7 @@ class Step:
 
     @property
     def faults(self) -> list[Fault]:
-        """
-        Tolerated faults in this process's rows.
-        """
+        """Tolerated faults in this process's rows."""
 
     @property
     def digest(self) -> str:
@@ -732,9 +728,7 @@ class Loader:
         """
 
     def next_epoch(self) -> int | None:
-        """
-        The epoch of the next step; None at the end. Waits until it is known.
-        """
+        """The epoch of the next step; None at the end. Waits until it is known."""
 
     def wait_for(self, timeout: float | None = None) -> bool:
         """
@@ -868,7 +862,9 @@ class Dataset:
         """
 
     def seed(self, seed: int) -> Dataset:
-        """The seed of every random operation in this plan that has no seed of its own."""
+        """
+        The seed of every random operation in this plan that has no seed of its own.
+        """
 
     def shuffle(self, *, seed: int | None = None, buffer: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
@@ -1017,8 +1013,8 @@ class Dataset:
 
     def to_json(self, *, allow_pickle: bool = False) -> str:
         """
-        The plan as JSON, which from_json makes it from again: in another process, or in C++. What
-        changes speed only (indexes, statistics, threads) is not in it, nor are credentials.
+        The plan as JSON, from which from_json makes it again: in another process, or in C++.
+        Settings that change only speed (indexes, statistics, threads) and credentials are left out.
 
         `allow_pickle`: Python functions are pickled into it; C++ does not read these.
 
@@ -1030,10 +1026,10 @@ class Dataset:
         """
         Opens the sources; everything is checked as if the plan were written here.
 
-        `moved`: {"/there": "/here"}, where data lie at another place than they did. `devices`: in
-        place of the plan's own. `index`: for all of its decode_image. Nothing is unpickled unless `allow_pickle` says so: it runs code.
+        `moved`: {"/there": "/here"}, for data that have moved. `devices` replace the plan's own. `index`
+        is used by all decode_image of the plan. Unpickling runs code, so it needs `allow_pickle`.
 
-        Errors  Error  not such a text, or one of a newer version; an unknown operation, name or
+        Errors  Error  not a plan, or one of a newer version; an unknown operation, name or
                        field; a source that is not there or holds other data; names the operation
         """
 
