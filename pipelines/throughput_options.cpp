@@ -75,8 +75,9 @@ void add_flags(CLI::App& app, Options& options) {
 
   auto* machine = app.add_option_group("machine", "Where it runs, and how");
   machine
-      ->add_option("--devices", options.devices,
-                   "auto (every GPU, or host:1), host:4 (four host devices), cuda:0,1")
+      ->add_option(
+          "--devices", options.devices,
+          "auto (every GPU, or host:1; with --plan its own), host:4 (four host devices), cuda:0,1")
       ->type_name("LIST")
       ->capture_default_str();
   machine->add_option("--threads", options.threads, "Decoding threads; 0: one per core")
@@ -251,7 +252,9 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding) {
                                               ? ps::all_gpus_or_host(options.launch)
                                               : ps::parse_devices(options.devices);
   if (!options.plan.empty())
-    return ps::Dataset::load(options.plan, {.registry = decoding.registry(), .devices = devices});
+    return ps::Dataset::load(
+        options.plan, {.registry = decoding.registry(),
+                       .devices = options.devices == "auto" ? std::vector<ps::Device>() : devices});
   auto dataset =
       options.data.empty()
           ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})

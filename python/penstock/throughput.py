@@ -166,6 +166,20 @@ class Report:
         )
 
 
+# Flags that describe what a plan has of its own, at their defaults.
+_PLANS_OWN = {
+    "labels": None,
+    "crop": 224,
+    "batch": 256,
+    "shuffle": "full",
+    "seed": None,
+    "remainder": "keep",
+    "uneven": False,
+    "split": "scatter",
+    "depth": 2,
+    "decode": "reference",
+}
+
 _ADVICE = {
     "consumer": "the input keeps up: the consumer is what limits the speed",
     "decode": "decoding limits the speed: {threads} threads were busy with it; give it more cores, or smaller images",
@@ -240,7 +254,11 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
     if options.plan:
         if options.data or options.synthetic:
             raise ValueError("choose between DIR, --synthetic N and --plan FILE")
-        plan = ps.Dataset.load(options.plan, devices=options.devices, index=index)
+        for flag, default in _PLANS_OWN.items():
+            if getattr(options, flag) != default:
+                raise ValueError(f"--{flag} has no place beside --plan, which says it itself")
+        devices = None if options.devices == "auto" else options.devices  # auto: the plan's own
+        plan = ps.Dataset.load(options.plan, devices=devices, index=index)
         bar.expect(options.steps or plan.size or 0)
     else:
         epoch_of_batches = make_epoch(options, bar.making, index)

@@ -28,18 +28,32 @@ constexpr const char* kPythonFunction = "python_function";
 
 nb::object plan_module() { return nb::module_::import_("penstock._plan"); }
 
+// Opening and writing may take long, and others work meanwhile: all of it runs without the GIL,
+// which the functions here take again. They share `functions`; whoever makes the options keeps them
+// until it has the GIL back.
+using Functions = std::shared_ptr<const nb::object>;
+
+Functions share(nb::object functions) {
+  return functions.is_none() ? nullptr : std::make_shared<const nb::object>(std::move(functions));
+}
+
+nb::object object_or_none(const Functions& functions) {
+  return functions ? *functions : nb::none();
+}
+
 // What becomes of Python functions: each is appended to `functions`, or pickled, or refused.
-PlanJsonOptions writing(nb::object functions, bool allow_pickle) {
+PlanJsonOptions writing(nb::object given, bool allow_pickle) {
   PlanJsonOptions options{.registry = plan_registry()};
-  options.describe_transform =
-      [functions, allow_pickle](const Transform& transform) -> std::optional<Description> {
+  options.describe_transform = [functions = share(std::move(given)), allow_pickle](
+                                   const Transform& transform) -> std::optional<Description> {
     const auto* const own = dynamic_cast<const PythonTransform*>(&transform);
     if (own == nullptr) return std::nullopt;
     const MapFunctionOptions& made_of = own->options();
-    if (functions.is_none() && !allow_pickle)
+    if (!functions && !allow_pickle)
       throw Error("the Python function '" + made_of.name +
                   "' travels by pickle only: pickle the Dataset, or allow it with "
                   "allow_pickle=True");
+    const nb::gil_scoped_acquire gil;
     nb::list outputs;
     for (const FieldSpec& field : made_of.outputs) {
       nb::list extents;
@@ -54,21 +68,28 @@ PlanJsonOptions writing(nb::object functions, bool allow_pickle) {
 }
 
 PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<DeviceList>& devices,
-                        const std::optional<PyJpegIndex>& index, nb::object functions,
+                        const std::optional<PyJpegIndex>& index, nb::object given,
                         bool allow_pickle) {
   PlanJsonOptions options{.registry = plan_registry()};
   if (index) options.registry.use_jpeg_index(index->store);
   if (moved) options.moved.assign(moved->begin(), moved->end());
   if (devices) options.devices = devices->value();
   options.registry.add_transform(
-      kPythonFunction, [functions, allow_pickle](std::string_view text) -> TransformPtr {
+      kPythonFunction,
+      [functions = share(std::move(given)), allow_pickle](std::string_view text) -> TransformPtr {
         const std::string copy(text);
-        if (functions.is_none() && !allow_pickle)
+        if (!functions && !allow_pickle)
           throw Error(
               "a Python function is pickled in it, and unpickling runs code: allow it with "
               "allow_pickle=True if you trust where the plan comes from");
-        const nb::object transform = plan_module().attr("make_function")(copy, functions);
-        return nb::cast<const PyTransform&>(transform).transform;
+        const nb::gil_scoped_acquire gil;
+        try {
+          const nb::object transform =
+              plan_module().attr("make_function")(copy, object_or_none(functions));
+          return nb::cast<const PyTransform&>(transform).transform;
+        } catch (nb::python_error& error) {
+          throw PythonException(error);
+        }
       });
   return options;
 }
@@ -86,7 +107,8 @@ void bind_plans(nb::class_<Dataset>& dataset) {
       .def(
           "to_json",
           [](const Dataset& self, bool allow_pickle) {
-            return self.to_json(writing(nb::none(), allow_pickle));
+            const PlanJsonOptions options = writing(nb::none(), allow_pickle);
+            return without_gil([&] { return self.to_json(options); });
           },
           nb::kw_only(), "allow_pickle"_a = false,
           R"(The plan as JSON, from which from_json makes it again: in another process, or in C++.
@@ -100,8 +122,9 @@ Errors  Error  data in memory, a stream, a Python function; names the operation)
           [](const std::string& text, const std::optional<Moved>& moved,
              const std::optional<DeviceList>& devices, const std::optional<PyJpegIndex>& index,
              bool allow_pickle) {
-            return Dataset::from_json(text,
-                                      reading(moved, devices, index, nb::none(), allow_pickle));
+            const PlanJsonOptions options =
+                reading(moved, devices, index, nb::none(), allow_pickle);
+            return without_gil([&] { return Dataset::from_json(text, options); });
           },
           "text"_a, nb::kw_only(), "moved"_a.none() = nb::none(), "devices"_a.none() = nb::none(),
           "index"_a.none() = nb::none(), "allow_pickle"_a = false,
@@ -115,7 +138,8 @@ Errors  Error  not a plan, or one of a newer version; an unknown operation, name
       .def(
           "save",
           [](const Dataset& self, const Path& file, bool allow_pickle) {
-            self.save(file, writing(nb::none(), allow_pickle));
+            const PlanJsonOptions options = writing(nb::none(), allow_pickle);
+            without_gil([&] { self.save(file, options); });
           },
           "file"_a, nb::kw_only(), "allow_pickle"_a = false,
           R"(to_json in a file, which appears when it is complete; lists of more than 1,000 numbers
@@ -127,7 +151,9 @@ Errors  as to_json; Error  the file cannot be written)")
           [](const Path& file, const std::optional<Moved>& moved,
              const std::optional<DeviceList>& devices, const std::optional<PyJpegIndex>& index,
              bool allow_pickle) {
-            return Dataset::load(file, reading(moved, devices, index, nb::none(), allow_pickle));
+            const PlanJsonOptions options =
+                reading(moved, devices, index, nb::none(), allow_pickle);
+            return without_gil([&] { return Dataset::load(file, options); });
           },
           "file"_a, nb::kw_only(), "moved"_a.none() = nb::none(), "devices"_a.none() = nb::none(),
           "index"_a.none() = nb::none(), "allow_pickle"_a = false, R"(from_json of a file.
@@ -137,7 +163,8 @@ Errors  as from_json; Error  the file cannot be read)")
           "__reduce__",
           [](const Dataset& self) {
             const nb::list functions;
-            const std::string text = self.to_json(writing(functions, true));
+            const PlanJsonOptions options = writing(functions, true);
+            const std::string text = without_gil([&] { return self.to_json(options); });
             return nb::make_tuple(plan_module().attr("unpickle"), nb::make_tuple(text, functions));
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
@@ -147,7 +174,8 @@ Errors  as from_json; Error  the file cannot be read)")
       .def_static(
           "_unpickle",
           [](const std::string& text, nb::object functions) {
-            return Dataset::from_json(text, reading({}, {}, {}, functions, true));
+            const PlanJsonOptions options = reading({}, {}, {}, std::move(functions), true);
+            return without_gil([&] { return Dataset::from_json(text, options); });
           },
           "text"_a, "functions"_a);
 }

@@ -6,10 +6,30 @@ namespace {
 
 constexpr std::size_t kMostCharacters = 60;
 
+// JSON of more levels than this is not ours; what walks it recursively would run out of stack.
+constexpr int kMostLevels = 100;
+
+// The text itself; bytes that are not UTF-8 are replaced, since others decode what is shown.
+std::string valid_text(const Json& value) {
+  try {
+    (void)value.dump();
+    return value.get<std::string>();
+  } catch (const nlohmann::json::exception&) {
+    const std::string quoted = dump_json(value);
+    return quoted.substr(1, quoted.size() - 2);
+  }
+}
+
+std::string ascii(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) > 0x7E) c = '?';
+  return text;
+}
+
 }  // namespace
 
 std::string describe_value(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return valid_text(value);
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_array()) {
     std::string text;
@@ -32,8 +52,10 @@ std::string dump_json(const Json& json, int indent) {
 
 std::string shorten(const Json& value) {
   std::string text = dump_json(value);
-  if (text.size() > kMostCharacters) text = text.substr(0, kMostCharacters - 3) + "...";
-  return text;
+  if (text.size() <= kMostCharacters) return text;
+  std::size_t end = kMostCharacters - 3;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // within a character
+  return text.substr(0, end) + "...";
 }
 
 void refuse_value(const std::string& where, const std::string& expected, const Json& found) {
@@ -78,10 +100,15 @@ std::string describe_json(const Json& object, const Json& defaults) {
 }
 
 Json parse_json(std::string_view text, const std::string& where) {
+  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMostLevels)
+      throw Error(fmt::format("{} has more than {} levels of brackets", where, kMostLevels));
+    return true;
+  };
   try {
-    return Json::parse(text);
+    return Json::parse(text, check_depth);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{} is not JSON, or it is cut short: {}", where, error.what()));
+    throw Error(fmt::format("{} is not JSON, or it is cut short: {}", where, ascii(error.what())));
   }
 }
 

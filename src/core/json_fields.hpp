@@ -8,8 +8,7 @@
 //     visit("buffer", options.buffer);
 //   }
 //
-// JsonWriter writes all of them, JsonReader reads them strictly, TextWriter shows those that differ
-// from their defaults. Fields of visit.speed(...) change speed only; they stand below "speed".
+// JsonWriter writes all of them, JsonReader reads them strictly. Fields of visit.speed(...) change speed only; they stand below "speed".
 #pragma once
 
 #include <charconv>
@@ -116,7 +115,11 @@ template <class T>
     for (const std::int64_t extent : value.extents())
       extents.push_back(extent == kDynamic ? Json() : Json(extent));
     return extents;
-  } else if constexpr (std::is_same_v<T, float>) {
+  } else if constexpr (std::is_floating_point_v<T>) {
+    // JSON has no such numbers.
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    if constexpr (std::is_same_v<T, double>) return value;
     // The shortest number that is this float: 0.1, not 0.10000000149011612.
     const std::string text = fmt::format("{}", value);
     double shortest = static_cast<double>(value);
@@ -197,7 +200,10 @@ void read_json(const Json& json, T& value, const std::string& where) {
     value.clear();
     for (std::size_t i = 0; i < json.size(); ++i) {
       typename T::value_type item{};
-      read_json(json[i], item, fmt::format("{}[{}]", where, i));
+      if constexpr (std::is_arithmetic_v<typename T::value_type>)
+        read_json(json[i], item, where);  // there may be millions
+      else
+        read_json(json[i], item, fmt::format("{}[{}]", where, i));
       value.push_back(std::move(item));
     }
   } else if constexpr (NamedEnum<T>) {
@@ -242,11 +248,17 @@ void read_json(const Json& json, T& value, const std::string& where) {
     value = json.is_number_unsigned() ? static_cast<T>(json.get<std::uint64_t>())
                                       : static_cast<T>(json.get<std::int64_t>());
   } else if constexpr (std::is_floating_point_v<T>) {
+    if (json == "nan" || json == "inf" || json == "-inf") {
+      value = json == "nan" ? std::numeric_limits<T>::quiet_NaN()
+                            : std::numeric_limits<T>::infinity() * (json == "inf" ? 1 : -1);
+      return;
+    }
     if (!json.is_number() || !std::isfinite(static_cast<T>(json.get<double>())))
-      refuse_value(where, "a finite number", json);
+      refuse_value(where, "a number", json);
     value = static_cast<T>(json.get<double>());
   } else if constexpr (std::is_same_v<T, std::filesystem::path> || std::is_same_v<T, std::string>) {
-    if (!json.is_string()) refuse_value(where, "a text", json);
+    if (!json.is_string() || json.get_ref<const std::string&>().find('\0') != std::string::npos)
+      refuse_value(where, "a text", json);
     value = json.get<std::string>();
   } else {
     JsonReader reader(json, where);

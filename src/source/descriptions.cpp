@@ -69,7 +69,7 @@ bool is_local(const std::string& path) { return path.find("://") == path.npos; }
 
 std::string absolute(const std::string& path) {
   if (path.empty() || !is_local(path)) return path;
-  return std::filesystem::absolute(path).lexically_normal().string();
+  return std::filesystem::absolute(path).string();
 }
 
 bool is_remote(const std::vector<std::string>& paths) {

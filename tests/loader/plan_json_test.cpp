@@ -260,6 +260,84 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
   EXPECT_EQ(found, golden.str());
 }
 
+TEST(PlanJson, HostileTextsAreErrorsAndNothingElse) {
+  const Registry registry = fake_registry();
+  const std::string deep(100'000, '[');
+  for (const std::string& text :
+       {"{\"penstock_plan\":" + deep, "{\"penstock_plan\":1,\"operations\":" + deep, deep,
+        std::string(R"({"penstock_plan":1,"operations":{"op":5}})"),
+        std::string(R"({"penstock_plan":1,"operations":[5]})"),
+        std::string(R"({"penstock_plan":1,"operations":[{"op":["read"]}]})"),
+        std::string(R"({"penstock_plan":1,"operations":[{"op":"read","source":{"fake":[]}}]})"),
+        std::string(R"({"penstock_plan":1,"operations":[{"op":"concatenate","datasets":[7]}]})"),
+        std::string("\xff\xfe{"), std::string(64, '\0')})
+    EXPECT_THROW((void)Dataset::from_json(text, {.registry = registry}), Error)
+        << text.substr(0, 99);
+  EXPECT_THROW((void)Dataset::load("/"), Error);
+  EXPECT_THROW((void)Dataset::load("/nowhere/plan.json"), Error);
+  EXPECT_THROW(Dataset(fake(9)).save("", {.registry = registry}), Error);
+
+  Loader loader = Dataset(fake(9)).batch(2).loader();
+  LoaderState state = loader.state();
+  for (const char* plan : {"[5]", "{}", R"([{"op":5}])", R"([{"op":"mix","datasets":{"a":1}}])",
+                           R"([{"op":"mix","datasets":[7]}])"}) {
+    state.plan = plan;
+    EXPECT_THROW(loader.restore(state), Error) << plan;
+  }
+}
+
+TEST(PlanJson, AFilterOfATextIsCheckedAsOneOfAFunction) {
+  const auto read = [](const std::string& kept) {
+    return Dataset::from_json(
+        R"({"penstock_plan":1,"operations":[{"op":"read","source":{"fake":{"size":9}}},)"
+        R"({"op":"filter","kept":)" +
+            kept + "}]}",
+        {.registry = fake_registry()});
+  };
+  EXPECT_EQ(read("[1, 3]").size(), 2U);
+  for (const char* kept : {"[9]", "[]", "[3, 3]", "[3, 1]"})
+    EXPECT_THROW((void)read(kept), Error) << kept;
+}
+
+TEST(PlanJson, AStateDoesNotSeeWhatChangesNoBytes) {
+  Loader four = Dataset(fake(60)).seed(7).sample(std::vector<double>(60, 1)).batch(12).loader();
+  (void)drain(four, 2);
+  const Dataset same = Dataset(fake(60))
+                           .seed(7)
+                           .sample(std::vector<double>(60, 1), {.count = 60})
+                           .batch(12, {.uneven = true})
+                           .prefetch_to_devices(host_devices(5), {.depth = 7});
+  Loader five = same.loader();
+  five.restore(four.state());
+  EXPECT_EQ(testing_support::numbers_of(drain(five)), testing_support::numbers_of(drain(four)));
+}
+
+TEST(PlanJson, ATransformSaysAtOnceThatItsDescriptionIsNoJson) {
+  class Vague final : public Transform {
+   public:
+    [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+      return {.inputs = {0}, .outputs = {fields[0]}};
+    }
+    Result<void> apply(std::span<const ConstTensorView>, std::span<const TensorView>,
+                       Random&) const override {
+      return {};
+    }
+    [[nodiscard]] Description description() const override {
+      return {.name = "vague", .options = "radius 3"};
+    }
+  };
+  EXPECT_THAT([] { (void)Dataset(fake(9)).map(std::make_shared<Vague>()); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("description() of 'vague'")));
+}
+
+TEST(Registry, AFunctionThatMakesNothingIsAnError) {
+  Registry registry;
+  registry.add_source("nothing", [](auto) { return SourcePtr(); });
+  registry.add_transform("nothing", [](auto) { return TransformPtr(); });
+  EXPECT_THROW((void)registry.make_source({.name = "nothing"}), Error);
+  EXPECT_THROW((void)registry.make_transform({.name = "nothing"}), Error);
+}
+
 TEST(Registry, RefusesANameTwice) {
   Registry registry = fake_registry();
   EXPECT_THAT([&] { registry.add_source("fake", [](auto) { return SourcePtr(); }); },

@@ -7,6 +7,7 @@
 
 #include <penstock/batch/slicing.hpp>
 
+#include "src/core/json_fields.hpp"
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/order.hpp"
 #include "src/transform/chain.hpp"
@@ -145,6 +146,30 @@ class BeforeCheck {
   const Plan& plan_;
 };
 
+// What a filter keeps of the records, whoever chose them.
+void check_kept(const Plan& plan, const std::vector<std::uint64_t>& kept) {
+  const Source& source = *branches_of(plan).front().source;
+  if (kept.empty() && source.size() > 0)
+    refuse(fmt::format("filter keeps none of {} records", source.size()));
+  for (std::size_t k = 0; k < kept.size(); ++k) {
+    if (kept[k] >= source.size())
+      refuse(fmt::format("filter keeps record {}, and there are {}", kept[k], source.size()));
+    if (k != 0 && kept[k] <= kept[k - 1])
+      refuse(fmt::format("filter keeps records in their order, each once, found {} after {}",
+                         kept[k], kept[k - 1]));
+  }
+}
+
+// States hold it: a mistake in it shows here, not when the first state is saved.
+void check_description(const Description& description) {
+  try {
+    const core::Json options = core::parse_json(description.options, "its options");
+    if (!options.is_object()) core::refuse_value("its options", "an object", options);
+  } catch (const Error& error) {
+    refuse(fmt::format("the description() of '{}': {}", description.name, error.what()));
+  }
+}
+
 }  // namespace
 
 void check_input(const Plan& plan) {
@@ -180,7 +205,11 @@ void check_before(const Plan& plan, const Operation& operation) {
 void check_after(const Plan& plan) {
   const Operation& last = plan.operations().back();
   if (is_on_positions(last)) (void)try_order(plan);
-  if (std::holds_alternative<Map>(last)) (void)fields_of(plan);
+  if (const Filter* filter = std::get_if<Filter>(&last)) check_kept(plan, *filter->kept);
+  if (const Map* map = std::get_if<Map>(&last)) {
+    check_description(map->transform->description());
+    (void)fields_of(plan);
+  }
   if (std::holds_alternative<TransformOnDevice>(last)) (void)device_transforms_of(plan);
   if (const Batch* batch = std::get_if<Batch>(&last)) {
     (void)Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);

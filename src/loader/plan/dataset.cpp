@@ -1,5 +1,3 @@
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/plan/stream_records.hpp"
 #include "src/source/shards/output_file.hpp"
+#include "src/storage/local/file.hpp"
 
 namespace penstock {
 
@@ -141,6 +140,7 @@ Dataset Dataset::from_json(std::string_view text, const PlanJsonOptions& options
 }
 
 void Dataset::save(const std::filesystem::path& file, PlanJsonOptions options) const {
+  if (file.empty()) throw Error("a plan is saved under the name of a file, found none");
   if (options.lists.empty()) options.lists = std::filesystem::absolute(file).parent_path();
   const std::string text = to_json(options) + '\n';
   source::OutputFile output(file);
@@ -149,9 +149,9 @@ void Dataset::save(const std::filesystem::path& file, PlanJsonOptions options) c
 }
 
 Dataset Dataset::load(const std::filesystem::path& file, PlanJsonOptions options) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream) throw Error(fmt::format("the plan {} cannot be read", file.string()));
+  const storage::MappedFile mapped = storage::map_file(file);
+  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes.data()),
+                              mapped.bytes.size());
   if (options.lists.empty()) options.lists = std::filesystem::absolute(file).parent_path();
   try {
     return from_json(text, options);
@@ -194,11 +194,10 @@ std::vector<PlanPtr> plans_of(const std::vector<Dataset>& datasets,
 }  // namespace
 
 Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options) {
-  loader::Mix mix{plans_of(
-                      datasets, [](const Dataset& one) -> auto& { return one.plan_; }),
-                  options};
-  if (mix.options.weights.empty()) mix.options.weights.assign(datasets.size(), 1);
-  return Dataset(Plan::starting_with(std::move(mix)));
+  return Dataset(Plan::starting_with(
+      loader::make_mix(plans_of(
+                           datasets, [](const Dataset& one) -> auto& { return one.plan_; }),
+                       options)));
 }
 
 Dataset concatenate(const std::vector<Dataset>& datasets) {

@@ -36,13 +36,6 @@ Json write_description(const Description& description, const std::string& where)
   return {{description.name, options}};
 }
 
-Json without_speed(Json json) {
-  if (json.is_object()) json.erase(core::kSpeed);
-  if (json.is_structured())
-    for (Json& value : json) value = without_speed(std::move(value));
-  return json;
-}
-
 // ---- writing ----
 
 class Writer {
@@ -59,6 +52,7 @@ class Writer {
           fmt::format("{}operation {} ({})", where_, list.size(), name_of(operation)));
       Json written = {{"op", name_of(operation)}};
       written.update(std::visit(inside, operation));
+      if (purpose_ == Purpose::identity) written.erase(core::kSpeed);
       list.push_back(std::move(written));
     }
     return list;
@@ -86,7 +80,15 @@ class Writer {
   Json operator()(const Select& select) const { return {{"positions", list(*select.positions)}}; }
   Json operator()(const Sample& sample) const {
     Json json = {{"weights", list(*sample.weights)}};
-    json.update(write_json(sample.options));
+    SampleOptions options = sample.options;
+    if (purpose_ == Purpose::identity) options.count = sample.count();
+    json.update(write_json(options));
+    return json;
+  }
+  Json operator()(const Batch& batch) const {
+    Json json = write_json(batch);
+    // Which replicas get one more row is no part of the global batches.
+    if (purpose_ == Purpose::identity) json.erase("uneven");
     return json;
   }
 
@@ -135,13 +137,19 @@ class Writer {
     if (purpose_ == Purpose::travel && !options_.registry.has_source(description->name))
       refuse(fmt::format("no source '{}' is registered: Registry::add_source does that",
                          description->name));
-    return {{"source", write_description(*description, where_)},
-            {"fingerprint", source.fingerprint()}};
+    Json written = write_description(*description, where_);
+    if (core::dump_json(written).find("\xEF\xBF\xBD") != std::string::npos)
+      refuse("a path in it is not UTF-8, which JSON cannot hold: rename the folder");
+    return {{"source", std::move(written)}, {"fingerprint", source.fingerprint()}};
   }
 
   Json write_transform(const Transform& transform) const {
     if (purpose_ == Purpose::people) return transform::describe(transform);
-    if (purpose_ != Purpose::travel) return write_description(transform.description(), where_);
+    if (purpose_ != Purpose::travel) {
+      Json written = write_description(transform.description(), where_);
+      written.begin()->erase(core::kSpeed);
+      return written;
+    }
     if (options_.describe_transform) {
       try {
         if (const auto own = options_.describe_transform(transform))
@@ -153,7 +161,9 @@ class Writer {
     const Description description = transform.description();
     Json written = write_description(description, where_);
     if (description.name == "map_function") {
-      const std::string name = written["map_function"].value("name", "");
+      const auto named = written["map_function"].find("name");
+      const bool is_text = named != written["map_function"].end() && named->is_string();
+      const std::string name = is_text ? named->get<std::string>() : "";
       if (!options_.registry.has_function(name))
         refuse(
             fmt::format("the function '{}' has no name that another process knows: "
@@ -185,8 +195,9 @@ class Reader {
     for (std::size_t k = 0; k < list.size(); ++k) {
       std::string where = fmt::format("{}operation {}", where_, k);
       if (!list[k].is_object()) core::refuse_value(where, "an object", list[k]);
-      const std::string name = list[k].value("op", Json("")).dump();
-      const auto known = makers().find(name.substr(1, name.size() - 2));
+      const Json op = list[k].value("op", Json());
+      const std::string name = core::shorten(op);
+      const auto known = makers().find(op.is_string() ? op.get<std::string>() : "");
       if (known == makers().end())
         throw Error(fmt::format("{}: there is no operation {}; expected {}", where, name,
                                 names_of_operations()));
@@ -267,12 +278,19 @@ class Reader {
     return {.name = json.begin().key(), .options = core::dump_json(*json.begin()), .text = {}};
   }
 
-  // Texts that begin with a path that was moved, anywhere in the options of a source.
+  // Paths at or below one that was moved, anywhere in the options of a source. The longest counts.
   Json moved(Json json) const {
     if (json.is_string()) {
-      for (const auto& [from, to] : options_.moved)
-        if (const auto text = json.get<std::string>(); !from.empty() && text.starts_with(from))
-          return to + text.substr(from.size());
+      const auto text = json.get<std::string>();
+      const std::pair<std::string, std::string>* best = nullptr;
+      for (const auto& pair : options_.moved) {
+        const std::string& from = pair.first;
+        const bool below =
+            text.starts_with(from) && !from.empty() &&
+            (text.size() == from.size() || from.back() == '/' || text[from.size()] == '/');
+        if (below && (best == nullptr || from.size() > best->first.size())) best = &pair;
+      }
+      if (best != nullptr) return best->second + text.substr(best->first.size());
     } else if (json.is_structured()) {
       for (Json& value : json) value = moved(std::move(value));
     }
@@ -306,8 +324,8 @@ class Reader {
   }
 
   Operation mix(const Json& json, const std::string& where) const {
-    return Mix{datasets(json, where, {"weights", "seed", "until"}),
-               core::read_options<MixOptions>(json, where, {"op", "datasets"})};
+    return make_mix(datasets(json, where, {"weights", "seed", "until"}),
+                    core::read_options<MixOptions>(json, where, {"op", "datasets"}));
   }
   Operation concatenate(const Json& json, const std::string& where) const {
     return Concatenate{datasets(json, where)};
@@ -409,6 +427,21 @@ std::string describe_operations(const Json& operations) {
   return text;
 }
 
+// Whether it is a list of operations, as identity_of writes it.
+void check_saved(const Json& operations) {
+  const char* const where = "this saved state of a penstock loader is damaged: its plan";
+  if (!operations.is_array()) core::refuse_value(where, "a list of operations", operations);
+  for (const Json& operation : operations) {
+    const auto op = operation.is_object() ? operation.find("op") : operation.end();
+    if (!operation.is_object() || op == operation.end() || !op->is_string())
+      core::refuse_value(where, "operations with a name", operation);
+    const auto datasets = operation.find("datasets");
+    if (datasets == operation.end()) continue;
+    if (!datasets->is_array()) core::refuse_value(where, "a list of datasets", *datasets);
+    for (const Json& dataset : *datasets) check_saved(dataset);
+  }
+}
+
 // The first two operations of the lists that differ; those of datasets are looked into.
 std::optional<Difference> first_difference(const Json& saved, const Json& found,
                                            const std::string& where) {
@@ -442,9 +475,12 @@ std::optional<Difference> first_difference(const Json& saved, const Json& found,
 }  // namespace
 
 std::string to_json(const Plan& plan, const PlanJsonOptions& options) {
-  Json json = {{"penstock_plan", kPlanVersion}};
-  json["operations"] = Writer(Purpose::travel, options, "").operations(plan);
-  return core::dump_json(json, 2);
+  const Json operations = Writer(Purpose::travel, options, "").operations(plan);
+  // One operation a line: a list of a million numbers in it is no million lines.
+  std::string text = fmt::format("{{\"penstock_plan\": {}, \"operations\": [", kPlanVersion);
+  for (const Json& operation : operations)
+    text += (text.back() == '[' ? "\n" : ",\n") + core::dump_json(operation);
+  return text + "\n]}";
 }
 
 PlanPtr plan_from_json(std::string_view text, const PlanJsonOptions& options) {
@@ -462,25 +498,31 @@ PlanPtr plan_from_json(std::string_view text, const PlanJsonOptions& options) {
     if (name != "penstock_plan" && name != "operations")
       core::refuse_unknown("the plan", name, {"penstock_plan", "operations"});
   PlanPtr plan = Reader(options, "the plan: ").operations(json.value("operations", Json()));
-  if (options.devices.empty() || plan->find<Prefetch>() != nullptr) return plan;
+  if (options.devices.empty() || plan->find<Prefetch>() != nullptr ||
+      plan->find<Batch>() == nullptr)
+    return plan;
   return plan->with(Prefetch{options.devices, {}});
 }
 
 std::string identity_of(const Plan& plan) {
   const PlanJsonOptions none;
-  return core::dump_json(without_speed(Writer(Purpose::identity, none, "").operations(plan)));
+  return core::dump_json(Writer(Purpose::identity, none, "").operations(plan));
 }
 
 std::optional<Difference> difference(std::string_view saved, std::string_view found) {
   const Json before = parse_json(saved, "the plan in this state");
-  if (!before.is_array())
-    core::refuse_value("the plan in this state", "a list of operations", before);
+  check_saved(before);
   return first_difference(before, parse_json(found, "the plan"), "");
 }
 
 std::string describe(const Plan& plan) {
   const PlanJsonOptions none;
   return describe_operations(Writer(Purpose::people, none, "").operations(plan));
+}
+
+Operation make_mix(std::vector<PlanPtr> datasets, MixOptions options) {
+  if (options.weights.empty()) options.weights.assign(datasets.size(), 1);
+  return Mix{std::move(datasets), std::move(options)};
 }
 
 Operation make_zip(std::vector<PlanPtr> datasets) {

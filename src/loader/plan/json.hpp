@@ -47,6 +47,8 @@ struct Difference {
 /// "image_folder(/data/train, 400 records).shuffle(seed=7).batch(256).prefetch_to_devices(cuda:0)".
 [[nodiscard]] std::string describe(const Plan& plan);
 
+/// Without weights: all alike.
+[[nodiscard]] Operation make_mix(std::vector<PlanPtr> datasets, MixOptions options);
 /// Records side by side, of plans that are a source and maps.
 ///
 /// Errors  std::invalid_argument  none, one with more in it, or a field name used twice

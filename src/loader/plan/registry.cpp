@@ -78,7 +78,9 @@ SourcePtr Registry::make_source(const Description& source) const {
       parts.push_back(make_source(part));
     return source::zip(std::move(parts));
   }
-  return find(sources_, "source", source.name)(source.options);
+  SourcePtr made = find(sources_, "source", source.name)(source.options);
+  if (!made) throw Error(fmt::format("the function of the source '{}' made none", source.name));
+  return made;
 }
 
 TransformPtr Registry::make_transform(const Description& transform) const {
@@ -89,7 +91,10 @@ TransformPtr Registry::make_transform(const Description& transform) const {
   }
   if (transform.name == transform::kDecodeImage)
     return transform::make_decode_image(transform.options, jpeg_index_, jpeg_stats_);
-  return find(transforms_, "transform", transform.name)(transform.options);
+  TransformPtr made = find(transforms_, "transform", transform.name)(transform.options);
+  if (!made)
+    throw Error(fmt::format("the function of the transform '{}' made none", transform.name));
+  return made;
 }
 
 }  // namespace penstock

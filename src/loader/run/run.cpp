@@ -296,12 +296,18 @@ void Run::count_delivered(const InFlight& batch) {
 
 // ---- the position ----
 
+// Hashes what is long in a plan: once, for programs that save a state every step.
+const std::string& Run::identity() const {
+  if (identity_.empty()) identity_ = identity_of(*config_->plan);
+  return identity_;
+}
+
 LoaderState Run::state() const {
   const Lock lock(mutex_);
   return {.step = progress_.step,
           .samples = progress_.global_samples,
           .seed = config_->seed,
-          .plan = identity_of(*config_->plan),
+          .plan = identity(),
           .world = config_->topology.describe(),
           .weights = weights_,
           .fault_count = progress_.fault_count,
@@ -312,7 +318,7 @@ LoaderState Run::state() const {
 void Run::restore(const LoaderState& state) {
   const Lock lock(mutex_);
   refuse_stream(*config_->plan, "restore");
-  refuse_foreign(state, *config_->plan, config_->topology);
+  refuse_foreign(state, identity(), *config_->plan, config_->topology);
   if (!state.weights.empty()) refuse_weights(*config_->plan);
   EngineConfig config = configure(config_->plan, options_, state.seed, state.weights);
   const auto last = StepCursor(*config.plan, config.seed, config.topology, config.weights).steps();

@@ -100,6 +100,7 @@ class Run {
   [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,
                                  const std::shared_ptr<const StepInfo>& info);
   void release_taken();
+  [[nodiscard]] const std::string& identity() const;
 
   LoaderOptions options_;
   mutable std::mutex mutex_;  // guards what follows
@@ -118,6 +119,7 @@ class Run {
   bool ended_ = false;
   bool stopped_ = false;
   Progress progress_;
+  mutable std::string identity_;  // of the plan; empty until it is asked for
 };
 
 }  // namespace penstock::loader

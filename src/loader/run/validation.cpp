@@ -14,7 +14,8 @@
 
 namespace penstock::loader {
 
-void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& topology) {
+void refuse_foreign(const LoaderState& state, const std::string& identity, const Plan& plan,
+                    const Topology& topology) {
   const auto refuse = [](const char* what, const std::string& how, const char* remedy) {
     throw Error(fmt::format("this state belongs to another {}: it was {}: {}", what, how, remedy));
   };
@@ -24,7 +25,7 @@ void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& 
         "has version {}: resume with the version that saved it, or start again without the "
         "state",
         state.random_version, kRandomVersion));
-  if (const auto differs = difference(state.plan, identity_of(plan))) {
+  if (const auto differs = difference(state.plan, identity)) {
     throw Error(fmt::format("this state belongs to another {}: {}: {}",
                             differs->is_data ? "dataset" : "plan", differs->text,
                             differs->is_data

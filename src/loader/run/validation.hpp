@@ -9,7 +9,9 @@
 namespace penstock::loader {
 
 /// Errors  Error  the state was saved by another dataset, plan, seed or world; says what differs
-void refuse_foreign(const LoaderState& state, const Plan& plan, const Topology& topology);
+/// `identity` is that of `plan`.
+void refuse_foreign(const LoaderState& state, const std::string& identity, const Plan& plan,
+                    const Topology& topology);
 /// Errors  Error  the plan reads a stream, and `what` needs a past
 void refuse_stream(const Plan& plan, const char* what);
 /// Errors  std::invalid_argument  options that a stream cannot be read with

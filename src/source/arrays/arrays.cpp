@@ -35,8 +35,8 @@ source::Rows npy_rows(const ArrayField& field, storage::MappedFile file) {
     throw Error(
         fmt::format("{} has rows of {} {}, but {} {} was asked for; leave the type and "
                     "shape of a .npy file out",
-                    path, name_of(header.dtype), row.to_string(), name_of(*field.dtype),
-                    field.shape.to_string()));
+                    path, name_of(header.dtype), row.to_string(),
+                    name_of(field.dtype.value_or(header.dtype)), field.shape.to_string()));
   }
   const auto count = static_cast<std::uint64_t>(header.shape.front());
   const FieldSpec spec{field.name, header.dtype, row};
