@@ -54,15 +54,21 @@ PlanJsonOptions writing(nb::object given, bool allow_pickle) {
                   "' travels by pickle only: pickle the Dataset, or allow it with "
                   "allow_pickle=True");
     const nb::gil_scoped_acquire gil;
-    nb::list outputs;
-    for (const FieldSpec& field : made_of.outputs) {
-      nb::list extents;
-      for (const std::int64_t extent : field.shape.extents()) extents.append(extent);
-      outputs.append(nb::make_tuple(field.name, std::string(name_of(field.dtype)), extents));
+    try {
+      nb::list outputs;
+      for (const FieldSpec& field : made_of.outputs) {
+        nb::list extents;
+        for (const std::int64_t extent : field.shape.extents()) extents.append(extent);
+        outputs.append(nb::make_tuple(field.name, std::string(name_of(field.dtype)), extents));
+      }
+      const nb::object text = plan_module().attr("describe_function")(
+          own->function(), made_of.name, made_of.inputs, outputs, own->takes_rng(),
+          object_or_none(functions));
+      return Description{
+          .name = kPythonFunction, .options = nb::cast<std::string>(text), .text = {}};
+    } catch (nb::python_error& error) {
+      throw PythonException(error);
     }
-    const nb::object text = plan_module().attr("describe_function")(
-        own->function(), made_of.name, made_of.inputs, outputs, own->takes_rng(), functions);
-    return Description{.name = kPythonFunction, .options = nb::cast<std::string>(text), .text = {}};
   };
   return options;
 }

@@ -94,7 +94,7 @@ def test_what_cannot_travel_is_named(stored):
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(stored.map(lambda number: number, outputs=OUTPUTS, name="local"))
     with pytest.raises(ps.Error, match="operation 1: there is no operation"):
-        ps.Dataset.from_json(stored.to_json().replace('"op": "seed"', '"op": "sead"'))
+        ps.Dataset.from_json(stored.to_json().replace('"op":"seed"', '"op":"sead"'))
 
 
 def test_data_may_have_moved(stored, tmp_path):
