@@ -99,6 +99,16 @@ std::string describe_json(const Json& object, const Json& defaults) {
   return text;
 }
 
+Json write_description(const Description& description, const std::string& where) {
+  return {{description.name, parse_json(description.options, where)}};
+}
+
+Description read_description(const Json& json, const std::string& where) {
+  if (!json.is_object() || json.size() != 1 || !json.begin()->is_object())
+    refuse_value(where, "an object such as {\"name\": {options}}", json);
+  return {.name = json.begin().key(), .options = dump_json(*json.begin()), .text = {}};
+}
+
 Json parse_json(std::string_view text, const std::string& where) {
   const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > kMostLevels)

@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <penstock/core/description.hpp>
 #include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/shape.hpp>
@@ -300,6 +301,12 @@ template <class T>
 ///
 /// Errors  Error  it is no JSON; the message begins with `where` and says at which byte
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& where);
+
+/// {"decode_image": {…}}: a source or transform and its options, as plans hold them.
+///
+/// Errors  Error  the options are no JSON, or (reading) it is not such an object; begins with `where`
+[[nodiscard]] Json write_description(const Description& description, const std::string& where);
+[[nodiscard]] Description read_description(const Json& json, const std::string& where);
 
 /// On one line; bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);

@@ -202,7 +202,7 @@ Description describe_zip(const std::vector<Description>& parts) {
   Json sources = Json::array();
   std::string text;
   for (const Description& part : parts) {
-    sources.push_back({{part.name, core::parse_json(part.options, part.name)}});
+    sources.push_back(core::write_description(part, part.name));
     text += (text.empty() ? "" : ", ") + part.text;
   }
   const Json all{{"sources", std::move(sources)}};
@@ -244,12 +244,7 @@ std::vector<Description> parts_of_zip(std::string_view options) {
   if (!all.is_object() || all.size() != 1 || sources == all.end() || !sources->is_array())
     core::refuse_value(kZip, "{\"sources\": [...]}", all);
   std::vector<Description> parts;
-  for (const Json& part : *sources) {
-    if (!part.is_object() || part.size() != 1 || !part.begin()->is_object())
-      core::refuse_value("zip: 'sources'", "an object such as {\"name\": {options}}", part);
-    parts.push_back(
-        {.name = part.begin().key(), .options = core::dump_json(*part.begin()), .text = {}});
-  }
+  for (const Json& part : *sources) parts.push_back(core::read_description(part, "zip: 'sources'"));
   return parts;
 }
 

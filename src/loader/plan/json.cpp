@@ -24,17 +24,13 @@ using core::Json;
 using core::parse_json;
 using core::write_json;
 
+constexpr const char* kItsOptions = ": the options of its description";
+
 enum class Purpose {
   travel,    // all that another process needs, or a refusal
   identity,  // what decides which bytes come out, short
   people,
 };
-
-/// {"decode_image": {…}}.
-Json write_description(const Description& description, const std::string& where) {
-  const Json options = parse_json(description.options, where + ": the options of its description");
-  return {{description.name, options}};
-}
 
 // ---- writing ----
 
@@ -137,7 +133,7 @@ class Writer {
     if (purpose_ == Purpose::travel && !options_.registry.has_source(description->name))
       refuse(fmt::format("no source '{}' is registered: Registry::add_source does that",
                          description->name));
-    Json written = write_description(*description, where_);
+    Json written = core::write_description(*description, where_ + kItsOptions);
     if (core::dump_json(written).find("\xEF\xBF\xBD") != std::string::npos)
       refuse("a path in it is not UTF-8, which JSON cannot hold: rename the folder");
     return {{"source", std::move(written)}, {"fingerprint", source.fingerprint()}};
@@ -146,20 +142,20 @@ class Writer {
   Json write_transform(const Transform& transform) const {
     if (purpose_ == Purpose::people) return transform::describe(transform);
     if (purpose_ != Purpose::travel) {
-      Json written = write_description(transform.description(), where_);
+      Json written = core::write_description(transform.description(), where_ + kItsOptions);
       written.begin()->erase(core::kSpeed);
       return written;
     }
     if (options_.describe_transform) {
       try {
         if (const auto own = options_.describe_transform(transform))
-          return write_description(*own, where_);
+          return core::write_description(*own, where_ + kItsOptions);
       } catch (const Error& error) {
         refuse(error.what());
       }
     }
     const Description description = transform.description();
-    Json written = write_description(description, where_);
+    Json written = core::write_description(description, where_ + kItsOptions);
     if (description.name == "map_function") {
       const auto named = written["map_function"].find("name");
       const bool is_text = named != written["map_function"].end() && named->is_string();
@@ -272,12 +268,6 @@ class Reader {
     return *found;
   }
 
-  static Description description_of(const Json& json, const std::string& where) {
-    if (!json.is_object() || json.size() != 1 || !json.begin()->is_object())
-      core::refuse_value(where, "an object such as {\"name\": {options}}", json);
-    return {.name = json.begin().key(), .options = core::dump_json(*json.begin()), .text = {}};
-  }
-
   // Paths at or below one that was moved, anywhere in the options of a source. The longest counts.
   Json moved(Json json) const {
     if (json.is_string()) {
@@ -299,7 +289,8 @@ class Reader {
 
   Operation read(const Json& json, const std::string& where) const {
     const Json& source = field(json, "source", where, {"fingerprint"});
-    Read read{options_.registry.make_source(description_of(moved(source), where + ": 'source'"))};
+    Read read{
+        options_.registry.make_source(core::read_description(moved(source), where + ": 'source'"))};
     const std::string found = read.source->fingerprint();
     if (const auto written = json.find("fingerprint"); written != json.end() && *written != found)
       throw Error(fmt::format(
@@ -350,8 +341,8 @@ class Reader {
 
   Operation map(const Json& json, const std::string& where) const {
     const Json& transform = field(json, "transform", where, {});
-    return Map{
-        options_.registry.make_transform(description_of(transform, where + ": 'transform'"))};
+    return Map{options_.registry.make_transform(
+        core::read_description(transform, where + ": 'transform'"))};
   }
 
   Operation prefetch(const Json& json, const std::string& where) const {
