@@ -104,20 +104,4 @@ FieldSpec DeviceTransform::output() const {
           .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}};
 }
 
-std::string DeviceTransform::describe() const {
-  const auto list = [](const std::vector<float>& numbers) {
-    return fmt::format("[{}]", fmt::join(numbers, ","));
-  };
-  std::string text =
-      fmt::format("transform_on_device({}, {} {}", options_.field, name_of(options_.dtype),
-                  options_.layout == ImageLayout::nchw ? "nchw" : "nhwc");
-  if (!options_.mean.empty()) text += ", mean=" + list(options_.mean);
-  if (!options_.stddev.empty()) text += ", stddev=" + list(options_.stddev);
-  if (options_.flip > 0) text += fmt::format(", flip={}", options_.flip);
-  if (options_.mixup > 0) text += fmt::format(", mixup={}", options_.mixup);
-  if (options_.cutmix > 0) text += fmt::format(", cutmix={}", options_.cutmix);
-  if (options_.erase.probability > 0) text += fmt::format(", erase={}", options_.erase.probability);
-  return text + ")";
-}
-
 }  // namespace penstock

@@ -86,8 +86,6 @@ class DeviceTransform {
   [[nodiscard]] const DeviceTransformOptions& options() const noexcept { return options_; }
   /// The field after it: the same name.
   [[nodiscard]] FieldSpec output() const;
-  /// "transform_on_device(image, f16 nchw, mean=[…], …)".
-  [[nodiscard]] std::string describe() const;
   [[nodiscard]] bool mixes() const noexcept { return options_.mixup > 0 || options_.cutmix > 0; }
 
   /// What to do to the rows of one slice. Flip and erasing depend on (key, sample) alone; partners
