@@ -46,7 +46,7 @@ inline PreparedImages prepared_images() {
         auto remarked = transcode_jpeg(bytes);
         const auto& out =
             remarked ? remarked->bytes : std::vector<std::byte>(bytes.begin(), bytes.end());
-        if (auto learned = learn_jpeg_index(out)) index->put(JpegKey::of(out), std::move(*learned));
+        if (auto built = build_jpeg_index(out)) index->put(JpegKey::of(out), std::move(*built));
         std::ofstream(path / fmt::format("{:08}.jpg", i), std::ios::binary)
             .write(reinterpret_cast<const char*>(out.data()), std::ssize(out));
       }

@@ -54,9 +54,9 @@ struct DeviceBytes {
   std::byte* data = nullptr;
 };
 
-std::shared_ptr<HostMemory> pinned(std::size_t bytes) {
-  auto memory = HostMemory::make(bytes, numa_node(kGpu));
-  pin(*memory);
+std::shared_ptr<staging::HostMemory> pinned(std::size_t bytes) {
+  auto memory = staging::HostMemory::make(bytes, numa_node(kGpu));
+  device::pin_host_memory(*memory);
   return memory;
 }
 
@@ -83,14 +83,14 @@ void BM_ToDevice_Transfer(benchmark::State& state) {
   if (skip_without_gpu(state)) return;
   const auto bytes = static_cast<std::size_t>(state.range(0));
   const auto memory = pinned(kSlots * bytes);
-  const auto ring = StagingRing::make(memory, memory->bytes(), kSlots, bytes);
-  const auto transfer = open_transfer(kGpu, {.slots = kSlots, .slice_bytes = bytes});
+  const auto ring = staging::StagingRing::make(memory, memory->bytes(), kSlots, bytes);
+  const auto transfer = device::open_transfer(kGpu, {.slots = kSlots, .slice_bytes = bytes});
   for (auto _ : state) {
     // As a loader holds them: several under way at once.
-    std::array<std::shared_ptr<DeviceSlice>, kSlots> held;
+    std::array<std::shared_ptr<device::DeviceSlice>, kSlots> held;
     for (std::size_t k = 0; k < kCopies; ++k) {
-      auto slot = std::make_shared<StagingLease>(ring->acquire({}));
-      std::shared_ptr<DeviceSlice>& slice = held[k % kSlots];
+      auto slot = std::make_shared<staging::StagingLease>(ring->acquire({}));
+      std::shared_ptr<device::DeviceSlice>& slice = held[k % kSlots];
       slice.reset();
       slice = transfer->reserve({});
       const auto filled = slot->bytes();

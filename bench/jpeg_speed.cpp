@@ -68,16 +68,16 @@ bool by_libjpeg(const Bytes& bytes, const PixelRect& rect, bool fancy, std::vect
 class Own {
  public:
   bool operator()(const Bytes& bytes, const PixelRect& rect, Chroma upsampling,
-                  const JpegIndex* index = nullptr, std::optional<JpegIndex>* learned = nullptr,
+                  const JpegIndex* index = nullptr, std::optional<JpegIndex>* built = nullptr,
                   int scale = 1) {
     JpegRegion& region = *region_;
     if (region.open(bytes)) return false;
-    bool good =
-        region.begin(rect, kSpan, upsampling, scale, {.index = index, .learn = learned != nullptr});
+    bool good = region.begin(rect, kSpan, upsampling, scale,
+                             {.index = index, .build_index = built != nullptr});
     for (int y = rect.y; good && y < rect.y + rect.height; ++y)
       good = region.rows(y, y + 1) != nullptr;
     good = good && (index == nullptr || region.used_index());
-    if (learned != nullptr) *learned = region.take_learned();
+    if (built != nullptr) *built = region.take_index();
     region.close();
     return good;
   }
@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
 
   Own own;
   std::vector<JSAMPLE> pixels;
-  std::optional<JpegIndex> learned;
+  std::optional<JpegIndex> built;
   constexpr auto kPlain = Chroma::repeated;
   constexpr auto kSmooth = Chroma::smooth;
   // What finding an index costs.
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
         [&](const Image& i) { return own(i.bytes, i.rect, kSmooth); });
     add(rows, "own, whole image", [&](const Image& i) { return own(i.bytes, i.whole, kPlain); });
     add(rows, "own, learning an index", [&](const Image& i) {
-      return hashed(i.bytes) && own(i.bytes, i.rect, kPlain, nullptr, &learned);
+      return hashed(i.bytes) && own(i.bytes, i.rect, kPlain, nullptr, &built);
     });
     add(rows, "own, index per MCU row", with_index);
     add(rows, "own, restart intervals", restarts);

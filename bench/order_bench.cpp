@@ -29,7 +29,7 @@ void BM_Ceiling_PlainLoop(benchmark::State& state) {
 BENCHMARK(BM_Ceiling_PlainLoop);
 
 // In order, batch by batch, iteration after iteration.
-void run_through(benchmark::State& state, const OrderPtr& order) {
+void run_through(benchmark::State& state, const order::OrderPtr& order) {
   const auto cursor = order->open();
   std::array<SampleId, kBatch> out;
   std::uint32_t iteration = 0;
@@ -82,8 +82,8 @@ BENCHMARK(BM_ShardOfShuffleWindow);
 
 // Opening a cursor far inside, until its first sample.
 void BM_ShuffleWindow_Restore(benchmark::State& state) {
-  const OrderPtr order = shuffle_window(repeat(range(kMillion)), RandomKey(7, 0),
-                                        static_cast<std::uint64_t>(state.range(0)));
+  const order::OrderPtr order = shuffle_window(repeat(range(kMillion)), RandomKey(7, 0),
+                                               static_cast<std::uint64_t>(state.range(0)));
   std::array<SampleId, 1> out;
   std::uint64_t first = 100 * kMillion;
   for (auto _ : state) {

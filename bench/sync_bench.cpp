@@ -74,8 +74,8 @@ class Question {
     std::size_t at = 0;
     for (const std::size_t count : counts) {
       apart_.emplace_back(count);
-      gradients_.push_back({fmt::format("g{}", gradients_.size()), flat(apart_.back())});
-      in_flat_.push_back({gradients_.back().name, flat(std::span(flat_).subspan(at, count))});
+      gradients_.push_back({fmt::format("g{}", gradients_.size()), view_of(apart_.back())});
+      in_flat_.push_back({gradients_.back().name, view_of(std::span(flat_).subspan(at, count))});
       at += count;
     }
     every_ = counts.size() / 8;  // to begin with
@@ -103,7 +103,7 @@ class Question {
     sync_.push_back(std::make_unique<GradientSync>(
         all, gradients_, GradientSyncOptions{.combine = Combine::sum, .wire = DType::bf16}));
     add_sync("bucketed, bf16 on the wire", gradients_.size());
-    add("one raw all-reduce", [this] { all_.all_reduce(flat(raw_)); });
+    add("one raw all-reduce", [this] { all_.all_reduce(view_of(raw_)); });
     add("one raw all-reduce, MPI's own", [this] { mpi_all_reduce(raw_); });
   }
 

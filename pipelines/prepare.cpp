@@ -244,7 +244,7 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
   else
     kept = prepare_jpeg(options, done.sample.image, done.report);
   done.report.bytes_out = done.sample.image.size();
-  done.index = ps::learn_jpeg_index(done.sample.image);
+  done.index = ps::build_jpeg_index(done.sample.image);
   if (done.index) {
     done.key = ps::JpegKey::of(done.sample.image);
     done.report.indexed = 1;

@@ -25,7 +25,7 @@ Decoding::Decoding(const Options& options) {
   const std::uint64_t budget = index_budget(options);
   index_ = std::make_shared<ps::MemoryJpegIndex>(budget == 0 ? kIndexBytes
                                                              : static_cast<std::size_t>(budget));
-  if (options.index == "learn") return;
+  if (options.index == "build") return;
   if (std::filesystem::is_directory(options.index)) {
     (void)index_->load(options.index);
     return;

@@ -116,11 +116,11 @@ void add_flags(CLI::App& app, Options& options) {
   machine
       ->add_option(
           "--index", options.index,
-          "Index of where in each JPEG decoding can begin. learn: build it in memory; FILE: also "
+          "Index of where in each JPEG decoding can begin. build: keep it in memory; FILE: also "
           "keep it there;\nauto: use the *.jpegindex files that penstock-prepare wrote beside "
           "local shards, if any;\nFOLDER: one with such files, for shards in a bucket. Takes up to "
           "a quarter of --budget-mb")
-      ->type_name("auto|off|learn|FILE|FOLDER")
+      ->type_name("auto|off|build|FILE|FOLDER")
       ->capture_default_str();
 
   auto* run = app.add_option_group("run", "Report, save and resume");

@@ -25,7 +25,7 @@ struct Options {
   int threads = 0;
   std::optional<int> io_threads;
   std::string decode = "reference";
-  std::string index = "auto";  // off, learn, a file or a folder once the flags are parsed
+  std::string index = "auto";  // off, build, a file or a folder once the flags are parsed
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
   std::string remainder = "keep";

@@ -91,7 +91,7 @@ class CudaModel final : public Model {
                                 gradients_.of<float>(size(), stream_), rate});
   }
   [[nodiscard]] ps::TensorView score() override {
-    return ps::flat(std::span(score_.of<double>(3, stream_), 3));
+    return ps::view_of(std::span(score_.of<double>(3, stream_), 3));
   }
   [[nodiscard]] Score take_score() override {
     Score taken;

@@ -78,7 +78,7 @@ class HostModel final : public Model {
       weights_.parameters[i] -= rate * weights_.velocity[i];
     }
   }
-  [[nodiscard]] ps::TensorView score() override { return ps::flat(std::span<double>(score_)); }
+  [[nodiscard]] ps::TensorView score() override { return ps::view_of(std::span<double>(score_)); }
   [[nodiscard]] Score take_score() override {
     const Score taken{score_[0], score_[1], score_[2]};
     score_ = {};

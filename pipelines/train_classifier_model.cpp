@@ -37,8 +37,8 @@ std::vector<ps::Gradient> gradient_list(const Layout& layout, float* flat) {
                                          "conv2.bias",   "fc.weight",  "fc.bias"};
   std::vector<ps::Gradient> list;
   for (std::size_t i = 0; i < names.size(); ++i)
-    list.push_back({names[i], ps::flat(std::span(flat + layout.begin[i],
-                                                 layout.begin[i + 1] - layout.begin[i]))});
+    list.push_back({names[i], ps::view_of(std::span(flat + layout.begin[i],
+                                                    layout.begin[i + 1] - layout.begin[i]))});
   return list;
 }
 

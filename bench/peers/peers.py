@@ -355,9 +355,9 @@ class Bench:
         ours = "Penstock (C++)"
         self.rows = [
             Penstock(self, ours, False, "off", self.data, "as they are"),
-            Penstock(self, f"{ours}, --index learn", False, "learn", self.data, "as they are"),
+            Penstock(self, f"{ours}, --index build", False, "build", self.data, "as they are"),
             Penstock(self, "Penstock (Python)", True, "off", self.data, "as they are"),
-            Penstock(self, "Penstock (Python), --index learn", True, "learn", self.data, "as they are"),
+            Penstock(self, "Penstock (Python), --index build", True, "build", self.data, "as they are"),
             Penstock(self, ours, False, "auto", prepared, "prepared"),
             Penstock(self, f"{ours}, --index off", False, "off", prepared, "prepared"),
             Ceiling(self),

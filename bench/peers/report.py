@@ -7,7 +7,7 @@ from pathlib import Path
 from summary import Spread, ratios, table
 
 _PEERS = ("dali_loader", "tf_data", "ffcv_loader", "grain_loader", "spdl_loader")
-_OURS, _LEARN = "Penstock (C++)", "Penstock (C++), --index learn"
+_OURS, _LEARN = "Penstock (C++)", "Penstock (C++), --index build"
 
 
 def _rate(run) -> float:

@@ -14,7 +14,6 @@
 // Start here: the plan, and the iterator that runs it.
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/loader.hpp>
-#include <penstock/loader/epochs.hpp>
 #include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
@@ -22,50 +21,39 @@
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
 #include <penstock/loader/dlpack.hpp>
-#include <penstock/loader/thread_budget.hpp>
 
 // What a sample goes through.
 #include <penstock/order/mix.hpp>
 #include <penstock/source/source.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/webdataset.hpp>
-#include <penstock/source/tar_writer.hpp>
 #include <penstock/source/tfrecord.hpp>
-#include <penstock/source/tfrecord_writer.hpp>
-#include <penstock/source/images.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/stream.hpp>
-#include <penstock/source/values.hpp>
+#include <penstock/source/record.hpp>
 #include <penstock/source/queue.hpp>
-#include <penstock/source/queue_server.hpp>
-#include <penstock/source/queue_client.hpp>
+#include <penstock/source/remote_queue.hpp>
 #include <penstock/source/generator.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_image.hpp>
-#include <penstock/transform/function.hpp>
+#include <penstock/transform/transform.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/jpeg/jpeg_stats.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
-#include <penstock/transform/transform.hpp>
 #include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/device/dlpack.hpp>
 #include <penstock/device/device_transform.hpp>
-#include <penstock/device/stream.hpp>
 
 // The types that all of them use.
 #include <penstock/core/description.hpp>
 #include <penstock/core/digest.hpp>
-#include <penstock/core/dtype.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/fault.hpp>
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
-#include <penstock/core/shape.hpp>
-#include <penstock/core/tensor_view.hpp>
 // clang-format on

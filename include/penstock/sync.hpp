@@ -5,7 +5,6 @@
 // clang-format off
 #include <penstock/sync/replicas.hpp>
 #include <penstock/sync/gradient_sync.hpp>
-#include <penstock/sync/buckets.hpp>
 #include <penstock/sync/communicator.hpp>
 #include <penstock/sync/mirrored.hpp>
 #include <penstock/sync/placement.hpp>

@@ -49,7 +49,7 @@ def add_command(commands: Any) -> None:
     decoders = ("fast", "reference", "libjpeg")
     help_of_decode = "Penstock's own decoder, chroma repeated or smooth; or libjpeg-turbo, with the pixels of fast"
     add("--decode", choices=decoders, default="reference", help=help_of_decode)
-    add("--index", default="off", metavar="off|learn|FILE", help="record where in each JPEG decoding can begin")
+    add("--index", default="off", metavar="off|build|FILE", help="record where in each JPEG decoding can begin")
     add("--consume-ms", type=float, default=0.0, metavar="X", help="simulate a training step of X ms")
     add("--state-in", metavar="FILE", help="resume from this state, also one of penstock-throughput")
     add("--state-out", metavar="FILE", help="write the state at the end")
@@ -249,7 +249,7 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
             raise ValueError("--index needs --decode fast or reference: libjpeg-turbo has no use for an index")
         index = ps.MemoryJpegIndex(budget // 4 or 1 << 30)  # as penstock-throughput shares the budget
         budget -= budget // 4
-        if options.index != "learn":
+        if options.index != "build":
             index.load(options.index)
     if options.plan:
         if options.data or options.synthetic:
@@ -323,7 +323,7 @@ def measure(options: argparse.Namespace) -> tuple[Report, bool]:
     if options.state_out:
         with open(options.state_out, "w", encoding="utf-8") as file:
             json.dump(loader.state_dict(), file, indent=2)
-    if index and options.index != "learn":
+    if index and options.index != "build":
         index.save(options.index)
     names = [str(device) for device in loader.devices]
     report = Report(

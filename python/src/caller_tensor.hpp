@@ -9,9 +9,8 @@
 
 #include <nanobind/nanobind.h>
 
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
-#include <penstock/device/stream.hpp>
 
 namespace penstock::python {
 

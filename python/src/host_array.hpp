@@ -5,8 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <penstock/core/shape.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::python {
 

@@ -7,7 +7,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/loader/step.hpp>
 
 #include "python_object.hpp"

@@ -31,14 +31,14 @@ def test_it_reports_as_text_and_as_json(images, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["steps"] == 2
 
 
-def test_an_index_is_learned_and_kept(images, tmp_path, capsys):
+def test_an_index_is_built_and_kept(images, tmp_path, capsys):
     flags = [str(images), "--crop", "32", "--batch", "8", "--seed", "1", "--digest", "--json", "-"]
     digests = []
-    for index in ("off", "learn", str(tmp_path / "index"), str(tmp_path / "index")):
+    for index in ("off", "build", str(tmp_path / "index"), str(tmp_path / "index")):
         assert main(["throughput", *flags, "--index", index]) == 0
         digests.append(json.loads(capsys.readouterr().out)["digest"])
     assert len(set(digests)) == 1 and (tmp_path / "index").stat().st_size > 0
-    assert main(["throughput", *flags, "--index", "learn", "--decode", "libjpeg"]) == 2
+    assert main(["throughput", *flags, "--index", "build", "--decode", "libjpeg"]) == 2
 
 
 def test_wrong_flags_are_2_and_bad_data_is_1(tmp_path, capsys):

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock {
+namespace penstock::batch {
 
 BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
     : fields_(std::move(fields)) {
@@ -42,4 +42,4 @@ TensorView BatchLayout::field(std::byte* slice, std::size_t field, std::uint64_t
           spec.shape.with_rows(static_cast<std::int64_t>(rows))};
 }
 
-}  // namespace penstock
+}  // namespace penstock::batch

@@ -8,10 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include <penstock/core/shape.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 
-namespace penstock {
+namespace penstock::batch {
 
 /// The fields of a slice, one after another, each 256-byte aligned, so that one copy moves them
 /// all.
@@ -57,4 +56,4 @@ class BatchLayout {
   std::size_t row_bytes_ = 0;
 };
 
-}  // namespace penstock
+}  // namespace penstock::batch

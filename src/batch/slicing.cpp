@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock {
+namespace penstock::batch {
 
 Slicing::Slicing(std::uint64_t global_batch, std::uint64_t replicas, Remainder remainder,
                  bool uneven, Split split)
@@ -50,4 +50,4 @@ std::vector<Slice> Slicing::slices(std::uint64_t step, std::uint64_t samples) co
   return slices;
 }
 
-}  // namespace penstock
+}  // namespace penstock::batch

@@ -6,7 +6,7 @@
 
 #include <penstock/batch/slicing.hpp>
 
-namespace penstock {
+namespace penstock::batch {
 
 /// One replica's contiguous share of a global batch.
 struct Slice {
@@ -51,4 +51,4 @@ class Slicing {
   Split split_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::batch

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/fault.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock {
 

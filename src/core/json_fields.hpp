@@ -28,9 +28,8 @@
 #include <nlohmann/json.hpp>
 
 #include <penstock/core/description.hpp>
-#include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::core {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock {
 

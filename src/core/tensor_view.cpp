@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::core {
 

@@ -26,8 +26,8 @@ CudaState::CudaState(int device, TransferPlan asked)
     : device_index(device),
       plan(std::move(asked)),
       memory(std::make_shared<DeviceMemory>(device, plan.slots * place_bytes(plan))),
-      ring(StagingRing::make(memory, {memory->data(), plan.slots * place_bytes(plan)}, plan.slots,
-                             place_bytes(plan))),
+      ring(staging::StagingRing::make(memory, {memory->data(), plan.slots * place_bytes(plan)},
+                                      plan.slots, place_bytes(plan))),
       copies(device),
       transforms(device),
       releases(device) {

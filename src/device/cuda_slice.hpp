@@ -39,7 +39,7 @@ struct CudaState {
   int device_index;
   TransferPlan plan;
   std::shared_ptr<DeviceMemory> memory;
-  std::shared_ptr<StagingRing> ring;
+  std::shared_ptr<staging::StagingRing> ring;
   CudaStream copies;
   CudaStream transforms;
   // Staging slots are returned from a stream of their own, so that the host function never delays a
@@ -52,7 +52,7 @@ struct CudaState {
 
 class CudaSlice final : public DeviceSlice {
  public:
-  CudaSlice(std::shared_ptr<CudaState> state, StagingLease lease)
+  CudaSlice(std::shared_ptr<CudaState> state, staging::StagingLease lease)
       : state_(std::move(state)), lease_(std::move(lease)) {}
   ~CudaSlice() override;
 
@@ -71,7 +71,7 @@ class CudaSlice final : public DeviceSlice {
 
  private:
   std::shared_ptr<CudaState> state_;
-  StagingLease lease_;
+  staging::StagingLease lease_;
   std::uint64_t rows_ = 0;
   std::mutex mutex_;  // guards what follows
   bool is_finished_ = false;

@@ -11,7 +11,7 @@ namespace penstock::device {
 
 namespace {
 
-using SharedLease = std::shared_ptr<StagingLease>;
+using SharedLease = std::shared_ptr<staging::StagingLease>;
 
 class CudaTransfer final : public Transfer {
  public:
@@ -34,7 +34,7 @@ class CudaTransfer final : public Transfer {
   }
 
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
-    StagingLease lease = state_->ring->acquire(std::move(stop));
+    staging::StagingLease lease = state_->ring->acquire(std::move(stop));
     if (!lease) return nullptr;
     return std::make_shared<CudaSlice>(state_, std::move(lease));
   }

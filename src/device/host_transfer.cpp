@@ -9,7 +9,7 @@ namespace {
 
 class HostSlice final : public DeviceSlice {
  public:
-  explicit HostSlice(StagingLease transformed) : transformed_(std::move(transformed)) {}
+  explicit HostSlice(staging::StagingLease transformed) : transformed_(std::move(transformed)) {}
 
   [[nodiscard]] std::byte* data() const noexcept override { return filled_.bytes.data(); }
   [[nodiscard]] std::byte* transformed() const noexcept override {
@@ -26,22 +26,22 @@ class HostSlice final : public DeviceSlice {
 
  private:
   FilledSlice filled_;
-  StagingLease transformed_;
+  staging::StagingLease transformed_;
 };
 
 class HostTransfer final : public Transfer {
  public:
   explicit HostTransfer(TransferPlan plan) : plan_(std::move(plan)) {
     if (plan_.transforms.empty()) return;
-    auto memory = HostMemory::make(plan_.slots * plan_.transformed_bytes);
+    auto memory = staging::HostMemory::make(plan_.slots * plan_.transformed_bytes);
     const auto bytes = memory->bytes();
     transformed_ =
-        StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.transformed_bytes);
+        staging::StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.transformed_bytes);
   }
 
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
-    if (!transformed_) return std::make_shared<HostSlice>(StagingLease{});
-    StagingLease lease = transformed_->acquire(std::move(stop));
+    if (!transformed_) return std::make_shared<HostSlice>(staging::StagingLease{});
+    staging::StagingLease lease = transformed_->acquire(std::move(stop));
     return lease ? std::make_shared<HostSlice>(std::move(lease)) : nullptr;
   }
   void enqueue(DeviceSlice& slice, FilledSlice filled) override {
@@ -58,7 +58,7 @@ class HostTransfer final : public Transfer {
 
  private:
   TransferPlan plan_;
-  std::shared_ptr<StagingRing> transformed_;
+  std::shared_ptr<staging::StagingRing> transformed_;
 };
 
 }  // namespace

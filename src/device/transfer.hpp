@@ -11,12 +11,11 @@
 
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
-#include <penstock/device/stream.hpp>
 
 #include "src/staging/host_memory.hpp"
 #include "src/staging/ring.hpp"
 
-namespace penstock {
+namespace penstock::device {
 
 /// A DeviceTransform, and where it finds and leaves its bytes.
 struct PlacedDeviceTransform {
@@ -46,7 +45,7 @@ struct TransferPlan {
 
 /// A filled part of a staging slot.
 struct FilledSlice {
-  std::shared_ptr<StagingLease> slot;
+  std::shared_ptr<staging::StagingLease> slot;
   std::span<std::byte> bytes;
   std::uint64_t rows = 0;
   std::uint64_t step = 0;
@@ -110,6 +109,6 @@ class Transfer {
 /// Pins host memory for copies to every CUDA device, where there is one; once for all of it.
 ///
 /// Errors  CudaError  the system refuses to pin that much
-void pin(HostMemory& memory);
+void pin_host_memory(staging::HostMemory& memory);
 
-}  // namespace penstock
+}  // namespace penstock::device

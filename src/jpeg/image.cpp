@@ -71,12 +71,12 @@ bool Image::decode_by_own(const RowsRequest& request, TakeRows take, JpegIndexSt
   if (indices == nullptr) return decode({});
   const JpegKey key = JpegKey::of(bytes_);
   const std::shared_ptr<const JpegIndex> index = indices->find(key);
-  bool decoded = decode({.index = index.get(), .learn = !index});
-  if (auto learned = region_->take_learned()) indices->put(key, std::move(*learned));
+  bool decoded = decode({.index = index.get(), .build_index = !index});
+  if (auto built = region_->take_index()) indices->put(key, std::move(*built));
   if (decoded || !index || !region_->used_index()) return decoded;
   // It was the index's fault, perhaps.
-  decoded = decode({.learn = true});
-  if (auto learned = region_->take_learned()) indices->put(key, std::move(*learned));
+  decoded = decode({.build_index = true});
+  if (auto built = region_->take_index()) indices->put(key, std::move(*built));
   return decoded;
 }
 

@@ -7,11 +7,10 @@
 #include <optional>
 #include <span>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
-#include <penstock/core/result.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/jpeg/jpeg_stats.hpp>
 
 #include "src/jpeg/decoder/region.hpp"
 #include "src/jpeg/libjpeg/libjpeg_reader.hpp"

@@ -7,9 +7,9 @@
 #include "src/order/positions.hpp"
 #include "src/order/stream_window.hpp"
 
-namespace penstock {
+namespace penstock::order {
 
-void order::require_forward(std::uint32_t iteration, std::uint64_t first, std::uint64_t next) {
+void require_forward(std::uint32_t iteration, std::uint64_t first, std::uint64_t next) {
   if (iteration != 0)
     throw std::out_of_range(
         fmt::format("a stream has one iteration, but iteration {} was read: its samples come once, "
@@ -22,7 +22,6 @@ void order::require_forward(std::uint32_t iteration, std::uint64_t first, std::u
         first, next, next));
 }
 
-namespace order {
 namespace {
 
 using Arrived = std::function<std::uint64_t(std::uint64_t wanted)>;
@@ -34,11 +33,11 @@ class ArrivalsCursor final : public OrderCursor {
 
   std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
                    std::span<SampleId> out) override {
-    order::require_forward(iteration, first, next_);
-    const std::size_t asked = order::positions_left(order::kEndless, first, stride, out.size());
+    require_forward(iteration, first, next_);
+    const std::size_t asked = positions_left(kEndless, first, stride, out.size());
     if (asked == 0) return 0;
     const std::uint64_t wanted = first + (asked - 1) * stride + 1;
-    const std::size_t count = order::positions_left((*arrived_)(wanted), first, stride, asked);
+    const std::size_t count = positions_left((*arrived_)(wanted), first, stride, asked);
     for (std::size_t k = 0; k < count; ++k) out[k] = {first + k * stride, 0, source_};
     if (count != 0) next_ = first + (count - 1) * stride + 1;
     return count;
@@ -82,5 +81,4 @@ OrderPtr arrivals(Arrived arrived, std::uint32_t source) {
   return std::make_shared<Arrivals>(std::move(arrived), source);
 }
 
-}  // namespace order
-}  // namespace penstock
+}  // namespace penstock::order

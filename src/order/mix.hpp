@@ -9,7 +9,7 @@
 
 #include "src/order/order.hpp"
 
-namespace penstock {
+namespace penstock::order {
 
 /// From `position` of the mix on, these weights hold.
 struct MixWeights {
@@ -18,8 +18,6 @@ struct MixWeights {
 
   friend bool operator==(const MixWeights&, const MixWeights&) = default;
 };
-
-namespace order {
 
 /// Blocks of 64 to 1024 positions, in each of which every input has its exact quota of places, in
 /// an order drawn from (key, iteration, position). Each input is read in its own order, once; where
@@ -42,5 +40,4 @@ namespace order {
 [[nodiscard]] OrderPtr mix(std::vector<OrderPtr> inputs, std::vector<MixWeights> weights,
                            RandomKey key, MixUntil until = MixUntil::first_exhausted);
 
-}  // namespace order
-}  // namespace penstock
+}  // namespace penstock::order

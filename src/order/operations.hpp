@@ -91,6 +91,9 @@ namespace penstock::order {
 ///
 /// Errors  std::invalid_argument  a position that the input does not have
 [[nodiscard]] OrderPtr pick(OrderPtr input, std::vector<std::uint64_t> positions);
+/// The same, of a list that others share.
+[[nodiscard]] OrderPtr pick(OrderPtr input,
+                            std::shared_ptr<const std::vector<std::uint64_t>> positions);
 
 /// One input behind the other. Iteration i runs through iteration i of each.
 ///

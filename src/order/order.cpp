@@ -1,6 +1,6 @@
 #include "src/order/order.hpp"
 
-namespace penstock {
+namespace penstock::order {
 
 void OrderCursor::read_at(std::uint32_t iteration, std::span<std::uint64_t> positions,
                           std::span<SampleId> out) {
@@ -8,4 +8,4 @@ void OrderCursor::read_at(std::uint32_t iteration, std::span<std::uint64_t> posi
     read(iteration, positions[k], 1, out.subspan(k, 1));
 }
 
-}  // namespace penstock
+}  // namespace penstock::order

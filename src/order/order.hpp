@@ -22,7 +22,7 @@
 
 #include <penstock/core/sample_id.hpp>
 
-namespace penstock {
+namespace penstock::order {
 
 /// A reader of one Order. It may remember where it was (the shuffle window does) but its answers
 /// are those of a pure function.
@@ -72,4 +72,4 @@ class Order {
 
 using OrderPtr = std::shared_ptr<const Order>;
 
-}  // namespace penstock
+}  // namespace penstock::order

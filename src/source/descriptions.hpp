@@ -12,7 +12,7 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/source/arrays.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>
 

@@ -11,7 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
-namespace penstock {
+namespace penstock::staging {
 
 namespace {
 
@@ -52,4 +52,4 @@ HostMemory::~HostMemory() {
   munmap(mapping_, mapped_);
 }
 
-}  // namespace penstock
+}  // namespace penstock::staging

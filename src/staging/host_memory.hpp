@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace penstock {
+namespace penstock::staging {
 
 /// Zeroed, page-aligned host memory, taken from the system once and given back once; 2 MiB aligned
 /// and backed by huge pages where the system has them. A device may pin it (see keep).
@@ -38,4 +38,4 @@ class HostMemory {
   std::shared_ptr<void> pin_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::staging

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace penstock {
+namespace penstock::staging {
 
 StagingLease& StagingLease::operator=(StagingLease&& other) noexcept {
   if (this != &other) {
@@ -76,4 +76,4 @@ std::size_t StagingRing::leased() const {
   return slots_ - free_count_;
 }
 
-}  // namespace penstock
+}  // namespace penstock::staging

@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <vector>
 
-namespace penstock {
+namespace penstock::staging {
 
 class StagingRing;
 
@@ -81,4 +81,4 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
   std::size_t free_count_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::staging

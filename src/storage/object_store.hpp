@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/storage/object_storage.hpp>
 
 #include "src/storage/stored_file.hpp"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock::storage {
 

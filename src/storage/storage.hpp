@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/storage/object_storage.hpp>
 
 #include "src/storage/local/file.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock::storage {
 

@@ -10,7 +10,7 @@
 #include "src/transform/descriptions.hpp"
 #include "src/transform/exception_fault.hpp"
 
-namespace penstock {
+namespace penstock::transform {
 
 namespace {
 
@@ -145,4 +145,4 @@ Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
   return result;
 }
 
-}  // namespace penstock
+}  // namespace penstock::transform

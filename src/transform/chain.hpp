@@ -6,14 +6,13 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/result.hpp>
 #include <penstock/core/sample_id.hpp>
-#include <penstock/core/shape.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/transform/transform.hpp>
 
-namespace penstock {
+namespace penstock::transform {
 
 /// Turns a record into a sample. What a transform makes that no later one takes is written by it
 /// straight into its place in the sample; the record's own fields that no transform takes are
@@ -71,4 +70,4 @@ class TransformChain {
   std::size_t scratch_bytes_ = 0;
 };
 
-}  // namespace penstock
+}  // namespace penstock::transform

@@ -7,7 +7,7 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/transform/decode_image.hpp>
-#include <penstock/transform/function.hpp>
+#include <penstock/transform/transform.hpp>
 
 namespace penstock::transform {
 

@@ -2,7 +2,7 @@
 // given.
 #pragma once
 
-#include <penstock/core/fault.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock::transform {
 

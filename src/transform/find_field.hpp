@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::transform {
 

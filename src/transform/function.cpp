@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/function.hpp>
+#include <penstock/transform/transform.hpp>
 
 #include "src/transform/descriptions.hpp"
 #include "src/transform/exception_fault.hpp"

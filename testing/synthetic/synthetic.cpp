@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/testing/synthetic.hpp>
 
 #include "src/core/json_fields.hpp"

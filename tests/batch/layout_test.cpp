@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 TEST(BatchLayout, AlignsEveryFieldAndKeepsRowsDense) {
-  const BatchLayout layout({{"image", DType::u8, {5, 5, 3}}, {"label", DType::i64, {}}}, 10);
+  const batch::BatchLayout layout({{"image", DType::u8, {5, 5, 3}}, {"label", DType::i64, {}}}, 10);
   EXPECT_EQ(layout.row_bytes(), 75U + 8U);
   EXPECT_EQ(layout.slice_bytes(), 768U + 256U);  // 750 and 80 bytes, each rounded up to 256
 
@@ -28,22 +28,22 @@ TEST(BatchLayout, AlignsEveryFieldAndKeepsRowsDense) {
 }
 
 TEST(BatchLayout, FindsFieldsByName) {
-  const BatchLayout layout({{"image", DType::u8, {3}}, {"label", DType::i64, {}}}, 1);
+  const batch::BatchLayout layout({{"image", DType::u8, {3}}, {"label", DType::i64, {}}}, 1);
   EXPECT_EQ(layout.find("label"), 1U);
   EXPECT_EQ(layout.find("labels"), std::nullopt);
 }
 
 TEST(BatchLayout, RefusesWhatCannotLieInABatch) {
   EXPECT_THAT(([] {
-                BatchLayout({{"image", DType::u8, {kDynamic}}}, 4);
+                batch::BatchLayout({{"image", DType::u8, {kDynamic}}}, 4);
               }),
               ThrowsMessage<std::invalid_argument>(
                   AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_image"))));
   EXPECT_THAT(([] {
-                BatchLayout({{"x", DType::u8, {}}, {"x", DType::i64, {}}}, 4);
+                batch::BatchLayout({{"x", DType::u8, {}}, {"x", DType::i64, {}}}, 4);
               }),
               ThrowsMessage<std::invalid_argument>(HasSubstr("two fields are named 'x'")));
-  EXPECT_THROW(BatchLayout({{"x", DType::f64, {1 << 30, 1 << 30}}}, 1 << 10),
+  EXPECT_THROW(batch::BatchLayout({{"x", DType::f64, {1 << 30, 1 << 30}}}, 1 << 10),
                std::invalid_argument);
 }
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/digest.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock {
 namespace {

@@ -37,13 +37,13 @@ void DeviceTransformGpu::expect_the_hosts_bits(const DeviceTransformCase& of) co
 
   const std::size_t rows_at = (input.images.size() + 255) / 256 * 256;
   const std::size_t slice_bytes = rows_at + count * sizeof(DeviceTransformRow);
-  auto memory = HostMemory::make(slice_bytes);
-  pin(*memory);
-  const auto ring = StagingRing::make(memory, memory->bytes(), 1, slice_bytes);
+  auto memory = staging::HostMemory::make(slice_bytes);
+  device::pin_host_memory(*memory);
+  const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, slice_bytes);
   for (const bool on_consumer : {false, true}) {
     DeviceTransformOptions options = of.options;
     options.on_consumer_stream = on_consumer;
-    const auto transfer = open_transfer(
+    const auto transfer = device::open_transfer(
         {Device::Kind::cuda, 0},
         {.slots = 2,
          .slice_bytes = slice_bytes,
@@ -53,7 +53,7 @@ void DeviceTransformGpu::expect_the_hosts_bits(const DeviceTransformCase& of) co
               .input = 0,
               .rows = rows_at,
               .output = 0}}});
-    auto slot = std::make_shared<StagingLease>(ring->acquire({}));
+    auto slot = std::make_shared<staging::StagingLease>(ring->acquire({}));
     std::memcpy(slot->bytes().data(), input.images.data(), input.images.size());
     std::memcpy(slot->bytes().data() + rows_at, input.rows.data(),
                 count * sizeof(DeviceTransformRow));

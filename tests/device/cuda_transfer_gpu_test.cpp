@@ -17,12 +17,14 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 class CudaTransferGpu : public testing_support::OnGpu {};
 
 TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
-  auto memory = HostMemory::make(kMiB);
-  pin(*memory);
-  const auto ring = StagingRing::make(memory, memory->bytes(), 1, kMiB);
-  const auto transfer = open_transfer({Device::Kind::cuda, 0}, {.slots = 2, .slice_bytes = kMiB});
+  auto memory = staging::HostMemory::make(kMiB);
+  device::pin_host_memory(*memory);
+  const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, kMiB);
+  const auto transfer =
+      device::open_transfer({Device::Kind::cuda, 0}, {.slots = 2, .slice_bytes = kMiB});
   for (int round = 0; round < 100; ++round) {
-    auto slot = std::make_shared<StagingLease>(ring->acquire({}));  // blocks until the copy is done
+    auto slot = std::make_shared<staging::StagingLease>(
+        ring->acquire({}));  // blocks until the copy is done
     auto slice = transfer->reserve({});
     ASSERT_NE(slice, nullptr);
     const auto bytes = slot->bytes();
@@ -33,18 +35,18 @@ TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
 }
 
 TEST_F(CudaTransferGpu, TellsWhatTheDeviceDidAndWhen) {
-  auto memory = HostMemory::make(kMiB);
-  pin(*memory);
-  const auto ring = StagingRing::make(memory, memory->bytes(), 1, kMiB);
-  std::vector<DeviceSpan> spans;
+  auto memory = staging::HostMemory::make(kMiB);
+  device::pin_host_memory(*memory);
+  const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, kMiB);
+  std::vector<device::DeviceSpan> spans;
   {
-    const auto transfer =
-        open_transfer({Device::Kind::cuda, 0},
-                      {.slots = 1, .slice_bytes = kMiB, .on_span = [&](const DeviceSpan& span) {
-                         spans.push_back(span);
-                       }});
+    const auto transfer = device::open_transfer(
+        {Device::Kind::cuda, 0},
+        {.slots = 1, .slice_bytes = kMiB, .on_span = [&](const device::DeviceSpan& span) {
+           spans.push_back(span);
+         }});
     for (std::uint64_t step = 0; step < 10; ++step) {
-      auto slot = std::make_shared<StagingLease>(ring->acquire({}));
+      auto slot = std::make_shared<staging::StagingLease>(ring->acquire({}));
       auto slice = transfer->reserve({});
       const auto bytes = slot->bytes();
       transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes, .step = step});
@@ -53,22 +55,23 @@ TEST_F(CudaTransferGpu, TellsWhatTheDeviceDidAndWhen) {
     }
   }
   std::uint64_t copies = 0;
-  for (const DeviceSpan& span : spans) {
+  for (const device::DeviceSpan& span : spans) {
     EXPECT_LE(span.begin_ns, span.end_ns);
-    if (span.work != DeviceSpan::Work::copy) continue;
+    if (span.work != device::DeviceSpan::Work::copy) continue;
     EXPECT_EQ(span.step, copies++);
   }
   EXPECT_EQ(copies, 10U);
 }
 
 TEST_F(CudaTransferGpu, SlicesOutliveTheirTransfer) {
-  std::shared_ptr<DeviceSlice> slice;
+  std::shared_ptr<device::DeviceSlice> slice;
   {
-    auto memory = HostMemory::make(kMiB);
-    pin(*memory);
-    const auto ring = StagingRing::make(memory, memory->bytes(), 1, kMiB);
-    const auto transfer = open_transfer({Device::Kind::cuda, 0}, {.slots = 1, .slice_bytes = kMiB});
-    auto slot = std::make_shared<StagingLease>(ring->acquire({}));
+    auto memory = staging::HostMemory::make(kMiB);
+    device::pin_host_memory(*memory);
+    const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, kMiB);
+    const auto transfer =
+        device::open_transfer({Device::Kind::cuda, 0}, {.slots = 1, .slice_bytes = kMiB});
+    auto slot = std::make_shared<staging::StagingLease>(ring->acquire({}));
     std::fill(slot->bytes().begin(), slot->bytes().end(), std::byte{42});
     slice = transfer->reserve({});
     const auto bytes = slot->bytes();

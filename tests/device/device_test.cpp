@@ -54,7 +54,8 @@ TEST(Transfer, SaysWhatIsMissingForAGpuThatIsNotThere) {
   const int missing = gpu_count();
   EXPECT_THAT(
       [&] {
-        (void)open_transfer({Device::Kind::cuda, missing}, {.slots = 2, .slice_bytes = 256});
+        (void)device::open_transfer({Device::Kind::cuda, missing},
+                                    {.slots = 2, .slice_bytes = 256});
       },
       ThrowsMessage<CudaError>(
           AllOf(HasSubstr("cuda:" + std::to_string(missing) + " cannot be used"),
@@ -63,10 +64,11 @@ TEST(Transfer, SaysWhatIsMissingForAGpuThatIsNotThere) {
 }
 
 TEST(Transfer, OnAHostDeviceTheSlotIsTheBatch) {
-  auto memory = HostMemory::make(512);
-  const auto ring = StagingRing::make(memory, memory->bytes(), 1, 512);
-  const auto transfer = open_transfer({Device::Kind::host, 0}, {.slots = 1, .slice_bytes = 256});
-  auto slot = std::make_shared<StagingLease>(ring->try_acquire());
+  auto memory = staging::HostMemory::make(512);
+  const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, 512);
+  const auto transfer =
+      device::open_transfer({Device::Kind::host, 0}, {.slots = 1, .slice_bytes = 256});
+  auto slot = std::make_shared<staging::StagingLease>(ring->try_acquire());
   const auto part = slot->bytes().subspan(256);
 
   auto slice = transfer->reserve({});

@@ -78,8 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   // Once more, learning an index, and by it.
   if (kOwn->open(bytes)) fail("another header");
-  check(decode(*kOwn, rect, upsampling, scale, IndexUse{.learn = true}));
-  const auto index = kOwn->take_learned();
+  check(decode(*kOwn, rect, upsampling, scale, IndexUse{.build_index = true}));
+  const auto index = kOwn->take_index();
   kOwn->close();
   if (!index) return 0;
   if (kOwn->open(bytes)) fail("another header");

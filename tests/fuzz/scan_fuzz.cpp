@@ -1,4 +1,4 @@
-// A whole decoding, of a region that the input's last bytes choose; with an index learned and used.
+// A whole decoding, of a region that the input's last bytes choose; with an index built and used.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -54,8 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!pixels.empty() && !plain.empty() && pixels != plain) std::abort();
   };
   if (!open()) std::abort();
-  agree(decode(*kRegion, rect, upsampling, {.learn = true}));
-  const std::optional<JpegIndex> index = kRegion->take_learned();
+  agree(decode(*kRegion, rect, upsampling, {.build_index = true}));
+  const std::optional<JpegIndex> index = kRegion->take_index();
   kRegion->close();
   if (!index) return 0;
 

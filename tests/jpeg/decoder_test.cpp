@@ -10,7 +10,6 @@
 
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/jpeg/jpeg_stats.hpp>
 
 #include "tests/jpeg/images.hpp"
 

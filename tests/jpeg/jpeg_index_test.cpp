@@ -138,7 +138,7 @@ TEST(JpegIndex, FindsTheSameFaults) {
 TEST(JpegIndex, OfRestartIntervalsWithinRowsSaysLittleMoreThanThatAllIsInOrder) {
   for (const int restart : {0, 4, 9, 500}) {
     const Bytes file = jpeg_of(picture(403, 309), {.restart = restart});
-    const auto index = learn_jpeg_index(file);
+    const auto index = build_jpeg_index(file);
     ASSERT_TRUE(index);
     EXPECT_EQ(index->valid_mcus, 51U * 39);
     if (restart == 4 || restart == 9) {
@@ -154,17 +154,17 @@ TEST(JpegIndex, LearnedBeforehandIsThatOfTheFirstDecoding) {
   for (const Bytes& file : files()) {
     Indexed indexed;
     (void)indexed(file, 0);
-    const auto learned = learn_jpeg_index(file);
-    ASSERT_TRUE(learned);
+    const auto built = build_jpeg_index(file);
+    ASSERT_TRUE(built);
     const auto kept = indexed.index().find(JpegKey::of(file));
     ASSERT_NE(kept, nullptr);
-    EXPECT_EQ(*learned, *kept);
+    EXPECT_EQ(*built, *kept);
   }
-  EXPECT_EQ(learn_jpeg_index({}), std::nullopt);
-  EXPECT_EQ(learn_jpeg_index(jpeg_of(picture(403, 309), {.progressive = true})), std::nullopt);
+  EXPECT_EQ(build_jpeg_index({}), std::nullopt);
+  EXPECT_EQ(build_jpeg_index(jpeg_of(picture(403, 309), {.progressive = true})), std::nullopt);
   Bytes cut = jpeg_of(picture(403, 309), {.restart = 9});
   cut.resize(cut.size() / 2);
-  const auto part = learn_jpeg_index(cut);
+  const auto part = build_jpeg_index(cut);
   ASSERT_TRUE(part);
   EXPECT_GT(part->valid_mcus, 51U * 10);
   EXPECT_LT(part->valid_mcus, 51U * 30);
@@ -173,7 +173,7 @@ TEST(JpegIndex, LearnedBeforehandIsThatOfTheFirstDecoding) {
 // Pixels may be wrong where an index lies about damage, never where the markers are out of order.
 TEST(JpegIndex, IsRefusedWhereTheMarkersAreNotInOrder) {
   const Bytes file = jpeg_of(picture(403, 309), {.restart = 9});
-  const auto index = learn_jpeg_index(file);
+  const auto index = build_jpeg_index(file);
   ASSERT_TRUE(index);
   int markers = 0;
   for (std::size_t i = 700; i + 1 < file.size(); ++i) {

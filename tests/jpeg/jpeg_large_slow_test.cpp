@@ -42,7 +42,7 @@ TEST(JpegRegion, DecodesPlacesFarInsideAVeryLargeImage) {
     const Bytes bytes =
         jpeg_of(pixels, {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = restart, .quality = 75});
     JpegRegion region;
-    const std::optional<JpegIndex> index = learn_jpeg_index(bytes);
+    const std::optional<JpegIndex> index = build_jpeg_index(bytes);
     ASSERT_TRUE(index);
     for (const Chroma upsampling : kChromas) {
       const Pixels whole = libjpeg_whole(bytes, upsampling == Chroma::smooth);

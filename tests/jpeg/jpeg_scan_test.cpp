@@ -35,7 +35,7 @@ class Scanned {
   bool read(std::int64_t until, double part) {
     const ScanData scan{layout_,
                         {unstuffed_.data(), unstuffed_.size()},
-                        unstuffed_.stretches(),
+                        unstuffed_.segments(),
                         header_.restart_interval};
     return reader_.read(scan, until, part, *lanes_);
   }
@@ -68,7 +68,7 @@ void expect_right(Scanned& scanned, std::int64_t until) {
     const std::int64_t mcus = points[i].mcu - points[i - 1].mcu;
     ASSERT_GT(mcus, 0);
     ASSERT_LE(mcus, 2 * kChunkMcus);
-    // A new stretch begins from nothing.
+    // A new segment begins from nothing.
     if (interval > 0 && points[i].mcu % interval == 0 && points[i].mcu != until) {
       ASSERT_EQ(points[i].at.dc, (std::array<std::int16_t, 3>{}));
       continue;

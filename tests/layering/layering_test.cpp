@@ -69,7 +69,7 @@ TEST_F(PlantedTree, ProgramsMayIncludePublicHeadersOnly) {
   plant("src/core/planted.hpp", "");
   for (const char* folder : {"pipelines", "python"}) {
     plant(fs::path(folder) / "planted/planted.cpp",
-          "#include <penstock/core/dtype.hpp>\n"
+          "#include <penstock/core/tensor.hpp>\n"
           "#include \"src/core/planted.hpp\"\n");
   }
   EXPECT_THAT(findings(root_), ElementsAre(StartsWith("pipelines/planted/planted.cpp:2: "),
@@ -106,13 +106,13 @@ TEST_F(PlantedTree, APlanMayNotIncludeWhatRunsIt) {
 }
 
 TEST_F(PlantedTree, ARoomOutsideTheTableMayIncludeNothing) {
-  plant("src/attic/planted.cpp", "#include <penstock/core/dtype.hpp>\n");
+  plant("src/attic/planted.cpp", "#include <penstock/core/tensor.hpp>\n");
   EXPECT_THAT(findings(root_), ElementsAre(HasSubstr("not in the rooms table")));
 }
 
 TEST_F(PlantedTree, WhatTheTableAllowsIsLeftAlone) {
   plant("include/penstock/planted.hpp",
-        "#include <penstock/core/dtype.hpp>\n"
+        "#include <penstock/core/tensor.hpp>\n"
         "#include <penstock/sync/planted.hpp>\n");
   plant("src/device/planted.cpp",
         "#include <vector>\n"

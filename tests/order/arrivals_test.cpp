@@ -21,7 +21,7 @@ using Numbers = std::vector<std::uint64_t>;
 struct Feed {
   explicit Feed(std::uint64_t all) : size(all) {}
 
-  [[nodiscard]] OrderPtr order(std::uint32_t source = 0) {
+  [[nodiscard]] order::OrderPtr order(std::uint32_t source = 0) {
     return order::arrivals(
         [this](std::uint64_t wanted) {
           if (fails) throw std::runtime_error("told to fail");
@@ -38,7 +38,7 @@ struct Feed {
 
 TEST(Arrivals, AreEndlessAndEndWhereNoMoreArrive) {
   Feed feed(5);
-  const OrderPtr order = feed.order(3);
+  const order::OrderPtr order = feed.order(3);
   EXPECT_EQ(order->size(), std::nullopt);
   EXPECT_EQ(order->epochs(), 1);
   EXPECT_TRUE(order->is_stream());
@@ -52,7 +52,7 @@ TEST(Arrivals, AreEndlessAndEndWhereNoMoreArrive) {
 }
 
 TEST(Arrivals, MoreThanWasWaitedForIsNoMoreThanWasAsked) {
-  const OrderPtr order = order::arrivals([](std::uint64_t) { return std::uint64_t{1000}; });
+  const order::OrderPtr order = order::arrivals([](std::uint64_t) { return std::uint64_t{1000}; });
   EXPECT_EQ(numbers(read(order, 3)), (Numbers{0, 1, 2}));
 }
 
@@ -62,7 +62,7 @@ TEST(Arrivals, ANullFunctionIsRefused) {
 
 TEST(Arrivals, CannotBeReadAgainOrInASecondEpoch) {
   Feed feed(100);
-  for (const OrderPtr& order :
+  for (const order::OrderPtr& order :
        {feed.order(), order::shuffle_window(feed.order(), RandomKey(7, 1), 10),
         order::take(order::shard(feed.order(), 2, 0), 40)}) {
     const auto cursor = order->open();
@@ -80,7 +80,7 @@ TEST(Arrivals, CannotBeReadAgainOrInASecondEpoch) {
 TEST(Arrivals, OperationsThatNeedThePastRefuseThemWithTheRemedy) {
   Feed feed(100);
   const RandomKey key(7, 1);
-  for (const OrderPtr& order :
+  for (const order::OrderPtr& order :
        {feed.order(), order::take(feed.order(), 50), order::skip(feed.order(), 2),
         order::shard(feed.order(), 2, 1), order::shuffle_window(feed.order(), key, 5),
         order::take(order::shuffle_window(feed.order(), key, 5), 50)}) {
@@ -97,7 +97,7 @@ TEST(Arrivals, OperationsThatNeedThePastRefuseThemWithTheRemedy) {
 
 TEST(Arrivals, ATakeOfAStreamThatEndsEarlyEndsWithIt) {
   Feed feed(7);
-  const OrderPtr order = order::take(feed.order(), 10);
+  const order::OrderPtr order = order::take(feed.order(), 10);
   EXPECT_EQ(order->size(), 10) << "the most there can be";
   EXPECT_EQ(numbers(read(order, 20)), (Numbers{0, 1, 2, 3, 4, 5, 6}));
 }
@@ -164,7 +164,7 @@ TEST(StreamPlan, ReadsAsTheReferenceDoesWhereverTheStreamEnds) {
     std::mt19937_64 random(seed);
     const auto below = [&](std::uint64_t n) { return random() % n; };
     Feed feed(below(4) == 0 ? below(4) : below(700));
-    OrderPtr order = feed.order(2);
+    order::OrderPtr order = feed.order(2);
     reference::Model model = reference::range(feed.size, 2);
     for (std::uint64_t left = below(5), operation = 0; left != 0; --left) {
       const RandomKey key(seed, static_cast<std::uint32_t>(++operation));

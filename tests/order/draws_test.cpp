@@ -22,7 +22,7 @@ std::vector<std::uint64_t> draws(const Samples& samples) {
   return out;
 }
 
-OrderPtr drawn(std::uint64_t count) {
+order::OrderPtr drawn(std::uint64_t count) {
   return order::sample(order::range(3), std::vector<double>{1, 1, 1}, count, kKey);
 }
 
@@ -57,7 +57,7 @@ TEST(Draws, APickCountsThemWhereAPositionComesAgain) {
 
 TEST(Draws, GoThroughWhatComesLater) {
   const Samples all = read(drawn(50), 50);
-  for (const OrderPtr& later :
+  for (const order::OrderPtr& later :
        {order::shuffle(drawn(50), kKey), order::shuffle_window(drawn(50), kKey, 7),
         order::shard(drawn(50), 3, 1), order::skip(order::take(drawn(50), 30), 5),
         order::pick(drawn(50), {40, 3, 17}), order::concatenate({drawn(50), order::range(5, 1)}),
@@ -71,7 +71,7 @@ TEST(Draws, GoThroughWhatComesLater) {
 }
 
 TEST(Draws, TheOutermostIsWhatCounts) {
-  const OrderPtr inner = order::shuffle(drawn(50), kKey);
+  const order::OrderPtr inner = order::shuffle(drawn(50), kKey);
   EXPECT_THAT(draws(read(order::pick(inner, {8, 30, 8}), 9)), ElementsAre(1, 2, 3));
   EXPECT_THAT(draws(read(order::sample(inner, std::vector<double>(50, 1), 4, kKey), 9)),
               ElementsAre(1, 2, 3, 4));

@@ -13,16 +13,18 @@ namespace {
 constexpr std::uint64_t kSize = 5'000;
 
 /// range(kSize), whose reads throw while `*fails`.
-class Failing final : public Order {
+class Failing final : public order::Order {
  public:
   explicit Failing(const bool* fails) : fails_(fails) {}
   std::optional<std::uint64_t> size() const noexcept override { return kSize; }
   std::optional<std::uint32_t> epochs() const noexcept override { return 1; }
   std::string describe() const override { return "failing"; }
-  std::unique_ptr<OrderCursor> open() const override { return std::make_unique<Cursor>(fails_); }
+  std::unique_ptr<order::OrderCursor> open() const override {
+    return std::make_unique<Cursor>(fails_);
+  }
 
  private:
-  class Cursor final : public OrderCursor {
+  class Cursor final : public order::OrderCursor {
    public:
     explicit Cursor(const bool* fails) : fails_(fails) {}
     std::size_t read(std::uint32_t iteration, std::uint64_t first, std::uint64_t stride,
@@ -34,7 +36,7 @@ class Failing final : public Order {
 
    private:
     const bool* fails_;
-    std::unique_ptr<OrderCursor> input_ = order::range(kSize)->open();
+    std::unique_ptr<order::OrderCursor> input_ = order::range(kSize)->open();
   };
   const bool* fails_;
 };
@@ -43,7 +45,7 @@ TEST(FailingInput, LeavesEveryOperationRightAfterwards) {
   bool fails = false;
   const auto input = std::make_shared<Failing>(&fails);
   const RandomKey key(7, 1);
-  for (const OrderPtr& order :
+  for (const order::OrderPtr& order :
        {order::shard(input, 2, 1), order::repeat(input, 2), order::shuffle(input, key),
         order::shuffle_window(input, key, 30),
         order::shuffle_window(order::shuffle_window(input, key, 20), RandomKey(8, 1), 40)}) {

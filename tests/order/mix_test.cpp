@@ -20,8 +20,8 @@ using testing::HasSubstr;
 
 const RandomKey kKey(7, 1);
 
-std::vector<OrderPtr> ranges(std::vector<std::uint64_t> sizes) {
-  std::vector<OrderPtr> out;
+std::vector<order::OrderPtr> ranges(std::vector<std::uint64_t> sizes) {
+  std::vector<order::OrderPtr> out;
   for (const std::uint64_t size : sizes)
     out.push_back(order::range(size, static_cast<std::uint32_t>(out.size())));
   return out;
@@ -34,7 +34,7 @@ std::map<std::uint32_t, std::uint64_t> shares(const reference::Samples& samples)
 }
 
 TEST(Mix, SharesAreExactInEveryBlock) {
-  const OrderPtr mix =
+  const order::OrderPtr mix =
       order::mix(ranges({1'000'000, 1'000'000, 1'000'000}), {{0, {0.7, 0.2, 0.1}}}, kKey);
   const auto cursor = mix->open();
   for (std::uint64_t block = 0; block < 50; ++block)
@@ -127,7 +127,7 @@ TEST(Mix, QuotasAreTheLeastExactOnesOrTheNearest) {
 }
 
 TEST(Mix, SaysWhatIsWrongWithItsWeights) {
-  const auto mix = [](std::vector<MixWeights> weights) {
+  const auto mix = [](std::vector<order::MixWeights> weights) {
     return message_of<std::invalid_argument>([&] {
       (void)order::mix(ranges({5, 5}), std::move(weights), kKey);
     });
@@ -152,7 +152,7 @@ TEST(Concatenate, RefusesWhatNothingCanFollow) {
 
 TEST(Pick, NamesThePositionThatIsNotThere) {
   EXPECT_THAT(message_of<std::invalid_argument>([] {
-                (void)order::pick(order::range(3), {0, 3});
+                (void)order::pick(order::range(3), std::vector<std::uint64_t>{0, 3});
               }),
               HasSubstr("position 1 of the list is 3, and the input has 3"));
 }
@@ -188,7 +188,7 @@ TEST(Sample, ReadsAlikeHoweverItIsAsked) {
 }
 
 TEST(Sample, SaysWhatIsWrongWithItsWeights) {
-  const auto sample = [](const OrderPtr& input, std::vector<double> weights) {
+  const auto sample = [](const order::OrderPtr& input, std::vector<double> weights) {
     return message_of<std::invalid_argument>([&] { (void)order::sample(input, weights, 5, kKey); });
   };
   EXPECT_THAT(sample(order::range(3), {1, 1}), HasSubstr("each of 3 samples, found 2"));

@@ -14,7 +14,7 @@ namespace {
 using reference::Samples;
 
 struct Plan {
-  OrderPtr order;
+  order::OrderPtr order;
   reference::Model model;
   std::optional<std::uint32_t> epochs = 1;
 };
@@ -130,7 +130,7 @@ class PlanMaker {
   }
 
   void join(Plan& plan, std::vector<Plan> others, std::uint64_t most) {
-    std::vector<OrderPtr> orders;
+    std::vector<order::OrderPtr> orders;
     std::vector<reference::Model> models;
     std::uint64_t total = plan.order->size().value_or(0);
     for (const Plan& other : others) {
@@ -148,7 +148,7 @@ class PlanMaker {
   void mix(Plan& plan, std::vector<Plan> others, std::uint64_t most) {
     const RandomKey key(seed_, ++operation_);
     others.push_back(plan);
-    std::vector<OrderPtr> orders;
+    std::vector<order::OrderPtr> orders;
     std::vector<reference::Model> models;
     std::vector<std::optional<std::uint64_t>> sizes;
     std::uint64_t total = 0;
@@ -160,7 +160,7 @@ class PlanMaker {
     }
     if (total > most) return;
     std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> weights;
-    std::vector<MixWeights> changes;
+    std::vector<order::MixWeights> changes;
     std::uint64_t position = 0;
     for (std::uint64_t left = 1 + below(3) / 2; left != 0; --left) {
       std::vector<std::uint64_t> shares{below(3), 1 + below(6), below(20)};
@@ -171,7 +171,7 @@ class PlanMaker {
     const bool all = below(2) == 0;
     // A change of weights is meant for the first iteration; a second one would begin elsewhere.
     if (weights.size() > 1 && plan.order->epochs()) return;
-    const OrderPtr mixed =
+    const order::OrderPtr mixed =
         order::mix(orders, changes, key, all ? MixUntil::all_exhausted : MixUntil::first_exhausted);
     // An endless input beside one that ends late makes a long mix.
     if (mixed->size() > std::optional(most)) return;
@@ -254,7 +254,7 @@ TEST(Plan, AnswersReadsAnywhereInAnyIterationAsTheReferenceDoes) {
 
 // The state of an order is its position: a new cursor continues from any position as the old one
 // would have.
-void resume_everywhere(const OrderPtr& order, std::size_t limit) {
+void resume_everywhere(const order::OrderPtr& order, std::size_t limit) {
   const Samples whole = read(order, limit);
   for (std::size_t position = 0; position <= whole.size(); ++position) {
     const Samples rest =
@@ -274,8 +274,8 @@ TEST(Plan, ResumesAtEveryPosition) {
 
 TEST(Plan, EveryOperationResumesAtEveryPositionOfALongerRun) {
   const RandomKey key(7, 1);
-  const OrderPtr range = order::range(700);
-  for (const OrderPtr& order :
+  const order::OrderPtr range = order::range(700);
+  for (const order::OrderPtr& order :
        {range, order::take(range, 600), order::skip(range, 100), order::shard(range, 3, 1),
         order::repeat(order::range(70), 9), order::repeat(order::shuffle(order::range(300), key)),
         order::shuffle(range, key), order::shuffle_window(range, key, 20),
@@ -291,7 +291,7 @@ TEST(Plan, EveryOperationResumesAtEveryPositionOfALongerRun) {
 }
 
 TEST(Plan, OneOrderServesManyCursorsAndOutlivesItsMaker) {
-  OrderPtr order = order::shuffle_window(order::range(100), RandomKey(7, 1), 10);
+  order::OrderPtr order = order::shuffle_window(order::range(100), RandomKey(7, 1), 10);
   const Samples whole = read(order, 100);
   const auto one = order->open();
   const auto other = order->open();

@@ -260,15 +260,15 @@ inline Model mix(std::vector<Model> inputs, std::vector<std::optional<std::uint6
 }  // namespace reference
 
 /// The samples at first, first + stride, …, at most `limit`.
-inline reference::Samples read(OrderCursor& cursor, std::uint32_t iteration, std::uint64_t first,
-                               std::uint64_t stride, std::size_t limit) {
+inline reference::Samples read(order::OrderCursor& cursor, std::uint32_t iteration,
+                               std::uint64_t first, std::uint64_t stride, std::size_t limit) {
   reference::Samples out(limit);
   out.resize(cursor.read(iteration, first, stride, out));
   return out;
 }
 
 /// The first `limit` samples of an iteration, from a cursor of their own.
-inline reference::Samples read(const OrderPtr& order, std::size_t limit,
+inline reference::Samples read(const order::OrderPtr& order, std::size_t limit,
                                std::uint32_t iteration = 0) {
   return read(*order->open(), iteration, 0, 1, limit);
 }

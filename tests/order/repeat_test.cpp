@@ -12,12 +12,12 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string refused(const OrderPtr& input, std::optional<std::int64_t> times) {
+std::string refused(const order::OrderPtr& input, std::optional<std::int64_t> times) {
   return message_of<std::invalid_argument>([&] { (void)order::repeat(input, times); });
 }
 
 TEST(Repeat, CountsTheEpochUpEachTime) {
-  const OrderPtr order = order::repeat(order::range(2), 3);
+  const order::OrderPtr order = order::repeat(order::range(2), 3);
   EXPECT_EQ(read(order, 10), (reference::Samples{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}}));
   EXPECT_EQ(order->size(), 6);
   EXPECT_EQ(order->epochs(), 3);
@@ -25,14 +25,14 @@ TEST(Repeat, CountsTheEpochUpEachTime) {
 }
 
 TEST(Repeat, NestedRepeatsMultiplyAndNeverGiveAnEpochTwice) {
-  const OrderPtr order = order::repeat(order::repeat(order::range(1), 2), 3);
+  const order::OrderPtr order = order::repeat(order::repeat(order::range(1), 2), 3);
   EXPECT_EQ(read(order, 10), (reference::Samples{{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}}));
   EXPECT_EQ(order->epochs(), 6);
   EXPECT_EQ(read(order, 1, 7), (reference::Samples{{0, 42}}));
 }
 
 TEST(Repeat, WithoutANumberNeverEnds) {
-  const OrderPtr order = order::repeat(order::range(3));
+  const order::OrderPtr order = order::repeat(order::range(3));
   EXPECT_EQ(order->size(), std::nullopt);
   EXPECT_EQ(order->epochs(), std::nullopt);
   EXPECT_EQ(order->describe(), "range(3).repeat()");
@@ -41,7 +41,7 @@ TEST(Repeat, WithoutANumberNeverEnds) {
 }
 
 TEST(Repeat, ForEverOverNothingEndsAtOnce) {
-  const OrderPtr order = order::repeat(order::range(0));
+  const order::OrderPtr order = order::repeat(order::range(0));
   EXPECT_EQ(order->size(), 0);
   EXPECT_THAT(read(order, 10), IsEmpty());
   EXPECT_THAT(read(order::repeat(order, 5), 10), IsEmpty());
@@ -49,7 +49,7 @@ TEST(Repeat, ForEverOverNothingEndsAtOnce) {
 }
 
 TEST(Repeat, NoTimesAtAllIsEmpty) {
-  const OrderPtr order = order::repeat(order::range(5), 0);
+  const order::OrderPtr order = order::repeat(order::range(5), 0);
   EXPECT_EQ(order->size(), 0);
   EXPECT_THAT(read(order, 10), IsEmpty());
 }
@@ -65,7 +65,7 @@ TEST(Repeat, RefusesAnImpossibleNumberOfTimes) {
 }
 
 TEST(Repeat, RefusesAnEndlessInputAlsoBehindATake) {
-  const OrderPtr endless = order::repeat(order::range(5));
+  const order::OrderPtr endless = order::repeat(order::range(5));
   EXPECT_THAT(refused(endless, {}), HasSubstr("range(5).repeat().repeat(): the input is endless"));
   EXPECT_THAT(refused(endless, 3), HasSubstr("repeat it once only"));
   EXPECT_THAT(refused(order::take(endless, 7), 3),

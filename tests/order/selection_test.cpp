@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(Range, NumbersEverySampleOfItsSourceAndCallsTheIterationItsEpoch) {
-  const OrderPtr order = order::range(3, 9);
+  const order::OrderPtr order = order::range(3, 9);
   EXPECT_EQ(read(order, 10, 5), (reference::Samples{{0, 5, 9}, {1, 5, 9}, {2, 5, 9}}));
   EXPECT_EQ(order->size(), 3);
   EXPECT_EQ(order->epochs(), 1);
@@ -44,7 +44,7 @@ TEST(Take, KeepsTheFirstAndAllOfAShorterInput) {
 }
 
 TEST(Take, EndsAnEndlessInput) {
-  const OrderPtr order = order::take(order::repeat(order::range(2)), 5);
+  const order::OrderPtr order = order::take(order::repeat(order::range(2)), 5);
   EXPECT_THAT(numbers(read(order, 10)), ElementsAre(0, 1, 0, 1, 0));
   EXPECT_EQ(order->size(), 5);
   EXPECT_EQ(order->describe(), "range(2).repeat().take(5)");
@@ -59,7 +59,7 @@ TEST(Skip, LeavesOutTheFirstAndAllOfAShorterInput) {
 }
 
 TEST(Skip, OfAnEndlessInputIsEndless) {
-  const OrderPtr order = order::skip(order::repeat(order::range(3)), 4);
+  const order::OrderPtr order = order::skip(order::repeat(order::range(3)), 4);
   EXPECT_EQ(order->size(), std::nullopt);
   EXPECT_THAT(numbers(read(order, 4)), ElementsAre(1, 2, 0, 1));
 }
@@ -86,7 +86,7 @@ TEST(Shard, ShardsAreDisjointAndComplete) {
 }
 
 TEST(Shard, OfAnEndlessInputIsEndlessAndStaysInsideTheCountOfPositions) {
-  const OrderPtr order = order::shard(order::repeat(order::range(1'000'000'007)), 1000, 999);
+  const order::OrderPtr order = order::shard(order::repeat(order::range(1'000'000'007)), 1000, 999);
   EXPECT_EQ(order->size(), std::nullopt);
   const auto cursor = order->open();
   EXPECT_THAT(numbers(read(*cursor, 0, 0, 1, 3)), ElementsAre(999, 1999, 2999));

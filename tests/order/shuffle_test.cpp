@@ -51,8 +51,8 @@ TEST(Shuffle, AgreesWithThePlainOneNumberAtATimePermutation) {
 TEST(Shuffle, EpochsDifferWithReshuffleAndAgreeWithout) {
   const RandomKey key(7, 1);
   for (std::uint64_t size : {200, 10'000}) {
-    const OrderPtr anew = order::shuffle(order::range(size), key);
-    const OrderPtr same = order::shuffle(order::range(size), key, false);
+    const order::OrderPtr anew = order::shuffle(order::range(size), key);
+    const order::OrderPtr same = order::shuffle(order::range(size), key, false);
     EXPECT_NE(numbers(read(anew, size, 0)), numbers(read(anew, size, 1)));
     EXPECT_EQ(numbers(read(same, size, 0)), numbers(read(same, size, 1)));
     EXPECT_EQ(numbers(read(anew, size, 0)), numbers(read(same, size, 1)));
@@ -146,7 +146,8 @@ TEST(Shuffle, NeighboursLandAnyDistanceApart) {
 }
 
 TEST(Shuffle, FollowedByRepeatKeepsTheEpochsApart) {
-  const OrderPtr order = order::repeat(order::shuffle(order::range(1000), RandomKey(7, 1)), 3);
+  const order::OrderPtr order =
+      order::repeat(order::shuffle(order::range(1000), RandomKey(7, 1)), 3);
   const reference::Samples all = read(order, 4000);
   ASSERT_EQ(all.size(), 3000);
   std::vector<Numbers> blocks;
@@ -189,7 +190,7 @@ TEST(Shuffle, RefusesAnEndlessInputAndNamesTheRemedy) {
 }
 
 TEST(Shuffle, DescribesItselfWithoutItsSeed) {
-  const OrderPtr range = order::range(400);
+  const order::OrderPtr range = order::range(400);
   EXPECT_EQ(order::shuffle(range, RandomKey(7, 1))->describe(), "range(400).shuffle()");
   EXPECT_EQ(order::shuffle(range, RandomKey(8, 1), false)->describe(),
             "range(400).shuffle(reshuffle=false)");

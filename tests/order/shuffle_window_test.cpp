@@ -15,8 +15,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Numbers = std::vector<std::uint64_t>;
 
-OrderPtr window(std::uint64_t size, std::uint64_t seed, std::uint64_t buffer,
-                bool reshuffle = true) {
+order::OrderPtr window(std::uint64_t size, std::uint64_t seed, std::uint64_t buffer,
+                       bool reshuffle = true) {
   return order::shuffle_window(order::range(size), RandomKey(seed, 1), buffer, reshuffle);
 }
 
@@ -36,8 +36,8 @@ TEST(ShuffleWindow, IsAPermutationInWhichNoInputComesMoreThanABufferEarly) {
 }
 
 TEST(ShuffleWindow, EpochsDifferWithReshuffleAndAgreeWithout) {
-  const OrderPtr anew = window(10'000, 7, 100);
-  const OrderPtr same = window(10'000, 7, 100, false);
+  const order::OrderPtr anew = window(10'000, 7, 100);
+  const order::OrderPtr same = window(10'000, 7, 100, false);
   EXPECT_NE(numbers(read(anew, 10'000, 0)), numbers(read(anew, 10'000, 1)));
   EXPECT_EQ(numbers(read(same, 10'000, 0)), numbers(read(same, 10'000, 1)));
   EXPECT_EQ(numbers(read(same, 10'000, 1)), numbers(read(anew, 10'000, 0)));
@@ -45,7 +45,7 @@ TEST(ShuffleWindow, EpochsDifferWithReshuffleAndAgreeWithout) {
 }
 
 TEST(ShuffleWindow, AfterRepeatMixesTheSeamBetweenEpochs) {
-  const OrderPtr order =
+  const order::OrderPtr order =
       order::shuffle_window(order::repeat(order::range(1000), 3), RandomKey(7, 1), 100);
   const reference::Samples all = read(order, 4000);
   ASSERT_EQ(all.size(), 3000);
@@ -115,7 +115,7 @@ TEST(ShuffleWindow, OfOnePlaceKeepsTheOrder) {
 }
 
 TEST(ShuffleWindow, ResumesAnywhereAsIfItHadNeverStopped) {
-  const OrderPtr order = window(10'000, 7, 100);
+  const order::OrderPtr order = window(10'000, 7, 100);
   const reference::Samples whole = read(order, 10'000);
   for (std::uint64_t position = 0; position < 10'000; position += 37) {
     const std::size_t rest = 10'000 - position;
@@ -127,10 +127,10 @@ TEST(ShuffleWindow, ResumesAnywhereAsIfItHadNeverStopped) {
 
 TEST(ShuffleWindow, ResumesFarOutInAnEndlessInputAndOverAnotherWindow) {
   const RandomKey key(7, 1);
-  const OrderPtr endless = order::repeat(order::shuffle(order::range(1'000'003), key));
-  const OrderPtr inner = order::shuffle_window(endless, RandomKey(8, 1), 300);
-  for (const OrderPtr& input : {endless, inner}) {
-    const OrderPtr order = order::shuffle_window(input, RandomKey(9, 1), 1000);
+  const order::OrderPtr endless = order::repeat(order::shuffle(order::range(1'000'003), key));
+  const order::OrderPtr inner = order::shuffle_window(endless, RandomKey(8, 1), 300);
+  for (const order::OrderPtr& input : {endless, inner}) {
+    const order::OrderPtr order = order::shuffle_window(input, RandomKey(9, 1), 1000);
     for (const std::uint64_t far : {1'000'000ULL, 123'456'789'012ULL}) {
       const reference::Samples all = read(*order->open(), 0, far, 1, 30'000);
       for (const std::uint64_t ahead : {1ULL, 511ULL, 1000ULL, 29'000ULL}) {
@@ -144,7 +144,7 @@ TEST(ShuffleWindow, ResumesFarOutInAnEndlessInputAndOverAnotherWindow) {
 }
 
 TEST(ShuffleWindow, AShardAboveItStepsOverWhatOthersKeep) {
-  const OrderPtr order = window(20'000, 7, 50);
+  const order::OrderPtr order = window(20'000, 7, 50);
   const Numbers whole = numbers(read(order, 20'000));
   for (const std::uint64_t shards : {2, 7, 1000, 19'999}) {  // short of the walk back, and beyond
     Numbers expected;

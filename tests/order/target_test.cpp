@@ -12,9 +12,9 @@ namespace {
 
 TEST(Order, IsTheSameWithEveryInstructionSet) {
   const RandomKey key(7, 0);
-  const OrderPtr whole = order::shuffle(order::range(5'001), key);
-  const OrderPtr huge = order::shuffle(order::range(UINT64_MAX), key);  // halves of 32 bits
-  const OrderPtr window = order::shuffle_window(order::range(5'001), key, 90);
+  const order::OrderPtr whole = order::shuffle(order::range(5'001), key);
+  const order::OrderPtr huge = order::shuffle(order::range(UINT64_MAX), key);  // halves of 32 bits
+  const order::OrderPtr window = order::shuffle_window(order::range(5'001), key, 90);
   const auto expected_whole = reference::permutation(5'001, key, 0);
   const auto expected_huge = read(huge, 100);
   const auto expected_window =

@@ -141,7 +141,7 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--batch", "10", "--devices", "host:4"}, 2, "uneven");
   refuses({"--data", data, "--state-every", "5"}, 2, "--state-out");
   refuses({"--data", data, "--decode", "quick"}, 2, "--decode");
-  refuses({"--data", data, "--decode", "libjpeg", "--index", "learn"}, 2, "--index");
+  refuses({"--data", data, "--decode", "libjpeg", "--index", "build"}, 2, "--index");
   write_file(folder_ / "notes", "This is no index, and long enough to be read.\n");
   refuses({"--data", data, "--index", (folder_ / "notes").string()}, 1, "JPEG index");
   refuses({"--data", data, "--split", "sideways"}, 2, "--split");
@@ -179,7 +179,7 @@ TEST_F(Throughput, DeliversTheSameWhateverDecodesAndWhateverIsKnown) {
   const json libjpeg = report({"--epochs", "2", "--decode", "libjpeg"});
   const json fast = report({"--epochs", "2", "--decode", "fast"});
   const json learning =
-      report({"--epochs", "2", "--decode", "fast", "--index", "learn", "--budget-mb", "400"});
+      report({"--epochs", "2", "--decode", "fast", "--index", "build", "--budget-mb", "400"});
   EXPECT_EQ(fast["digest"], libjpeg["digest"]);
   EXPECT_EQ(learning["digest"], libjpeg["digest"]);
   const json smooth = report({"--epochs", "2"});

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::test {
 

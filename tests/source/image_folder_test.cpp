@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 
 #include "tests/source/files.hpp"
 

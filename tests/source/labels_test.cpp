@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 
 #include "tests/source/files.hpp"
 

@@ -16,8 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <penstock/source/queue_client.hpp>
-#include <penstock/source/queue_server.hpp>
+#include <penstock/source/remote_queue.hpp>
 
 #include "src/source/stream/queue_protocol.hpp"
 #include "src/source/stream/unix_socket.hpp"

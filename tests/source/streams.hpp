@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <penstock/source/record.hpp>
 #include <penstock/source/stream.hpp>
-#include <penstock/source/values.hpp>
 
 namespace penstock::test {
 

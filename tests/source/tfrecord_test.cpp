@@ -7,7 +7,6 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/tfrecord.hpp>
-#include <penstock/source/tfrecord_writer.hpp>
 
 #include "src/source/tfrecord/crc32c.hpp"
 #include "tests/source/shards.hpp"

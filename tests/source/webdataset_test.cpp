@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/tar_writer.hpp>
 #include <penstock/source/webdataset.hpp>
 
 #include "src/source/tfrecord/crc32c.hpp"

@@ -15,24 +15,24 @@
 namespace penstock {
 namespace {
 
-std::shared_ptr<StagingRing> make_ring(std::size_t slots, std::size_t slot_bytes = 256) {
-  auto memory = HostMemory::make(slots * slot_bytes);
-  return StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
+std::shared_ptr<staging::StagingRing> make_ring(std::size_t slots, std::size_t slot_bytes = 256) {
+  auto memory = staging::HostMemory::make(slots * slot_bytes);
+  return staging::StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
 }
 
 TEST(HostMemory, IsAlignedToHugePagesAndZeroed) {
-  const auto memory = HostMemory::make(std::size_t{5} << 20);
+  const auto memory = staging::HostMemory::make(std::size_t{5} << 20);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->bytes().data()) % (2U << 20), 0U);
   for (const std::byte byte : memory->bytes()) ASSERT_EQ(byte, std::byte{0});
 }
 
 TEST(HostMemory, RefusesWhatTheSystemDoesNotHave) {
-  EXPECT_THROW((void)HostMemory::make(SIZE_MAX / 2), std::runtime_error);
-  EXPECT_THROW((void)HostMemory::make(SIZE_MAX - 4096), std::runtime_error);
+  EXPECT_THROW((void)staging::HostMemory::make(SIZE_MAX / 2), std::runtime_error);
+  EXPECT_THROW((void)staging::HostMemory::make(SIZE_MAX - 4096), std::runtime_error);
 }
 
 TEST(HostMemory, LetsGoOfThePinBeforeTheMemory) {
-  auto memory = HostMemory::make(4096);
+  auto memory = staging::HostMemory::make(4096);
   bool readable = false;
   std::byte* const data = memory->bytes().data();
   memory->keep(std::shared_ptr<void>(data, [&readable](void* at) {
@@ -45,7 +45,7 @@ TEST(HostMemory, LetsGoOfThePinBeforeTheMemory) {
 
 TEST(StagingRing, LeasesEverySlotOnceAndNoMore) {
   const auto ring = make_ring(3);
-  std::vector<StagingLease> leases;
+  std::vector<staging::StagingLease> leases;
   std::set<std::byte*> places;
   for (int i = 0; i < 3; ++i) {
     leases.push_back(ring->try_acquire());
@@ -62,7 +62,7 @@ TEST(StagingRing, LeasesEverySlotOnceAndNoMore) {
 
 TEST(StagingRing, AcquireBlocksWhileEverySlotIsLeased) {
   const auto ring = make_ring(1);
-  StagingLease held = ring->try_acquire();
+  staging::StagingLease held = ring->try_acquire();
   auto waiter = std::async(std::launch::async, [&] { return ring->acquire({}).index(); });
   EXPECT_EQ(waiter.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   held.release();
@@ -72,7 +72,7 @@ TEST(StagingRing, AcquireBlocksWhileEverySlotIsLeased) {
 
 TEST(StagingRing, AcquireReturnsAnEmptyLeaseWhenStopped) {
   const auto ring = make_ring(1);
-  const StagingLease held = ring->try_acquire();
+  const staging::StagingLease held = ring->try_acquire();
   std::stop_source stop;
   auto waiter =
       std::async(std::launch::async, [&] { return bool(ring->acquire(stop.get_token())); });
@@ -82,7 +82,7 @@ TEST(StagingRing, AcquireReturnsAnEmptyLeaseWhenStopped) {
 
 TEST(StagingRing, LeasesOutliveTheRingsOwner) {
   auto ring = make_ring(2);
-  StagingLease lease = ring->try_acquire();
+  staging::StagingLease lease = ring->try_acquire();
   ring.reset();
   lease.bytes()[0] = std::byte{7};  // ASan would tell
   EXPECT_EQ(lease.bytes()[0], std::byte{7});
@@ -90,8 +90,8 @@ TEST(StagingRing, LeasesOutliveTheRingsOwner) {
 
 TEST(StagingRing, AMovedFromLeaseReturnsNothing) {
   const auto ring = make_ring(2);
-  StagingLease first = ring->try_acquire();
-  StagingLease second = std::move(first);
+  staging::StagingLease first = ring->try_acquire();
+  staging::StagingLease second = std::move(first);
   first.release();  // NOLINT(bugprone-use-after-move)
   EXPECT_EQ(ring->leased(), 1U);
   second = ring->try_acquire();  // the old slot goes back
@@ -105,7 +105,7 @@ TEST(StagingRing, NeverLeasesASlotToTwoThreads) {
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 2'000; ++i) {
-        const StagingLease lease = ring->acquire({});
+        const staging::StagingLease lease = ring->acquire({});
         auto* mark = reinterpret_cast<std::atomic<int>*>(lease.bytes().data());
         if (mark->fetch_add(1) != 0) ++clashes;
         mark->fetch_sub(1);
@@ -117,9 +117,11 @@ TEST(StagingRing, NeverLeasesASlotToTwoThreads) {
 }
 
 TEST(StagingRing, RefusesSlotsThatDoNotFit) {
-  auto memory = HostMemory::make(1000);
-  EXPECT_THROW((void)StagingRing::make(memory, memory->bytes(), 0, 10), std::invalid_argument);
-  EXPECT_THROW((void)StagingRing::make(memory, memory->bytes(), 11, 100), std::invalid_argument);
+  auto memory = staging::HostMemory::make(1000);
+  EXPECT_THROW((void)staging::StagingRing::make(memory, memory->bytes(), 0, 10),
+               std::invalid_argument);
+  EXPECT_THROW((void)staging::StagingRing::make(memory, memory->bytes(), 11, 100),
+               std::invalid_argument);
 }
 
 }  // namespace

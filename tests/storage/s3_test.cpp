@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/image_folder.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/webdataset.hpp>

@@ -12,6 +12,7 @@
 
 #include <penstock/sync/replicas.hpp>
 
+#include "src/sync/gradients/buckets.hpp"
 #include "tests/sync/gradient_sets.hpp"
 
 namespace penstock {
@@ -29,8 +30,8 @@ void on_replicas(int count, const std::function<void(Communicator&)>& body) {
   Replicas(host_devices(count)).run([&](ReplicaContext& replica) { body(replica.communicator()); });
 }
 
-std::vector<BucketItem> items(const std::vector<std::uint64_t>& elements) {
-  std::vector<BucketItem> all;
+std::vector<sync::BucketItem> items(const std::vector<std::uint64_t>& elements) {
+  std::vector<sync::BucketItem> all;
   for (const std::uint64_t count : elements) all.push_back({DType::f32, count});
   return all;
 }
@@ -42,21 +43,22 @@ std::vector<std::vector<std::size_t>> gradients_of(const std::vector<Bucket>& bu
 }
 
 TEST(Buckets, AreFilledFromTheLastGradientOnUpToTheirLimits) {
-  EXPECT_THAT(gradients_of(plan_buckets(items({1, 2, 3, 4, 5}), {.bytes = 28})),
+  EXPECT_THAT(gradients_of(sync::plan_buckets(items({1, 2, 3, 4, 5}), {.bytes = 28})),
               ElementsAre(ElementsAre(4), ElementsAre(3, 2), ElementsAre(1, 0)));
-  EXPECT_THAT(gradients_of(plan_buckets(items({1, 2, 3, 4, 5}), {.bytes = 36})),
+  EXPECT_THAT(gradients_of(sync::plan_buckets(items({1, 2, 3, 4, 5}), {.bytes = 36})),
               ElementsAre(ElementsAre(4, 3), ElementsAre(2, 1, 0)));
 }
 
 TEST(Buckets, AGradientAboveTheLimitIsAlone) {
-  EXPECT_THAT(gradients_of(plan_buckets(items({1, 100, 1, 1}), {.bytes = 8})),
+  EXPECT_THAT(gradients_of(sync::plan_buckets(items({1, 100, 1, 1}), {.bytes = 8})),
               ElementsAre(ElementsAre(3, 2), ElementsAre(1), ElementsAre(0)));
 }
 
 // A limit of 10 once packed 12.
 TEST(Buckets, ALimitOfTenPacksTen) {
   for (const std::size_t limit : {1U, 9U, 10U, 11U}) {
-    const auto buckets = plan_buckets(items(std::vector<std::uint64_t>(100, 1)), {.count = limit});
+    const auto buckets =
+        sync::plan_buckets(items(std::vector<std::uint64_t>(100, 1)), {.count = limit});
     for (std::size_t i = 0; i + 1 < buckets.size(); ++i)
       EXPECT_EQ(buckets[i].gradients.size(), limit);
     EXPECT_EQ(buckets.size(), (100 + limit - 1) / limit);
@@ -64,15 +66,15 @@ TEST(Buckets, ALimitOfTenPacksTen) {
 }
 
 TEST(Buckets, TypesAreKeptApartAndComeInTheOrderInWhichTheyAreComplete) {
-  const std::vector<BucketItem> mixed{
+  const std::vector<sync::BucketItem> mixed{
       {DType::f32, 1}, {DType::f16, 1}, {DType::f32, 1}, {DType::i32, 1}, {DType::f16, 1}};
-  EXPECT_THAT(gradients_of(plan_buckets(mixed, {})),
+  EXPECT_THAT(gradients_of(sync::plan_buckets(mixed, {})),
               ElementsAre(ElementsAre(3), ElementsAre(4, 1), ElementsAre(2, 0)));
 }
 
 TEST(Buckets, LimitsOfZeroAreRefused) {
-  EXPECT_THROW((void)plan_buckets(items({1}), {.bytes = 0}), std::invalid_argument);
-  EXPECT_THROW((void)plan_buckets(items({1}), {.count = 0}), std::invalid_argument);
+  EXPECT_THROW((void)sync::plan_buckets(items({1}), {.bytes = 0}), std::invalid_argument);
+  EXPECT_THROW((void)sync::plan_buckets(items({1}), {.count = 0}), std::invalid_argument);
 }
 
 // SEMANTICS proof 13.

@@ -7,6 +7,7 @@
 #include <penstock/sync/mirrored.hpp>
 #include <penstock/sync/placement.hpp>
 
+#include "src/sync/gradients/buckets.hpp"
 #include "tests/sync/gradient_sets.hpp"
 
 namespace penstock {
@@ -76,16 +77,16 @@ TEST(Mirrored, OutsideIsOutside) {
 
 TEST(Owners, EachGoesToWhoHasTheFewestBytes) {
   const std::vector<std::size_t> bytes{100, 10, 10, 10, 100, 5};
-  EXPECT_THAT(owners_by_bytes(bytes, 3), ElementsAre(0, 1, 2, 1, 2, 1));
-  EXPECT_THAT(owners_by_bytes(bytes, 1), Each(0));
+  EXPECT_THAT(sync::owners_by_bytes(bytes, 3), ElementsAre(0, 1, 2, 1, 2, 1));
+  EXPECT_THAT(sync::owners_by_bytes(bytes, 1), Each(0));
   std::vector<std::size_t> many(1000);
   std::iota(many.begin(), many.end(), 1);
   std::vector<std::size_t> load(7);
-  const auto owners = owners_by_bytes(many, 7);
+  const auto owners = sync::owners_by_bytes(many, 7);
   for (std::size_t i = 0; i < many.size(); ++i) load[owners[i]] += many[i];
   const auto [least, most] = std::ranges::minmax(load);
   EXPECT_LE(most - least, 1000U);
-  EXPECT_THROW((void)owners_by_bytes(bytes, 0), std::invalid_argument);
+  EXPECT_THROW((void)sync::owners_by_bytes(bytes, 0), std::invalid_argument);
 }
 
 // The layout of a parameter server gives what replicated variables give.

@@ -142,7 +142,7 @@ TEST(Rendezvous, ADeathAndALeaveAreTold) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
     exchange_keys(*meeting);
     if (rank == 1) return meeting->leave("no more data");
-    EXPECT_THAT(meeting->trouble(5), Optional(HasSubstr("process 1 has left: no more data")));
+    EXPECT_THAT(meeting->departed(5), Optional(HasSubstr("process 1 has left: no more data")));
     EXPECT_EQ(meeting->failure(), std::nullopt);
     exchange_keys(
         *Rendezvous::at("127.0.0.1", static_cast<std::uint16_t>(port + 7), rank == 0 ? 0 : 1, 2));
@@ -159,7 +159,7 @@ TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
     auto dropped = meeting->on_failure([] { FAIL() << "the handle was released"; });
     dropped.reset();
     exchange_keys(*meeting);
-    if (rank == 2) return meeting->break_off("out of memory");
+    if (rank == 2) return meeting->abort("out of memory");
     EXPECT_EQ(failed.wait_for(std::chrono::seconds(20)), std::future_status::ready);
     EXPECT_THAT(meeting->failure(), Optional(HasSubstr("process 2 has left: out of memory")));
     handle.reset();

@@ -56,23 +56,23 @@ void expect_all_collectives(int count) {
         return static_cast<T>(size * (size + 1) / 2 + size * static_cast<int>(i % 5));
       };
       auto values = own(replica.id());
-      all.all_reduce(flat(values));
+      all.all_reduce(view_of(values));
       for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(values[i], sum(i));
 
       for (std::uint32_t root = 0; root < all.size(); ++root) {
         values = own(replica.id());
-        all.reduce(flat(values), root);
+        all.reduce(view_of(values), root);
         const auto before = own(replica.id());
         for (std::size_t i = 0; i < n; ++i)
           ASSERT_EQ(values[i], replica.id() == root ? sum(i) : before[i]);
         values = own(replica.id());
-        all.broadcast(flat(values), root);
+        all.broadcast(view_of(values), root);
         ASSERT_EQ(values, own(root));
       }
 
       std::vector<T> gathered(n * all.size());
       const auto mine = own(replica.id());
-      all.all_gather(flat(mine), flat(gathered));
+      all.all_gather(view_of(mine), view_of(gathered));
       std::vector<T> expected;
       for (std::uint32_t id = 0; id < all.size(); ++id)
         for (const T value : own(id)) expected.push_back(value);
@@ -82,12 +82,12 @@ void expect_all_collectives(int count) {
       for (std::uint32_t id = 0; id < all.size(); ++id)
         for (const T value : own(replica.id())) pieces.push_back(static_cast<T>(value + id));
       std::vector<T> piece(n);
-      all.reduce_scatter(flat(pieces), flat(piece));
+      all.reduce_scatter(view_of(pieces), view_of(piece));
       for (std::size_t i = 0; i < n; ++i)
         ASSERT_EQ(piece[i], static_cast<T>(sum(i) + static_cast<T>(replica.id() * all.size())));
 
       values = own(replica.id());
-      all.all_reduce(flat(values), ReduceOp::max);
+      all.all_reduce(view_of(values), ReduceOp::max);
       for (std::size_t i = 0; i < n; ++i)
         ASSERT_EQ(values[i], static_cast<T>(static_cast<std::size_t>(size) + i % 5));
       all.barrier();
@@ -114,7 +114,7 @@ TEST(Replicas, SumsDoNotDependOnTiming) {
         values[i] = 1.0F / static_cast<float>((replica.id() + 1) * (i + 1));
       std::this_thread::sleep_for(
           std::chrono::microseconds((round * 37 + replica.id() * 91) % 300));
-      replica.communicator().all_reduce(flat(values), ReduceOp::mean);
+      replica.communicator().all_reduce(view_of(values), ReduceOp::mean);
       if (replica.id() != 0) return;
       if (expected.empty()) expected = values;
       EXPECT_EQ(values, expected);
@@ -165,7 +165,7 @@ TEST(Replicas, ADifferentNumberOfCollectivesIsAnErrorWithinASecond) {
         replicas.run([](ReplicaContext& replica) {
           std::vector<float> values(10);
           const int times = replica.id() == 1 ? 3 : 4;
-          for (int i = 0; i < times; ++i) replica.communicator().all_reduce(flat(values));
+          for (int i = 0; i < times; ++i) replica.communicator().all_reduce(view_of(values));
         });
       },
       ThrowsMessage<SyncError>(AllOf(HasSubstr("replica 1 ended after 3 collectives"),
@@ -183,7 +183,7 @@ TEST(Replicas, DifferentCollectivesAreAnErrorThatNamesBoth) {
     });
   };
   const auto sum = [](Communicator& all, std::vector<float>& values) {
-    all.all_reduce(flat(values));
+    all.all_reduce(view_of(values));
   };
   const auto both = [](const char* other) {
     return ThrowsMessage<SyncError>(AllOf(HasSubstr("collective 1 differs"),
@@ -191,13 +191,13 @@ TEST(Replicas, DifferentCollectivesAreAnErrorThatNamesBoth) {
                                           HasSubstr(std::string("replica 1 calls ") + other)));
   };
   EXPECT_THAT(
-      [&] { differing(sum, [](auto& all, auto& values) { all.broadcast(flat(values), 0); }); },
+      [&] { differing(sum, [](auto& all, auto& values) { all.broadcast(view_of(values), 0); }); },
       both("broadcast(f32 [10], root 0)"));
   EXPECT_THAT(
       [&] {
         differing(sum, [](auto& all, auto& values) {
           values.pop_back();
-          all.all_reduce(flat(values));
+          all.all_reduce(view_of(values));
         });
       },
       both("all_reduce(sum, f32 [9])"));
@@ -205,14 +205,14 @@ TEST(Replicas, DifferentCollectivesAreAnErrorThatNamesBoth) {
       [&] {
         differing(sum, [](auto& all, auto&) {
           std::vector<std::int32_t> integers(10);
-          all.all_reduce(flat(integers));
+          all.all_reduce(view_of(integers));
         });
       },
       both("all_reduce(sum, i32 [10])"));
   EXPECT_THAT(
       [&] {
         differing(sum,
-                  [](auto& all, auto& values) { all.all_reduce(flat(values), ReduceOp::max); });
+                  [](auto& all, auto& values) { all.all_reduce(view_of(values), ReduceOp::max); });
       },
       both("all_reduce(max, f32 [10])"));
 }
@@ -243,13 +243,13 @@ TEST(Replicas, DuplicatesGoOnBesideEachOther) {
     std::jthread other([&] {
       for (int i = 0; i < 200; ++i) {
         std::vector<std::int32_t> values{i};
-        aside->all_reduce(flat(values));
+        aside->all_reduce(view_of(values));
         EXPECT_THAT(values, ElementsAre(2 * i));
       }
     });
     for (int i = 0; i < 300; ++i) {
       std::vector<double> values{1, 2};
-      replica.communicator().all_reduce(flat(values));
+      replica.communicator().all_reduce(view_of(values));
       EXPECT_THAT(values, ElementsAre(2, 4));
     }
   });
@@ -278,11 +278,11 @@ TEST(Replicas, ImpossibleArgumentsAreRefusedBeforeAnythingIsSent) {
     std::vector<float> three(3);
     std::vector<float> five(5);
     Communicator& all = replica.communicator();
-    EXPECT_THROW(all.broadcast(flat(three), 2), std::invalid_argument);
-    EXPECT_THAT([&] { all.all_gather(flat(three), flat(five)); },
+    EXPECT_THROW(all.broadcast(view_of(three), 2), std::invalid_argument);
+    EXPECT_THAT([&] { all.all_gather(view_of(three), view_of(five)); },
                 ThrowsMessage<std::invalid_argument>(
                     AllOf(HasSubstr("f32 [3]"), HasSubstr("f32 [6]"), HasSubstr("f32 [5]"))));
-    EXPECT_THROW(all.reduce_scatter(flat(five), flat(three)), std::invalid_argument);
+    EXPECT_THROW(all.reduce_scatter(view_of(five), view_of(three)), std::invalid_argument);
     EXPECT_THROW(replicas.run([](ReplicaContext&) {}), std::logic_error);
     all.barrier();
   });

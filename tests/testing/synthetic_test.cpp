@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/testing/synthetic.hpp>
 
 #include "tests/source/files.hpp"

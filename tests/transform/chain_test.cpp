@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/transform/function.hpp>
+#include <penstock/transform/transform.hpp>
 
 namespace penstock {
 namespace {
@@ -46,7 +46,7 @@ struct Sample {
   std::array<std::int32_t, 2> out_x{};
   std::array<std::int64_t, 1> out_label{};
 
-  Result<void> run(const TransformChain& chain, std::uint64_t number = 0) {
+  Result<void> run(const transform::TransformChain& chain, std::uint64_t number = 0) {
     const std::array<ConstTensorView, 2> record{view(x, {2}), view(label, {})};
     const std::array<TensorView, 2> out{view(out_x, {2}), view(out_label, {})};
     return chain.apply(record, {.number = number}, out);
@@ -55,7 +55,7 @@ struct Sample {
 
 TEST(TransformChain, CopiesFieldsThatNoTransformTakes) {
   const std::array fields{kX, kLabel};
-  const TransformChain chain(fields, {}, 0, 0, 0);
+  const transform::TransformChain chain(fields, {}, 0, 0, 0);
   Sample sample;
   ASSERT_TRUE(sample.run(chain));
   EXPECT_EQ(sample.out_x, sample.x);
@@ -64,8 +64,8 @@ TEST(TransformChain, CopiesFieldsThatNoTransformTakes) {
 
 TEST(TransformChain, RunsTransformsOneAfterTheOther) {
   const std::array fields{kX, kLabel};
-  const TransformChain chain(fields, {add(10, "x", "y"), add(100, "y", "z"), add(1'000, "z", "w")},
-                             0, 0, 0);
+  const transform::TransformChain chain(
+      fields, {add(10, "x", "y"), add(100, "y", "z"), add(1'000, "z", "w")}, 0, 0, 0);
   ASSERT_EQ(chain.fields().size(), 2U);
   EXPECT_EQ(chain.fields()[0].name, "w");  // where x stood
   EXPECT_EQ(chain.fields()[1].name, "label");
@@ -85,7 +85,7 @@ TEST(TransformChain, GivesEachTransformItsOwnRandomNumbersForEachSample) {
   const std::array fields{kX, kLabel};
   const auto draw = [&](std::uint64_t seed, std::uint32_t operation, std::uint64_t number) {
     Sample sample;
-    EXPECT_TRUE(sample.run(TransformChain(fields, {noise}, seed, operation, 0), number));
+    EXPECT_TRUE(sample.run(transform::TransformChain(fields, {noise}, seed, operation, 0), number));
     return sample.out_x;
   };
   EXPECT_EQ(draw(1, 2, 3), draw(1, 2, 3));
@@ -96,7 +96,7 @@ TEST(TransformChain, GivesEachTransformItsOwnRandomNumbersForEachSample) {
 
 TEST(TransformChain, NamesBothKindsWhenARecordIsNotWhatWasPromised) {
   const std::array fields{kX, kLabel};
-  const TransformChain chain(fields, {}, 0, 0, 0);
+  const transform::TransformChain chain(fields, {}, 0, 0, 0);
   Sample sample;
   std::array<std::int32_t, 3> longer{};
   const std::array<ConstTensorView, 2> record{view(longer, {3}), view(sample.label, {})};
@@ -109,7 +109,7 @@ TEST(TransformChain, NamesBothKindsWhenARecordIsNotWhatWasPromised) {
 
 TEST(TransformChain, TurnsARecordOfAnotherNumberOfFieldsIntoAFault) {
   const std::array fields{kX, kLabel};
-  const TransformChain chain(fields, {}, 0, 0, 0);
+  const transform::TransformChain chain(fields, {}, 0, 0, 0);
   Sample sample;
   const std::array<ConstTensorView, 1> record{view(sample.x, {2})};
   const std::array<TensorView, 2> out{view(sample.out_x, {2}), view(sample.out_label, {})};
@@ -138,7 +138,8 @@ class Throwing final : public Transform {
 TEST(TransformChain, TurnsWhatATransformThrowsIntoAFaultThatKeepsIt) {
   const std::array fields{kX, kLabel};
   Sample sample;
-  auto result = sample.run(TransformChain(fields, {std::make_shared<Throwing>(kX)}, 0, 0, 0));
+  auto result =
+      sample.run(transform::TransformChain(fields, {std::make_shared<Throwing>(kX)}, 0, 0, 0));
   ASSERT_FALSE(result);
   EXPECT_EQ(result.fault().reason, "too far");
   EXPECT_THROW(std::rethrow_exception(result.fault().cause), std::out_of_range);
@@ -149,30 +150,30 @@ TEST(TransformChain, RefusesATransformWithoutAFixedShapeEvenBetweenOthers) {
   const auto endless = std::make_shared<Throwing>(FieldSpec{"y", DType::i32, {kDynamic}});
   EXPECT_THAT(
       [&] {
-        TransformChain(fields, {endless, add(1, "y", "x")}, 0, 0, 0);
+        transform::TransformChain(fields, {endless, add(1, "y", "x")}, 0, 0, 0);
       },
       ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("throwing()"), HasSubstr("y i32 [?]"))));
 }
 
 TEST(TransformChain, RefusesASampleWithoutAFixedShape) {
   const std::array fields{FieldSpec{"image", DType::u8, {kDynamic}}, kLabel};
-  EXPECT_THAT([&] { TransformChain(fields, {}, 0, 0, 0); },
+  EXPECT_THAT([&] { transform::TransformChain(fields, {}, 0, 0, 0); },
               ThrowsMessage<std::invalid_argument>(
                   AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_image"))));
   const std::array two{kX, kX};
-  EXPECT_THAT([&] { TransformChain(two, {}, 0, 0, 0); },
+  EXPECT_THAT([&] { transform::TransformChain(two, {}, 0, 0, 0); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("two fields")));
 }
 
 TEST(TransformChain, MayRunInsideATransform) {
   const std::array fields{kX, kLabel};
-  const TransformChain inner(fields, {add(10, "x", "y"), add(10, "y", "x")}, 0, 0, 0);
+  const transform::TransformChain inner(fields, {add(10, "x", "y"), add(10, "y", "x")}, 0, 0, 0);
   const auto outer = map_function(
       {.name = "outer", .inputs = {"x", "label"}, .outputs = {kX, kLabel}},
       [&](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
         if (!inner.apply(in, {}, out)) throw std::runtime_error("inner");
       });
-  const TransformChain chain(fields, {add(1, "x", "x"), outer}, 0, 0, 0);
+  const transform::TransformChain chain(fields, {add(1, "x", "x"), outer}, 0, 0, 0);
   Sample sample;
   ASSERT_TRUE(sample.run(chain));
   EXPECT_EQ(sample.out_x, (std::array{22, 23}));
@@ -185,12 +186,12 @@ TEST(MapFunction, TurnsWhatIsThrownIntoAFaultThatKeepsIt) {
   };
   const std::array fields{kX, kLabel};
   Sample sample;
-  auto standard =
-      sample.run(TransformChain(fields, {throwing(std::out_of_range("too far"))}, 0, 0, 0));
+  auto standard = sample.run(
+      transform::TransformChain(fields, {throwing(std::out_of_range("too far"))}, 0, 0, 0));
   ASSERT_FALSE(standard);
   EXPECT_EQ(standard.fault().reason, "too far");
   EXPECT_THROW(std::rethrow_exception(standard.fault().cause), std::out_of_range);
-  auto odd = sample.run(TransformChain(fields, {throwing(42)}, 0, 0, 0));
+  auto odd = sample.run(transform::TransformChain(fields, {throwing(42)}, 0, 0, 0));
   ASSERT_FALSE(odd);
   EXPECT_THROW(std::rethrow_exception(odd.fault().cause), int);
 }

@@ -1,12 +1,15 @@
-// core/error: the exceptions a caller may see.
-//
-// Misuse (a plan that cannot work, a wrong argument) is std::invalid_argument or std::logic_error;
-// a failure of the environment is an Error. Every message says what was expected, what was found
-// and what to do. A bad sample is neither: inside the library it travels as a Fault in a Result.
+// core/error: what goes wrong: an Error, a Fault of one sample, and a Result that holds a value or a Fault.
 #pragma once
 
+#include <cstdint>
+#include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <variant>
+
+#include <penstock/core/sample_id.hpp>
 
 namespace penstock {
 
@@ -25,6 +28,67 @@ class CudaError : public Error {
 
  private:
   int code_;
+};
+
+/// One bad sample: which one, where its bytes came from, and why. The finder fills in file, offset
+/// and reason; the loader, which knows them, adds the identity, the step and the row.
+struct Fault {
+  std::string reason{};      ///< "premature end of JPEG file", ...
+  std::string file{};        ///< path, or shard and member; empty where there is no file
+  std::uint64_t offset = 0;  ///< byte offset in that file; 0 where it says nothing
+  SampleId sample{};
+  std::uint64_t step = 0;
+  std::uint64_t row = 0;       ///< row of the global batch
+  bool transient = false;      ///< reading again may help: a network file system was away, say
+  std::exception_ptr cause{};  ///< what a user's function threw, if that was it
+
+  /// "sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// A fault that the policy did not tolerate; comes out of Loader::next() at the step it belongs to.
+class DataError : public Error {
+ public:
+  explicit DataError(Fault fault, const std::string& remedy = {});
+  [[nodiscard]] const Fault& fault() const noexcept { return fault_; }
+
+ private:
+  Fault fault_;
+};
+
+/// Either a T or a Fault; `if (!result) return result.fault();` passes a fault on.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Fault fault) : value_(std::move(fault)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] explicit operator bool() const noexcept { return value_.index() == 0; }
+  [[nodiscard]] T& operator*() { return std::get<0>(value_); }
+  [[nodiscard]] const T& operator*() const { return std::get<0>(value_); }
+  [[nodiscard]] T* operator->() { return &std::get<0>(value_); }
+  [[nodiscard]] const T* operator->() const { return &std::get<0>(value_); }
+  [[nodiscard]] Fault& fault() { return std::get<1>(value_); }
+  [[nodiscard]] const Fault& fault() const { return std::get<1>(value_); }
+
+ private:
+  std::variant<T, Fault> value_;
+};
+
+/// Success, or a Fault. Success costs no allocation.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Fault fault)
+      : fault_(std::make_unique<Fault>(std::move(fault))) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] explicit operator bool() const noexcept { return fault_ == nullptr; }
+  [[nodiscard]] Fault& fault() { return *fault_; }
+  [[nodiscard]] const Fault& fault() const { return *fault_; }
+
+ private:
+  std::unique_ptr<Fault> fault_;
 };
 
 }  // namespace penstock

@@ -8,7 +8,12 @@
 
 #include <penstock/core/launcher.hpp>
 
+struct CUstream_st;
+
 namespace penstock {
+
+/// The same type as cudaStream_t.
+using StreamHandle = CUstream_st*;
 
 /// host:i or cuda:i. Host devices are real devices: a program for four GPUs runs on host:0 …
 /// host:3.

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/dtype.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
-#include <penstock/core/shape.hpp>
-#include <penstock/device/stream.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/device/device.hpp>
 
 namespace penstock {
 

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include <penstock/core/dtype.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 
 /// DLPack 1.0 with names of our own, so that a program may include dlpack.h as well.

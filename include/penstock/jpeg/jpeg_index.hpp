@@ -58,7 +58,7 @@ struct JpegIndex {
 /// are damaged from the start, or where Penstock's own decoder does not take the image.
 ///
 /// Threads  any number
-[[nodiscard]] std::optional<JpegIndex> learn_jpeg_index(std::span<const std::byte> jpeg);
+[[nodiscard]] std::optional<JpegIndex> build_jpeg_index(std::span<const std::byte> jpeg);
 
 /// Keeps indices for decode_image. An index is checked against the image, and the decoded data are
 /// checked against the index: a wrong index only costs time, or sends the image to libjpeg-turbo;

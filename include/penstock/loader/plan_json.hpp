@@ -13,10 +13,9 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/jpeg/jpeg_stats.hpp>
 #include <penstock/source/source.hpp>
-#include <penstock/transform/function.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {

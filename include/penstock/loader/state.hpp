@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <penstock/core/digest.hpp>
-#include <penstock/core/fault.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 
 namespace penstock {

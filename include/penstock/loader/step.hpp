@@ -9,16 +9,19 @@
 #include <vector>
 
 #include <penstock/core/digest.hpp>
-#include <penstock/core/fault.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/sample_id.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
-#include <penstock/device/stream.hpp>
 
 namespace penstock {
 
+namespace batch {
 class BatchLayout;
+}
+namespace device {
 class DeviceSlice;
+}
 
 namespace loader {
 struct StepInfo;
@@ -31,7 +34,7 @@ struct StepInfo;
 class DeviceBatch {
  public:
   DeviceBatch(std::shared_ptr<const loader::StepInfo> info, std::size_t part,
-              std::shared_ptr<DeviceSlice> slice)
+              std::shared_ptr<device::DeviceSlice> slice)
       : info_(std::move(info)), part_(part), slice_(std::move(slice)) {}
 
   [[nodiscard]] const Device& device() const noexcept;
@@ -73,7 +76,7 @@ class DeviceBatch {
  private:
   std::shared_ptr<const loader::StepInfo> info_;
   std::size_t part_;
-  std::shared_ptr<DeviceSlice> slice_;
+  std::shared_ptr<device::DeviceSlice> slice_;
 };
 
 /// One step of training: a DeviceBatch for every device of this process.

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/source/record.hpp>
 #include <penstock/source/stream.hpp>
-#include <penstock/source/values.hpp>
 
 namespace penstock {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/source/record.hpp>
 #include <penstock/source/stream.hpp>
-#include <penstock/source/values.hpp>
 
 namespace penstock {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <penstock/core/description.hpp>
-#include <penstock/core/result.hpp>
-#include <penstock/core/shape.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/source/record.hpp>
 
 namespace penstock {

@@ -13,8 +13,8 @@
 #include <stop_token>
 #include <string>
 
-#include <penstock/core/result.hpp>
-#include <penstock/core/shape.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/source/record.hpp>
 
 namespace penstock {

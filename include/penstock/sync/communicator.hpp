@@ -8,11 +8,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <penstock/core/dtype.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
-#include <penstock/device/stream.hpp>
 
 namespace penstock {
 
@@ -54,7 +52,7 @@ struct Collective {
 
 /// Elements in a row, as collectives take them.
 template <class T>
-[[nodiscard]] auto flat(std::span<T> elements) noexcept {
+[[nodiscard]] auto view_of(std::span<T> elements) noexcept {
   const Shape shape{static_cast<std::int64_t>(elements.size())};
   if constexpr (std::is_const_v<T>)
     return ConstTensorView(std::as_bytes(elements).data(), dtype_of<T>(), shape);
@@ -62,12 +60,12 @@ template <class T>
     return TensorView(std::as_writable_bytes(elements).data(), dtype_of<T>(), shape);
 }
 template <class T>
-[[nodiscard]] TensorView flat(std::vector<T>& elements) noexcept {
-  return flat(std::span(elements));
+[[nodiscard]] TensorView view_of(std::vector<T>& elements) noexcept {
+  return view_of(std::span(elements));
 }
 template <class T>
-[[nodiscard]] ConstTensorView flat(const std::vector<T>& elements) noexcept {
-  return flat(std::span(elements));
+[[nodiscard]] ConstTensorView view_of(const std::vector<T>& elements) noexcept {
+  return view_of(std::span(elements));
 }
 
 /// One rank's end of a group. Every rank makes the same calls in the same order; a rank that does

@@ -3,16 +3,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <penstock/core/tensor_view.hpp>
-#include <penstock/sync/buckets.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/sync/communicator.hpp>
 
 namespace penstock {
+
+/// No bucket is larger, but for one that holds a single gradient which is.
+struct BucketLimits {
+  std::size_t bytes = std::size_t{25} << 20;
+  std::size_t count = std::numeric_limits<std::size_t>::max();  ///< gradients
+};
+
+/// Gradients of one type that are reduced together.
+struct Bucket {
+  std::vector<std::size_t> gradients;  ///< their indices, highest first
+  DType dtype = DType::f32;
+  std::uint64_t elements = 0;
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return static_cast<std::size_t>(elements) * size_of(dtype);
+  }
+};
 
 /// One gradient, in the memory of the communicator's device.
 struct Gradient {

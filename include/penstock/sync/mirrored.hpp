@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/tensor_view.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/sync/replicas.hpp>
 
 namespace penstock {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include <penstock/sync/buckets.hpp>
 #include <penstock/sync/communicator.hpp>
 #include <penstock/sync/gradient_sync.hpp>
 

@@ -73,7 +73,7 @@ class Rendezvous {
   [[nodiscard]] std::uint32_t next_number() noexcept;
   /// Departed peers, crashes first: "process 2 has died". None: all are there. Waits up to `wait_s`
   /// for a departure.
-  [[nodiscard]] std::optional<std::string> trouble(double wait_s = 0) const;
+  [[nodiscard]] std::optional<std::string> departed(double wait_s = 0) const;
   /// The same, but only peers that died or broke off: calls in progress with them may never end.
   [[nodiscard]] std::optional<std::string> failure() const;
   /// Calls `body`, on this rendezvous's own thread, when a peer dies or breaks off; at once if
@@ -83,7 +83,7 @@ class Rendezvous {
   /// continue. Does not throw.
   void leave(std::string_view why) noexcept;
   /// The same in the middle of something: the others stop waiting for it. Does not throw.
-  void break_off(std::string_view why) noexcept;
+  void abort(std::string_view why) noexcept;
 
  private:
   class Impl;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <penstock/device/device.hpp>
-#include <penstock/device/stream.hpp>
 #include <penstock/sync/communicator.hpp>
 
 namespace penstock {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/jpeg/jpeg_stats.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/transform.hpp>
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock {
 

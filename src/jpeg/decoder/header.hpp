@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include <penstock/jpeg/jpeg_stats.hpp>
+#include <penstock/jpeg/decoder.hpp>
 
 namespace penstock::jpeg {
 

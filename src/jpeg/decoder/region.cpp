@@ -32,8 +32,8 @@ std::optional<JpegFallback> JpegRegion::open(std::span<const std::byte> bytes) {
 bool JpegRegion::begin(const PixelRect& rect, int span, Chroma upsampling, int scale,
                        const IndexUse& use) {
   index_ = use.index;
-  learn_ = use.learn;
-  learned_.reset();
+  build_index_ = use.build_index;
+  built_index_.reset();
   layout_ = McuLayout(header_);
   rect_ = rect;
   plan_ = RegionPlan(header_, rect, upsampling, scale);
@@ -58,7 +58,7 @@ bool JpegRegion::find_points() {
     return true;
   }
   // Of no use: another one would be.
-  if (index_ != nullptr) learn_ = true;
+  if (index_ != nullptr) build_index_ = true;
   return scan_for_points();
 }
 
@@ -68,10 +68,10 @@ bool JpegRegion::find_points() {
 void JpegRegion::choose_unchecked() {
   const std::int64_t interval = header_.restart_interval;
   const std::int64_t columns = header_.mcus_per_row();
-  if (learn_ || interval == 0 || interval > columns) return;
+  if (build_index_ || interval == 0 || interval > columns) return;
   const std::int64_t last = (plan_.checked_mcus - 1) / interval;
   // With fewer there is nothing to decode.
-  if (std::cmp_less_equal(unstuffed_.stretches().size(), last)) return;
+  if (std::cmp_less_equal(unstuffed_.segments().size(), last)) return;
   unchecked_.assign(static_cast<std::size_t>(last), 0);
   for (std::int64_t row = plan_.first_row; row < plan_.last_row; ++row) {
     const std::int64_t begin = row * columns + plan_.first_column;
@@ -92,25 +92,25 @@ bool JpegRegion::scan_for_points() {
   choose_unchecked();
   const ScanData scan{layout_,
                       {unstuffed_.data(), unstuffed_.size()},
-                      unstuffed_.stretches(),
+                      unstuffed_.segments(),
                       header_.restart_interval,
                       unchecked_};
   const std::int64_t all = std::int64_t{header_.mcu_rows()} * header_.mcus_per_row();
-  const std::int64_t until = learn_ ? all : plan_.checked_mcus;
+  const std::int64_t until = build_index_ ? all : plan_.checked_mcus;
   const double part = static_cast<double>(until) / static_cast<double>(all);
   const bool sound = reader_.read(scan, until, part, lanes_);
   points_ = reader_.checkpoints();
-  if (learn_) learned_ = make_index(header_, points_, unstuffed_, scan_bytes.size());
-  if (!sound && (!learn_ || !reader_.read_on(scan, plan_.checked_mcus, lanes_))) return false;
+  if (build_index_) built_index_ = make_index(header_, points_, unstuffed_, scan_bytes.size());
+  if (!sound && (!build_index_ || !reader_.read_on(scan, plan_.checked_mcus, lanes_))) return false;
   points_ = reader_.checkpoints();
   const auto end = std::ranges::lower_bound(points_, plan_.checked_mcus, {}, &Checkpoint::mcu);
   if (end == points_.end()) return false;
-  const std::size_t stretch =
+  const std::size_t segment =
       header_.restart_interval == 0
           ? 0
           : static_cast<std::size_t>((plan_.checked_mcus - 1) / header_.restart_interval);
   // Where that is not the checkpoint looked for, it is one behind it: then all is well before it.
-  return ends_before_file(unstuffed_.stretches()[stretch], end->at.bit);
+  return ends_before_file(unstuffed_.segments()[segment], end->at.bit);
 }
 
 void JpegRegion::prepare_rows(int span) {
@@ -149,7 +149,7 @@ void JpegRegion::add_pieces(int row) {
     if (!unchecked_.empty()) {
       const auto interval = static_cast<std::size_t>(from.mcu / header_.restart_interval);
       if (interval < unchecked_.size() && unchecked_[interval] != 0) {
-        pieces_.back().last_bit = std::uint64_t{8} * unstuffed_.stretches()[interval].end;
+        pieces_.back().last_bit = std::uint64_t{8} * unstuffed_.segments()[interval].end;
         pieces_.back().end = static_cast<std::int64_t>(interval + 1) * header_.restart_interval;
       }
     }
@@ -283,8 +283,8 @@ const std::uint8_t* const* JpegRegion::rows(int first, int last) {
 void JpegRegion::close() noexcept {
   bytes_ = {};
   index_ = nullptr;
-  learn_ = false;
-  learned_.reset();
+  build_index_ = false;
+  built_index_.reset();
   unstuffed_.trim();
   planes_.trim();
   trim(ring_);

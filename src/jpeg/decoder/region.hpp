@@ -10,7 +10,6 @@
 
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/jpeg/jpeg_stats.hpp>
 
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
@@ -26,9 +25,9 @@ namespace penstock::jpeg {
 /// What is known of an image beforehand, and what is to be found out.
 struct IndexUse {
   /// What is outside the region is then not looked at. One that cannot be right is left alone, and
-  /// another one learned; one that turns out to be wrong makes rows() give up.
+  /// another one built; one that turns out to be wrong makes rows() give up.
   const JpegIndex* index = nullptr;
-  bool learn = false;  ///< go through the whole scan, and make an index of it
+  bool build_index = false;  ///< go through the whole scan, and make an index of it
 };
 
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
@@ -54,8 +53,8 @@ class JpegRegion final : public RowSource {
   /// Whether begin() went by the index that it was given.
   [[nodiscard]] bool used_index() const noexcept { return used_index_; }
   /// The index that begin() made, if it made one; nothing is left.
-  [[nodiscard]] std::optional<JpegIndex> take_learned() noexcept {
-    return std::exchange(learned_, std::nullopt);
+  [[nodiscard]] std::optional<JpegIndex> take_index() noexcept {
+    return std::exchange(built_index_, std::nullopt);
   }
   /// nullptr where the data are damaged.
   [[nodiscard]] const std::uint8_t* const* rows(int first, int last) override;
@@ -92,9 +91,9 @@ class JpegRegion final : public RowSource {
   JpegHeader header_;
   McuLayout layout_;
   const JpegIndex* index_ = nullptr;
-  bool learn_ = false;
+  bool build_index_ = false;
   bool used_index_ = false;
-  std::optional<JpegIndex> learned_;
+  std::optional<JpegIndex> built_index_;
 
   Unstuffed unstuffed_;
   Lanes lanes_;

@@ -63,20 +63,20 @@ bool ScanReader::read_on(const ScanData& scan, std::int64_t until, Lanes& lanes)
   if (points_.empty()) return false;
   if (points_.back().mcu >= until) return true;
   Checkpoint point = points_.back();
-  if (scan.restart_interval == 0) return step_to(scan, lanes, scan.stretches[0], point, until);
+  if (scan.restart_interval == 0) return step_to(scan, lanes, scan.segments[0], point, until);
   // Only within the segment that the last one is in: at its end, the markers were wrong.
-  const std::int64_t stretch = point.mcu / scan.restart_interval;
-  return until <= (stretch + 1) * scan.restart_interval &&
-         static_cast<std::size_t>(stretch) < scan.stretches.size() &&
-         step_to(scan, lanes, scan.stretches[static_cast<std::size_t>(stretch)], point, until);
+  const std::int64_t segment = point.mcu / scan.restart_interval;
+  return until <= (segment + 1) * scan.restart_interval &&
+         static_cast<std::size_t>(segment) < scan.segments.size() &&
+         step_to(scan, lanes, scan.segments[static_cast<std::size_t>(segment)], point, until);
 }
 
 // One MCU after another. Notes a checkpoint now and then, and one at the end.
-bool ScanReader::step_to(const ScanData& scan, Lanes& lanes, const Stretch& stretch,
+bool ScanReader::step_to(const ScanData& scan, Lanes& lanes, const Segment& segment,
                          Checkpoint& point, std::int64_t mcu) {
   while (point.mcu < mcu) {
     const int mcus = static_cast<int>(std::min<std::int64_t>(mcu - point.mcu, kChunkMcus));
-    if (!skip_mcus(lanes, scan.layout, std::uint64_t{8} * stretch.end, point.at, mcus))
+    if (!skip_mcus(lanes, scan.layout, std::uint64_t{8} * segment.end, point.at, mcus))
       return false;
     point.mcu += mcus;
     points_.push_back(point);
@@ -85,16 +85,16 @@ bool ScanReader::step_to(const ScanData& scan, Lanes& lanes, const Stretch& stre
 }
 
 bool ScanReader::read_stretch(const ScanData& scan, std::int64_t until, double part, Lanes& lanes) {
-  const Stretch& stretch = scan.stretches[0];
-  points_.push_back({.mcu = 0, .at = {.bit = std::uint64_t{8} * stretch.begin}});
-  const std::uint64_t last_bit = std::uint64_t{8} * stretch.end;
+  const Segment& segment = scan.segments[0];
+  points_.push_back({.mcu = 0, .at = {.bit = std::uint64_t{8} * segment.begin}});
+  const std::uint64_t last_bit = std::uint64_t{8} * segment.end;
   // A guess that is too short costs another round; one that is too long, its end.
   auto end_bit = static_cast<std::uint64_t>(static_cast<double>(last_bit) * std::min(part, 1.0));
   for (;;) {
     Checkpoint point = points_.back();
     if (point.mcu == until) return true;
     if (end_bit < point.at.bit + 8 * kParts * kShortestPart)
-      return step_to(scan, lanes, stretch, point, until);
+      return step_to(scan, lanes, segment, point, until);
     run_parts(scan, end_bit, lanes);
     if (!join_parts(scan, until, lanes)) return false;
     const Checkpoint& reached = points_.back();
@@ -136,7 +136,7 @@ void ScanReader::run_parts(const ScanData& scan, std::uint64_t end_bit, Lanes& l
 }
 
 bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, Lanes& lanes) {
-  const Stretch& stretch = scan.stretches[0];
+  const Segment& segment = scan.segments[0];
   Checkpoint point = points_.back();
   std::size_t part = 0;
   std::size_t at = 0;  // the next mark of the part
@@ -144,9 +144,9 @@ bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, Lanes& lan
     for (; at < marks_[part].size(); ++at) {
       const Mark& mark = marks_[part][at];
       // What is not needed need not be in order; what is will be looked at with more care.
-      if (mark.failed || mark.bit > std::uint64_t{8} * stretch.end ||
+      if (mark.failed || mark.bit > std::uint64_t{8} * segment.end ||
           point.mcu + kChunkMcus > until)
-        return step_to(scan, lanes, stretch, point, until);
+        return step_to(scan, lanes, segment, point, until);
       point = moved(point, kChunkMcus, mark.bit, mark.dc);
       points_.push_back(point);
     }
@@ -160,7 +160,7 @@ bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, Lanes& lan
       }
       if (marks_[part][at].bit == point.at.bit) break;
       if (point.mcu == until) break;
-      if (!skip_mcus(lanes, scan.layout, std::uint64_t{8} * stretch.end, point.at, 1)) return false;
+      if (!skip_mcus(lanes, scan.layout, std::uint64_t{8} * segment.end, point.at, 1)) return false;
       ++point.mcu;
       if (point.mcu - points_.back().mcu >= kChunkMcus) points_.push_back(point);
     }
@@ -172,16 +172,16 @@ bool ScanReader::join_parts(const ScanData& scan, std::int64_t until, Lanes& lan
 
 bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& lanes) {
   const std::int64_t interval = scan.restart_interval;
-  // What must be there: a stretch for each interval, and the right marker behind all but the last.
+  // What must be there: a segment for each interval, and the right marker behind all but the last.
   const auto needed = static_cast<std::size_t>((until + interval - 1) / interval);
   std::size_t whole = 0;
-  while (whole + 1 < needed && whole + 1 < scan.stretches.size() &&
-         scan.stretches[whole].ended_by == StretchEnd::restart &&
-         scan.stretches[whole].restart == (whole & 7))
+  while (whole + 1 < needed && whole + 1 < scan.segments.size() &&
+         scan.segments[whole].ended_by == SegmentEnd::restart &&
+         scan.segments[whole].restart == (whole & 7))
     ++whole;
-  // `whole` stretches end with their marker; the one behind them may be read, too.
+  // `whole` segments end with their marker; the one behind them may be read, too.
   struct Task {
-    std::size_t stretch;
+    std::size_t segment;
     Checkpoint point;
     std::int64_t end;
     bool busy;
@@ -202,16 +202,16 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
     for (; next < last && next < scan.left_to_caller.size() && scan.left_to_caller[next] != 0;
          ++next)
       points_.push_back({.mcu = static_cast<std::int64_t>(next) * interval,
-                         .at = {.bit = std::uint64_t{8} * scan.stretches[next].begin}});
+                         .at = {.bit = std::uint64_t{8} * scan.segments[next].begin}});
     task.busy = broken_at == INT64_MAX && next < last;
     if (!task.busy) {
       lanes.start(lane, 0, kChunkMcus * scan.layout.blocks);
       return;
     }
-    task.stretch = next++;
-    const std::int64_t first = static_cast<std::int64_t>(task.stretch) * interval;
+    task.segment = next++;
+    const std::int64_t first = static_cast<std::int64_t>(task.segment) * interval;
     task.point = {.mcu = first,
-                  .at = {.bit = std::uint64_t{8} * scan.stretches[task.stretch].begin}};
+                  .at = {.bit = std::uint64_t{8} * scan.segments[task.segment].begin}};
     task.end = std::min(first + interval, until);
     points_.push_back(task.point);
     begin_chunk(lane);
@@ -227,16 +227,16 @@ bool ScanReader::read_restarts(const ScanData& scan, std::int64_t until, Lanes& 
       begin_task(lane);
       continue;
     }
-    const Stretch& stretch = scan.stretches[task.stretch];
+    const Segment& segment = scan.segments[task.segment];
     const int mcus =
         static_cast<int>(std::min<std::int64_t>(task.end - task.point.mcu, kChunkMcus));
     const std::int64_t before = task.point.mcu;
     task.point = moved(task.point, mcus, lanes.lane[lane].bit,
                        sum_of_differences(lanes.differences[lane].data(), scan.layout, mcus));
-    const std::uint64_t end = std::uint64_t{8} * stretch.end;
+    const std::uint64_t end = std::uint64_t{8} * segment.end;
     bool right = !lanes.lane[lane].failed && task.point.at.bit <= end;
     // A byte that was not used would be one too many, where a marker comes next.
-    if (task.point.mcu == task.end && task.stretch + 1 < needed)
+    if (task.point.mcu == task.end && task.segment + 1 < needed)
       right = right && end - task.point.at.bit < 8;
     if (!right) {
       broken_at = std::min(broken_at, before);

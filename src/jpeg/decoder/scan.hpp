@@ -31,7 +31,7 @@ struct Checkpoint {
 struct ScanData {
   const McuLayout& layout;
   std::span<const std::uint8_t> bytes;  ///< Unstuffed's, without its slack
-  std::span<const Stretch> stretches;
+  std::span<const Segment> segments;
   int restart_interval = 0;
   /// Restart intervals that the caller decodes and checks to their ends. Only the beginnings of
   /// these are noted: nothing in them is looked at. Empty: none.
@@ -77,7 +77,7 @@ class ScanReader {
   [[nodiscard]] bool read_restarts(const ScanData& scan, std::int64_t until, Lanes& lanes);
   void run_parts(const ScanData& scan, std::uint64_t end_bit, Lanes& lanes);
   [[nodiscard]] bool join_parts(const ScanData& scan, std::int64_t until, Lanes& lanes);
-  [[nodiscard]] bool step_to(const ScanData& scan, Lanes& lanes, const Stretch& stretch,
+  [[nodiscard]] bool step_to(const ScanData& scan, Lanes& lanes, const Segment& segment,
                              Checkpoint& point, std::int64_t mcu);
 
   std::vector<Checkpoint> points_;

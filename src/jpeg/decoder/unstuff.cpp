@@ -83,7 +83,7 @@ void Unstuffed::read(std::span<const std::uint8_t> bytes, bool restarts) {
 void Unstuffed::begin(std::size_t most) {
   // The copy is never longer than its source.
   if (bytes_.size() < most + kUnstuffSlack) bytes_.resize(most + kUnstuffSlack);
-  stretches_.clear();
+  segments_.clear();
   left_out_.clear();
   cursor_ = 0;
   size_ = 0;
@@ -93,14 +93,14 @@ void Unstuffed::add(std::span<const std::uint8_t> bytes, bool restarts) {
   std::uint8_t* const out = bytes_.data();
   std::size_t to = size_;
   std::size_t at = 0;
-  Stretch stretch{.begin = static_cast<std::uint32_t>(to)};
+  Segment segment{.begin = static_cast<std::uint32_t>(to)};
   for (;;) {
     // Not through a pointer that is kept: before the first call it is one that looks at the CPU.
     const std::size_t copied =
         HWY_DYNAMIC_DISPATCH(CopyToFF)(bytes.data() + at, bytes.size() - at, out + to);
     at += copied;
     to += copied;
-    stretch.ended_by = StretchEnd::file;
+    segment.ended_by = SegmentEnd::file;
     // A last byte 0xFF is half a marker.
     if (at + 1 >= bytes.size()) break;
     const std::uint8_t next = bytes[at + 1];
@@ -112,18 +112,18 @@ void Unstuffed::add(std::span<const std::uint8_t> bytes, bool restarts) {
     }
     // Fill bytes: who knows how far libjpeg-turbo reads here.
     if (next == 0xFF) break;
-    stretch.ended_by = StretchEnd::marker;
+    segment.ended_by = SegmentEnd::marker;
     if ((next & 0xF8) != 0xD0) break;
-    stretch.ended_by = StretchEnd::restart;
-    stretch.restart = next & 7;
+    segment.ended_by = SegmentEnd::restart;
+    segment.restart = next & 7;
     if (!restarts) break;
-    stretch.end = static_cast<std::uint32_t>(to);
-    stretches_.push_back(stretch);
-    stretch.begin = stretch.end;
+    segment.end = static_cast<std::uint32_t>(to);
+    segments_.push_back(segment);
+    segment.begin = segment.end;
     left_out_.insert(left_out_.end(), 2, static_cast<std::uint32_t>(to));
   }
-  stretch.end = static_cast<std::uint32_t>(to);
-  stretches_.push_back(stretch);
+  segment.end = static_cast<std::uint32_t>(to);
+  segments_.push_back(segment);
   size_ = to;
 }
 

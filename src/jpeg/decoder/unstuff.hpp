@@ -16,18 +16,18 @@ namespace penstock::jpeg {
 inline constexpr std::size_t kUnstuffSlack =
     static_cast<std::size_t>(kChunkBlocks * kBlockSize) * symbol::kMostBits / 8 + 64;
 
-/// What ended a stretch of entropy-coded bytes.
-enum class StretchEnd : std::uint8_t {
+/// What ended a segment of entropy-coded bytes.
+enum class SegmentEnd : std::uint8_t {
   marker,   ///< any but those that follow
   restart,  ///< RST0 to RST7
   file,     ///< the file, or what may be its end
 };
 
 /// Bytes between two markers.
-struct Stretch {
+struct Segment {
   std::uint32_t begin = 0;  ///< in Unstuffed::bytes
   std::uint32_t end = 0;
-  StretchEnd ended_by = StretchEnd::file;
+  SegmentEnd ended_by = SegmentEnd::file;
   std::uint8_t restart = 0;  ///< 0 to 7, where a restart marker ended it
 };
 
@@ -49,7 +49,7 @@ class Unstuffed {
   /// Bytes of data; kUnstuffSlack zero bytes follow.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// At least one.
-  [[nodiscard]] std::span<const Stretch> stretches() const noexcept { return stretches_; }
+  [[nodiscard]] std::span<const Segment> segments() const noexcept { return segments_; }
 
   /// Where in read()'s bytes the data byte `position` is. Cheap where positions ascend.
   [[nodiscard]] std::size_t raw_position(std::size_t position) noexcept;
@@ -61,7 +61,7 @@ class Unstuffed {
  private:
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
-  std::vector<Stretch> stretches_;
+  std::vector<Segment> segments_;
   // For every byte that was left out, the position behind the data byte before it; ascending.
   std::vector<std::uint32_t> left_out_;
   std::size_t cursor_ = 0;  // into left_out_, where the last question ended

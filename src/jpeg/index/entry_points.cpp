@@ -44,13 +44,13 @@ bool use_restarts(const JpegHeader& header, const RegionPlan& plan,
     const std::size_t from = std::max(first_of(row), next);
     next = last_of(row) + 1;
     if (from == next) continue;
-    const std::size_t before = unstuffed.stretches().size();
+    const std::size_t before = unstuffed.segments().size();
     unstuffed.add(scan.subspan(begin_of(from), end_of(next - 1) - begin_of(from)), true);
-    const std::span<const Stretch> stretches = unstuffed.stretches().subspan(before);
-    if (stretches.size() != next - from) return false;
+    const std::span<const Segment> segments = unstuffed.segments().subspan(before);
+    if (segments.size() != next - from) return false;
     for (std::size_t i = from; i < next; ++i)
       points.push_back({.mcu = static_cast<std::int64_t>(i) * interval,
-                        .at = {.bit = std::uint64_t{8} * stretches[i - from].begin}});
+                        .at = {.bit = std::uint64_t{8} * segments[i - from].begin}});
   }
   unstuffed.end();
   return true;
@@ -58,14 +58,14 @@ bool use_restarts(const JpegHeader& header, const RegionPlan& plan,
 
 }  // namespace
 
-bool ends_before_file(const Stretch& stretch, std::uint64_t bit) noexcept {
-  return stretch.ended_by != StretchEnd::file ||
-         std::uint64_t{8} * stretch.end >= bit + 8 * kReadAhead;
+bool ends_before_file(const Segment& segment, std::uint64_t bit) noexcept {
+  return segment.ended_by != SegmentEnd::file ||
+         std::uint64_t{8} * segment.end >= bit + 8 * kReadAhead;
 }
 
 std::optional<JpegIndex> make_index(const JpegHeader& header, std::span<const Checkpoint> points,
                                     Unstuffed& unstuffed, std::size_t scan_bytes) {
-  const Stretch& last = unstuffed.stretches().back();
+  const Segment& last = unstuffed.segments().back();
   while (!points.empty() && points.back().at.bit > std::uint64_t{8} * last.begin &&
          !ends_before_file(last, points.back().at.bit))
     points = points.first(points.size() - 1);
@@ -113,7 +113,7 @@ bool use_index(const JpegIndex& index, const JpegHeader& header, const RegionPla
   using Entry = JpegIndex::Entry;
   const auto before = std::prev(std::ranges::upper_bound(index.entries, first, {}, &Entry::mcu));
   const auto behind = std::ranges::lower_bound(before, index.entries.end(), last, {}, &Entry::mcu);
-  // A byte more: the stretch before may end within the entry's.
+  // A byte more: the segment before may end within the entry's.
   const std::size_t begin = before->byte;
   const std::size_t end = behind == index.entries.end()
                               ? scan.size()
@@ -131,14 +131,14 @@ bool use_index(const JpegIndex& index, const JpegHeader& header, const RegionPla
         {.mcu = entry->mcu, .at = {.bit = std::uint64_t{8} * byte + entry->bit, .dc = entry->dc}});
   }
   if (interval > 0) {
-    // A stretch begins where a marker says so.
-    const std::int64_t stretch = before->mcu / interval;
+    // A segment begins where a marker says so.
+    const std::int64_t segment = before->mcu / interval;
     std::erase_if(points, [&](const Checkpoint& point) {
       return point.mcu % interval == 0 && point.mcu != before->mcu;
     });
-    for (std::size_t i = 1; i < unstuffed.stretches().size(); ++i)
-      points.push_back({.mcu = (stretch + static_cast<std::int64_t>(i)) * interval,
-                        .at = {.bit = std::uint64_t{8} * unstuffed.stretches()[i].begin}});
+    for (std::size_t i = 1; i < unstuffed.segments().size(); ++i)
+      points.push_back({.mcu = (segment + static_cast<std::int64_t>(i)) * interval,
+                        .at = {.bit = std::uint64_t{8} * unstuffed.segments()[i].begin}});
     std::ranges::sort(points, {}, &Checkpoint::mcu);
   }
   return true;

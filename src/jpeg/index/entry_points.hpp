@@ -1,4 +1,4 @@
-// jpeg/index/known: from checkpoints to an index, and from an index to checkpoints.
+// jpeg/index/entry_points: from checkpoints to an index, and from an index to checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ namespace penstock::jpeg {
                              std::vector<std::uint32_t>& markers);
 
 /// libjpeg-turbo reads some bytes ahead of its bits, and has a warning where the file ends there.
-/// True where it will not come to that: `bit` is as far as it decodes, within `stretch`.
-[[nodiscard]] bool ends_before_file(const Stretch& stretch, std::uint64_t bit) noexcept;
+/// True where it will not come to that: `bit` is as far as it decodes, within `segment`.
+[[nodiscard]] bool ends_before_file(const Segment& segment, std::uint64_t bit) noexcept;
 
 }  // namespace penstock::jpeg

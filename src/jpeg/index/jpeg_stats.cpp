@@ -1,4 +1,4 @@
-#include <penstock/jpeg/jpeg_stats.hpp>
+#include <penstock/jpeg/decoder.hpp>
 
 namespace penstock {
 

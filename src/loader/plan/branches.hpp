@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/device_transform.hpp>
 
 #include "src/loader/plan/plan.hpp"

@@ -212,9 +212,10 @@ void check_after(const Plan& plan) {
   }
   if (std::holds_alternative<TransformOnDevice>(last)) (void)device_transforms_of(plan);
   if (const Batch* batch = std::get_if<Batch>(&last)) {
-    (void)Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);
+    (void)batch::Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);
     for (const Branch& branch : branches_of(plan))
-      (void)TransformChain(branch.source->fields(), branch.transforms, 0, kFirstTransform, 0);
+      (void)transform::TransformChain(branch.source->fields(), branch.transforms, 0,
+                                      kFirstTransform, 0);
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/check.hpp"
+#include "src/loader/plan/combine.hpp"
+#include "src/loader/plan/describe.hpp"
 #include "src/loader/plan/json.hpp"
 #include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"

@@ -1,7 +1,7 @@
 // loader/plan/operations: what a plan is made of: plain data, one struct an operation.
 //
 // What each does to the order of the samples stands in order.cpp, what it may follow in check.cpp,
-// its JSON in json.cpp.
+// its JSON in json_writer.cpp and json_reader.cpp.
 #pragma once
 
 #include <cstdint>

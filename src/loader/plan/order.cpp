@@ -37,18 +37,20 @@ std::vector<std::uint64_t> in_files_of_group(const Source& source,
 }
 
 // The samples of one source that a group has: all of them, or those that a filter kept.
-OrderPtr source_order(const Source& source, const Filter* filter, const OrderContext& context) {
+order::OrderPtr source_order(const Source& source, const Filter* filter,
+                             const OrderContext& context) {
   const std::vector<std::uint64_t>* kept = filter != nullptr ? filter->kept.get() : nullptr;
-  OrderPtr order = order::range(source.size(), context.branch);
+  order::OrderPtr order = order::range(source.size(), context.branch);
   if (context.groups > 1 && context.shards == ShardPolicy::file)
-    return order::pick(std::move(order), in_files_of_group(source, kept, context));
-  if (kept != nullptr) order = order::pick(std::move(order), *kept);
+    return order::pick(std::move(order), std::make_shared<const std::vector<std::uint64_t>>(
+                                             in_files_of_group(source, kept, context)));
+  if (kept != nullptr) order = order::pick(std::move(order), filter->kept);
   if (context.groups > 1 && context.shards == ShardPolicy::data)
     order = order::shard(std::move(order), context.groups, context.group);
   return order;
 }
 
-OrderPtr stream_order(const StreamPtr& stream, const OrderContext& context) {
+order::OrderPtr stream_order(const StreamPtr& stream, const OrderContext& context) {
   return order::arrivals(
       [stream, stop = context.stop](std::uint64_t wanted) { return stream->wait(wanted, stop); },
       context.branch);
@@ -62,8 +64,9 @@ OrderContext within(const Plan& part, std::uint32_t first, OrderContext context)
   return context;
 }
 
-std::vector<OrderPtr> orders_of(const std::vector<PlanPtr>& parts, const OrderContext& context) {
-  std::vector<OrderPtr> orders;
+std::vector<order::OrderPtr> orders_of(const std::vector<PlanPtr>& parts,
+                                       const OrderContext& context) {
+  std::vector<order::OrderPtr> orders;
   std::uint32_t first = 0;
   for (const PlanPtr& part : parts) {
     orders.push_back(sample_order(*part, within(*part, first, context)));
@@ -72,14 +75,14 @@ std::vector<OrderPtr> orders_of(const std::vector<PlanPtr>& parts, const OrderCo
   return orders;
 }
 
-OrderPtr mixed(const Mix& mix, std::uint32_t operation, const OrderContext& context) {
-  std::vector<MixWeights> changes(context.weights.begin(), context.weights.end());
+order::OrderPtr mixed(const Mix& mix, std::uint32_t operation, const OrderContext& context) {
+  std::vector<order::MixWeights> changes(context.weights.begin(), context.weights.end());
   if (changes.empty()) changes.push_back({0, mix.options.weights});
   return order::mix(orders_of(mix.datasets, context), std::move(changes),
                     context.key(operation, mix.options.seed), mix.options.until);
 }
 
-OrderPtr input_order(const Plan& plan, const OrderContext& context) {
+order::OrderPtr input_order(const Plan& plan, const OrderContext& context) {
   const Filter* filter = plan.find<Filter>();
   return std::visit(
       Overloaded{[&](const Read& read) { return source_order(*read.source, filter, context); },
@@ -94,15 +97,15 @@ OrderPtr input_order(const Plan& plan, const OrderContext& context) {
                      operation = std::max(operation, part->operations_on_positions());
                    return mixed(mix, operation, context);
                  },
-                 [](const auto&) -> OrderPtr {
+                 [](const auto&) -> order::OrderPtr {
                    throw std::logic_error("a plan begins with an operation that is no input");
                  }},
       plan.input());
 }
 
 // What one operation on positions makes of the order before it; others leave it alone.
-OrderPtr apply(const Operation& operation, OrderPtr input, std::uint32_t number,
-               const OrderContext& context) {
+order::OrderPtr apply(const Operation& operation, order::OrderPtr input, std::uint32_t number,
+                      const OrderContext& context) {
   const auto on_position = Overloaded{
       [&](const Shuffle& shuffle) {
         const ShuffleOptions& options = shuffle.options;
@@ -115,7 +118,7 @@ OrderPtr apply(const Operation& operation, OrderPtr input, std::uint32_t number,
       [&](const Take& take) { return order::take(std::move(input), take.count); },
       [&](const Skip& skip) { return order::skip(std::move(input), skip.count); },
       [&](const Shard& shard) { return order::shard(std::move(input), shard.shards, shard.index); },
-      [&](const Select& select) { return order::pick(std::move(input), *select.positions); },
+      [&](const Select& select) { return order::pick(std::move(input), select.positions); },
       [&](const Sample& sample) {
         return order::sample(std::move(input), *sample.weights, sample.count(),
                              context.key(number, sample.options.seed),
@@ -139,8 +142,8 @@ bool only_selects(const Operation& operation) {
 
 }  // namespace
 
-OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
-  OrderPtr order = input_order(plan, context);
+order::OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
+  order::OrderPtr order = input_order(plan, context);
   std::uint32_t number = first_number(plan);
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation)) break;
@@ -150,28 +153,30 @@ OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
   return order;
 }
 
-OrderPtr candidates_of(const Plan& plan, std::uint32_t branch, OrderContext context) {
+std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext& context) {
+  std::vector<order::OrderPtr> candidates;
   if (!plan.parts().empty() && !std::holds_alternative<Zip>(plan.input())) {
-    std::uint32_t first = 0;
     for (const PlanPtr& part : plan.parts()) {
-      const auto count = static_cast<std::uint32_t>(branches_of(*part).size());
-      if (branch < first + count)
-        return candidates_of(*part, branch - first, within(*part, first, context));
-      first += count;
+      const auto first = static_cast<std::uint32_t>(candidates.size());
+      for (order::OrderPtr& order : candidates_of(*part, within(*part, first, context)))
+        candidates.push_back(std::move(order));
     }
+    return candidates;
   }
-  OrderPtr order = input_order(plan, context);
+  order::OrderPtr order = input_order(plan, context);
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation)) break;
     if (!is_on_positions(operation)) continue;
     if (!only_selects(operation)) break;
     order = apply(operation, std::move(order), 0, context);
   }
-  return order;
+  candidates.push_back(std::move(order));
+  return candidates;
 }
 
-OrderPtr batch_order(const Plan& plan, std::uint64_t seed, std::optional<std::uint64_t> per_pass) {
-  OrderPtr order = order::range(per_pass.value_or(kEndless));
+order::OrderPtr batch_order(const Plan& plan, std::uint64_t seed,
+                            std::optional<std::uint64_t> per_pass) {
+  order::OrderPtr order = order::range(per_pass.value_or(kEndless));
   std::uint32_t number = first_number(plan);
   bool after_batch = false;
   for (const Operation& operation : plan.operations()) {
@@ -198,7 +203,7 @@ std::optional<std::uint64_t> batches_per_pass(const Plan& plan,
   return count;
 }
 
-std::optional<std::uint64_t> steps_of(const Order& batches) noexcept {
+std::optional<std::uint64_t> steps_of(const order::Order& batches) noexcept {
   const auto size = batches.size();
   // What take leaves of an endless pass is far from its end, what skip and shard leave is not.
   return size && *size > kEndless / 2 ? std::nullopt : size;

@@ -48,8 +48,8 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
   if (!outputs.empty()) transformed_.emplace(std::move(outputs), max_rows);
 }
 
-std::vector<PlacedDeviceTransform> BatchForm::transforms() const {
-  std::vector<PlacedDeviceTransform> placed;
+std::vector<device::PlacedDeviceTransform> BatchForm::transforms() const {
+  std::vector<device::PlacedDeviceTransform> placed;
   for (std::size_t k = 0; k < steps_.size(); ++k)
     placed.push_back({.transform = steps_[k].transform,
                       .input = slice_->offset(steps_[k].input),
@@ -58,7 +58,7 @@ std::vector<PlacedDeviceTransform> BatchForm::transforms() const {
   return placed;
 }
 
-std::optional<TensorView> BatchForm::find(std::string_view name, DeviceSlice& slice,
+std::optional<TensorView> BatchForm::find(std::string_view name, device::DeviceSlice& slice,
                                           std::uint64_t rows) const {
   for (std::size_t k = 0; k < steps_.size(); ++k)
     if (steps_[k].transform.options().field == name)

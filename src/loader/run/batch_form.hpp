@@ -27,7 +27,7 @@ class BatchForm {
             const RandomKey& key, std::uint64_t max_rows);
 
   /// Of the slices that workers fill and copies move.
-  [[nodiscard]] const BatchLayout& slice() const noexcept { return *slice_; }
+  [[nodiscard]] const batch::BatchLayout& slice() const noexcept { return *slice_; }
   [[nodiscard]] std::optional<std::size_t> valid_field() const noexcept { return valid_; }
   /// What is delivered.
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
@@ -36,10 +36,10 @@ class BatchForm {
   [[nodiscard]] std::size_t transformed_bytes() const noexcept {
     return transformed_ ? transformed_->slice_bytes() : 0;
   }
-  [[nodiscard]] std::vector<PlacedDeviceTransform> transforms() const;
+  [[nodiscard]] std::vector<device::PlacedDeviceTransform> transforms() const;
 
   /// The first `rows` rows of a delivered field; null where there is none of that name.
-  [[nodiscard]] std::optional<TensorView> find(std::string_view name, DeviceSlice& slice,
+  [[nodiscard]] std::optional<TensorView> find(std::string_view name, device::DeviceSlice& slice,
                                                std::uint64_t rows) const;
   /// Writes into a filled slice what the device transforms are to do to its rows.
   void draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
@@ -56,8 +56,8 @@ class BatchForm {
   std::vector<FieldSpec> fields_;
   std::optional<std::size_t> valid_;
   std::optional<std::size_t> mix_row_;  // and behind it mix_weight
-  std::optional<BatchLayout> slice_;
-  std::optional<BatchLayout> transformed_;  // one field a device transform
+  std::optional<batch::BatchLayout> slice_;
+  std::optional<batch::BatchLayout> transformed_;  // one field a device transform
   std::size_t row_bytes_ = 0;
   RandomKey key_;
 };

@@ -50,12 +50,13 @@ std::optional<int> common_numa_node(std::span<const Device> devices) {
 }
 
 // Passes on to an observer what a GPU did.
-std::function<void(const DeviceSpan&)> spans_of(const Device& device, StageObserver* observer) {
+std::function<void(const device::DeviceSpan&)> spans_of(const Device& device,
+                                                        StageObserver* observer) {
   if (observer == nullptr || device.kind == Device::Kind::host) return {};
-  return [device, observer](const DeviceSpan& span) {
-    observer->on_device(device,
-                        span.work == DeviceSpan::Work::copy ? Stage::copy : Stage::device_transform,
-                        span.step, span.begin_ns, span.end_ns);
+  return [device, observer](const device::DeviceSpan& span) {
+    observer->on_device(
+        device, span.work == device::DeviceSpan::Work::copy ? Stage::copy : Stage::device_transform,
+        span.step, span.begin_ns, span.end_ns);
   };
 }
 
@@ -110,15 +111,16 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   }
   fixed_bytes_ = slots * bytes_per_slot + cursor_.memory_bytes();
 
-  auto memory = HostMemory::make(slots * slot_bytes, common_numa_node(devices));
+  auto memory = staging::HostMemory::make(slots * slot_bytes, common_numa_node(devices));
   for (const Device& device : devices)
-    transfers_.push_back(open_transfer(device, {.slots = slots,
-                                                .slice_bytes = slice_bytes,
-                                                .transformed_bytes = transformed_bytes,
-                                                .transforms = config_.form->transforms(),
-                                                .on_span = spans_of(device, config_.observer)}));
-  if (gpus > 0) pin(*memory);
-  ring_ = StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
+    transfers_.push_back(
+        device::open_transfer(device, {.slots = slots,
+                                       .slice_bytes = slice_bytes,
+                                       .transformed_bytes = transformed_bytes,
+                                       .transforms = config_.form->transforms(),
+                                       .on_span = spans_of(device, config_.observer)}));
+  if (gpus > 0) device::pin_host_memory(*memory);
+  ring_ = staging::StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
   read_ahead_ = make_read_ahead();
 }
 
@@ -243,7 +245,7 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   }
   auto lease = ring_->acquire(stop);
   if (!lease) return false;
-  batch.slot = std::make_shared<StagingLease>(std::move(lease));
+  batch.slot = std::make_shared<staging::StagingLease>(std::move(lease));
   wants_slot_ = false;
   return true;
 }
@@ -260,7 +262,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
   std::uint64_t own = 0;
   for (std::uint32_t k = 0; k < drawn.slices.size(); ++k) {
     const std::uint32_t replica = drawn.first_replica + k;
-    const Slice& slice = drawn.slices[k];
+    const batch::Slice& slice = drawn.slices[k];
     if (replica < config_.topology.first_replica) others += slice.samples;
     const std::uint32_t part = replica - config_.topology.first_replica;
     if (part >= devices.size()) continue;
@@ -370,9 +372,9 @@ void Engine::note_memory(std::int64_t grown) {
 }
 
 void Engine::zero_padding(const InFlight& batch) const {
-  const BatchLayout& layout = config_.form->slice();
+  const batch::BatchLayout& layout = config_.form->slice();
   for (std::size_t part = 0; part < batch.info->parts.size(); ++part) {
-    const Slice& slice = batch.info->parts[part].slice;
+    const batch::Slice& slice = batch.info->parts[part].slice;
     std::byte* memory = batch.slice(part).data();
     for (std::size_t field = 0; field < layout.fields().size(); ++field)
       if (slice.rows > slice.samples)

@@ -95,8 +95,9 @@ class Engine {
   std::size_t fixed_bytes_ = 0;
   std::size_t record_limit_ = SIZE_MAX;
   int io_threads_ = 0;
-  std::shared_ptr<StagingRing> ring_;
-  std::vector<std::unique_ptr<Transfer>> transfers_;  // one per part; destroyed before the ring
+  std::shared_ptr<staging::StagingRing> ring_;
+  std::vector<std::unique_ptr<device::Transfer>>
+      transfers_;  // one per part; destroyed before the ring
 
   mutable std::mutex mutex_;
   std::condition_variable_any work_ready_;

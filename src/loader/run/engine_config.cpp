@@ -36,19 +36,22 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         fmt::format("max_rate is a share of the samples, from 0 to 1, found {}", *rate));
 
   const std::vector<Branch> sources = branches_of(*plan);
+  std::vector<std::vector<order::OrderPtr>> candidates;
+  for (std::uint32_t group = 0; group < topology.groups; ++group)
+    candidates.push_back(candidates_of(
+        *plan,
+        {.seed = seed, .group = group, .groups = topology.groups, .shards = topology.shards}));
   std::vector<BranchRecipe> branches;
   for (std::uint32_t number = 0; number < sources.size(); ++number) {
     const Branch& branch = sources[number];
     const std::uint64_t own_seed = branch.seed.value_or(seed);
-    BranchRecipe recipe{.source = branch.source,
-                        .chain = TransformChain(branch.source->fields(), branch.transforms,
-                                                own_seed, kFirstTransform, number),
-                        .candidates = {},
-                        .replacement_key = RandomKey(own_seed, kReplacement, number)};
-    for (std::uint32_t group = 0; group < topology.groups; ++group)
-      recipe.candidates.push_back(candidates_of(
-          *plan, number,
-          {.seed = seed, .group = group, .groups = topology.groups, .shards = topology.shards}));
+    BranchRecipe recipe{
+        .source = branch.source,
+        .chain = transform::TransformChain(branch.source->fields(), branch.transforms, own_seed,
+                                           kFirstTransform, number),
+        .candidates = {},
+        .replacement_key = RandomKey(own_seed, kReplacement, number)};
+    for (const auto& of_group : candidates) recipe.candidates.push_back(of_group[number]);
     branches.push_back(std::move(recipe));
   }
   const auto made = branches.front().chain.fields();
@@ -63,7 +66,7 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
   const std::size_t depth = static_cast<std::size_t>(plan->prefetch().depth);
 
-  std::vector<MixWeights> mix_weights;
+  std::vector<order::MixWeights> mix_weights;
   if (!weights.empty()) {
     const auto first = changeable_weights(*plan);
     mix_weights.push_back({0, {first.begin(), first.end()}});

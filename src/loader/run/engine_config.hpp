@@ -8,7 +8,6 @@
 
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/state.hpp>
-#include <penstock/loader/thread_budget.hpp>
 
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/run/batch_form.hpp"
@@ -25,7 +24,7 @@ struct EngineConfig {
   std::shared_ptr<const BatchForm> form;
   Topology topology;
   std::uint64_t seed = 0;
-  std::vector<MixWeights> weights;  // where they are not the plan's
+  std::vector<order::MixWeights> weights;  // where they are not the plan's
   int threads = 1;
   int io_threads = 0;
   std::size_t depth = 2;

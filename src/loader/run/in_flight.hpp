@@ -18,8 +18,8 @@ namespace penstock::loader {
 
 struct InFlight {
   std::shared_ptr<StepInfo> info = std::make_shared<StepInfo>();
-  std::shared_ptr<StagingLease> slot;
-  std::vector<std::shared_ptr<DeviceSlice>> slices;  // one per part
+  std::shared_ptr<staging::StagingLease> slot;
+  std::vector<std::shared_ptr<device::DeviceSlice>> slices;  // one per part
 
   std::uint64_t claimed = 0;  // samples handed to readers or workers; under the mutex of who does
   // Under the engine's mutex.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <penstock/loader/dataset.hpp>
-#include <penstock/loader/epochs.hpp>
 #include <penstock/loader/loader.hpp>
 
 #include "src/loader/run/run.hpp"

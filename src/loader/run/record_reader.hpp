@@ -6,7 +6,7 @@
 #include <exception>
 #include <stop_token>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/source/source.hpp>
 

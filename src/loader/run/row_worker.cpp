@@ -171,7 +171,8 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
 // if all are bad.
 std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Place& place) {
   const BranchRecipe& branch = recipe_->branches[id.source];
-  const OrderPtr& candidates = branch.candidates[place.replica / recipe_->replicas_per_group];
+  const order::OrderPtr& candidates =
+      branch.candidates[place.replica / recipe_->replicas_per_group];
   const std::uint64_t count = candidates->size().value_or(0);
   const auto cursor = candidates->open();
   const SampleId original = id;

@@ -7,8 +7,8 @@
 #include <stop_token>
 #include <vector>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/result.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/source/source.hpp>
@@ -23,15 +23,15 @@ namespace penstock::loader {
 /// How the samples of one source are made, and which may stand in for a bad one.
 struct BranchRecipe {
   SourcePtr source;
-  TransformChain chain;
-  std::vector<OrderPtr> candidates;  // of each group
+  transform::TransformChain chain;
+  std::vector<order::OrderPtr> candidates;  // of each group
   RandomKey replacement_key;
 };
 
 /// What all workers of a run share; immutable.
 struct RowRecipe {
   std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields
-  BatchLayout layout;                  // the chains' fields, and 'valid' last where there is one
+  batch::BatchLayout layout;           // the chains' fields, and 'valid' last where there is one
   std::optional<std::size_t> valid_field;
   OnFault on_fault = OnFault::raise;
   std::uint32_t replicas_per_group = 1;

@@ -10,7 +10,7 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
 
-#include "src/loader/plan/json.hpp"
+#include "src/loader/plan/describe.hpp"
 #include "src/loader/run/validation.hpp"
 
 namespace penstock::loader {

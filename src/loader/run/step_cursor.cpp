@@ -5,7 +5,7 @@
 namespace penstock::loader {
 
 StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
-                       std::span<const MixWeights> weights, std::stop_token stop)
+                       std::span<const order::MixWeights> weights, std::stop_token stop)
     : slicing_(topology.slicing),
       first_group_(topology.group_of(topology.first_replica)),
       own_groups_(topology.group_of(topology.first_replica + topology.own_replicas - 1) + 1 -
@@ -21,7 +21,7 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& top
     sizes.push_back(groups_.back().order->size());
     if (group - first_group_ < own_groups_) groups_.back().open();
   }
-  const OrderPtr batches = batch_order(plan, seed, batches_per_pass(plan, sizes));
+  const order::OrderPtr batches = batch_order(plan, seed, batches_per_pass(plan, sizes));
   batches_ = batches->open();
   steps_ = steps_of(*batches);
 }
@@ -60,8 +60,8 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
     }
     drawn.samples += count;
 
-    std::vector<Slice> slices = slicing_.slices(step, count);
-    for (Slice& slice : slices) slice.first += first_row;
+    std::vector<batch::Slice> slices = slicing_.slices(step, count);
+    for (batch::Slice& slice : slices) slice.first += first_row;
     first_row = slices.back().first + slices.back().rows;
     if (own) drawn.slices.insert(drawn.slices.end(), slices.begin(), slices.end());
   }

@@ -25,7 +25,7 @@ struct DrawnStep {
   std::uint32_t epoch = 0;    // of the first of them
   /// One a replica, from first_replica on: those that share an order with this process's. Their
   /// samples are contiguous in ids.
-  std::vector<Slice> slices;
+  std::vector<batch::Slice> slices;
   std::uint32_t first_replica = 0;
   std::vector<SampleId> ids;
 };
@@ -38,7 +38,7 @@ class StepCursor {
   /// `weights` take the place of the outermost mix's, where there are any; `stop` ends the waiting
   /// for a stream, which then has no more steps.
   StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
-             std::span<const MixWeights> weights, std::stop_token stop = {});
+             std::span<const order::MixWeights> weights, std::stop_token stop = {});
 
   /// The samples of global batch `step`; none when there is no such step.
   [[nodiscard]] std::optional<DrawnStep> draw(std::uint64_t step);
@@ -48,19 +48,20 @@ class StepCursor {
 
  private:
   struct Group {
-    OrderPtr order;
-    std::unique_ptr<OrderCursor> cursor;  // of another process's: opened when it is first read
-    OrderCursor& open() {
+    order::OrderPtr order;
+    std::unique_ptr<order::OrderCursor>
+        cursor;  // of another process's: opened when it is first read
+    order::OrderCursor& open() {
       if (!cursor) cursor = order->open();
       return *cursor;
     }
   };
 
-  Slicing slicing_;  // of a group
+  batch::Slicing slicing_;  // of a group
   std::uint32_t first_group_;
   std::uint32_t own_groups_;
   std::vector<Group> groups_;
-  std::unique_ptr<OrderCursor> batches_;
+  std::unique_ptr<order::OrderCursor> batches_;
   std::optional<std::uint64_t> steps_;
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <penstock/core/digest.hpp>
-#include <penstock/core/fault.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/device/device.hpp>
 
@@ -18,7 +18,7 @@ namespace penstock::loader {
 struct PartInfo {
   Device device;
   std::uint32_t replica = 0;
-  Slice slice;                     // rows of the global batch
+  batch::Slice slice;              // rows of the global batch
   std::uint64_t first_sample = 0;  // where its samples begin in StepInfo::samples
 };
 

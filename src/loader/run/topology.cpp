@@ -60,7 +60,7 @@ void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::u
       own.shards, own.index));
 }
 
-Slicing slice_group(const Plan& plan, std::uint32_t replicas, std::uint32_t groups) {
+batch::Slicing slice_group(const Plan& plan, std::uint32_t replicas, std::uint32_t groups) {
   const auto& [global_batch, options] = plan.batch();
   if (global_batch % groups != 0)
     throw std::invalid_argument(fmt::format(

@@ -20,7 +20,7 @@ struct Topology {
   std::uint32_t first_replica = 0;  // of this process
   std::uint32_t own_replicas = 1;
   ShardPolicy shards = ShardPolicy::data;
-  Slicing slicing;  // of a group's share over the replicas of the group
+  batch::Slicing slicing;  // of a group's share over the replicas of the group
 
   /// Errors  std::invalid_argument  the options contradict each other, the plan, or the batch
   Topology(const Plan& plan, const InputContext& context, InputMode mode, ShardPolicy shards);

@@ -9,7 +9,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 
-#include "src/loader/plan/json.hpp"
+#include "src/loader/plan/describe.hpp"
 #include "src/loader/plan/order.hpp"
 
 namespace penstock::loader {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/dtype.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::source {
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/digest.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 
 #include "src/source/descriptions.hpp"
 #include "src/source/folder/labels.hpp"

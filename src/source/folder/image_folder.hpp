@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include <penstock/core/description.hpp>
-#include <penstock/source/image_folder.hpp>
+#include <penstock/source/images.hpp>
 
 namespace penstock::source {
 

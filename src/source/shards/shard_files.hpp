@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 #include "src/source/shards/shard_index.hpp"
 #include "src/storage/storage.hpp"

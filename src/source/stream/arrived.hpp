@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 #include "src/source/stream/packing.hpp"
 

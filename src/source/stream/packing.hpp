@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/source/record.hpp>
 
 namespace penstock::source {

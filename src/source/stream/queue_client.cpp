@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/queue_client.hpp>
+#include <penstock/source/remote_queue.hpp>
 
 #include "src/source/stream/packing.hpp"
 #include "src/source/stream/queue_protocol.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/shape.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/source/stream/unix_socket.hpp"
 

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/queue_server.hpp>
+#include <penstock/source/remote_queue.hpp>
 
 #include "src/source/stream/queue_core.hpp"
 #include "src/source/stream/queue_protocol.hpp"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/values.hpp>
+#include <penstock/source/record.hpp>
 
 namespace penstock {
 

@@ -1,7 +1,7 @@
 #include <array>
 #include <cstring>
 
-#include <penstock/source/tfrecord_writer.hpp>
+#include <penstock/source/tfrecord.hpp>
 
 #include "src/source/shards/output_file.hpp"
 #include "src/source/tfrecord/crc32c.hpp"

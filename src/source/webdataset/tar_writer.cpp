@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/tar_writer.hpp>
+#include <penstock/source/webdataset.hpp>
 
 #include "src/source/shards/output_file.hpp"
 #include "src/source/webdataset/tar_header.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock::storage {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/result.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock::storage {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <penstock/core/dtype.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::sync {
 

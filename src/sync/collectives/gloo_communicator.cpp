@@ -141,11 +141,11 @@ class GlooLinks final : public sync::Links {
   void farewell(const std::string& why, bool broke_off) noexcept override {
     if (channel_ != 0) return;  // a duplicate's end is not the process's
     if (broke_off)
-      mesh_->rendezvous->break_off(why);
+      mesh_->rendezvous->abort(why);
     else
       mesh_->rendezvous->leave(why);
   }
-  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->break_off(why); }
+  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->abort(why); }
 
   void clear() noexcept override { messages_.clear(); }
 
@@ -155,7 +155,7 @@ class GlooLinks final : public sync::Links {
   }
 
   [[nodiscard]] std::optional<std::string> explanation() override {
-    return mesh_->rendezvous->trouble(0.5);
+    return mesh_->rendezvous->departed(0.5);
   }
 
  private:
@@ -239,7 +239,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
     } catch (const gloo::Exception& error) {
       throw Error(fmt::format("process {} of {} cannot reach the others over Gloo: {}{}",
                               meeting.rank(), meeting.world(), error.what(),
-                              meeting.trouble().value_or("")));
+                              meeting.departed().value_or("")));
     }
   }
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include <penstock/core/dtype.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/sync/communicator.hpp>
 
 namespace penstock::sync {

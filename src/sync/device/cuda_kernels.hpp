@@ -7,7 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <penstock/core/dtype.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/sync/communicator.hpp>
 
 #include "src/sync/collectives/reduction.hpp"

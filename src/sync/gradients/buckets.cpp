@@ -1,12 +1,12 @@
+#include "src/sync/gradients/buckets.hpp"
+
 #include <algorithm>
 #include <map>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include <penstock/sync/buckets.hpp>
-
-namespace penstock {
+namespace penstock::sync {
 
 std::vector<Bucket> plan_buckets(std::span<const BucketItem> items, const BucketLimits& limits) {
   if (limits.bytes == 0 || limits.count == 0)
@@ -51,4 +51,4 @@ std::vector<std::uint32_t> owners_by_bytes(std::span<const std::size_t> bytes,
   return owners;
 }
 
-}  // namespace penstock
+}  // namespace penstock::sync

@@ -7,6 +7,7 @@
 #include <penstock/sync/gradient_sync.hpp>
 
 #include "src/sync/collectives/reduction.hpp"
+#include "src/sync/gradients/buckets.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
 #include "src/sync/gradients/gradient_list.hpp"
 
@@ -65,11 +66,11 @@ class GradientSync::Impl {
   Impl(Communicator& communicator, std::vector<Gradient> gradients,
        const GradientSyncOptions& options) {
     require_possible(gradients, options);
-    std::vector<BucketItem> items;
+    std::vector<sync::BucketItem> items;
     for (const Gradient& gradient : gradients)
       items.push_back(
           {gradient.data.dtype(), static_cast<std::uint64_t>(gradient.data.shape().elements())});
-    exchange_.buckets = plan_buckets(items, options.buckets);
+    exchange_.buckets = sync::plan_buckets(items, options.buckets);
     exchange_.options = options;
     exchange_.gradients = std::move(gradients);
     exchange_.communicator = communicator.duplicate();

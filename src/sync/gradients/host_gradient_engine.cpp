@@ -170,7 +170,7 @@ class HostGradientEngine final : public GradientEngine {
   std::uint64_t add_up(std::uint64_t rows) {
     if (!exchange_.counts_rows()) return 0;
     std::vector<std::uint64_t> sum{rows};
-    exchange_.communicator->all_reduce(flat(sum));
+    exchange_.communicator->all_reduce(view_of(sum));
     return sum[0];
   }
 

@@ -179,8 +179,8 @@ void NcclChannel::look_locked() {
       status != ncclSuccess && status != ncclInProgress) {
     // Who has died is known a moment later.
     if (place_.rendezvous)
-      if (const auto trouble = place_.rendezvous->trouble(1))
-        throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *trouble));
+      if (const auto departed = place_.rendezvous->departed(1))
+        throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *departed));
     throw error_of(status, first.what, comm_);
   }
   if (const auto gone = who_is_gone(first.deadline))
@@ -194,7 +194,7 @@ std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
   constexpr double kPatience = 5;
   if (!place_.rendezvous) return std::nullopt;
   const bool long_ago = deadline < deadline_in(place_.timeout_s - kPatience);
-  return long_ago ? place_.rendezvous->trouble() : place_.rendezvous->failure();
+  return long_ago ? place_.rendezvous->departed() : place_.rendezvous->failure();
 }
 
 // Who has made fewer calls than this rank, as far as the rendezvous knows.

@@ -195,7 +195,7 @@ class Rendezvous::Impl {
     return value;
   }
 
-  std::optional<std::string> trouble(double wait_s) {
+  std::optional<std::string> departed(double wait_s) {
     std::unique_lock lock(mutex_);
     news_.wait_until(lock, sync::deadline_in(wait_s),
                      [&] { return !failed_.empty() || !left_.empty(); });
@@ -258,7 +258,7 @@ class Rendezvous::Impl {
     const std::lock_guard lock(send_mutex_);
     if (!sync::send_all(socket_.get(), bytes))
       throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_,
-                              trouble(1).value_or("process 0 is gone")));
+                              departed(1).value_or("process 0 is gone")));
   }
 
   void listen() {
@@ -431,14 +431,14 @@ std::string Rendezvous::get(std::string_view key, std::optional<double> timeout_
   return impl_->get(std::string(key), timeout_s.value_or(impl_->options().timeout_s));
 }
 std::uint32_t Rendezvous::next_number() noexcept { return impl_->next_number(); }
-std::optional<std::string> Rendezvous::trouble(double wait_s) const {
-  return impl_->trouble(wait_s);
+std::optional<std::string> Rendezvous::departed(double wait_s) const {
+  return impl_->departed(wait_s);
 }
 std::optional<std::string> Rendezvous::failure() const { return impl_->failure(); }
 std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
   return impl_->on_failure(std::move(body));
 }
 void Rendezvous::leave(std::string_view why) noexcept { impl_->leave(why, false); }
-void Rendezvous::break_off(std::string_view why) noexcept { impl_->leave(why, true); }
+void Rendezvous::abort(std::string_view why) noexcept { impl_->leave(why, true); }
 
 }  // namespace penstock

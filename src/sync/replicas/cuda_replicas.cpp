@@ -19,7 +19,7 @@ std::shared_ptr<Rendezvous> meet(Communicator& processes, double timeout_s) {
   const auto exchange = [&](const std::string& own) {
     std::vector<std::uint8_t> bytes(4096);
     std::copy_n(own.begin(), std::min(own.size(), bytes.size() - 1), bytes.begin());
-    processes.broadcast(flat(bytes), 0);
+    processes.broadcast(view_of(bytes), 0);
     return std::string(reinterpret_cast<const char*>(bytes.data()));
   };
   return Rendezvous::through(exchange, processes.rank(), processes.size(),

@@ -6,6 +6,7 @@
 #include <penstock/sync/placement.hpp>
 
 #include "src/sync/device/device_memory.hpp"
+#include "src/sync/gradients/buckets.hpp"
 #include "src/sync/gradients/gradient_list.hpp"
 
 namespace penstock {
@@ -102,7 +103,7 @@ class ShardedVariables::Impl {
     sync::require_equal_lists(*communicator_, lines_of(variables), "variable");
     std::vector<std::size_t> bytes;
     for (const Gradient& variable : variables) bytes.push_back(variable.data.byte_size());
-    owners = owners_by_bytes(bytes, communicator_->size());
+    owners = sync::owners_by_bytes(bytes, communicator_->size());
     for (std::size_t i = 0; i < variables.size(); ++i) {
       if (owners[i] == communicator_->rank()) owned.push_back(i);
       add_to(gradients_, communicator_->device(), owners[i], gradients[i].data);

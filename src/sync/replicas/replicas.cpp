@@ -57,7 +57,7 @@ void require_alike(Communicator& processes, const std::vector<Device>& devices) 
   const std::vector<std::uint32_t> mine{static_cast<std::uint32_t>(devices.size()),
                                         devices[0].kind == Device::Kind::cuda ? 1U : 0U};
   std::vector<std::uint32_t> all(2 * processes.size());
-  processes.all_gather(flat(mine), flat(all));
+  processes.all_gather(view_of(mine), view_of(all));
   for (std::uint32_t process = 1; process < processes.size(); ++process)
     if (all[2 * process] != all[0] || all[2 * process + 1] != all[1])
       throw SyncError(fmt::format(

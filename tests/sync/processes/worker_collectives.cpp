@@ -57,21 +57,21 @@ void expect_every_collective(Communicator& all, std::size_t count) {
   const std::uint32_t size = all.size();
   for (const auto op : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max}) {
     auto values = values_of(all.rank(), count);
-    all.all_reduce(flat(values), op);
+    all.all_reduce(view_of(values), op);
     EXPECT_EQ(values, expected_sum(size, count, op)) << "bit by bit";
   }
   const std::uint32_t root = size - 1;
   auto values = values_of(all.rank(), count);
-  all.reduce(flat(values), root);
+  all.reduce(view_of(values), root);
   EXPECT_EQ(values, all.rank() == root ? expected_sum(size, count, ReduceOp::sum)
                                        : values_of(all.rank(), count));
   values = values_of(all.rank(), count);
-  all.broadcast(flat(values), root / 2);
+  all.broadcast(view_of(values), root / 2);
   EXPECT_EQ(values, values_of(root / 2, count));
 
   std::vector<float> gathered(count * size);
   const auto own = values_of(all.rank(), count);
-  all.all_gather(flat(own), flat(gathered));
+  all.all_gather(view_of(own), view_of(gathered));
   std::vector<float> everybody;
   for (std::uint32_t rank = 0; rank < size; ++rank)
     for (const float one : values_of(rank, count)) everybody.push_back(one);
@@ -81,7 +81,7 @@ void expect_every_collective(Communicator& all, std::size_t count) {
   for (std::size_t i = 0; i < pieces.size(); ++i)
     pieces[i] = static_cast<std::int64_t>(i * (all.rank() + 1));
   std::vector<std::int64_t> piece(count);
-  all.reduce_scatter(flat(pieces), flat(piece));
+  all.reduce_scatter(view_of(pieces), view_of(piece));
   for (std::size_t i = 0; i < count; ++i)
     ASSERT_EQ(piece[i],
               static_cast<std::int64_t>((all.rank() * count + i) * size * (size + 1) / 2));
@@ -114,13 +114,13 @@ TEST(Collectives, DuplicatesAreIndependent) {
   std::jthread other([&] {
     for (int i = 0; i < 20; ++i) {
       std::vector<std::int32_t> values(5000, i);
-      aside->all_reduce(flat(values));
+      aside->all_reduce(view_of(values));
       EXPECT_EQ(values[4999], i * static_cast<int>(aside->size()));
     }
   });
   for (int i = 0; i < 20; ++i) {
     std::vector<double> values{1};
-    all->all_reduce(flat(values));
+    all->all_reduce(view_of(values));
     EXPECT_EQ(values[0], all->size());
   }
 }
@@ -135,7 +135,7 @@ TEST(Mismatch, IsAnErrorOnAllThatNamesBoth) {
       if (all->rank() == odd)
         last_does(*all);
       else
-        all->all_reduce(flat(values));
+        all->all_reduce(view_of(values));
     });
     EXPECT_THAT(said, AllOf(HasSubstr("2nd collectives differ"),
                             HasSubstr("process 0 calls all_reduce(sum, f32 [10])"),
@@ -144,12 +144,12 @@ TEST(Mismatch, IsAnErrorOnAllThatNamesBoth) {
   };
   EXPECT_THAT(differing([](Communicator& all) {
                 std::vector<float> eleven(11);
-                all.all_reduce(flat(eleven));
+                all.all_reduce(view_of(eleven));
               }),
               HasSubstr("all_reduce(sum, f32 [11])"));
   EXPECT_THAT(differing([](Communicator& all) {
                 std::vector<std::int32_t> integers(10);
-                all.all_reduce(flat(integers));
+                all.all_reduce(view_of(integers));
               }),
               HasSubstr("all_reduce(sum, i32 [10])"));
   EXPECT_THAT(differing([](Communicator& all) { all.barrier(); }), HasSubstr("barrier()"));
@@ -160,7 +160,7 @@ TEST(Mismatch, IsAnErrorWhereOnlyTheCutsOfThePartsDiffer) {
   const bool odd = all->rank() + 1 == all->size();
   std::vector<float> first(odd ? 4 : 5);
   std::vector<float> second(odd ? 6 : 5);
-  const std::array parts{flat(first), flat(second)};
+  const std::array parts{view_of(first), view_of(second)};
   EXPECT_THAT(said_by([&] { all->all_reduce(parts); }),
               AllOf(HasSubstr("1st collectives differ"),
                     HasSubstr("process 0 calls all_reduce(sum, f32 [10] in 2 parts")));
@@ -172,7 +172,7 @@ TEST(Collectives, SeveralPartsAreReducedAsOne) {
   std::vector<float> nothing;
   std::vector<float> one(1, static_cast<float>(all->rank()));
   std::vector<float> many(300'001, static_cast<float>(all->rank()));
-  all->all_reduce(std::array{flat(one), flat(nothing), flat(many)}, ReduceOp::mean);
+  all->all_reduce(std::array{view_of(one), view_of(nothing), view_of(many)}, ReduceOp::mean);
   EXPECT_EQ(one[0], (n - 1) / 2);
   EXPECT_THAT(many, testing::Each((n - 1) / 2));
 }
@@ -186,7 +186,7 @@ TEST(Mismatch, AProcessThatEndsEarlierIsAnErrorWithinASecond) {
   }
   const std::int64_t begin = now_ns();
   std::vector<float> values(10);
-  EXPECT_THAT(said_by([&] { all->all_reduce(flat(values)); }),
+  EXPECT_THAT(said_by([&] { all->all_reduce(view_of(values)); }),
               AllOf(HasSubstr("process 1"), HasSubstr("it had no more data")));
   EXPECT_LT(now_ns() - begin, 1'000'000'000);
 }
@@ -200,7 +200,7 @@ TEST(Late, AProcessIsNamedWithinTheTimeout) {
   }
   const std::int64_t begin = now_ns();
   std::vector<float> values(100'000);
-  EXPECT_THAT(said_by([&] { all->all_reduce(flat(values)); }),
+  EXPECT_THAT(said_by([&] { all->all_reduce(view_of(values)); }),
               AllOf(HasSubstr("process 1"), HasSubstr("0.7 s")));
   EXPECT_LT(now_ns() - begin, 2'400'000'000);
 }
@@ -217,25 +217,25 @@ TEST(ReplicasOfProcesses, AreNumberedThroughAndAgree) {
       for (const std::size_t count : {std::size_t{5}, std::size_t{9000}}) {
         std::vector<std::int64_t> values(count, replica.id() + 1);
         const auto n = static_cast<std::int64_t>(all.size());
-        all.all_reduce(flat(values));
+        all.all_reduce(view_of(values));
         ASSERT_EQ(values, std::vector<std::int64_t>(count, n * (n + 1) / 2));
         for (std::uint32_t root = 0; root < all.size(); root += 2) {
           std::vector<float> some(count, static_cast<float>(replica.id()));
-          all.reduce(flat(some), root, ReduceOp::mean);
+          all.reduce(view_of(some), root, ReduceOp::mean);
           ASSERT_EQ(some[count - 1], root == replica.id() ? static_cast<float>(n - 1) / 2
                                                           : static_cast<float>(replica.id()));
           some.assign(count, static_cast<float>(replica.id()));
-          all.broadcast(flat(some), root);
+          all.broadcast(view_of(some), root);
           ASSERT_EQ(some, std::vector<float>(count, static_cast<float>(root)));
         }
         const std::vector<std::uint32_t> own(count, replica.id());
         std::vector<std::uint32_t> gathered(count * all.size());
-        all.all_gather(flat(own), flat(gathered));
+        all.all_gather(view_of(own), view_of(gathered));
         for (std::size_t i = 0; i < gathered.size(); ++i) ASSERT_EQ(gathered[i], i / count);
         std::vector<double> pieces(count * all.size());
         for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i] = static_cast<double>(i / count);
         std::vector<double> piece(count);
-        all.reduce_scatter(flat(pieces), flat(piece), ReduceOp::mean);
+        all.reduce_scatter(view_of(pieces), view_of(piece), ReduceOp::mean);
         ASSERT_EQ(piece, std::vector<double>(count, replica.id()));
         all.barrier();
       }
@@ -301,7 +301,7 @@ TEST(Restarts, AHundredStartsAndStopsLeaveNothingBehind) {
   for (int round = 0; round < 100; ++round) {
     const auto all = connect();
     std::vector<std::int32_t> values{round};
-    all->all_reduce(flat(values));
+    all->all_reduce(view_of(values));
     ASSERT_EQ(values[0], round * static_cast<int>(all->size())) << "of another round";
   }
   EXPECT_LE(open_descriptors(), before + 2);

@@ -4,30 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
-#include <penstock/core/dtype.hpp>
+#include <penstock/sync/gradient_sync.hpp>
 
-namespace penstock {
-
-/// No bucket is larger, but for one that holds a single gradient which is.
-struct BucketLimits {
-  std::size_t bytes = std::size_t{25} << 20;
-  std::size_t count = std::numeric_limits<std::size_t>::max();  ///< gradients
-};
-
-/// Gradients of one type that are reduced together.
-struct Bucket {
-  std::vector<std::size_t> gradients;  ///< their indices, highest first
-  DType dtype = DType::f32;
-  std::uint64_t elements = 0;
-
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return static_cast<std::size_t>(elements) * size_of(dtype);
-  }
-};
+namespace penstock::sync {
 
 struct BucketItem {
   DType dtype = DType::f32;
@@ -49,4 +31,4 @@ struct BucketItem {
 [[nodiscard]] std::vector<std::uint32_t> owners_by_bytes(std::span<const std::size_t> bytes,
                                                          std::uint32_t ranks);
 
-}  // namespace penstock
+}  // namespace penstock::sync

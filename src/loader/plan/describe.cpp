@@ -1,0 +1,134 @@
+#include "src/loader/plan/describe.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "src/loader/plan/fields.hpp"
+#include "src/loader/plan/json_writer.hpp"
+
+namespace penstock::loader {
+namespace {
+
+using core::Json;
+using core::write_json;
+
+template <class... Operations>
+std::map<std::string, Json> defaults_of() {
+  return {{Operations::kName, write_json(Operations{})}...};
+}
+
+// Their first fields are written without a name: take(5).
+std::size_t positional(const std::string& op) {
+  if (op == Shard::kName) return 2;
+  for (const char* name : {Seed::kName, Take::kName, Skip::kName, Repeat::kName, Batch::kName})
+    if (op == name) return 1;
+  return 0;
+}
+
+std::string describe_operations(const Json& operations);
+
+std::string describe_operation(const Json& operation) {
+  static const std::map<std::string, Json> kDefaults = [] {
+    auto all = defaults_of<Shuffle, Batch, TransformOnDevice>();
+    all[Sample::kName] = write_json(SampleOptions{});
+    all[Mix::kName] = write_json(MixOptions{});
+    all[Prefetch::kName] = write_json(PrefetchOptions{});
+    return all;
+  }();
+  Json fields = operation;
+  const std::string op = fields.value("op", "?");
+  fields.erase("op");
+
+  if (op == Read::kName) {
+    const Json& source = fields.contains("source") ? fields["source"] : fields["fingerprint"];
+    return source.is_string() ? source.get<std::string>() : core::describe_value(source);
+  }
+  if (op == Map::kName) return "map(" + core::describe_value(fields["transform"]) + ")";
+
+  std::string text;
+  const auto add = [&text](const std::string& piece) {
+    if (!piece.empty()) text += (text.empty() ? "" : ", ") + piece;
+  };
+  if (fields.contains("datasets")) {
+    for (const Json& dataset : fields["datasets"]) add(describe_operations(dataset));
+    fields.erase("datasets");
+  }
+  for (std::size_t left = positional(op); left != 0 && !fields.empty(); --left) {
+    add(core::describe_value(fields.begin().value()));
+    fields.erase(fields.begin());
+  }
+  const auto defaults = kDefaults.find(op);
+  add(core::describe_json(fields, defaults == kDefaults.end() ? Json::object() : defaults->second));
+  return op + "(" + text + ")";
+}
+
+std::string describe_operations(const Json& operations) {
+  std::string text;
+  for (const Json& operation : operations)
+    text += (text.empty() ? "" : ".") + describe_operation(operation);
+  return text;
+}
+
+// Whether it is a list of operations, as identity_of writes it.
+void check_saved(const Json& operations) {
+  const char* const where = "this saved state of a penstock loader is damaged: its plan";
+  if (!operations.is_array()) core::refuse_value(where, "a list of operations", operations);
+  for (const Json& operation : operations) {
+    const auto op = operation.is_object() ? operation.find("op") : operation.end();
+    if (!operation.is_object() || op == operation.end() || !op->is_string())
+      core::refuse_value(where, "operations with a name", operation);
+    const auto datasets = operation.find("datasets");
+    if (datasets == operation.end()) continue;
+    if (!datasets->is_array()) core::refuse_value(where, "a list of datasets", *datasets);
+    for (const Json& dataset : *datasets) check_saved(dataset);
+  }
+}
+
+// The first two operations of the lists that differ; those of datasets are looked into.
+std::optional<Difference> first_difference(const Json& saved, const Json& found,
+                                           const std::string& where) {
+  const auto describe_at = [](const Json& list, std::size_t k) {
+    return k < list.size() ? describe_operation(list[k]) : std::string("the plan's end");
+  };
+  for (std::size_t k = 0; k < std::max(saved.size(), found.size()); ++k) {
+    // The order of an object's fields says nothing.
+    if (k < saved.size() && k < found.size() &&
+        nlohmann::json(saved[k]) == nlohmann::json(found[k]))
+      continue;
+    const std::string here = fmt::format("{}operation {}", where, k);
+    const bool both = k < saved.size() && k < found.size() &&
+                      saved[k].value("op", "") == found[k].value("op", "");
+    if (both && saved[k].contains("datasets") && found[k].contains("datasets")) {
+      const Json& before = saved[k]["datasets"];
+      const Json& now = found[k]["datasets"];
+      if (before.size() == now.size())
+        for (std::size_t part = 0; part < now.size(); ++part)
+          if (auto inside = first_difference(before[part], now[part],
+                                             fmt::format("{}, dataset {}, ", here, part)))
+            return inside;
+    }
+    return Difference{.is_data = both && saved[k].value("op", "") == Read::kName,
+                      .text = fmt::format("{}: saved with {}, and here it is {}", here,
+                                          describe_at(saved, k), describe_at(found, k))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan) {
+  return describe_operations(write_operations(plan, Purpose::people));
+}
+
+std::string identity_of(const Plan& plan) {
+  return core::dump_json(write_operations(plan, Purpose::identity));
+}
+
+std::optional<Difference> difference(std::string_view saved, std::string_view found) {
+  const Json before = core::parse_json(saved, "the plan in this state");
+  check_saved(before);
+  return first_difference(before, core::parse_json(found, "the plan"), "");
+}
+
+}  // namespace penstock::loader

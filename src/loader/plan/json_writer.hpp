@@ -1,0 +1,21 @@
+// loader/plan/json_writer: the operations of a plan as JSON, for another process, a state or people.
+#pragma once
+
+#include "src/loader/plan/fields.hpp"
+#include "src/loader/plan/json.hpp"
+
+namespace penstock::loader {
+
+enum class Purpose {
+  travel,    // all that another process needs, or a refusal
+  identity,  // what decides which bytes come out, short
+  people,
+};
+
+/// `options` are needed for Purpose::travel only.
+///
+/// Errors  Error  travel: something cannot; names the operation and what to do
+[[nodiscard]] core::Json write_operations(const Plan& plan, Purpose purpose,
+                                          const PlanJsonOptions* options = nullptr);
+
+}  // namespace penstock::loader
