@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <nanobind/nanobind.h>
 
@@ -43,6 +44,12 @@ struct PyJpegIndex {
 struct PyStream {
   StreamPtr stream;
 };
+
+/// A text of C++, which may quote bytes of a user's data that are not UTF-8: these as "\\xff".
+[[nodiscard]] inline nb::str text_of(std::string_view text) {
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
 
 /// What plans are made of here: what the library has, and synthetic images.
 [[nodiscard]] Registry plan_registry();

@@ -69,8 +69,16 @@ void bind_identities(nb::module_& module) {
       });
 
   nb::class_<Fault>(module, "Fault", "What is known about a bad sample: which one, where, and why.")
-      .def_ro("reason", &Fault::reason, R"("premature end of JPEG file", ...)")
-      .def_ro("file", &Fault::file, "Path, or shard and member; empty where there is no file.")
+      .def_prop_ro(
+          "reason", [](const Fault& self) { return text_of(self.reason); },
+          R"("premature end of JPEG file", ...)")
+      .def_prop_ro(
+          "file",
+          [](const Fault& self) {
+            return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(
+                self.file.data(), static_cast<Py_ssize_t>(self.file.size())));
+          },
+          "Path, or shard and member; empty where there is no file. As os.fsdecode() makes it.")
       .def_ro("offset", &Fault::offset, "Byte offset in that file; 0 where it says nothing.")
       .def_ro("sample", &Fault::sample)
       .def_ro("step", &Fault::step)
@@ -83,10 +91,12 @@ void bind_identities(nb::module_& module) {
           },
           nb::sig("def cause(self) -> BaseException | None"),
           "What your function raised, if that was it.")
-      .def("__str__", &Fault::to_string,
-           R"("sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".)")
-      .def("__repr__",
-           [](const Fault& self) { return nb::str("Fault({!r})").format(self.to_string()); });
+      .def(
+          "__str__", [](const Fault& self) { return text_of(self.to_string()); },
+          R"("sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".)")
+      .def("__repr__", [](const Fault& self) {
+        return nb::str("Fault({!r})").format(text_of(self.to_string()));
+      });
 }
 
 void bind_devices(nb::module_& module) {

@@ -1,6 +1,5 @@
 // C++ exceptions as Python's. The classes are Python's own, in penstock/_errors.py: they have
 // attributes, and type checkers know them.
-#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -17,21 +16,15 @@ nb::handle errors;
 
 nb::object error_class(const char* name) { return errors[name]; }
 
-// A message may quote bytes of a file's name or of a user's data that are not UTF-8.
-nb::object text_of(const std::exception& error) {
-  return nb::steal(PyUnicode_DecodeUTF8(
-      error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
-}
-
 void raise_builtin(PyObject* type, const std::exception& error) {
-  PyErr_SetObject(type, text_of(error).ptr());
+  PyErr_SetObject(type, text_of(error.what()).ptr());
 }
 
 // `set` gives the new exception its attributes; `cause` may be null.
 template <class Set>
 void raise(const char* name, const std::exception& error, nb::object cause, Set&& set) {
   const nb::object type = error_class(name);
-  nb::object exception = type(text_of(error));
+  nb::object exception = type(text_of(error.what()));
   set(exception);
   if (cause.is_valid()) exception.attr("__cause__") = cause;
   PyErr_SetObject(type.ptr(), exception.ptr());

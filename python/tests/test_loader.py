@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 
@@ -231,6 +232,21 @@ def test_faults_follow_the_policy(tmp_path, policy):
     with pytest.raises(ps.DataError):
         next(loader)
     assert isinstance(first.value, ps.Error)
+
+
+def test_errors_and_faults_name_files_whose_names_are_not_utf8(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/class\xff"
+    os.mkdir(folder)
+    with open(folder + b"/bad\xfe.jpg", "wb") as file:
+        file.write(b"\xff\xd8\xff\xe0 no photograph")
+    dataset = ps.image_folder(tmp_path).map(ps.decode_image(crop=ps.resize_to(8, 8))).batch(1)
+    with pytest.raises(ps.DataError, match=r"class\\xff/bad\\xfe\.jpg") as error:
+        next(iter(dataset.loader()))
+    fault = error.value.fault
+    assert os.fsencode(fault.file) == folder + b"/bad\xfe.jpg"
+    assert r"bad\xfe.jpg" in str(fault) and r"bad\\xfe.jpg" in repr(fault)
+    with pytest.raises(ps.Error, match=r"nothing\\xff"):
+        ps.image_folder(os.fsdecode(os.fsencode(tmp_path) + b"/nothing\xff"))
 
 
 def test_too_many_faults_raise_all_the_same(tmp_path):
