@@ -9,9 +9,19 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   endif()
 endif()
 
+# Sets PENSTOCK_HAVE_CUDA, and PENSTOCK_CUDA_RUNTIME: what to link.
 macro(penstock_enable_cuda)
   set(PENSTOCK_HAVE_CUDA OFF)
-  if(PENSTOCK_CUDA)
+  if(PENSTOCK_SIMULATED_CUDA)
+    find_path(PENSTOCK_CUDA_INCLUDE_DIR cuda_runtime_api.h
+              HINTS /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include REQUIRED)
+    find_path(PENSTOCK_CCCL_INCLUDE_DIR thrust/for_each.h
+              HINTS ${PENSTOCK_CUDA_INCLUDE_DIR}/cccl ${PENSTOCK_CUDA_INCLUDE_DIR} REQUIRED)
+    mark_as_advanced(PENSTOCK_CUDA_INCLUDE_DIR PENSTOCK_CCCL_INCLUDE_DIR)
+    set(CUDAToolkit_INCLUDE_DIRS ${PENSTOCK_CUDA_INCLUDE_DIR})
+    set(PENSTOCK_HAVE_CUDA ON)
+    set(PENSTOCK_CUDA_RUNTIME penstock_simulated_cuda)
+  elseif(PENSTOCK_CUDA)
     # The toolkit's usual folder is often not on PATH. A hint by environment, not by CMAKE_CUDA_COMPILER:
     # an nvcc that does not work here (too new a g++, say) must not stop the build.
     if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
@@ -35,8 +45,18 @@ macro(penstock_enable_cuda)
       endif()
       find_package(CUDAToolkit REQUIRED)
       set(PENSTOCK_HAVE_CUDA ON)
+      set(PENSTOCK_CUDA_RUNTIME CUDA::cudart_static)
     else()
       message(STATUS "penstock: no nvcc 12 or newer that works here, building without cuda:i devices")
     endif()
   endif()
 endmacro()
+
+# Sources in CUDA C++. Against the simulated runtime they are C++.
+function(penstock_cuda_sources target)
+  target_sources(${target} PRIVATE ${ARGN})
+  if(PENSTOCK_SIMULATED_CUDA)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS
+      "-xc++;-include;${PROJECT_SOURCE_DIR}/testing/simulated_cuda/cuda_language.hpp;-I${PROJECT_SOURCE_DIR};-Wno-unknown-pragmas;-Wno-deprecated-declarations;-Wno-conversion;-Wno-unused-function")
+  endif()
+endfunction()

@@ -32,8 +32,14 @@ struct Run {
     constexpr unsigned kThreads = 128;
     if (count == 0) return;
     const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
+#ifdef PENSTOCK_SIMULATED_CUDA
+    check(ps::simulated_cuda::launch("a kernel", blocks, kThreads, 0, stream,
+                                     [=] { run_kernel(count, kernel); }),
+          "starting a kernel");
+#else
     run_kernel<<<blocks, kThreads, 0, stream>>>(count, kernel);
     check(cudaGetLastError(), "starting a kernel");
+#endif
   }
 };
 

@@ -6,7 +6,7 @@
 
 #include <penstock/device/device_transform.hpp>
 
-#include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_launch.hpp"
 #include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
@@ -153,9 +153,8 @@ void launch(const DeviceTransformNumbers& numbers, bool planes, const std::byte*
                                static_cast<std::uint64_t>(numbers.height);
   const dim3 grid(static_cast<unsigned>((groups + kThreads - 1) / kThreads),
                   static_cast<unsigned>(std::min(count, kMaxGridRows)));
-  kernel<<<grid, kThreads, 0, stream>>>(numbers, reinterpret_cast<const std::uint8_t*>(in), rows,
-                                        count, reinterpret_cast<T*>(out));
-  device::check(cudaGetLastError());
+  device::launch(kernel, grid, kThreads, 0, stream, numbers,
+                 reinterpret_cast<const std::uint8_t*>(in), rows, count, reinterpret_cast<T*>(out));
 }
 
 }  // namespace

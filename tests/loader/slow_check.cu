@@ -1,4 +1,4 @@
-#include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_launch.hpp"
 #include "tests/loader/slow_check.hpp"
 
 namespace penstock::testing_support {
@@ -13,7 +13,8 @@ __device__ void sleep_for(unsigned microseconds) {
 __global__ void check_rows(const std::uint64_t* rows, std::uint64_t count, std::uint64_t first,
                            std::uint64_t size, unsigned microseconds, unsigned long long* wrong) {
   for (int look = 0; look < 2; ++look) {
-    sleep_for(microseconds / 2);
+    if (threadIdx.x == 0) sleep_for(microseconds / 2);
+    __syncthreads();
     for (std::uint64_t row = threadIdx.x; row < count; row += blockDim.x) {
       const std::uint64_t number = (first + row) % size;
       const volatile std::uint64_t* at = rows + 2 * row;
@@ -27,8 +28,7 @@ __global__ void check_rows(const std::uint64_t* rows, std::uint64_t count, std::
 void slow_check(const std::uint64_t* rows, std::uint64_t count, std::uint64_t first,
                 std::uint64_t size, unsigned microseconds, unsigned long long* wrong,
                 cudaStream_t stream) {
-  check_rows<<<1, 128, 0, stream>>>(rows, count, first, size, microseconds, wrong);
-  device::check(cudaGetLastError());
+  device::launch(check_rows, 1, 128, 0, stream, rows, count, first, size, microseconds, wrong);
 }
 
 }  // namespace penstock::testing_support

@@ -139,6 +139,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;  // clang 14 makes none for aggregates
 
 /// "shuffle", as in JSON, texts and errors.
 [[nodiscard]] inline const char* name_of(const Operation& operation) {

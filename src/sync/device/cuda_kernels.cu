@@ -1,11 +1,10 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include <cub/device/device_for.cuh>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_launch.hpp"
 #include "src/sync/collectives/element_types.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 
@@ -22,7 +21,7 @@ template <class T>
 using Sum = SumType<T>;
 
 template <class T>
-__device__ Sum<T> load(T value) {
+__host__ __device__ Sum<T> load(T value) {
   if constexpr (std::is_same_v<T, __half>)
     return __half2float(value);
   else if constexpr (std::is_same_v<T, __nv_bfloat16>)
@@ -32,7 +31,7 @@ __device__ Sum<T> load(T value) {
 }
 
 template <class T, class From>
-__device__ T store(From value) {
+__host__ __device__ T store(From value) {
   if constexpr (std::is_same_v<T, __half>)
     return __float2half_rn(static_cast<float>(value));
   else if constexpr (std::is_same_v<T, __nv_bfloat16>)
@@ -51,7 +50,7 @@ struct Change {
   bool add;
   const std::uint64_t* rows;
 
-  __device__ void operator()(const From* from, To* to) const {
+  __host__ __device__ void operator()(const From* from, To* to) const {
     S value = zero ? S{} : static_cast<S>(load(*from));
     if (factor != S{1}) value = static_cast<S>(value * factor);
     if (divisor != S{1}) value = static_cast<S>(value / divisor);
@@ -66,7 +65,7 @@ Change<From, To> change_of(const Move& how, const std::uint64_t* rows) {
   return {static_cast<S>(how.factor), static_cast<S>(how.divisor), how.factor == 0, how.add, rows};
 }
 
-__device__ std::size_t segment_of(const Segment* segments, std::size_t count, std::uint64_t at) {
+__host__ __device__ std::size_t segment_of(const Segment* segments, std::size_t count, std::uint64_t at) {
   std::size_t low = 0;
   while (count > 1) {
     const std::size_t half = count / 2;
@@ -81,7 +80,7 @@ struct MoveOne {
   const From* from;
   To* to;
   Change<From, To> change;
-  __device__ void operator()(std::size_t i) const { change(from + i, to + i); }
+  __host__ __device__ void operator()(std::size_t i) const { change(from + i, to + i); }
 };
 
 template <class From, class To>
@@ -90,7 +89,7 @@ struct PackOne {
   std::size_t segment_count;
   To* packed;
   Change<From, To> change;
-  __device__ void operator()(std::size_t i) const {
+  __host__ __device__ void operator()(std::size_t i) const {
     const Segment& segment = segments[segment_of(segments, segment_count, i)];
     change(reinterpret_cast<const From*>(segment.data) + (i - segment.begin), packed + i);
   }
@@ -102,7 +101,7 @@ struct UnpackOne {
   const Segment* segments;
   std::size_t segment_count;
   Change<From, To> change;
-  __device__ void operator()(std::size_t i) const {
+  __host__ __device__ void operator()(std::size_t i) const {
     const Segment& segment = segments[segment_of(segments, segment_count, i)];
     change(packed + i, reinterpret_cast<To*>(segment.data) + (i - segment.begin));
   }
@@ -116,7 +115,7 @@ struct ReducePieces {
   T* out;
   ReduceOp op;
   float ranks;
-  __device__ void operator()(std::size_t i) const {
+  __host__ __device__ void operator()(std::size_t i) const {
     float sum = load(pieces[i]);
     for (std::uint32_t k = 1; k < piece_count; ++k) {
       const float next = load(pieces[k * stride + i]);
@@ -129,13 +128,8 @@ struct ReducePieces {
 struct SetOne {
   std::uint64_t* place;
   std::uint64_t value;
-  __device__ void operator()(std::size_t) const { *place = value; }
+  __host__ __device__ void operator()(std::size_t) const { *place = value; }
 };
-
-template <class Op>
-void for_each(std::size_t count, const Op& op, cudaStream_t stream) {
-  if (count > 0) device::check(cub::DeviceFor::Bulk(count, op, stream));
-}
 
 // Calls `body` with both types; they differ only where both are floating.
 template <class F>
@@ -164,7 +158,7 @@ void cuda_move(const std::byte* from, DType from_dtype, std::byte* to, DType to_
   with_types(from_dtype, to_dtype, [&](auto from_value, auto to_value) {
     using From = decltype(from_value);
     using To = decltype(to_value);
-    for_each(count,
+    device::bulk(count,
              MoveOne<From, To>{reinterpret_cast<const From*>(from), reinterpret_cast<To*>(to),
                                change_of<From, To>(how, rows)},
              stream);
@@ -177,7 +171,7 @@ void cuda_pack(const Segment* segments, std::size_t segment_count, DType dtype, 
   with_types(dtype, packed_dtype, [&](auto from_value, auto to_value) {
     using From = decltype(from_value);
     using To = decltype(to_value);
-    for_each(count,
+    device::bulk(count,
              PackOne<From, To>{segments, segment_count, reinterpret_cast<To*>(packed),
                                change_of<From, To>(how, rows)},
              stream);
@@ -190,7 +184,7 @@ void cuda_unpack(const std::byte* packed, DType packed_dtype, const Segment* seg
   with_types(packed_dtype, dtype, [&](auto from_value, auto to_value) {
     using From = decltype(from_value);
     using To = decltype(to_value);
-    for_each(count,
+    device::bulk(count,
              UnpackOne<From, To>{reinterpret_cast<const From*>(packed), segments, segment_count,
                                  change_of<From, To>(how, rows)},
              stream);
@@ -202,7 +196,7 @@ void cuda_reduce_pieces(const std::byte* pieces, std::uint32_t piece_count, std:
                         std::uint64_t ranks, cudaStream_t stream) {
   const auto run = [&](auto value) {
     using T = decltype(value);
-    for_each(count,
+    device::bulk(count,
              ReducePieces<T>{reinterpret_cast<const T*>(pieces), piece_count, stride,
                              reinterpret_cast<T*>(out), op, static_cast<float>(ranks)},
              stream);
@@ -214,7 +208,7 @@ void cuda_reduce_pieces(const std::byte* pieces, std::uint32_t piece_count, std:
 }
 
 void cuda_set(std::uint64_t* place, std::uint64_t value, cudaStream_t stream) {
-  for_each(1, SetOne{place, value}, stream);
+  device::bulk(1, SetOne{place, value}, stream);
 }
 
 }  // namespace penstock::sync

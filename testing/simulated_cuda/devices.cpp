@@ -1,0 +1,195 @@
+// Devices, contexts, the driver's functions that are looked up by name, and the names of errors.
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "machine.hpp"
+
+using namespace penstock::simulated_cuda;
+
+namespace {
+
+constexpr int kDriverSuccess = 0;
+constexpr int kDriverInvalidValue = 1;
+constexpr int kDriverInvalidDevice = 101;
+constexpr int kDriverInvalidContext = 201;
+
+// A context is its device's place in the machine.
+void* context_of(Machine& machine, int device) {
+  return &machine.devices[static_cast<std::size_t>(device)];
+}
+
+int primary_context_state(int device, unsigned* flags, int* active) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  if (device < 0 || static_cast<std::size_t>(device) >= machine.devices.size())
+    return kDriverInvalidDevice;
+  *flags = 0;
+  *active = machine.devices[static_cast<std::size_t>(device)].has_context ? 1 : 0;
+  return kDriverSuccess;
+}
+
+int get_current_context(void** context) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  const int device = this_thread().device;
+  // A thread that has made no call has no context, though its device is 0.
+  *context = this_thread().has_current ? context_of(machine, device) : nullptr;
+  return kDriverSuccess;
+}
+
+int set_current_context(void* context) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  if (context == nullptr) {
+    this_thread().has_current = false;
+    this_thread().device = 0;
+    return kDriverSuccess;
+  }
+  for (std::size_t device = 0; device < machine.devices.size(); ++device)
+    if (&machine.devices[device] == context) {
+      if (!machine.devices[device].has_context) return kDriverInvalidContext;
+      this_thread().device = static_cast<int>(device);
+      this_thread().has_current = true;
+      return kDriverSuccess;
+    }
+  return kDriverInvalidValue;
+}
+
+struct ErrorName {
+  cudaError_t error;
+  const char* name;
+  const char* text;
+};
+constexpr ErrorName kErrors[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState",
+     "the operation cannot be performed in the present state"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
+    {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
+     "pointer does not correspond to a registered memory region"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
+    {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+     "attempt to terminate a thread-local capture sequence from another thread"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+const ErrorName& name_of(cudaError_t error) {
+  for (const ErrorName& known : kErrors)
+    if (known.error == error) return known;
+  return kErrors[std::size(kErrors) - 1];
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  return call("cudaGetDeviceCount", Needs::nothing, [&](Machine& machine) {
+    *count = static_cast<int>(machine.devices.size());
+    return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  return call("cudaGetDevice", Needs::nothing, [&](Machine&) {
+    *device = this_thread().device;
+    return cudaSuccess;
+  });
+}
+
+// Makes the context, as it does since CUDA 12.
+cudaError_t cudaSetDevice(int device) {
+  return call("cudaSetDevice", Needs::nothing, [&](Machine& machine) {
+    if (device < 0 || static_cast<std::size_t>(device) >= machine.devices.size())
+      return cudaErrorInvalidDevice;
+    this_thread().device = device;
+    this_thread().has_current = true;
+    return machine.use(device).lost;
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int device) {
+  return call("cudaDeviceGetPCIBusId", Needs::nothing, [&](Machine& machine) {
+    if (device < 0 || static_cast<std::size_t>(device) >= machine.devices.size())
+      return cudaErrorInvalidDevice;
+    std::snprintf(name, static_cast<std::size_t>(length), "FFFF:%02X:00.0", static_cast<unsigned>(device));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  return call("cudaGetDriverEntryPointByVersion", Needs::nothing, [&](Machine&) {
+    const std::string name = symbol;
+    *function = nullptr;
+    if (name == "cuDevicePrimaryCtxGetState")
+      *function = reinterpret_cast<void*>(&primary_context_state);
+    if (name == "cuCtxGetCurrent") *function = reinterpret_cast<void*>(&get_current_context);
+    if (name == "cuCtxSetCurrent") *function = reinterpret_cast<void*>(&set_current_context);
+    if (result != nullptr)
+      *result = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return *function != nullptr ? cudaSuccess : cudaErrorUnknown;
+  });
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+// A device's loss stays; another error is forgotten.
+cudaError_t cudaGetLastError() {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  ThreadState& thread = this_thread();
+  const cudaError_t error = std::exchange(thread.last_error, cudaSuccess);
+  if (machine.devices.empty()) return error;
+  const cudaError_t lost = machine.devices[static_cast<std::size_t>(thread.device)].lost;
+  return lost != cudaSuccess ? lost : error;
+}
+
+cudaError_t cudaPeekAtLastError() { return this_thread().last_error; }
+
+const char* cudaGetErrorName(cudaError_t error) { return name_of(error).name; }
+const char* cudaGetErrorString(cudaError_t error) { return name_of(error).text; }
+
+}  // extern "C"

@@ -1,0 +1,439 @@
+#include "machine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory.hpp"
+#include "sanitizers.hpp"
+#include "simulated_cuda.hpp"
+
+namespace penstock::simulated_cuda {
+
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr || *text == 0 ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// splitmix64's finaliser.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
+
+// How long an operation waits though nothing orders it. Most streams are prompt, some are slow now and then, some are
+// slow at every operation.
+std::int64_t delay_of(std::uint64_t seed, std::uint64_t stream, std::uint64_t number) {
+  const std::uint64_t temper = mixed(seed ^ mixed(stream)) % 100;
+  const std::uint64_t draw = mixed(seed ^ mixed(stream * 0x10001 + mixed(number)));
+  const auto up_to = [&](std::int64_t us) {
+    return static_cast<std::int64_t>((draw >> 16) % static_cast<std::uint64_t>(us * 1000));
+  };
+  if (temper < 40) return 0;
+  if (temper < 65) return draw % 4 == 0 ? up_to(60) : 0;
+  if (temper < 85) return draw % 16 == 0 ? up_to(1000) : 0;
+  return up_to(120);
+}
+
+const int kProcess = ::getpid();
+Machine* the_machine = nullptr;
+std::atomic<std::uint32_t> executor_ended{0};
+
+}  // namespace
+
+void violation(const std::string& what) {
+  const std::uint64_t seed = the_machine != nullptr ? the_machine->seed : 0;
+  const std::string text =
+      fmt::format("\nsimulated CUDA: {}\n                (seed {}: PENSTOCK_SIMULATED_SEED)\n", what, seed);
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+  std::abort();
+}
+
+ThreadState& this_thread() {
+  thread_local ThreadState state;
+  return state;
+}
+
+Machine& Machine::get() {
+  static Machine* const machine = new Machine;  // ends with the process: see end_of_process()
+  return *machine;
+}
+
+Machine::Machine() : seed(from_environment("PENSTOCK_SIMULATED_SEED", 1)) {
+  devices.resize(from_environment("PENSTOCK_SIMULATED_GPUS", 8));
+  the_machine = this;
+  random_ = mixed(seed);
+}
+
+Machine::~Machine() = default;
+
+std::uint64_t Machine::next_random() { return random_ = mixed(random_ + seed); }
+
+void Machine::start() {
+  if (has_executor_ || stop_) return;
+  has_executor_ = true;
+  catch_bad_accesses();
+  std::thread([this] { execute(); }).detach();
+}
+
+Device& Machine::use(int index) {
+  Device& device = devices[static_cast<std::size_t>(index)];
+  if (device.has_context) return device;
+  device.has_context = true;
+  device.legacy = std::make_unique<Stream>();
+  device.legacy->device = index;
+  device.legacy->number = ++streams_made;
+  device.legacy->legacy = true;
+  device.legacy->fiber = create_fiber("legacy stream");
+  device.streams.push_back(device.legacy.get());
+  streams.insert(device.legacy.get());
+  start();
+  return device;
+}
+
+Stream* Machine::make_stream(int index, bool blocking) {
+  Device& device = use(index);
+  auto* const stream = new Stream;
+  stream->device = index;
+  stream->number = ++streams_made;
+  stream->blocking = blocking;
+  stream->fiber = create_fiber("stream");
+  device.streams.push_back(stream);
+  streams.insert(stream);
+  return stream;
+}
+
+void Machine::enqueue(const OperationPtr& operation) {
+  Stream& stream = *operation->stream;
+  Device& device = devices[static_cast<std::size_t>(stream.device)];
+  if (stream.legacy) {
+    for (const Stream* other : device.streams)
+      if (other->blocking && !other->legacy && other->last) operation->after.push_back(other->last);
+  } else if (stream.blocking && device.legacy->last) {
+    operation->after.push_back(device.legacy->last);
+  }
+  operation->not_before = std::max(operation->not_before,
+                                   now_ns() + delay_of(seed, stream.number, ++stream.issued));
+  stream.queue.push_back(operation);
+  stream.last = operation;
+  release(operation.get());
+  work.notify();
+}
+
+OperationPtr Machine::mark(Stream& stream, const char* name) {
+  auto operation = std::make_shared<Operation>();
+  operation->name = name;
+  operation->stream = &stream;
+  operation->step = [] { return Progress{}; };
+  enqueue(operation);
+  return operation;
+}
+
+cudaError_t Machine::wait(const OperationPtr& operation) {
+  const Device& device = devices[static_cast<std::size_t>(operation->stream->device)];
+  while (!operation->done && device.lost == cudaSuccess) progress.wait(lock);
+  if (device.lost != cudaSuccess) return device.lost;
+  acquire(operation.get());
+  return cudaSuccess;
+}
+
+void Machine::lose(int index, cudaError_t error) {
+  Device& device = devices[static_cast<std::size_t>(index)];
+  if (device.lost != cudaSuccess) return;
+  device.lost = error;
+  for (Stream* stream : device.streams) {
+    for (const OperationPtr& operation : stream->queue) {
+      operation->done = true;
+      operation->after.clear();
+    }
+    stream->queue.clear();
+  }
+  progress.notify();
+  work.notify();
+}
+
+cudaError_t Machine::fault_of(const std::string& function) {
+  if (const auto constant = constant_faults.find(function); constant != constant_faults.end())
+    return constant->second;
+  const auto found = faults.find(function);
+  if (found == faults.end()) return cudaSuccess;
+  cudaError_t error = cudaSuccess;
+  for (auto& [left, code] : found->second)
+    if (left > 0 && --left == 0) error = code;
+  std::erase_if(found->second, [](const auto& fault) { return fault.first == 0; });
+  return error;
+}
+
+bool Machine::is_runnable(const Operation& operation, std::int64_t now) const {
+  return operation.not_before <= now &&
+         std::ranges::all_of(operation.after, [](const OperationPtr& other) { return other->done; });
+}
+
+void Machine::open_memory(std::uint64_t opens) {
+  if (opens == open_) return;
+  for (std::size_t index = 0; index < devices.size(); ++index) {
+    const std::uint64_t bit = std::uint64_t{1} << index;
+    if ((opens & bit) == (open_ & bit)) continue;
+    for (auto& [begin, allocation] : devices[index].allocations)
+      set_open(allocation, (opens & bit) != 0);
+  }
+  open_ = opens;
+}
+
+void Machine::run_one(const OperationPtr& operation) {
+  Stream& stream = *operation->stream;
+  operation->started = true;
+  // Now and then it is closed between two operations, so that a host that looks there is seen.
+  if (next_random() % 8 == 0) open_memory(0);
+  open_memory(operation->opens);
+  set_current(operation->name, stream.device, stream.number);
+  const std::vector<OperationPtr> after = operation->after;
+  lock.unlock();
+  switch_to_fiber(stream.fiber);
+  acquire(operation.get());
+  for (const OperationPtr& other : after) acquire(other.get());
+  const Progress progressed = operation->step();
+  release(operation.get());
+  switch_to_fiber(fiber_);
+  lock.lock();
+  set_current("", -1, 0);
+  if (!progressed.done) {
+    operation->not_before = progressed.not_before;
+    return;
+  }
+  operation->done = true;
+  operation->done_ns = now_ns();
+  operation->after.clear();
+  operation->step = nullptr;
+  ++operations_done;
+  if (!stream.queue.empty() && stream.queue.front() == operation) stream.queue.pop_front();
+  progress.notify();
+}
+
+void Machine::execute() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigdelset(&all, SIGSEGV);
+  ::sigdelset(&all, SIGABRT);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  this_thread().is_executor = true;
+  lock.lock();
+  fiber_ = current_fiber();
+  std::vector<OperationPtr> runnable;
+  while (!stop_) {
+    const std::int64_t now = now_ns();
+    std::int64_t wake = -1;
+    runnable.clear();
+    for (Device& device : devices) {
+      for (std::size_t k = 0; k < device.streams.size();) {
+        Stream* const stream = device.streams[k];
+        if (stream->queue.empty()) {
+          if (!stream->destroyed) {
+            ++k;
+            continue;
+          }
+          destroy_fiber(std::exchange(stream->fiber, nullptr));
+          forget_fibers(*stream);
+          stream->last = nullptr;
+          device.streams.erase(device.streams.begin() + static_cast<std::ptrdiff_t>(k));
+          continue;
+        }
+        const OperationPtr& front = stream->queue.front();
+        if (is_runnable(*front, now))
+          runnable.push_back(front);
+        else if (front->not_before > now && (wake < 0 || front->not_before < wake))
+          wake = front->not_before;
+        ++k;
+      }
+    }
+    if (!runnable.empty()) {
+      run_one(runnable[next_random() % runnable.size()]);
+      continue;
+    }
+    open_memory(0);
+    work.wait(lock, wake < 0 ? -1 : std::max<std::int64_t>(wake - now_ns(), 0));
+  }
+  lock.unlock();
+  executor_ended = 1;
+  futex_wake(executor_ended, 1);
+}
+
+void Machine::check_leaks() const {
+  if (from_environment("PENSTOCK_SIMULATED_LEAKS", 1) == 0) return;
+  for (const Device& device : devices)
+    if (device.lost != cudaSuccess) return;  // nothing can be released there
+  std::string left;
+  const auto add = [&](std::size_t count, const char* what) {
+    if (count > 0) left += fmt::format("{}{} {}", left.empty() ? "" : ", ", count, what);
+  };
+  std::size_t allocations = 0;
+  for (const Device& device : devices) allocations += device.allocations.size();
+  add(allocations, "allocations of device memory");
+  add(static_cast<std::size_t>(std::ranges::count_if(streams,
+                                                     [&](const Stream* stream) {
+                                                       return !stream->destroyed && is_users(*stream);
+                                                     })),
+      "streams");
+  add(static_cast<std::size_t>(
+          std::ranges::count_if(events, [](const Event* event) { return !event->destroyed; })),
+      "events");
+  add(registered.size(), "registrations of host memory");
+  add(graphs.size() + graph_execs.size(), "graphs");
+  if (!left.empty()) violation("left at the end of the process: " + left);
+}
+
+bool Machine::is_users(const Stream& stream) const {
+  if (stream.legacy) return false;
+  for (const Device& device : devices)
+    for (const auto& [thread, own] : device.per_thread)
+      if (own.get() == &stream) return false;
+  return true;
+}
+
+std::pair<const Allocation*, int> Machine::find(const void* address) const {
+  const auto* const place = static_cast<const std::byte*>(address);
+  for (std::size_t index = 0; index < devices.size(); ++index) {
+    const auto& allocations = devices[index].allocations;
+    auto after = allocations.upper_bound(place);
+    if (after == allocations.begin()) continue;
+    const Allocation& found = std::prev(after)->second;
+    if (place < found.begin + found.bytes || (place == found.begin && found.bytes == 0))
+      return {&found, static_cast<int>(index)};
+  }
+  return {nullptr, -1};
+}
+
+bool Machine::is_registered(const void* address, std::size_t bytes) const {
+  const auto* const place = static_cast<const std::byte*>(address);
+  const auto after = registered.upper_bound(place);
+  if (after == registered.begin()) return false;
+  const auto& [begin, size] = *std::prev(after);
+  return place + bytes <= begin + size;
+}
+
+void Machine::stop() {
+  lock.lock();
+  const bool runs = has_executor_;
+  stop_ = true;
+  work.notify();
+  lock.unlock();
+  while (runs && executor_ended == 0) futex_wait(executor_ended, 0, 100'000'000);
+}
+
+namespace {
+
+// Behind the static objects of the program, which may own CUDA objects.
+__attribute__((destructor)) void end_of_process() {
+  if (the_machine == nullptr || ::getpid() != kProcess) return;
+  the_machine->stop();
+  the_machine->check_leaks();
+}
+
+}  // namespace
+
+cudaError_t begin_call(const char* function, Needs needs) {
+  if (::getpid() != kProcess) return cudaErrorInitializationError;  // a child of fork() has no context
+  ThreadState& thread = this_thread();
+  if (thread.in_host_function)
+    violation(fmt::format("{} was called in a host function, which may not call CUDA", function));
+  Machine& machine = Machine::get();
+  if (const cudaError_t fault = machine.fault_of(function); fault != cudaSuccess) return fault;
+  if (has(needs, Needs::context)) {
+    if (machine.devices.empty()) return cudaErrorNoDevice;
+    const Device& device = machine.use(thread.device);
+    thread.has_current = true;
+    if (device.lost != cudaSuccess) return device.lost;
+  }
+  if (has(needs, Needs::no_capture))
+    if (const cudaError_t refused = refuse_in_captures(machine); refused != cudaSuccess)
+      return refused;
+  return cudaSuccess;
+}
+
+cudaError_t end_call(cudaError_t status) {
+  if (status != cudaSuccess) this_thread().last_error = status;
+  return status;
+}
+
+// ---- what tests ask for ----
+
+void set_seed(std::uint64_t value) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  machine.seed = value;
+}
+
+std::uint64_t seed() {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  return machine.seed;
+}
+
+void fail_call(const std::string& function, std::uint64_t n, cudaError_t error) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  machine.faults[function].push_back({n, error});
+}
+
+void fail_every_call(const std::string& function, cudaError_t error) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  if (error == cudaSuccess)
+    machine.constant_faults.erase(function);
+  else
+    machine.constant_faults[function] = error;
+}
+
+void lose_device(int device, cudaError_t error) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  machine.lose(device, error);
+}
+
+void repair() {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  machine.faults.clear();
+  machine.constant_faults.clear();
+  for (Device& device : machine.devices) device.lost = cudaSuccess;
+}
+
+bool has_context(int device) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  return machine.devices.at(static_cast<std::size_t>(device)).has_context;
+}
+
+Usage usage() {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  Usage usage;
+  for (const Device& device : machine.devices) {
+    usage.device_bytes += device.allocated;
+    usage.allocations += device.allocations.size();
+  }
+  for (const Stream* stream : machine.streams)
+    if (!stream->destroyed && machine.is_users(*stream)) ++usage.streams;
+  for (const Event* event : machine.events)
+    if (!event->destroyed) ++usage.events;
+  usage.registrations = machine.registered.size();
+  return usage;
+}
+
+std::uint64_t operations_done() {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  return machine.operations_done;
+}
+
+}  // namespace penstock::simulated_cuda

@@ -1,0 +1,229 @@
+// testing/simulated_cuda/machine: the simulated machine's state. One lock guards all of it; the executor runs
+// operations without holding it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "lock.hpp"
+
+namespace penstock::simulated_cuda {
+
+struct Stream;
+struct Capture;
+
+/// What a step of an operation says.
+struct Progress {
+  bool done = true;
+  std::int64_t not_before = 0;  // of the next step, on now_ns()
+};
+
+/// One entry of a stream.
+struct Operation {
+  std::string name;
+  Stream* stream = nullptr;
+  std::function<Progress()> step;
+  std::vector<std::shared_ptr<Operation>> after;  // of other streams
+  std::int64_t not_before = 0;
+  std::uint64_t opens = 0;  // devices whose memory it may touch, a bit each
+  const std::byte* host = nullptr;  // registered host memory that it touches
+  std::size_t host_bytes = 0;
+  bool started = false;
+  bool done = false;
+  std::int64_t done_ns = 0;
+};
+using OperationPtr = std::shared_ptr<Operation>;
+
+struct Stream {
+  int device = 0;
+  std::uint64_t number = 0;
+  bool blocking = true;  // takes part in the legacy stream's order
+  bool legacy = false;
+  bool destroyed = false;
+  std::deque<OperationPtr> queue;
+  OperationPtr last;
+  std::uint64_t issued = 0;
+  Capture* capture = nullptr;
+  std::vector<std::size_t> capture_tail;  // what the next captured node comes behind
+  void* fiber = nullptr;  // ThreadSanitizer's
+  std::vector<std::shared_ptr<void>> kernel_fibers;
+};
+
+struct Event {
+  int device = 0;
+  bool timing = false;
+  bool destroyed = false;
+  OperationPtr recorded;  // none: never recorded
+  Stream* recorded_on = nullptr;
+  Capture* capture = nullptr;  // recorded in this one
+  std::vector<std::size_t> capture_nodes;
+};
+
+/// A node of a graph: an operation to make when the graph is launched.
+struct Node {
+  std::string name;
+  std::function<std::function<Progress()>()> make;
+  std::vector<std::size_t> after;
+  std::uint64_t opens = 0;
+};
+
+struct Capture {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::thread::id thread;
+  Stream* origin = nullptr;
+  bool invalidated = false;
+  std::vector<Node> nodes;
+  std::vector<Stream*> streams;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+struct Allocation {
+  std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+  std::size_t mapped = 0;
+  bool open = false;
+};
+
+struct Device {
+  bool has_context = false;
+  cudaError_t lost = cudaSuccess;
+  std::unique_ptr<Stream> legacy;
+  std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
+  std::vector<Stream*> streams;  // all of them, for as long as they may hold something
+  std::map<const std::byte*, Allocation> allocations;
+  std::byte* region = nullptr;  // addresses; never used twice
+  std::size_t region_used = 0;
+  std::size_t allocated = 0;
+};
+
+/// Ends the program: what was done is wrong, whatever a driver makes of it.
+[[noreturn]] void violation(const std::string& what);
+
+class Machine {
+ public:
+  static Machine& get();
+
+  Lock lock;
+  Signal work;      // for the executor
+  Signal progress;  // for those who wait for it
+
+  std::uint64_t seed = 1;
+  std::vector<Device> devices;
+  std::unordered_set<Stream*> streams;  // all that were made, destroyed ones included
+  std::unordered_set<Event*> events;
+  std::unordered_set<Graph*> graphs;
+  std::unordered_set<Graph*> graph_execs;
+  std::vector<std::unique_ptr<Capture>> captures;  // in progress
+  std::map<const std::byte*, std::size_t> registered;
+  std::map<std::string, std::vector<std::pair<std::uint64_t, cudaError_t>>> faults;  // calls left
+  std::map<std::string, cudaError_t> constant_faults;
+  std::uint64_t operations_done = 0;
+  std::uint64_t streams_made = 0;
+
+  /// Makes the device's context.
+  Device& use(int device);
+  [[nodiscard]] Stream* make_stream(int device, bool blocking);
+  void enqueue(const OperationPtr& operation);
+  /// Waits until `operation` is done; holds the lock on entry and exit.
+  cudaError_t wait(const OperationPtr& operation);
+  /// An operation that does nothing, behind all that the stream holds.
+  [[nodiscard]] OperationPtr mark(Stream& stream, const char* name);
+  void lose(int device, cudaError_t error);
+  [[nodiscard]] cudaError_t fault_of(const std::string& function);
+
+  /// The allocation that holds the address, and its device; nullptr and -1 for host memory.
+  [[nodiscard]] std::pair<const Allocation*, int> find(const void* address) const;
+  [[nodiscard]] bool is_registered(const void* address, std::size_t bytes) const;
+
+  /// Whether the executor has the device's memory open at the moment.
+  [[nodiscard]] bool is_open(int device) const noexcept { return (open_ >> device & 1) != 0; }
+  [[nodiscard]] bool is_users(const Stream& stream) const;
+  /// At the end of the process.
+  void stop();
+  void check_leaks() const;
+
+ private:
+  Machine();
+  ~Machine();
+  void start();
+  void execute();
+  void run_one(const OperationPtr& operation);
+  [[nodiscard]] bool is_runnable(const Operation& operation, std::int64_t now) const;
+  void open_memory(std::uint64_t devices);
+  std::uint64_t next_random();
+
+  bool has_executor_ = false;
+  bool stop_ = false;
+  std::uint64_t open_ = 0;  // devices whose memory is open
+  std::uint64_t random_ = 0;
+  void* fiber_ = nullptr;  // the executor's own
+};
+
+/// The calling thread's view of the machine.
+struct ThreadState {
+  int device = 0;
+  bool has_current = false;  // a context, in the driver's eyes
+  cudaError_t last_error = cudaSuccess;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  bool in_host_function = false;
+  bool is_executor = false;
+};
+ThreadState& this_thread();
+
+/// What an entry point does.
+enum class Needs : unsigned {
+  nothing = 0,
+  context = 1,    // makes one on the current device
+  no_capture = 2  // is refused, and ends captures, where a capture forbids unsafe calls
+};
+constexpr Needs operator|(Needs a, Needs b) {
+  return static_cast<Needs>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool has(Needs all, Needs one) {
+  return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
+}
+/// With the lock held. Anything but success is what the entry point returns.
+cudaError_t begin_call(const char* function, Needs needs);
+cudaError_t end_call(cudaError_t status);
+
+template <class Body>
+cudaError_t call(const char* function, Needs needs, const Body& body) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  cudaError_t status = begin_call(function, needs);
+  if (status == cudaSuccess) status = body(machine);
+  return end_call(status);
+}
+
+/// The stream that a handle names on the current device. A stream of another device than the current one is wrong
+/// where `of_current`.
+Stream& stream_of(Machine& machine, cudaStream_t handle, const char* function, bool of_current);
+Event& event_of(Machine& machine, cudaEvent_t handle, const char* function);
+
+/// Queues work on a stream, or takes it into the capture that the stream is in.
+/// `make` gives the steps; it is called at once, or at every launch of the graph.
+cudaError_t submit(Machine& machine, Stream& stream, Node node, const std::byte* host = nullptr,
+                   std::size_t host_bytes = 0);
+/// Whether what the calling thread is about to do is forbidden by a capture; ends these captures.
+cudaError_t refuse_in_captures(Machine& machine);
+/// Work on the legacy stream while a blocking stream is captured.
+cudaError_t refuse_implicit(Machine& machine, const Stream& stream);
+
+/// What blocks of kernels ran on in this stream.
+void forget_fibers(Stream& stream);
+
+}  // namespace penstock::simulated_cuda

@@ -1,0 +1,57 @@
+// testing/simulated_cuda: a CUDA runtime without a GPU, for tests. It has the entry points of the runtime that the
+// project uses, and is linked in their place (PENSTOCK_SIMULATED_CUDA).
+//
+// A thread of its own, the executor, runs what streams hold, in any order that streams, events and the default stream's
+// rules allow, with delays: a program that forgot to wait sees wrong data, or is told by ThreadSanitizer, for which
+// every stream is a fibre. What a driver forgives by luck ends the program here, with a sentence.
+//
+// PENSTOCK_SIMULATED_GPUS    devices (8)
+// PENSTOCK_SIMULATED_SEED    of the delays and orders (1)
+// PENSTOCK_SIMULATED_LEAKS   0: no check at exit that streams, events, device memory and registrations are gone
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+namespace penstock::simulated_cuda {
+
+/// Delays and orders from now on.
+void set_seed(std::uint64_t seed);
+[[nodiscard]] std::uint64_t seed();
+
+/// The n-th call of an entry point from now on ("cudaMalloc"), or the n-th kernel on any device ("kernel"), gives
+/// `error`. n counts from 1. A kernel's error is sticky: its device is lost.
+void fail_call(const std::string& function, std::uint64_t n, cudaError_t error);
+/// Every call of an entry point gives `error`, until this is called with cudaSuccess.
+void fail_every_call(const std::string& function, cudaError_t error);
+/// Every later call that concerns the device gives `error`; what its streams hold is dropped.
+void lose_device(int device, cudaError_t error);
+/// Lost devices work again, with what lived on them gone; faults are forgotten.
+void repair();
+
+/// Whether anything made a context on the device.
+[[nodiscard]] bool has_context(int device);
+
+/// What exists at the moment.
+struct Usage {
+  std::size_t device_bytes = 0;
+  std::size_t allocations = 0;
+  std::size_t streams = 0;
+  std::size_t events = 0;
+  std::size_t registrations = 0;  // of host memory
+};
+[[nodiscard]] Usage usage();
+
+/// Operations executed so far.
+[[nodiscard]] std::uint64_t operations_done();
+
+/// For simulated libraries: queues work that can wait. `step` runs on the executor, with all devices' memory open, again
+/// and again until it returns true; between two calls other streams go on. False: `stream` takes nothing (an error, or
+/// a capture, which this cannot be part of).
+[[nodiscard]] bool enqueue_polled(cudaStream_t stream, const char* name, std::function<bool()> step);
+
+}  // namespace penstock::simulated_cuda
