@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "memory.hpp"
@@ -44,6 +45,9 @@ std::int64_t delay_of(std::uint64_t seed, std::uint64_t stream, std::uint64_t nu
   if (temper < 85) return draw % 16 == 0 ? up_to(1000) : 0;
   return up_to(120);
 }
+
+// A shorter wait than this is not worth a system call.
+constexpr std::int64_t kSpinNs = 5'000;
 
 const int kProcess = ::getpid();
 Machine* the_machine = nullptr;
@@ -194,7 +198,7 @@ void Machine::run_one(const OperationPtr& operation) {
   Stream& stream = *operation->stream;
   operation->started = true;
   // Now and then it is closed between two operations, so that a host that looks there is seen.
-  if (next_random() % 8 == 0) open_memory(0);
+  if (next_random() % 64 == 0) open_memory(0);
   open_memory(operation->opens);
   set_current(operation->name, stream.device, stream.number);
   const std::vector<OperationPtr> after = operation->after;
@@ -227,6 +231,7 @@ void Machine::execute() {
   ::sigdelset(&all, SIGABRT);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   this_thread().is_executor = true;
+  ::prctl(PR_SET_TIMERSLACK, 1);
   lock.lock();
   fiber_ = current_fiber();
   std::vector<OperationPtr> runnable;
@@ -260,8 +265,16 @@ void Machine::execute() {
       run_one(runnable[next_random() % runnable.size()]);
       continue;
     }
+    const std::int64_t left = wake < 0 ? -1 : wake - now_ns();
+    if (wake >= 0 && left < kSpinNs) {
+      lock.unlock();
+      while (now_ns() < wake) {
+      }
+      lock.lock();
+      continue;
+    }
     open_memory(0);
-    work.wait(lock, wake < 0 ? -1 : std::max<std::int64_t>(wake - now_ns(), 0));
+    work.wait(lock, left);
   }
   lock.unlock();
   executor_ended = 1;
