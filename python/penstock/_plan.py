@@ -55,4 +55,4 @@ def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> 
 
 def unpickle(text: str, functions: list[Callable[..., Any]]) -> Dataset:
     """What pickle calls."""
-    return Dataset._unpickle(text, functions)
+    return Dataset._unpickle(text, functions)  # type: ignore[attr-defined]  # not in the stub

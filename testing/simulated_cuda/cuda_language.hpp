@@ -11,8 +11,6 @@
 
 #include "testing/simulated_cuda/kernel.hpp"
 
-#define PENSTOCK_SIMULATED_CUDA 1
-
 #undef __global__
 #undef __device__
 #undef __host__

@@ -49,7 +49,6 @@ std::int64_t delay_of(std::uint64_t seed, std::uint64_t stream, std::uint64_t nu
 // A shorter wait than this is not worth a system call.
 constexpr std::int64_t kSpinNs = 5'000;
 
-const int kProcess = ::getpid();
 Machine* the_machine = nullptr;
 std::atomic<std::uint32_t> executor_ended{0};
 
@@ -73,7 +72,7 @@ Machine& Machine::get() {
   return *machine;
 }
 
-Machine::Machine() : seed(from_environment("PENSTOCK_SIMULATED_SEED", 1)) {
+Machine::Machine() : process(::getpid()), seed(from_environment("PENSTOCK_SIMULATED_SEED", 1)) {
   devices.resize(from_environment("PENSTOCK_SIMULATED_GPUS", 8));
   the_machine = this;
   random_ = mixed(seed);
@@ -347,7 +346,7 @@ namespace {
 
 // Behind the static objects of the program, which may own CUDA objects.
 __attribute__((destructor)) void end_of_process() {
-  if (the_machine == nullptr || ::getpid() != kProcess) return;
+  if (the_machine == nullptr || the_machine->process != ::getpid()) return;
   the_machine->stop();
   the_machine->check_leaks();
 }
@@ -355,11 +354,11 @@ __attribute__((destructor)) void end_of_process() {
 }  // namespace
 
 cudaError_t begin_call(const char* function, Needs needs) {
-  if (::getpid() != kProcess) return cudaErrorInitializationError;  // a child of fork() has no context
   ThreadState& thread = this_thread();
   if (thread.in_host_function)
     violation(fmt::format("{} was called in a host function, which may not call CUDA", function));
   Machine& machine = Machine::get();
+  if (machine.process != ::getpid()) return cudaErrorInitializationError;  // a child of fork() has no context
   if (const cudaError_t fault = machine.fault_of(function); fault != cudaSuccess) return fault;
   if (has(needs, Needs::context)) {
     if (machine.devices.empty()) return cudaErrorNoDevice;

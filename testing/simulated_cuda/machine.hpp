@@ -121,6 +121,7 @@ class Machine {
   Signal work;      // for the executor
   Signal progress;  // for those who wait for it
 
+  int process = 0;
   std::uint64_t seed = 1;
   std::vector<Device> devices;
   std::unordered_set<Stream*> streams;  // all that were made, destroyed ones included

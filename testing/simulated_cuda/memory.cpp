@@ -138,6 +138,9 @@ cudaError_t copy(Machine& machine, void* to, const void* from, std::size_t bytes
   auto* const out = static_cast<std::byte*>(to);
   const auto* const in = static_cast<const std::byte*>(from);
 
+  if (out < in + bytes && in < out + bytes)
+    violation(fmt::format("{} of {} bytes between places that overlap", function, bytes));
+
   Node node{.name = fmt::format("{} of {} bytes", function, bytes),
             .make = {},
             .after = {},

@@ -109,7 +109,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 // What it holds goes on.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  return call("cudaStreamDestroy", Needs::nothing, [&](Machine& machine) {
+  return call("cudaStreamDestroy", Needs::context, [&](Machine& machine) {
     if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
       return cudaErrorInvalidResourceHandle;
     Stream& stream = stream_of(machine, handle, "cudaStreamDestroy", false);
@@ -121,14 +121,21 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return call("cudaStreamSynchronize", Needs::no_capture, [&](Machine& machine) {
+  return call("cudaStreamSynchronize", Needs::context | Needs::no_capture, [&](Machine& machine) {
     return synchronize(machine, stream_of(machine, handle, "cudaStreamSynchronize", false),
                        "cudaStreamSynchronize");
   });
 }
 
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
+  return call("cudaStreamGetDevice", Needs::context, [&](Machine& machine) {
+    *device = stream_of(machine, handle, "cudaStreamGetDevice", false).device;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return call("cudaStreamQuery", Needs::no_capture, [&](Machine& machine) {
+  return call("cudaStreamQuery", Needs::context | Needs::no_capture, [&](Machine& machine) {
     Stream& stream = stream_of(machine, handle, "cudaStreamQuery", false);
     if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess) return status;
     if (const cudaError_t refused = refuse_wait(stream); refused != cudaSuccess) return refused;
@@ -166,7 +173,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
 cudaError_t cudaEventCreate(cudaEvent_t* handle) { return cudaEventCreateWithFlags(handle, 0); }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  return call("cudaEventDestroy", Needs::nothing, [&](Machine& machine) {
+  return call("cudaEventDestroy", Needs::context, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventDestroy");
     event.destroyed = true;
     event.recorded = nullptr;
@@ -175,7 +182,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
-  return call("cudaEventRecord", Needs::nothing, [&](Machine& machine) {
+  return call("cudaEventRecord", Needs::context, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventRecord");
     Stream& stream = stream_of(machine, stream_handle, "cudaEventRecord", false);
     if (event.device != stream.device) return cudaErrorInvalidResourceHandle;
@@ -195,7 +202,7 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned) {
-  return call("cudaStreamWaitEvent", Needs::nothing, [&](Machine& machine) {
+  return call("cudaStreamWaitEvent", Needs::context, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaStreamWaitEvent");
     Stream& stream = stream_of(machine, stream_handle, "cudaStreamWaitEvent", false);
     if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess) return status;
@@ -238,7 +245,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return call("cudaEventQuery", Needs::no_capture, [&](Machine& machine) {
+  return call("cudaEventQuery", Needs::context | Needs::no_capture, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventQuery");
     if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess) return status;
     if (event.capture != nullptr) {
@@ -253,7 +260,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return call("cudaEventSynchronize", Needs::no_capture, [&](Machine& machine) {
+  return call("cudaEventSynchronize", Needs::context | Needs::no_capture, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventSynchronize");
     if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess) return status;
     if (event.capture != nullptr) {
@@ -265,7 +272,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
-  return call("cudaEventElapsedTime", Needs::nothing, [&](Machine& machine) {
+  return call("cudaEventElapsedTime", Needs::context, [&](Machine& machine) {
     const Event& first = event_of(machine, from, "cudaEventElapsedTime");
     const Event& second = event_of(machine, to, "cudaEventElapsedTime");
     if (const cudaError_t status = lost(machine, first.device); status != cudaSuccess) return status;
@@ -279,7 +286,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
-  return call("cudaLaunchHostFunc", Needs::nothing, [&](Machine& machine) {
+  return call("cudaLaunchHostFunc", Needs::context, [&](Machine& machine) {
     Stream& stream = stream_of(machine, handle, "cudaLaunchHostFunc", false);
     return submit(machine, stream,
                   {.name = "a host function",

@@ -248,7 +248,6 @@ void launch_on_another_devices_stream(bool planted) {
 
 // It may be waited for on any device, but recorded on its own alone.
 void event_recorded_on_another_devices_stream(bool planted) {
-  const WrongWords wrong;
   const Stream consumer;
   const PinnedWords slot(7);
   const OnDevice on(1);
@@ -316,12 +315,11 @@ void cuda_call_in_a_host_function(bool planted) {
   check(cudaEventRecord(arrived, copies));
   check(cudaLaunchHostFunc(
       copies,
-      [](void* data) {
-        auto& told = *static_cast<Told*>(data);
+      [](void*) {
         if (told.asks) told.status = cudaEventQuery(told.arrived);
         told.is_over = true;
       },
-      &told));
+      nullptr));
   check(cudaStreamSynchronize(copies));
   require(told.is_over, "the host function did not run");
   check(told.status);
@@ -443,9 +441,10 @@ constexpr std::array kCases{
     Planted{"WaitQueuedBehindTheKernel",
             "The consumer's stream waits for the copy, but after the kernel that reads it.",
             wait_queued_behind_the_kernel},
-    Planted{"WaitForAnotherPlacesEvent",
-            "The consumer of the second place waits for the copy into the first, which comes before.",
-            wait_for_another_places_event},
+    Planted{
+        "WaitForAnotherPlacesEvent",
+        "The consumer of the second place waits for the copy into the first, which comes before.",
+        wait_for_another_places_event},
     Planted{"SlotRefilledBeforeItsCopyIsDone",
             "The host refills a pinned slot while the copy from it is still queued.",
             slot_refilled_before_its_copy_is_done},
@@ -464,9 +463,10 @@ constexpr std::array kCases{
     Planted{"PerThreadStreamOfAnotherThread",
             "The wait is queued on another thread, whose per-thread stream is another one.",
             per_thread_stream_of_another_thread},
-    Planted{"MemoryFreedWhileAKernelReadsIt",
-            "Memory is freed while a kernel that reads it is queued; cudaFree need not wait for it.",
-            memory_freed_while_a_kernel_reads_it},
+    Planted{
+        "MemoryFreedWhileAKernelReadsIt",
+        "Memory is freed while a kernel that reads it is queued; cudaFree need not wait for it.",
+        memory_freed_while_a_kernel_reads_it},
     Planted{"KernelReadsFreedMemory", "A kernel is given memory that has been freed.",
             kernel_reads_freed_memory},
     Planted{"HostReadsDeviceMemory", "The host dereferences a pointer to device memory.",
@@ -497,9 +497,10 @@ constexpr std::array kCases{
             registered_twice},
     Planted{"LeaksDeviceMemory", "Device memory is never freed.", leaks_device_memory},
     Planted{"LeaksARegistration", "Host memory is never unregistered.", leaks_a_registration},
-    Planted{"PendingErrorBlamedOnALaterCall",
-            "The error of a failed allocation is left behind, and a later call seems to have failed.",
-            pending_error_blamed_on_a_later_call},
+    Planted{
+        "PendingErrorBlamedOnALaterCall",
+        "The error of a failed allocation is left behind, and a later call seems to have failed.",
+        pending_error_blamed_on_a_later_call},
     Planted{"CapturingStreamIsSynchronised", "A stream is synchronised while it captures.",
             capturing_stream_is_synchronised},
     Planted{"AllocatesDuringACapture", "Memory is allocated within a capture in global mode.",

@@ -1,0 +1,41 @@
+// The main of tests that run on the simulated devices: every test with PENSTOCK_SIMULATED_SEEDS seeds (1), beginning with
+// PENSTOCK_SIMULATED_SEED. A failure names its seed.
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "testing/simulated_cuda/simulated_cuda.hpp"
+
+namespace {
+
+namespace sim = penstock::simulated_cuda;
+
+class Seeds final : public testing::EmptyTestEventListener {
+ public:
+  void OnTestIterationStart(const testing::UnitTest&, int iteration) override {
+    const std::uint64_t seed = first_ + static_cast<std::uint64_t>(iteration);
+    sim::set_seed(seed);
+    ::setenv("PENSTOCK_SIMULATED_SEED", std::to_string(seed).c_str(), 1);  // for processes that the test starts
+  }
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (result.failed())
+      std::fprintf(stderr, "with PENSTOCK_SIMULATED_SEED=%llu\n",
+                   static_cast<unsigned long long>(sim::seed()));
+  }
+
+ private:
+  std::uint64_t first_ = sim::seed();
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const char* const seeds = std::getenv("PENSTOCK_SIMULATED_SEEDS"); seeds != nullptr) {
+    GTEST_FLAG_SET(repeat, std::atoi(seeds));
+    GTEST_FLAG_SET(brief, true);
+  }
+  testing::UnitTest::GetInstance()->listeners().Append(new Seeds);
+  return RUN_ALL_TESTS();
+}
