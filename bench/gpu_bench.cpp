@@ -56,7 +56,7 @@ struct DeviceBytes {
 
 std::shared_ptr<staging::HostMemory> pinned(std::size_t bytes) {
   auto memory = staging::HostMemory::make(bytes, numa_node(kGpu));
-  device::pin_host_memory(*memory);
+  device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
   return memory;
 }
 

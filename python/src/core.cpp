@@ -129,7 +129,9 @@ Errors  ValueError  anything else)")
 
 Errors  ValueError  not such a text)");
   module.def("gpu_count", &gpu_count,
-             "GPUs that can be used here; 0 without a driver or in a build without CUDA.");
+             R"(GPUs that can be used here; 0 without a driver or in a build without CUDA.
+
+Errors  CudaError  there is a driver, and it does not work; says why)");
   module.def(
       "numa_node", &numa_node, "device"_a,
       R"(The NUMA node whose memory is nearest to a GPU; None for a host device, and where the

@@ -14,18 +14,33 @@
 
 namespace penstock {
 
-int gpu_count() noexcept {
-  int count = 0;  // stays as it is when there is no driver
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return 0;
-  }
-  return count;
+int gpu_count() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) return count;
+  (void)cudaGetLastError();
+  if (status == cudaErrorNoDevice) return 0;
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+  if (status == cudaErrorInsufficientDriver && driver == 0) return 0;  // there is none
+  std::string remedy = "nvidia-smi may say more";
+  if (status == cudaErrorInsufficientDriver)
+    remedy = fmt::format(
+        "the driver is of CUDA {}.{}, and this program needs {}.{}: update the driver",
+        driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  if (status == cudaErrorSystemNotReady)
+    remedy = "machines with NVSwitch need nvidia-fabricmanager: is it running?";
+  if (status == cudaErrorInitializationError)
+    remedy = "a process that was forked cannot use CUDA where its parent did: start it by spawn";
+  throw CudaError(
+      status,
+      fmt::format("the GPUs of this machine cannot be used: {} ({}); {}; host devices need no GPU",
+                  cudaGetErrorString(status), cudaGetErrorName(status), remedy));
 }
 
 std::optional<int> numa_node(const Device& device) {
   std::array<char, 32> bus{};
-  if (device.kind != Device::Kind::cuda || device.index >= gpu_count()) return std::nullopt;
+  if (device.kind != Device::Kind::cuda) return std::nullopt;
   if (cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device.index) !=
       cudaSuccess) {
     (void)cudaGetLastError();
@@ -41,19 +56,13 @@ std::optional<int> numa_node(const Device& device) {
 namespace device {
 
 void require_device(int index) {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice ||
-      (status == cudaSuccess && count == 0)) {
-    (void)cudaGetLastError();
+  const int count = gpu_count();
+  if (count == 0)
     throw CudaError(
-        status == cudaSuccess ? cudaErrorNoDevice : status,
-        fmt::format("cuda:{} cannot be used: {}; use host devices here", index,
-                    status == cudaErrorInsufficientDriver
-                        ? "there is no NVIDIA driver, or it is older than this CUDA needs"
-                        : "the driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)"));
-  }
-  check(status);
+        cudaErrorNoDevice,
+        fmt::format("cuda:{} cannot be used: there is no NVIDIA driver, or it finds no GPU (is "
+                    "CUDA_VISIBLE_DEVICES empty?); use host devices here",
+                    index));
   if (index >= count)
     throw CudaError(cudaErrorInvalidDevice,
                     fmt::format("cuda:{} cannot be used: this machine has {} GPU{}, cuda:0{}",
@@ -61,9 +70,17 @@ void require_device(int index) {
                                 count == 1 ? "" : fmt::format(" to cuda:{}", count - 1)));
 }
 
-std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes) {
+std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes, int index) {
+  const CurrentDevice current(index);
   check(cudaHostRegister(bytes.data(), bytes.size(), cudaHostRegisterPortable));
-  return {bytes.data(), [](void* data) { (void)cudaHostUnregister(data); }};
+  return {bytes.data(), [index](void* data) {
+            try {
+              const CurrentDevice unpinning(index);
+              (void)cudaHostUnregister(data);
+            } catch (const CudaError&) {
+              // The device is lost; the process's end unpins what is left.
+            }
+          }};
 }
 
 }  // namespace device

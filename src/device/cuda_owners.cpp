@@ -16,39 +16,69 @@ void check(cudaError_t status, std::source_location where) {
 
 namespace {
 
-// Whether a device has a context already. Since CUDA 12 cudaSetDevice makes one, of some hundred
-// megabytes, which a thread whose device is 0 by default must not leave on GPU 0.
-bool is_in_use(int device) noexcept {
-  using GetState = int (*)(int device, unsigned* flags, int* active);  // CUresult is an int
-  static const auto get_state = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found{};
+// A function of the driver, which the runtime finds; nullptr where it has none of that name.
+template <class Function>
+Function driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-    constexpr unsigned kSince = 7000;
-    const cudaError_t status = cudaGetDriverEntryPointByVersion(
-        "cuDevicePrimaryCtxGetState", &function, kSince, cudaEnableDefault, &found);
+  constexpr unsigned kSince = 7000;
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &found);
 #else
-    const cudaError_t status =
-        cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &function, cudaEnableDefault, &found);
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
-    return status == cudaSuccess ? reinterpret_cast<GetState>(function) : nullptr;
-  }();
-  unsigned flags = 0;
-  int active = 0;
-  return get_state == nullptr || get_state(device, &flags, &active) != 0 || active != 0;
+  if (status == cudaSuccess && function != nullptr) return reinterpret_cast<Function>(function);
+  (void)cudaGetLastError();
+  return nullptr;
+}
+
+// The thread's context. Going back to a device by cudaSetDevice would make one there, of some hundred megabytes, on a
+// thread whose device was 0 only because nothing had been said. CUresult is an int.
+using GetContext = int (*)(void** context);
+using SetContext = int (*)(void* context);
+
+GetContext get_context() {
+  static const auto function = driver_function<GetContext>("cuCtxGetCurrent");
+  return function;
+}
+SetContext set_context() {
+  static const auto function = driver_function<SetContext>("cuCtxSetCurrent");
+  return function;
 }
 
 }  // namespace
 
 CurrentDevice::CurrentDevice(int index) {
-  check(cudaGetDevice(&previous_));
-  if (previous_ == index) return;
-  check(cudaSetDevice(index));
-  changed_ = true;
+  check(cudaThreadExchangeStreamCaptureMode(&mode_));
+  try {
+    check(cudaGetDevice(&previous_));
+    if (previous_ == index) return;
+    if (get_context() != nullptr && get_context()(&context_) != 0) context_ = nullptr;
+    check(cudaSetDevice(index));
+    changed_ = true;
+  } catch (...) {
+    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    throw;
+  }
 }
 
 CurrentDevice::~CurrentDevice() {
-  if (changed_ && is_in_use(previous_)) (void)cudaSetDevice(previous_);
+  if (changed_) {
+    if (set_context() != nullptr)
+      (void)set_context()(context_);
+    else
+      (void)cudaSetDevice(previous_);
+  }
+  (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+}
+
+bool is_capturing(cudaStream_t stream) {
+  // The legacy stream cannot; asking could end the capture of another.
+  if (stream == nullptr || stream == cudaStreamLegacy) return false;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
 }
 
 CudaStream::CudaStream(int device) : device_(device) {
@@ -57,7 +87,13 @@ CudaStream::CudaStream(int device) : device_(device) {
 }
 
 CudaStream::~CudaStream() {
-  if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+  if (stream_ == nullptr) return;
+  try {
+    const CurrentDevice current(device_);
+    (void)cudaStreamDestroy(stream_);
+  } catch (const CudaError&) {
+    // The device is lost, and the stream with it.
+  }
 }
 
 CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
@@ -67,16 +103,18 @@ CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
 }
 
 CudaEvent::~CudaEvent() {
-  if (event_ != nullptr) (void)cudaEventDestroy(event_);
+  if (event_ == nullptr) return;
+  try {
+    const CurrentDevice current(device_);
+    (void)cudaEventDestroy(event_);
+  } catch (const CudaError&) {
+    // The device is lost, and the event with it.
+  }
 }
 
 bool CudaEvent::is_over() const {
-  // Without the relaxed mode, a global-mode capture of one of the caller's streams would forbid this
-  // call on every thread, and would be invalidated by it.
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  check(cudaThreadExchangeStreamCaptureMode(&mode));
+  const CurrentDevice current(device_);
   const cudaError_t status = cudaEventQuery(event_);
-  (void)cudaThreadExchangeStreamCaptureMode(&mode);
   if (status == cudaErrorNotReady) {
     (void)cudaGetLastError();  // or the next launch would report it as its own
     return false;
@@ -104,7 +142,6 @@ DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
   try {
     const CurrentDevice current(device_);
-    (void)cudaDeviceSynchronize();  // kernels may still read it
     (void)cudaFree(data_);
   } catch (const CudaError&) {
     // The device is lost, and its memory with it.

@@ -13,7 +13,10 @@ namespace penstock::device {
 /// Throws CudaError with CUDA's words and the place when `status` is an error.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
 
-/// Makes a device current for a scope.
+/// Makes a device current for a scope; afterwards the thread has what it had before, be it no context at all. Calls in
+/// the scope do not disturb a capture of the caller's streams, on whichever thread and in whichever mode it is.
+///
+/// Errors  CudaError  there is no such device, or it is lost
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index);
@@ -22,9 +25,14 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
   int previous_ = 0;
+  void* context_ = nullptr;  // CUcontext
   bool changed_ = false;
 };
+
+/// Whether the stream takes part in a capture.
+[[nodiscard]] bool is_capturing(cudaStream_t stream);
 
 /// A stream that does not synchronise with the default stream.
 class CudaStream {
@@ -60,7 +68,8 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Device memory, allocated once. Destroying it waits for the device (cudaFree).
+/// Device memory, allocated once. Who destroys it has waited for what still reads it: waiting for the whole device would end
+/// a capture that is going on there.
 class DeviceMemory {
  public:
   DeviceMemory(int device, std::size_t bytes);

@@ -1,6 +1,7 @@
 #include "src/device/cuda_slice.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <penstock/core/error.hpp>
@@ -38,6 +39,38 @@ CudaState::CudaState(int device, TransferPlan asked)
   if (plan.on_span) timing.emplace(device, copies.get());
 }
 
+CudaState::~CudaState() {
+  try {
+    const CurrentDevice current(device_index);
+    check(cudaStreamSynchronize(copies.get()));
+    check(cudaStreamSynchronize(transforms.get()));
+    for (CudaPlace& place : places) {
+      for (CudaReaderDone& done : place.readers) {
+        const CurrentDevice of_reader(done.device);
+        while (!done.record_after_capture())
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        check(cudaEventSynchronize(done.event.get()));
+      }
+    }
+  } catch (const CudaError&) {
+    // The device is lost: nothing reads there any more.
+  }
+}
+
+bool CudaReaderDone::record_after_capture() {
+  if (captured == nullptr) return true;
+  if (is_capturing(captured)) return false;
+  check(cudaEventRecord(event.get(), std::exchange(captured, nullptr)));
+  return true;
+}
+
+CudaState::SlotInFlight& CudaState::hold(std::shared_ptr<staging::StagingLease> lease) {
+  const std::lock_guard lock(in_flight_mutex);
+  const auto place = in_flight.insert(in_flight.end(), {this, std::move(lease), {}});
+  place->self = place;
+  return *place;
+}
+
 void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows,
                           cudaStream_t stream) {
   const std::lock_guard lock(mutex);
@@ -57,21 +90,17 @@ void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows
 
 CudaSlice::~CudaSlice() {
   // Behind whatever the readers have been given so far; the next copy into this place waits for it.
-  CudaPlace& place = this->place();
-  for (std::size_t i = 0; i < readers_.size(); ++i) {
-    const CudaReader& reader = readers_[i];
+  for (const CudaReader& reader : readers_) {
+    CudaReaderDone& done = place().readers[reader.done];
     try {
-      const CurrentDevice current(state_->device_index);
-      // Here that handle would name this thread's stream.
-      const bool elsewhere =
-          reader.stream == cudaStreamPerThread && reader.thread != std::this_thread::get_id();
-      if (elsewhere || cudaEventRecord(place.readers[i].get(), reader.stream) != cudaSuccess) {
-        (void)cudaGetLastError();
-        // A stream that is gone, or another device's: only waiting tells when the place is free.
-        if (!elsewhere && cudaStreamSynchronize(reader.stream) != cudaSuccess)
-          (void)cudaGetLastError();
-        (void)cudaDeviceSynchronize();
-      }
+      const CurrentDevice current(done.device);
+      // Here that handle would name this thread's stream: only waiting tells when the place is free.
+      if (reader.stream == cudaStreamPerThread && reader.thread != std::this_thread::get_id())
+        check(cudaDeviceSynchronize());
+      else if (is_capturing(reader.stream))
+        done.captured = reader.stream;
+      else
+        check(cudaEventRecord(done.event.get(), reader.stream));
     } catch (const CudaError&) {
       // The device is lost: nothing will be copied there any more.
     }
@@ -98,19 +127,43 @@ const CudaEvent& CudaSlice::ready() const noexcept {
   return state_->transforms_anything() ? place().ready : place().arrived;
 }
 
+// An event of the place that tells of a stream of that device, and of none of this slice's other readers.
+std::size_t CudaSlice::reader_done_on(int device) {
+  std::vector<CudaReaderDone>& all = place().readers;
+  for (std::size_t k = 0; k < all.size(); ++k)
+    if (all[k].device == device &&
+        std::ranges::find(readers_, k, &CudaReader::done) == readers_.end())
+      return k;
+  all.emplace_back(device);
+  return all.size() - 1;
+}
+
+// Default streams are those of this slice's device, which is current.
+int CudaSlice::device_of(cudaStream_t stream) const {
+  int device = state_->device_index;
+#if CUDART_VERSION >= 12080
+  const bool is_default =
+      stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+  if (!is_default) check(cudaStreamGetDevice(stream, &device));
+#endif
+  return device;
+}
+
 void CudaSlice::wait_on(StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   const CurrentDevice current(state_->device_index);  // for the handles of default streams
-  finish_locked(stream);                              // unless done already
+  if (is_capturing(stream))
+    throw CudaError(cudaErrorStreamCaptureUnsupported,
+                    "a batch cannot be read in a capture: a graph reads the same addresses at "
+                    "every launch, and every "
+                    "batch has others; copy_to() the graph's input before each launch");
+  finish_locked(stream);  // unless done already
   const auto same = [&](const CudaReader& reader) {
     return reader.stream == stream &&
            (stream != cudaStreamPerThread || reader.thread == std::this_thread::get_id());
   };
-  if (std::ranges::none_of(readers_, same)) {
-    readers_.push_back({stream, std::this_thread::get_id()});
-    if (place().readers.size() < readers_.size())
-      place().readers.emplace_back(state_->device_index);
-  }
+  if (std::ranges::none_of(readers_, same))
+    readers_.push_back({stream, std::this_thread::get_id(), reader_done_on(device_of(stream))});
   check(cudaStreamWaitEvent(stream, ready().get(), 0));
 }
 
@@ -122,6 +175,7 @@ void CudaSlice::copy_to(void* destination, std::span<const std::byte> from, Stre
 
 void CudaSlice::synchronize() {
   transform_on(state_->transforms.get());
+  const CurrentDevice current(state_->device_index);
   check(cudaEventSynchronize(ready().get()));
 }
 

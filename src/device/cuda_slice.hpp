@@ -1,6 +1,8 @@
 // device/cuda_slice: a slice on a GPU, and what its transfer keeps for it.
 #pragma once
 
+#include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -16,21 +18,36 @@ namespace penstock::device {
 struct CudaReader {
   cudaStream_t stream;
   std::thread::id thread;
+  std::size_t done;  // which of the place's events tells when it was done
+};
+
+/// When a reader of the last slice in a place was done.
+struct CudaReaderDone {
+  explicit CudaReaderDone(int on) : device(on), event(on) {}
+  int device;  // the stream's
+  CudaEvent event;
+  cudaStream_t captured = nullptr;  // its stream was in a capture: recorded when that has ended
+
+  /// False while that capture goes on. The reader's device must be current.
+  [[nodiscard]] bool record_after_capture();
 };
 
 /// What belongs to one place on the device for as long as the transfer lives.
 struct CudaPlace {
   explicit CudaPlace(int device) : arrived(device), ready(device) {}
-  CudaEvent arrived;  // the copy
-  CudaEvent ready;    // the device transforms, where there are any
-  // When the readers of the last slice that lay here were done; grows to the number of streams.
-  std::vector<CudaEvent> readers;
-  std::optional<CudaStamps> stamps;  // where an observer asks for spans
+  CudaEvent arrived;                    // the copy
+  CudaEvent ready;                      // the device transforms, where there are any
+  std::vector<CudaReaderDone> readers;  // grows to the number of streams
+  std::optional<CudaStamps> stamps;     // where an observer asks for spans
 };
 
 /// Everything on the device; slices that outlive the transfer keep it.
 struct CudaState {
   CudaState(int device, TransferPlan plan);
+  /// Waits for the readers of all places.
+  ~CudaState();
+  CudaState(const CudaState&) = delete;
+  CudaState& operator=(const CudaState&) = delete;
 
   [[nodiscard]] bool transforms_anything() const noexcept { return !plan.transforms.empty(); }
   /// Runs the device transforms of `rows` rows in the slice at `slice` on `stream`, whose device is current.
@@ -46,6 +63,16 @@ struct CudaState {
   // copy.
   CudaStream releases;
   std::vector<CudaPlace> places;
+  // Staging slots whose copy is on its way. A host function behind the copy returns them; on a device that is lost none
+  // comes, and they are returned with the transfer.
+  struct SlotInFlight {
+    CudaState* state;
+    std::shared_ptr<staging::StagingLease> lease;
+    std::list<SlotInFlight>::iterator self;
+  };
+  SlotInFlight& hold(std::shared_ptr<staging::StagingLease> lease);
+  std::mutex in_flight_mutex;
+  std::list<SlotInFlight> in_flight;
   std::mutex mutex;                  // one at a time queues work, and touches stamps
   std::optional<CudaTiming> timing;  // until the transfer is gone, and with it who asked
 };
@@ -70,6 +97,9 @@ class CudaSlice final : public DeviceSlice {
   [[nodiscard]] CudaPlace& place() const noexcept { return state_->places[lease_.index()]; }
 
  private:
+  [[nodiscard]] std::size_t reader_done_on(int device);
+  [[nodiscard]] int device_of(cudaStream_t stream) const;
+
   std::shared_ptr<CudaState> state_;
   staging::StagingLease lease_;
   std::uint64_t rows_ = 0;

@@ -1,6 +1,9 @@
 #include "src/device/cuda_transfer.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <list>
+#include <thread>
 #include <utility>
 
 #include <penstock/core/error.hpp>
@@ -11,31 +14,51 @@ namespace penstock::device {
 
 namespace {
 
-using SharedLease = std::shared_ptr<staging::StagingLease>;
+// The host function behind a copy.
+void give_back(void* data) noexcept {
+  auto& slot = *static_cast<CudaState::SlotInFlight*>(data);
+  std::shared_ptr<staging::StagingLease> lease;  // returned behind the lock
+  CudaState& state = *slot.state;
+  const std::lock_guard lock(state.in_flight_mutex);
+  lease = std::move(slot.lease);
+  state.in_flight.erase(slot.self);
+}
 
 class CudaTransfer final : public Transfer {
  public:
   CudaTransfer(int device, TransferPlan plan)
       : state_(std::make_shared<CudaState>(device, std::move(plan))) {}
   ~CudaTransfer() override {
-    // The host functions that return staging slots must have run while the loader still holds the
-    // ring: a host function must not be the one that unpins it.
-    (void)cudaStreamSynchronize(state_->copies.get());
-    (void)cudaStreamSynchronize(state_->releases.get());
-    if (state_->timing) (void)cudaStreamSynchronize(state_->transforms.get());
-    const std::lock_guard lock(state_->mutex);
     try {
-      for (CudaPlace& place : state_->places)
-        if (state_->timing) state_->timing->tell(*place.stamps, state_->plan.on_span);
+      const CurrentDevice current(state_->device_index);
+      // The host functions that return staging slots must have run while the loader still holds the
+      // ring: a host function must not be the one that unpins it.
+      check(cudaStreamSynchronize(state_->copies.get()));
+      check(cudaStreamSynchronize(state_->releases.get()));
+      if (state_->timing) {
+        check(cudaStreamSynchronize(state_->transforms.get()));
+        const std::lock_guard lock(state_->mutex);
+        for (CudaPlace& place : state_->places)
+          state_->timing->tell(*place.stamps, state_->plan.on_span);
+      }
     } catch (const CudaError&) {
-      // The last spans are lost, and nothing else.
+      // The device is lost, with the last spans; nothing reads the slots any more.
     }
+    const std::lock_guard lock(state_->mutex);
     state_->timing.reset();
+    const std::lock_guard in_flight(state_->in_flight_mutex);
+    state_->in_flight.clear();
+  }
+
+  void check_health() override {
+    const CurrentDevice current(state_->device_index);
+    (void)state_->places.front().arrived.is_over();
   }
 
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
-    staging::StagingLease lease = state_->ring->acquire(std::move(stop));
+    staging::StagingLease lease = state_->ring->acquire(stop, [this] { check_health(); });
     if (!lease) return nullptr;
+    if (!wait_for_captures(state_->places[lease.index()], stop)) return nullptr;
     return std::make_shared<CudaSlice>(state_, std::move(lease));
   }
 
@@ -44,26 +67,25 @@ class CudaTransfer final : public Transfer {
     CudaPlace& place = own.place();
     const cudaStream_t copies = state_->copies.get();
     const cudaStream_t releases = state_->releases.get();
+    CudaState::SlotInFlight& in_flight = state_->hold(std::move(filled.slot));
     const std::lock_guard lock(state_->mutex);
     const CurrentDevice current(state_->device_index);
-    for (const CudaEvent& done : place.readers) check(cudaStreamWaitEvent(copies, done.get(), 0));
+    for (const CudaReaderDone& done : place.readers)
+      check(cudaStreamWaitEvent(copies, done.event.get(), 0));
     // Finishes that no consumer asked to see may still be reading what lies here.
     if (state_->transforms_anything()) check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
     if (place.stamps) begin_stamps(*place.stamps, filled.step);
     check(cudaMemcpyAsync(own.data(), filled.bytes.data(), filled.bytes.size(),
                           cudaMemcpyHostToDevice, copies));
-    auto owner = std::make_unique<SharedLease>(std::move(filled.slot));
     try {
       if (place.stamps) check(cudaEventRecord(place.stamps->copy_end.get(), copies));
       check(cudaEventRecord(place.arrived.get(), copies));
       check(cudaStreamWaitEvent(releases, place.arrived.get(), 0));
-      check(cudaLaunchHostFunc(
-          releases, [](void* lease) { delete static_cast<SharedLease*>(lease); }, owner.get()));
+      check(cudaLaunchHostFunc(releases, &give_back, &in_flight));
     } catch (...) {
       (void)cudaStreamSynchronize(copies);  // which may still read the slot
       throw;
     }
-    (void)owner.release();  // the host function owns it now
     own.copied(filled.rows);
   }
 
@@ -76,6 +98,23 @@ class CudaTransfer final : public Transfer {
   }
 
  private:
+  // A reader's stream was in a capture when its batch was released; what it was given before that is over only behind
+  // what can be recorded when the capture has ended. False when stopped.
+  [[nodiscard]] bool wait_for_captures(CudaPlace& place, const std::stop_token& stop) const {
+    constexpr std::chrono::milliseconds kPoll(1);
+    for (CudaReaderDone& done : place.readers) {
+      for (;;) {
+        {
+          const CurrentDevice current(done.device);
+          if (done.record_after_capture()) break;
+        }
+        if (stop.stop_requested()) return false;
+        std::this_thread::sleep_for(kPoll);
+      }
+    }
+    return true;
+  }
+
   void begin_stamps(CudaStamps& stamps, std::uint64_t step) {
     state_->timing->tell(stamps, state_->plan.on_span);  // of the batch that lay here before
     stamps.step = step;

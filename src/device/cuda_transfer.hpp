@@ -10,7 +10,7 @@ void require_device(int index);
 
 [[nodiscard]] std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan plan);
 
-/// A registration that unpins when it is destroyed.
-[[nodiscard]] std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes);
+/// A registration for all GPUs, made by way of one; unpins when it is destroyed.
+[[nodiscard]] std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes, int index);
 
 }  // namespace penstock::device

@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-int gpu_count() noexcept { return 0; }
+int gpu_count() { return 0; }
 
 namespace {
 constexpr int kErrorNoDevice = 100;  // cudaErrorNoDevice
@@ -20,7 +20,7 @@ std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan) {
                       "nvcc is on the PATH, or use host devices");
 }
 
-std::shared_ptr<void> pin_host_memory(std::span<std::byte>) { return nullptr; }
+std::shared_ptr<void> pin_host_memory(std::span<std::byte>, int) { return nullptr; }
 
 }  // namespace device
 

@@ -12,8 +12,9 @@ std::unique_ptr<Transfer> open_transfer(const Device& device, TransferPlan plan)
   return open_host_transfer(std::move(plan));
 }
 
-void pin_host_memory(staging::HostMemory& memory) {
-  if (gpu_count() > 0 && !memory.bytes().empty()) memory.keep(pin_host_memory(memory.bytes()));
+void pin_host_memory(staging::HostMemory& memory, const Device& device) {
+  if (device.kind == Device::Kind::cuda && !memory.bytes().empty())
+    memory.keep(pin_host_memory(memory.bytes(), device.index));
 }
 
 }  // namespace penstock::device

@@ -84,7 +84,13 @@ class Transfer {
  public:
   virtual ~Transfer() = default;
 
+  /// Throws if the device can no longer be used. What waits for a place calls it now and then: a lost device returns none.
+  ///
+  /// Errors  CudaError
+  virtual void check_health() {}
   /// Waits for a free place on the device; none when `stop` was requested first.
+  ///
+  /// Errors  CudaError  the device is lost
   [[nodiscard]] virtual std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) = 0;
   /// Queues the copy of `filled` into a reserved slice, and returns without waiting.
   ///
@@ -106,9 +112,10 @@ class Transfer {
 ///                    missing
 [[nodiscard]] std::unique_ptr<Transfer> open_transfer(const Device& device, TransferPlan plan);
 
-/// Pins host memory for copies to every CUDA device, where there is one; once for all of it.
+/// Pins host memory for copies to every CUDA device, by way of `device`, which is in use already; nothing where that is a
+/// host device. Once for all of it.
 ///
 /// Errors  CudaError  the system refuses to pin that much
-void pin_host_memory(staging::HostMemory& memory);
+void pin_host_memory(staging::HostMemory& memory, const Device& device);
 
 }  // namespace penstock::device

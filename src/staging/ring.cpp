@@ -1,5 +1,6 @@
 #include "src/staging/ring.hpp"
 
+#include <chrono>
 #include <stdexcept>
 #include <utility>
 
@@ -45,9 +46,18 @@ std::shared_ptr<StagingRing> StagingRing::make(std::shared_ptr<void> memory,
       new StagingRing(std::move(memory), bytes.data(), slots, slot_bytes));
 }
 
-StagingLease StagingRing::acquire(std::stop_token stop) {
+StagingLease StagingRing::acquire(std::stop_token stop,
+                                  const std::function<void()>& while_waiting) {
+  constexpr std::chrono::milliseconds kPatience(100);
+  const auto is_free = [&] { return free_count_ > 0; };
   std::unique_lock lock(mutex_);
-  if (!freed_.wait(lock, std::move(stop), [&] { return free_count_ > 0; })) return {};
+  while (while_waiting && !is_free() && !stop.stop_requested()) {
+    if (freed_.wait_for(lock, stop, kPatience, is_free)) break;
+    lock.unlock();
+    while_waiting();
+    lock.lock();
+  }
+  if (!freed_.wait(lock, std::move(stop), is_free)) return {};
   return take_locked();
 }
 

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -53,8 +54,10 @@ class StagingRing : public std::enable_shared_from_this<StagingRing> {
                                                          std::span<std::byte> bytes,
                                                          std::size_t slots, std::size_t slot_bytes);
 
-  /// Waits until a slot is free. Empty when `stop` was requested first.
-  [[nodiscard]] StagingLease acquire(std::stop_token stop);
+  /// Waits until a slot is free. Empty when `stop` was requested first. `while_waiting`, if it is given, is called ten
+  /// times a second in the meantime; what it throws ends the waiting.
+  [[nodiscard]] StagingLease acquire(std::stop_token stop,
+                                     const std::function<void()>& while_waiting = nullptr);
   /// Empty when every slot is leased.
   [[nodiscard]] StagingLease try_acquire();
 

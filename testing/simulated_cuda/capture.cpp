@@ -1,5 +1,7 @@
 // Stream capture and graphs.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,7 +10,7 @@
 
 namespace penstock::simulated_cuda {
 
-cudaError_t refuse_in_captures(Machine& machine) {
+cudaError_t refuse_in_captures(Machine& machine, const char* function) {
   const ThreadState& thread = this_thread();
   if (thread.mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   bool refused = false;
@@ -20,6 +22,8 @@ cudaError_t refuse_in_captures(Machine& machine) {
     if (!own && !global) continue;
     capture->invalidated = true;
     refused = true;
+    if (std::getenv("PENSTOCK_SIMULATED_VERBOSE") != nullptr)
+      std::fprintf(stderr, "simulated CUDA: %s ends a capture\n", function);
   }
   return refused ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }

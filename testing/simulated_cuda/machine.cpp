@@ -367,7 +367,7 @@ cudaError_t begin_call(const char* function, Needs needs) {
     if (device.lost != cudaSuccess) return device.lost;
   }
   if (has(needs, Needs::no_capture))
-    if (const cudaError_t refused = refuse_in_captures(machine); refused != cudaSuccess)
+    if (const cudaError_t refused = refuse_in_captures(machine, function); refused != cudaSuccess)
       return refused;
   return cudaSuccess;
 }
@@ -417,7 +417,18 @@ void repair() {
   const Guard guard(machine.lock);
   machine.faults.clear();
   machine.constant_faults.clear();
-  for (Device& device : machine.devices) device.lost = cudaSuccess;
+  for (std::size_t index = 0; index < machine.devices.size(); ++index) {
+    Device& device = machine.devices[index];
+    if (std::exchange(device.lost, cudaSuccess) == cudaSuccess) continue;
+    for (Stream* stream : machine.streams)
+      if (stream->device == static_cast<int>(index) && machine.is_users(*stream)) stream->destroyed = true;
+    for (Event* event : machine.events)
+      if (event->device == static_cast<int>(index)) event->destroyed = true;
+    for (auto& [begin, allocation] : device.allocations) set_open(allocation, false);
+    device.allocations.clear();
+    device.allocated = 0;
+    machine.registered.clear();
+  }
 }
 
 bool has_context(int device) {

@@ -220,7 +220,7 @@ Event& event_of(Machine& machine, cudaEvent_t handle, const char* function);
 cudaError_t submit(Machine& machine, Stream& stream, Node node, const std::byte* host = nullptr,
                    std::size_t host_bytes = 0);
 /// Whether what the calling thread is about to do is forbidden by a capture; ends these captures.
-cudaError_t refuse_in_captures(Machine& machine);
+cudaError_t refuse_in_captures(Machine& machine, const char* function);
 /// Work on the legacy stream while a blocking stream is captured.
 cudaError_t refuse_implicit(Machine& machine, const Stream& stream);
 

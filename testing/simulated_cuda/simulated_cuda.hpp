@@ -8,6 +8,7 @@
 // PENSTOCK_SIMULATED_GPUS    devices (8)
 // PENSTOCK_SIMULATED_SEED    of the delays and orders (1)
 // PENSTOCK_SIMULATED_LEAKS   0: no check at exit that streams, events, device memory and registrations are gone
+// PENSTOCK_SIMULATED_VERBOSE set: says which call ends a capture
 #pragma once
 
 #include <cstddef>

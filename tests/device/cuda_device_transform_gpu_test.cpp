@@ -38,7 +38,7 @@ void DeviceTransformGpu::expect_the_hosts_bits(const DeviceTransformCase& of) co
   const std::size_t rows_at = (input.images.size() + 255) / 256 * 256;
   const std::size_t slice_bytes = rows_at + count * sizeof(DeviceTransformRow);
   auto memory = staging::HostMemory::make(slice_bytes);
-  device::pin_host_memory(*memory);
+  device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
   const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, slice_bytes);
   for (const bool on_consumer : {false, true}) {
     DeviceTransformOptions options = of.options;

@@ -18,7 +18,7 @@ class CudaTransferGpu : public testing_support::OnGpu {};
 
 TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
   auto memory = staging::HostMemory::make(kMiB);
-  device::pin_host_memory(*memory);
+  device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
   const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, kMiB);
   const auto transfer =
       device::open_transfer({Device::Kind::cuda, 0}, {.slots = 2, .slice_bytes = kMiB});
@@ -36,7 +36,7 @@ TEST_F(CudaTransferGpu, ReturnsTheSlotWhenTheCopyHasCompleted) {
 
 TEST_F(CudaTransferGpu, TellsWhatTheDeviceDidAndWhen) {
   auto memory = staging::HostMemory::make(kMiB);
-  device::pin_host_memory(*memory);
+  device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
   const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, kMiB);
   std::vector<device::DeviceSpan> spans;
   {
@@ -67,7 +67,7 @@ TEST_F(CudaTransferGpu, SlicesOutliveTheirTransfer) {
   std::shared_ptr<device::DeviceSlice> slice;
   {
     auto memory = staging::HostMemory::make(kMiB);
-    device::pin_host_memory(*memory);
+    device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
     const auto ring = staging::StagingRing::make(memory, memory->bytes(), 1, kMiB);
     const auto transfer =
         device::open_transfer({Device::Kind::cuda, 0}, {.slots = 1, .slice_bytes = kMiB});

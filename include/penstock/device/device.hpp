@@ -41,8 +41,11 @@ struct Device {
 /// Errors  std::invalid_argument  not such a text, or an empty list
 [[nodiscard]] std::vector<Device> parse_devices(std::string_view spec);
 
-/// GPUs that can be used here; 0 without a driver or in a build without CUDA. Never throws.
-[[nodiscard]] int gpu_count() noexcept;
+/// GPUs that can be used here; 0 without a driver or in a build without CUDA.
+///
+/// Errors  CudaError  there is a driver, and it does not work: too old, not ready, or used in a process that was forked
+///         after its parent had used CUDA. Says which: training on the CPU instead would be no help.
+[[nodiscard]] int gpu_count();
 
 /// The NUMA node whose memory is nearest to a GPU; none for a host device, and where the machine
 /// has one node or does not say. Never throws.
@@ -52,7 +55,8 @@ struct Device {
 /// machine, this one's share of them: the GPUs i with i mod local_world == local_rank, or one that
 /// it shares where there are fewer GPUs than processes.
 ///
-/// Errors  Error  the launchers' variables contradict each other
+/// Errors  Error      the launchers' variables contradict each other
+///         CudaError  as gpu_count()
 [[nodiscard]] std::vector<Device> all_gpus_or_host(
     const Launch& launch = Launch::from_environment());
 

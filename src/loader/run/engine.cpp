@@ -119,7 +119,9 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
                                        .transformed_bytes = transformed_bytes,
                                        .transforms = config_.form->transforms(),
                                        .on_span = spans_of(device, config_.observer)}));
-  if (gpus > 0) device::pin_host_memory(*memory);
+  if (const auto gpu = std::ranges::find(devices, Device::Kind::cuda, &Device::kind);
+      gpu != devices.end())
+    device::pin_host_memory(*memory, *gpu);
   ring_ = staging::StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
   read_ahead_ = make_read_ahead();
 }
@@ -243,7 +245,9 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
     if (!slice) return false;
     batch.slices.push_back(std::move(slice));
   }
-  auto lease = ring_->acquire(stop);
+  auto lease = ring_->acquire(stop, [this] {
+    for (const auto& transfer : transfers_) transfer->check_health();
+  });
   if (!lease) return false;
   batch.slot = std::make_shared<staging::StagingLease>(std::move(lease));
   wants_slot_ = false;
