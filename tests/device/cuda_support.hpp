@@ -1,7 +1,9 @@
 // What the tests on a GPU have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -38,6 +40,40 @@ inline std::vector<std::byte> to_host(std::span<const std::byte> bytes, cudaStre
       cudaMemcpyAsync(copy.data(), bytes.data(), bytes.size(), cudaMemcpyDeviceToHost, stream));
   device::check(cudaStreamSynchronize(stream));
   return copy;
+}
+
+/// A number in device memory, 0 at first.
+class Counter {
+ public:
+  explicit Counter(int device = 0) : device_(device), memory_(device, sizeof(unsigned long long)) {
+    const device::CurrentDevice current(device);
+    device::check(cudaMemset(get(), 0, sizeof *get()));
+    device::check(cudaDeviceSynchronize());  // other streams do not wait for this
+  }
+  [[nodiscard]] unsigned long long* get() const noexcept {
+    return reinterpret_cast<unsigned long long*>(memory_.data());
+  }
+  /// As the device has it when all that it was given is done.
+  [[nodiscard]] unsigned long long read() const {
+    const device::CurrentDevice current(device_);
+    unsigned long long count = 0;
+    device::check(cudaDeviceSynchronize());
+    device::check(cudaMemcpy(&count, get(), sizeof count, cudaMemcpyDeviceToHost));
+    return count;
+  }
+
+ private:
+  int device_;
+  device::DeviceMemory memory_;
+};
+
+/// How often a test does something that it does `on_gpu` times on a GPU. In simulation it is done with many seeds instead.
+inline std::uint64_t steps(std::uint64_t on_gpu) {
+#ifdef PENSTOCK_SIMULATED_CUDA
+  return std::max<std::uint64_t>(on_gpu / 25, 2);
+#else
+  return on_gpu;
+#endif
 }
 
 }  // namespace penstock::testing_support

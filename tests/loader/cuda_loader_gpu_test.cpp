@@ -16,33 +16,15 @@
 namespace penstock {
 namespace {
 
+using testing_support::Counter;
 using testing_support::fake;
 using testing_support::slow_check;
+using testing_support::steps;
 
 constexpr std::uint64_t kSamples = 10'007;
 constexpr std::uint64_t kBatch = 512;
 
 const std::vector<Device> kGpu{{Device::Kind::cuda, 0}};
-
-// A number in device memory.
-class Counter {
- public:
-  Counter() : memory_(0, sizeof(unsigned long long)) {
-    device::check(cudaMemset(get(), 0, sizeof *get()));
-    device::check(cudaDeviceSynchronize());  // other streams do not wait for this
-  }
-  [[nodiscard]] unsigned long long* get() const noexcept {
-    return reinterpret_cast<unsigned long long*>(memory_.data());
-  }
-  [[nodiscard]] unsigned long long read() const {
-    unsigned long long count = 0;
-    device::check(cudaMemcpy(&count, get(), sizeof count, cudaMemcpyDeviceToHost));
-    return count;
-  }
-
- private:
-  device::DeviceMemory memory_;
-};
 
 class CudaLoaderGpu : public testing_support::OnGpu {
  protected:
@@ -82,7 +64,7 @@ Dataset plan(std::vector<Device> devices, int depth) {
 TEST_F(CudaLoaderGpu, SlowKernelsFindTheirBytesInTenThousandBatches) {
   Loader loader = plan(kGpu, 2).loader();
   std::mt19937 random(1);
-  for (std::uint64_t step = 0; step < 10'000; ++step) {
+  for (std::uint64_t step = 0; step < steps(10'000); ++step) {
     const Step batch = *loader.next();
     check(batch[0], step * kBatch, random() % 100, stream());
   }
@@ -99,7 +81,7 @@ TEST_F(CudaLoaderGpu, ACheckThatIsGivenTheWrongRowsSaysSo) {
 TEST_F(CudaLoaderGpu, SeveralReplicasOnOneGpu) {
   Loader loader = plan({kGpu[0], kGpu[0]}, 2).loader();
   device::CudaStream other(0);
-  for (std::uint64_t step = 0; step < 1'000; ++step) {
+  for (std::uint64_t step = 0; step < steps(1'000); ++step) {
     const Step batch = *loader.next();
     check(batch[0], step * kBatch, 40, stream());
     check(batch[1], step * kBatch + kBatch / 2, 80, other.get());
@@ -110,7 +92,7 @@ TEST_F(CudaLoaderGpu, SeveralReplicasOnOneGpu) {
 TEST_F(CudaLoaderGpu, TwoStreamsReadOneBatch) {
   Loader loader = plan(kGpu, 1).loader();
   device::CudaStream other(0);
-  for (std::uint64_t step = 0; step < 1'000; ++step) {
+  for (std::uint64_t step = 0; step < steps(1'000); ++step) {
     const Step batch = *loader.next();
     check(batch[0], step * kBatch, 10, stream());
     check(batch[0], step * kBatch, 120, other.get());
@@ -123,14 +105,14 @@ TEST_F(CudaLoaderGpu, TwoLoadersOnTwoStreams) {
   std::jthread second([&] {
     device::check(cudaSetDevice(0));
     Loader loader = plan(kGpu, 3).loader();
-    for (std::uint64_t step = 0; step < 1'000; ++step) {
+    for (std::uint64_t step = 0; step < steps(1'000); ++step) {
       const Step batch = *loader.next();
       check(batch[0], step * kBatch, 60, other.get());
     }
     device::check(cudaDeviceSynchronize());
   });
   Loader loader = plan(kGpu, 2).loader();
-  for (std::uint64_t step = 0; step < 1'000; ++step) {
+  for (std::uint64_t step = 0; step < steps(1'000); ++step) {
     const Step batch = *loader.next();
     check(batch[0], step * kBatch, 30, stream());
   }
@@ -139,7 +121,7 @@ TEST_F(CudaLoaderGpu, TwoLoadersOnTwoStreams) {
 }
 
 TEST_F(CudaLoaderGpu, MayBeDestroyedWhileKernelsStillReadItsBatches) {
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < static_cast<int>(steps(50)); ++round) {
     std::optional<Loader> loader(plan(kGpu, 2).loader());
     const Step first = *loader->next();
     const Step second = *loader->next();
@@ -167,7 +149,7 @@ TEST_F(CudaLoaderGpu, FeedsACapturedGraphThroughItsStaticInput) {
 
   // Every batch is the same, 0 … kBatch - 1, as the graph expects.
   Loader loader = Dataset(fake(kBatch)).repeat().batch(kBatch).prefetch_to_devices(kGpu).loader();
-  for (int step = 0; step < 500; ++step) {
+  for (std::uint64_t step = 0; step < steps(500); ++step) {
     const Step batch = *loader.next();
     batch[0].copy_to("number", input.data(), kBytes, stream());
     device::check(cudaGraphLaunch(step_graph, stream()));
