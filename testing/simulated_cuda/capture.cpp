@@ -17,8 +17,8 @@ cudaError_t refuse_in_captures(Machine& machine, const char* function) {
   for (const auto& capture : machine.captures) {
     if (capture->mode == cudaStreamCaptureModeRelaxed) continue;
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool global = capture->mode == cudaStreamCaptureModeGlobal &&
-                        thread.mode == cudaStreamCaptureModeGlobal;
+    const bool global =
+        capture->mode == cudaStreamCaptureModeGlobal && thread.mode == cudaStreamCaptureModeGlobal;
     if (!own && !global) continue;
     capture->invalidated = true;
     refused = true;
@@ -86,8 +86,8 @@ std::function<Progress()> steps_of(const std::vector<Node>& nodes, std::uint64_t
     if (!state->step) {
       std::vector<std::size_t> ready;
       for (std::size_t k = 0; k < state->nodes.size(); ++k)
-        if (!state->done[k] &&
-            std::ranges::all_of(state->nodes[k].after, [&](std::size_t at) { return state->done[at]; }))
+        if (!state->done[k] && std::ranges::all_of(state->nodes[k].after,
+                                                   [&](std::size_t at) { return state->done[at]; }))
           ready.push_back(k);
       state->random = state->random * 6364136223846793005U + 1442695040888963407U;
       state->current = ready[(state->random >> 33) % ready.size()];
@@ -164,7 +164,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result) {
       open.insert(open.end(), capture->nodes[node].after.begin(), capture->nodes[node].after.end());
     }
     const bool all_joined = std::ranges::all_of(capture->streams, [&](const Stream* other) {
-      return std::ranges::all_of(other->capture_tail, [&](std::size_t node) { return joined[node]; });
+      return std::ranges::all_of(other->capture_tail,
+                                 [&](std::size_t node) { return joined[node]; });
     });
     const bool invalidated = capture->invalidated;
     auto graph = std::make_unique<Graph>(Graph{std::move(capture->nodes)});
@@ -186,7 +187,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
     Stream& stream = stream_of(machine, handle, "cudaStreamIsCapturing", false);
     if (const cudaError_t refused = refuse_implicit(machine, stream); refused != cudaSuccess)
       return refused;
-    *status = stream.capture == nullptr        ? cudaStreamCaptureStatusNone
+    *status = stream.capture == nullptr     ? cudaStreamCaptureStatusNone
               : stream.capture->invalidated ? cudaStreamCaptureStatusInvalidated
                                             : cudaStreamCaptureStatusActive;
     return cudaSuccess;

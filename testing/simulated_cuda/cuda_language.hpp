@@ -60,7 +60,8 @@ T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lanes, int width = 32) {
-  return __shfl_sync(mask, value, static_cast<int>(::penstock::simulated_cuda::lane()) ^ lanes, width);
+  return __shfl_sync(mask, value, static_cast<int>(::penstock::simulated_cuda::lane()) ^ lanes,
+                     width);
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
@@ -83,10 +84,14 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
   return votes;
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
-inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
+inline int __all_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate) == mask;
+}
 inline int __popc(unsigned value) { return __builtin_popcount(value); }
 inline int __popcll(unsigned long long value) { return __builtin_popcountll(value); }
-inline int __clz(int value) { return value == 0 ? 32 : __builtin_clz(static_cast<unsigned>(value)); }
+inline int __clz(int value) {
+  return value == 0 ? 32 : __builtin_clz(static_cast<unsigned>(value));
+}
 inline int __ffs(int value) { return __builtin_ffs(value); }
 
 template <class T>
@@ -96,8 +101,8 @@ T atomicAdd(T* address, T value) {
 template <class T>
 T atomicMax(T* address, T value) {
   T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
-  while (seen < value &&
-         !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  while (seen < value && !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
   }
   return seen;
 }

@@ -78,7 +78,8 @@ constexpr ErrorName kErrors[] = {
     {cudaErrorIllegalState, "cudaErrorIllegalState",
      "the operation cannot be performed in the present state"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
     {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
      "part or all of the requested memory range is already mapped"},
     {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered",
@@ -146,12 +147,14 @@ cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int device) {
   return call("cudaDeviceGetPCIBusId", Needs::nothing, [&](Machine& machine) {
     if (device < 0 || static_cast<std::size_t>(device) >= machine.devices.size())
       return cudaErrorInvalidDevice;
-    std::snprintf(name, static_cast<std::size_t>(length), "FFFF:%02X:00.0", static_cast<unsigned>(device));
+    std::snprintf(name, static_cast<std::size_t>(length), "FFFF:%02X:00.0",
+                  static_cast<unsigned>(device));
     return cudaSuccess;
   });
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                             unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
   return call("cudaGetDriverEntryPointByVersion", Needs::nothing, [&](Machine&) {
     const std::string name = symbol;
@@ -161,7 +164,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
     if (name == "cuCtxGetCurrent") *function = reinterpret_cast<void*>(&get_current_context);
     if (name == "cuCtxSetCurrent") *function = reinterpret_cast<void*>(&set_current_context);
     if (result != nullptr)
-      *result = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+      *result =
+          *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return *function != nullptr ? cudaSuccess : cudaErrorUnknown;
   });
 }

@@ -16,7 +16,8 @@ class Seeds final : public testing::EmptyTestEventListener {
   void OnTestIterationStart(const testing::UnitTest&, int iteration) override {
     const std::uint64_t seed = first_ + static_cast<std::uint64_t>(iteration);
     sim::set_seed(seed);
-    ::setenv("PENSTOCK_SIMULATED_SEED", std::to_string(seed).c_str(), 1);  // for processes that the test starts
+    ::setenv("PENSTOCK_SIMULATED_SEED", std::to_string(seed).c_str(),
+             1);  // for processes that the test starts
   }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (result.failed())
@@ -31,6 +32,7 @@ class Seeds final : public testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::setenv("PENSTOCK_SIMULATED_GPUS", "8", 0);
   testing::InitGoogleTest(&argc, argv);
   if (const char* const seeds = std::getenv("PENSTOCK_SIMULATED_SEEDS"); seeds != nullptr) {
     GTEST_FLAG_SET(repeat, std::atoi(seeds));

@@ -25,8 +25,8 @@ extern KernelContext kernel_context;
 ///
 /// `__shared__` variables are the kernel's own static memory, which blocks use one after another: a kernel that has
 /// some may not sleep.
-cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
-                   std::function<void()> thread);
+cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes,
+                   cudaStream_t stream, std::function<void()> thread);
 /// Queues a function that runs as a whole: what Thrust does on a device.
 cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work);
 

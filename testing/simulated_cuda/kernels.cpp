@@ -27,8 +27,8 @@ struct Block;
 
 struct Fiber {
   Fiber() : tsan(create_fiber("kernel threads")) {
-    stack = static_cast<std::byte*>(
-        ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0));
+    stack = static_cast<std::byte*>(::mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0));
   }
   ~Fiber() {
     destroy_fiber(tsan);
@@ -85,7 +85,8 @@ void set_thread(Block& block, unsigned index) {
   block.running = index;
   kernel_context = block.context;
   const dim3& size = block.context.block;
-  kernel_context.thread_index = {index % size.x, index / size.x % size.y, index / (size.x * size.y)};
+  kernel_context.thread_index = {index % size.x, index / size.x % size.y,
+                                 index / (size.x * size.y)};
 }
 
 // From a fibre to the scheduler; back when the scheduler resumes it.
@@ -235,13 +236,14 @@ struct Kernel {
     block->body = &body;
     block->stream = stream;
     block->shared.resize(shared_bytes);
-    block->context = {.grid = grid,
-                      .block = block_size,
-                      .block_index = {static_cast<unsigned>(index % grid.x),
-                                      static_cast<unsigned>(index / grid.x % grid.y),
-                                      static_cast<unsigned>(index / (std::uint64_t{grid.x} * grid.y))},
-                      .thread_index = {},
-                      .dynamic_shared = block->shared.data()};
+    block->context = {
+        .grid = grid,
+        .block = block_size,
+        .block_index = {static_cast<unsigned>(index % grid.x),
+                        static_cast<unsigned>(index / grid.x % grid.y),
+                        static_cast<unsigned>(index / (std::uint64_t{grid.x} * grid.y))},
+        .thread_index = {},
+        .dynamic_shared = block->shared.data()};
     const std::size_t threads = std::size_t{block_size.x} * block_size.y * block_size.z;
     block->threads.resize(threads);
     block->warps.resize((threads + kWarp - 1) / kWarp);
@@ -252,7 +254,8 @@ cudaError_t submit_kernel(const char* name, cudaStream_t handle,
                           const std::function<std::function<Progress()>(Stream&)>& make) {
   return call(name, Needs::context, [&](Machine& machine) {
     const cudaError_t fault = machine.fault_of("kernel");
-    if (fault == cudaErrorInvalidConfiguration || fault == cudaErrorLaunchOutOfResources) return fault;
+    if (fault == cudaErrorInvalidConfiguration || fault == cudaErrorLaunchOutOfResources)
+      return fault;
     Stream& stream = stream_of(machine, handle, name, false);
     const int device = this_thread().device;
     if (stream.device != device) return cudaErrorInvalidResourceHandle;
@@ -276,8 +279,8 @@ cudaError_t submit_kernel(const char* name, cudaStream_t handle,
 
 void forget_fibers(Stream& stream) { stream.kernel_fibers.clear(); }
 
-cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
-                   std::function<void()> thread) {
+cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes,
+                   cudaStream_t stream, std::function<void()> thread) {
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   if (blocks == 0 || threads == 0 || threads > 1024 || grid.y > 65535 || grid.z > 65535 ||
@@ -315,7 +318,8 @@ const std::uint64_t* exchange_in_warp(unsigned mask, std::uint64_t value) {
   Block& block = *running_block;
   Warp& warp = block.warps[block.running / kWarp];
   const unsigned own = block.running % kWarp;
-  if ((mask >> own & 1) == 0) violation("a thread exchanges values in its warp, and is not in its own mask");
+  if ((mask >> own & 1) == 0)
+    violation("a thread exchanges values in its warp, and is not in its own mask");
   const std::size_t first = std::size_t{block.running / kWarp} * kWarp;
   const std::size_t lanes = std::min<std::size_t>(kWarp, block.threads.size() - first);
   const unsigned there = lanes == kWarp ? ~0U : (1U << lanes) - 1;

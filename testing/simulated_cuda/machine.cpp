@@ -32,18 +32,26 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+std::uint64_t temper_of(std::uint64_t seed, std::uint64_t stream) {
+  return mixed(seed ^ mixed(stream)) % 100;
+}
+
+// A lazy stream does nothing before somebody waits for it, or this long has passed.
+constexpr std::int64_t kLazyNs = 2'000'000;
+bool is_lazy(std::uint64_t seed, std::uint64_t stream) { return temper_of(seed, stream) >= 88; }
+
 // How long an operation waits though nothing orders it. Most streams are prompt, some are slow now and then, some are
 // slow at every operation.
 std::int64_t delay_of(std::uint64_t seed, std::uint64_t stream, std::uint64_t number) {
-  const std::uint64_t temper = mixed(seed ^ mixed(stream)) % 100;
+  const std::uint64_t temper = temper_of(seed, stream);
   const std::uint64_t draw = mixed(seed ^ mixed(stream * 0x10001 + mixed(number)));
   const auto up_to = [&](std::int64_t us) {
     return static_cast<std::int64_t>((draw >> 16) % static_cast<std::uint64_t>(us * 1000));
   };
-  if (temper < 40) return 0;
-  if (temper < 65) return draw % 4 == 0 ? up_to(60) : 0;
-  if (temper < 85) return draw % 16 == 0 ? up_to(1000) : 0;
-  return up_to(120);
+  if (temper < 35) return 0;
+  if (temper < 55) return draw % 4 == 0 ? up_to(60) : 0;
+  if (temper < 75) return draw % 16 == 0 ? up_to(1000) : 0;
+  return temper < 88 ? up_to(120) : kLazyNs;
 }
 
 // A shorter wait than this is not worth a system call.
@@ -56,8 +64,8 @@ std::atomic<std::uint32_t> executor_ended{0};
 
 void violation(const std::string& what) {
   const std::uint64_t seed = the_machine != nullptr ? the_machine->seed : 0;
-  const std::string text =
-      fmt::format("\nsimulated CUDA: {}\n                (seed {}: PENSTOCK_SIMULATED_SEED)\n", what, seed);
+  const std::string text = fmt::format(
+      "\nsimulated CUDA: {}\n                (seed {}: PENSTOCK_SIMULATED_SEED)\n", what, seed);
   (void)!::write(STDERR_FILENO, text.data(), text.size());
   std::abort();
 }
@@ -73,7 +81,7 @@ Machine& Machine::get() {
 }
 
 Machine::Machine() : process(::getpid()), seed(from_environment("PENSTOCK_SIMULATED_SEED", 1)) {
-  devices.resize(from_environment("PENSTOCK_SIMULATED_GPUS", 8));
+  devices.resize(from_environment("PENSTOCK_SIMULATED_GPUS", 0));
   the_machine = this;
   random_ = mixed(seed);
 }
@@ -125,11 +133,30 @@ void Machine::enqueue(const OperationPtr& operation) {
   } else if (stream.blocking && device.legacy->last) {
     operation->after.push_back(device.legacy->last);
   }
-  operation->not_before = std::max(operation->not_before,
-                                   now_ns() + delay_of(seed, stream.number, ++stream.issued));
+  operation->not_before =
+      std::max(operation->not_before, now_ns() + delay_of(seed, stream.number, ++stream.issued));
   stream.queue.push_back(operation);
   stream.last = operation;
   release(operation.get());
+  work.notify();
+}
+
+// Somebody waits for it, and so for all that it waits for.
+void Machine::want(const OperationPtr& operation) {
+  std::vector<OperationPtr> open{operation};
+  while (!open.empty()) {
+    const OperationPtr wanted = open.back();
+    open.pop_back();
+    for (const OperationPtr& own : wanted->stream->queue) {
+      if (!own->wanted) {
+        own->wanted = true;
+        if (is_lazy(seed, own->stream->number) && !own->started) own->not_before = 0;
+        for (const OperationPtr& other : own->after)
+          if (!other->done && !other->wanted) open.push_back(other);
+      }
+      if (own == wanted) break;
+    }
+  }
   work.notify();
 }
 
@@ -144,6 +171,7 @@ OperationPtr Machine::mark(Stream& stream, const char* name) {
 
 cudaError_t Machine::wait(const OperationPtr& operation) {
   const Device& device = devices[static_cast<std::size_t>(operation->stream->device)];
+  want(operation);
   while (!operation->done && device.lost == cudaSuccess) progress.wait(lock);
   if (device.lost != cudaSuccess) return device.lost;
   acquire(operation.get());
@@ -179,7 +207,8 @@ cudaError_t Machine::fault_of(const std::string& function) {
 
 bool Machine::is_runnable(const Operation& operation, std::int64_t now) const {
   return operation.not_before <= now &&
-         std::ranges::all_of(operation.after, [](const OperationPtr& other) { return other->done; });
+         std::ranges::all_of(operation.after,
+                             [](const OperationPtr& other) { return other->done; });
 }
 
 void Machine::open_memory(std::uint64_t opens) {
@@ -291,25 +320,11 @@ void Machine::check_leaks() const {
   std::size_t allocations = 0;
   for (const Device& device : devices) allocations += device.allocations.size();
   add(allocations, "allocations of device memory");
-  add(static_cast<std::size_t>(std::ranges::count_if(streams,
-                                                     [&](const Stream* stream) {
-                                                       return !stream->destroyed && is_users(*stream);
-                                                     })),
-      "streams");
-  add(static_cast<std::size_t>(
-          std::ranges::count_if(events, [](const Event* event) { return !event->destroyed; })),
-      "events");
+  add(live_streams, "streams");
+  add(live_events, "events");
   add(registered.size(), "registrations of host memory");
   add(graphs.size() + graph_execs.size(), "graphs");
   if (!left.empty()) violation("left at the end of the process: " + left);
-}
-
-bool Machine::is_users(const Stream& stream) const {
-  if (stream.legacy) return false;
-  for (const Device& device : devices)
-    for (const auto& [thread, own] : device.per_thread)
-      if (own.get() == &stream) return false;
-  return true;
 }
 
 std::pair<const Allocation*, int> Machine::find(const void* address) const {
@@ -358,7 +373,8 @@ cudaError_t begin_call(const char* function, Needs needs) {
   if (thread.in_host_function)
     violation(fmt::format("{} was called in a host function, which may not call CUDA", function));
   Machine& machine = Machine::get();
-  if (machine.process != ::getpid()) return cudaErrorInitializationError;  // a child of fork() has no context
+  if (machine.process != ::getpid())
+    return cudaErrorInitializationError;  // a child of fork() has no context
   if (const cudaError_t fault = machine.fault_of(function); fault != cudaSuccess) return fault;
   if (has(needs, Needs::context)) {
     if (machine.devices.empty()) return cudaErrorNoDevice;
@@ -421,9 +437,12 @@ void repair() {
     Device& device = machine.devices[index];
     if (std::exchange(device.lost, cudaSuccess) == cudaSuccess) continue;
     for (Stream* stream : machine.streams)
-      if (stream->device == static_cast<int>(index) && machine.is_users(*stream)) stream->destroyed = true;
+      if (stream->device == static_cast<int>(index) && stream->users &&
+          !std::exchange(stream->destroyed, true))
+        --machine.live_streams;
     for (Event* event : machine.events)
-      if (event->device == static_cast<int>(index)) event->destroyed = true;
+      if (event->device == static_cast<int>(index) && !std::exchange(event->destroyed, true))
+        --machine.live_events;
     for (auto& [begin, allocation] : device.allocations) set_open(allocation, false);
     device.allocations.clear();
     device.allocated = 0;
@@ -445,10 +464,8 @@ Usage usage() {
     usage.device_bytes += device.allocated;
     usage.allocations += device.allocations.size();
   }
-  for (const Stream* stream : machine.streams)
-    if (!stream->destroyed && machine.is_users(*stream)) ++usage.streams;
-  for (const Event* event : machine.events)
-    if (!event->destroyed) ++usage.events;
+  usage.streams = machine.live_streams;
+  usage.events = machine.live_events;
   usage.registrations = machine.registered.size();
   return usage;
 }

@@ -36,10 +36,11 @@ struct Operation {
   std::function<Progress()> step;
   std::vector<std::shared_ptr<Operation>> after;  // of other streams
   std::int64_t not_before = 0;
-  std::uint64_t opens = 0;  // devices whose memory it may touch, a bit each
+  std::uint64_t opens = 0;          // devices whose memory it may touch, a bit each
   const std::byte* host = nullptr;  // registered host memory that it touches
   std::size_t host_bytes = 0;
   bool started = false;
+  bool wanted = false;  // somebody waits for it
   bool done = false;
   std::int64_t done_ns = 0;
 };
@@ -50,13 +51,14 @@ struct Stream {
   std::uint64_t number = 0;
   bool blocking = true;  // takes part in the legacy stream's order
   bool legacy = false;
+  bool users = false;  // made by a call, neither legacy nor per thread
   bool destroyed = false;
   std::deque<OperationPtr> queue;
   OperationPtr last;
   std::uint64_t issued = 0;
   Capture* capture = nullptr;
   std::vector<std::size_t> capture_tail;  // what the next captured node comes behind
-  void* fiber = nullptr;  // ThreadSanitizer's
+  void* fiber = nullptr;                  // ThreadSanitizer's
   std::vector<std::shared_ptr<void>> kernel_fibers;
 };
 
@@ -134,6 +136,8 @@ class Machine {
   std::map<std::string, cudaError_t> constant_faults;
   std::uint64_t operations_done = 0;
   std::uint64_t streams_made = 0;
+  std::size_t live_streams = 0;  // users'
+  std::size_t live_events = 0;
 
   /// Makes the device's context.
   Device& use(int device);
@@ -152,7 +156,6 @@ class Machine {
 
   /// Whether the executor has the device's memory open at the moment.
   [[nodiscard]] bool is_open(int device) const noexcept { return (open_ >> device & 1) != 0; }
-  [[nodiscard]] bool is_users(const Stream& stream) const;
   /// At the end of the process.
   void stop();
   void check_leaks() const;
@@ -164,6 +167,7 @@ class Machine {
   void execute();
   void run_one(const OperationPtr& operation);
   [[nodiscard]] bool is_runnable(const Operation& operation, std::int64_t now) const;
+  void want(const OperationPtr& operation);
   void open_memory(std::uint64_t devices);
   std::uint64_t next_random();
 

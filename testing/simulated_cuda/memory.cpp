@@ -49,15 +49,17 @@ void on_bad_access(int signal, siginfo_t* info, void* context) {
     char text[512];
     int size = 0;
     if (this_thread().is_executor && current_device >= 0)
-      size = std::snprintf(text, sizeof text,
-                           "\nsimulated CUDA: '%s' on cuda:%d, stream %llu, touched %p of cuda:%d, which is freed, "
-                           "outside of its allocation, or another device's\n",
-                           current_operation, current_device,
-                           static_cast<unsigned long long>(current_stream), info->si_addr, device);
+      size = std::snprintf(
+          text, sizeof text,
+          "\nsimulated CUDA: '%s' on cuda:%d, stream %llu, touched %p of cuda:%d, which is freed, "
+          "outside of its allocation, or another device's\n",
+          current_operation, current_device, static_cast<unsigned long long>(current_stream),
+          info->si_addr, device);
     else
-      size = std::snprintf(text, sizeof text,
-                           "\nsimulated CUDA: the host touched %p, device memory of cuda:%d: copy it, and wait\n",
-                           info->si_addr, device);
+      size = std::snprintf(
+          text, sizeof text,
+          "\nsimulated CUDA: the host touched %p, device memory of cuda:%d: copy it, and wait\n",
+          info->si_addr, device);
     (void)!::write(STDERR_FILENO, text, static_cast<std::size_t>(size));
     std::abort();
   }
@@ -92,14 +94,15 @@ Place place_of(const Machine& machine, const void* address, std::size_t bytes, i
     const auto offset =
         static_cast<std::size_t>(static_cast<const std::byte*>(address) - allocation->begin);
     if (offset + bytes > allocation->bytes)
-      violation(fmt::format("{} of {} bytes at offset {} of an allocation of {} bytes on cuda:{}", function,
-                            bytes, offset, allocation->bytes, index));
+      violation(fmt::format("{} of {} bytes at offset {} of an allocation of {} bytes on cuda:{}",
+                            function, bytes, offset, allocation->bytes, index));
     device = index;
     return Place::device;
   }
   for (const std::byte* begin : regions.begin)
     if (begin != nullptr && address >= begin && address < begin + kAddresses)
-      violation(fmt::format("{} uses device memory that is freed, or was never allocated", function));
+      violation(
+          fmt::format("{} uses device memory that is freed, or was never allocated", function));
   return machine.is_registered(address, bytes) ? Place::registered : Place::pageable;
 }
 
@@ -108,7 +111,8 @@ void require_kind(cudaMemcpyKind kind, Place to, Place from, const char* functio
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (to_device != (to == Place::device) || from_device != (from == Place::device))
-    violation(fmt::format("{} has the direction {}, and its addresses another", function, int{kind}));
+    violation(
+        fmt::format("{} has the direction {}, and its addresses another", function, int{kind}));
 }
 
 std::uint64_t bits_of(Place place, int device) {
@@ -153,12 +157,14 @@ cudaError_t copy(Machine& machine, void* to, const void* from, std::size_t bytes
     // read the memory itself.
     auto staged = std::make_shared<std::vector<std::byte>>(in, in + bytes);
     node.make = [=] {
-      auto steps = std::make_shared<std::function<Progress()>>(copy_steps(out, staged->data(), bytes));
+      auto steps =
+          std::make_shared<std::function<Progress()>>(copy_steps(out, staged->data(), bytes));
       return std::function<Progress()>([=]() -> Progress {
         if (!waits && std::memcmp(staged->data(), in, bytes) != 0)
-          violation(fmt::format("the host memory of {} of {} bytes was changed before the copy was done: "
-                                "register it (cudaHostRegister), or wait",
-                                function, bytes));
+          violation(
+              fmt::format("the host memory of {} of {} bytes was changed before the copy was done: "
+                          "register it (cudaHostRegister), or wait",
+                          function, bytes));
         return (*steps)();
       });
     };
@@ -166,7 +172,8 @@ cudaError_t copy(Machine& machine, void* to, const void* from, std::size_t bytes
     node.make = [=] { return copy_steps(out, in, bytes); };
   }
   const bool captured = stream.capture != nullptr;
-  const cudaError_t status = submit(machine, stream, std::move(node), host, host != nullptr ? bytes : 0);
+  const cudaError_t status =
+      submit(machine, stream, std::move(node), host, host != nullptr ? bytes : 0);
   if (status != cudaSuccess || captured) return status;
   // To pageable memory a copy returns when the bytes are there, and so does one that waits, but from pageable memory,
   // which it may return from as soon as it has a copy of its own, and within a device.
@@ -286,7 +293,8 @@ cudaError_t cudaHostUnregister(void* pointer) {
         for (const OperationPtr& operation : stream->queue)
           if (operation->host != nullptr && operation->host < begin + bytes &&
               begin < operation->host + operation->host_bytes)
-            violation(fmt::format("cudaHostUnregister of memory that '{}' still needs", operation->name));
+            violation(
+                fmt::format("cudaHostUnregister of memory that '{}' still needs", operation->name));
     machine.registered.erase(found);
     return cudaSuccess;
   });

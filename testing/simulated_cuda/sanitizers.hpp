@@ -14,8 +14,10 @@ void* __tsan_create_fiber(unsigned flags) __attribute__((weak));
 void __tsan_destroy_fiber(void* fiber) __attribute__((weak));
 void __tsan_switch_to_fiber(void* fiber, unsigned flags) __attribute__((weak));
 void __tsan_set_fiber_name(void* fiber, const char* name) __attribute__((weak));
-void __sanitizer_start_switch_fiber(void** save, const void* bottom, std::size_t size) __attribute__((weak));
-void __sanitizer_finish_switch_fiber(void* save, const void** bottom, std::size_t* size) __attribute__((weak));
+void __sanitizer_start_switch_fiber(void** save, const void* bottom, std::size_t size)
+    __attribute__((weak));
+void __sanitizer_finish_switch_fiber(void* save, const void** bottom, std::size_t* size)
+    __attribute__((weak));
 }
 
 namespace penstock::simulated_cuda {

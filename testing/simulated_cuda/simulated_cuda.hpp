@@ -5,7 +5,7 @@
 // rules allow, with delays: a program that forgot to wait sees wrong data, or is told by ThreadSanitizer, for which
 // every stream is a fibre. What a driver forgives by luck ends the program here, with a sentence.
 //
-// PENSTOCK_SIMULATED_GPUS    devices (8)
+// PENSTOCK_SIMULATED_GPUS    devices (none; the tests of GPUs set 8)
 // PENSTOCK_SIMULATED_SEED    of the delays and orders (1)
 // PENSTOCK_SIMULATED_LEAKS   0: no check at exit that streams, events, device memory and registrations are gone
 // PENSTOCK_SIMULATED_VERBOSE set: says which call ends a capture
@@ -53,6 +53,7 @@ struct Usage {
 /// For simulated libraries: queues work that can wait. `step` runs on the executor, with all devices' memory open, again
 /// and again until it returns true; between two calls other streams go on. False: `stream` takes nothing (an error, or
 /// a capture, which this cannot be part of).
-[[nodiscard]] bool enqueue_polled(cudaStream_t stream, const char* name, std::function<bool()> step);
+[[nodiscard]] bool enqueue_polled(cudaStream_t stream, const char* name,
+                                  std::function<bool()> step);
 
 }  // namespace penstock::simulated_cuda

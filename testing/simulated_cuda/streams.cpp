@@ -21,7 +21,8 @@ Stream& stream_of(Machine& machine, cudaStream_t handle, const char* function, b
   auto* const stream = reinterpret_cast<Stream*>(handle);
   if (!machine.streams.contains(stream))
     violation(fmt::format("{} was given a stream that was never made", function));
-  if (stream->destroyed) violation(fmt::format("{} was given a stream that is destroyed", function));
+  if (stream->destroyed)
+    violation(fmt::format("{} was given a stream that is destroyed", function));
   if (of_current && stream->device != current)
     violation(fmt::format("{} was given a stream of cuda:{}, and the current device is cuda:{}",
                           function, stream->device, current));
@@ -44,8 +45,11 @@ cudaError_t lost(const Machine& machine, int device) {
 
 cudaError_t make_stream(cudaStream_t* handle, unsigned flags, const char* function) {
   return call(function, Needs::context, [&](Machine& machine) {
-    *handle = reinterpret_cast<cudaStream_t>(
-        machine.make_stream(this_thread().device, (flags & cudaStreamNonBlocking) == 0));
+    Stream* const stream =
+        machine.make_stream(this_thread().device, (flags & cudaStreamNonBlocking) == 0);
+    stream->users = true;
+    ++machine.live_streams;
+    *handle = reinterpret_cast<cudaStream_t>(stream);
     return cudaSuccess;
   });
 }
@@ -89,7 +93,9 @@ using namespace penstock::simulated_cuda;
 
 extern "C" {
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { return make_stream(stream, 0, "cudaStreamCreate"); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  return make_stream(stream, 0, "cudaStreamCreate");
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return make_stream(stream, flags, "cudaStreamCreateWithFlags");
@@ -115,6 +121,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     Stream& stream = stream_of(machine, handle, "cudaStreamDestroy", false);
     if (stream.capture != nullptr) stream.capture->invalidated = true;
     stream.destroyed = true;
+    --machine.live_streams;
     machine.work.notify();
     return lost(machine, stream.device);
   });
@@ -137,7 +144,8 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call("cudaStreamQuery", Needs::context | Needs::no_capture, [&](Machine& machine) {
     Stream& stream = stream_of(machine, handle, "cudaStreamQuery", false);
-    if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess) return status;
+    if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess)
+      return status;
     if (const cudaError_t refused = refuse_wait(stream); refused != cudaSuccess) return refused;
     if (!stream.queue.empty()) return cudaErrorNotReady;
     if (stream.last) acquire(stream.last.get());
@@ -165,6 +173,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
     event->device = this_thread().device;
     event->timing = (flags & cudaEventDisableTiming) == 0;
     machine.events.insert(event);
+    ++machine.live_events;
     *handle = reinterpret_cast<cudaEvent_t>(event);
     return cudaSuccess;
   });
@@ -176,6 +185,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
   return call("cudaEventDestroy", Needs::context, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventDestroy");
     event.destroyed = true;
+    --machine.live_events;
     event.recorded = nullptr;
     return lost(machine, event.device);
   });
@@ -186,7 +196,8 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
     Event& event = event_of(machine, handle, "cudaEventRecord");
     Stream& stream = stream_of(machine, stream_handle, "cudaEventRecord", false);
     if (event.device != stream.device) return cudaErrorInvalidResourceHandle;
-    if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess) return status;
+    if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess)
+      return status;
     if (const cudaError_t refused = refuse_implicit(machine, stream); refused != cudaSuccess)
       return refused;
     event.recorded_on = &stream;
@@ -205,7 +216,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
   return call("cudaStreamWaitEvent", Needs::context, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaStreamWaitEvent");
     Stream& stream = stream_of(machine, stream_handle, "cudaStreamWaitEvent", false);
-    if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess) return status;
+    if (const cudaError_t status = lost(machine, stream.device); status != cudaSuccess)
+      return status;
     if (const cudaError_t refused = refuse_implicit(machine, stream); refused != cudaSuccess)
       return refused;
     if (event.capture != nullptr) {
@@ -247,7 +259,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return call("cudaEventQuery", Needs::context | Needs::no_capture, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventQuery");
-    if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess) return status;
+    if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess)
+      return status;
     if (event.capture != nullptr) {
       event.capture->invalidated = true;
       return cudaErrorCapturedEvent;
@@ -262,7 +275,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return call("cudaEventSynchronize", Needs::context | Needs::no_capture, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventSynchronize");
-    if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess) return status;
+    if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess)
+      return status;
     if (event.capture != nullptr) {
       event.capture->invalidated = true;
       return cudaErrorCapturedEvent;
@@ -275,12 +289,14 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   return call("cudaEventElapsedTime", Needs::context, [&](Machine& machine) {
     const Event& first = event_of(machine, from, "cudaEventElapsedTime");
     const Event& second = event_of(machine, to, "cudaEventElapsedTime");
-    if (const cudaError_t status = lost(machine, first.device); status != cudaSuccess) return status;
+    if (const cudaError_t status = lost(machine, first.device); status != cudaSuccess)
+      return status;
     if (!first.timing || !second.timing || !first.recorded || !second.recorded ||
         first.device != second.device)
       return cudaErrorInvalidResourceHandle;
     if (!first.recorded->done || !second.recorded->done) return cudaErrorNotReady;
-    *ms = static_cast<float>(static_cast<double>(second.recorded->done_ns - first.recorded->done_ns) / 1e6);
+    *ms = static_cast<float>(
+        static_cast<double>(second.recorded->done_ns - first.recorded->done_ns) / 1e6);
     return cudaSuccess;
   });
 }

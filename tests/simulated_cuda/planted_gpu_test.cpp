@@ -32,6 +32,7 @@ Outcome run(const Planted& planted, bool wrong, int seed) {
     ::dup2(pipe[1], STDERR_FILENO);
     ::close(pipe[0]);
     ::alarm(30);
+    ::setenv("PENSTOCK_SIMULATED_GPUS", "8", 1);
     simulated_cuda::set_seed(static_cast<std::uint64_t>(seed));
     try {
       planted.run(wrong);
@@ -80,8 +81,10 @@ TEST_P(PlantedGpu, WrongIsCaught) {
 }
 
 std::string name_of(const testing::TestParamInfo<Planted>& info) { return info.param.name; }
-INSTANTIATE_TEST_SUITE_P(Seen, PlantedGpu, testing::ValuesIn(planted_seen().begin(), planted_seen().end()), name_of);
-INSTANTIATE_TEST_SUITE_P(Unseen, PlantedGpu, testing::ValuesIn(planted_unseen().begin(), planted_unseen().end()),
+INSTANTIATE_TEST_SUITE_P(Seen, PlantedGpu,
+                         testing::ValuesIn(planted_seen().begin(), planted_seen().end()), name_of);
+INSTANTIATE_TEST_SUITE_P(Unseen, PlantedGpu,
+                         testing::ValuesIn(planted_unseen().begin(), planted_unseen().end()),
                          name_of);
 
 }  // namespace

@@ -1,6 +1,4 @@
 // What the simulated runtime promises: CUDA's rules, and an end with a sentence for what breaks them.
-#include "testing/simulated_cuda/simulated_cuda.hpp"
-
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -11,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "src/device/cuda_owners.hpp"
+#include "testing/simulated_cuda/simulated_cuda.hpp"
 #include "tests/simulated_cuda/simulated_kernels.hpp"
 
 namespace penstock::simulation_test {
@@ -29,13 +28,16 @@ struct Fresh {
 // Numbers on a device.
 class Words {
  public:
-  explicit Words(Fresh fresh, int device = 0) : count_(fresh.count), memory_(device, fresh.count * 4) {}
+  explicit Words(Fresh fresh, int device = 0)
+      : count_(fresh.count), memory_(device, fresh.count * 4) {}
   explicit Words(const std::vector<std::uint32_t>& values, int device = 0)
       : Words(Fresh{values.size()}, device) {
     check(cudaMemcpy(get(), values.data(), values.size() * 4, cudaMemcpyHostToDevice));
     check(cudaDeviceSynchronize());
   }
-  [[nodiscard]] std::uint32_t* get() const { return reinterpret_cast<std::uint32_t*>(memory_.data()); }
+  [[nodiscard]] std::uint32_t* get() const {
+    return reinterpret_cast<std::uint32_t*>(memory_.data());
+  }
   [[nodiscard]] std::vector<std::uint32_t> read() const {
     std::vector<std::uint32_t> values(count_);
     check(cudaDeviceSynchronize());
@@ -76,13 +78,15 @@ TEST_F(SimulatedCudaGpu, BlocksHaveSharedMemoryAndBarriers) {
   block_sums(in.get(), 5, sums.get(), nullptr);
   std::vector<std::uint32_t> expected;
   for (int b = 0; b < 5; ++b)
-    expected.push_back(std::accumulate(values.begin() + b * 256, values.begin() + (b + 1) * 256, 0U));
+    expected.push_back(
+        std::accumulate(values.begin() + b * 256, values.begin() + (b + 1) * 256, 0U));
   EXPECT_EQ(sums.read(), expected);
 }
 
 TEST_F(SimulatedCudaGpu, WarpsShuffleAndVote) {
   std::vector<std::uint32_t> values(32 * 11);
-  for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<std::uint32_t>(k * k + k / 3);
+  for (std::size_t k = 0; k < values.size(); ++k)
+    values[k] = static_cast<std::uint32_t>(k * k + k / 3);
   const Words in(values);
   const Words sums(Fresh{11});
   const Words ballots(Fresh{11});
@@ -127,7 +131,7 @@ TEST_F(SimulatedCudaGpu, AnEventOrdersTwoStreams) {
     const Words middle(std::vector<std::uint32_t>{0});
     const Words out(std::vector<std::uint32_t>{0});
     const CudaStream first(0);
-        const CudaEvent done(0);
+    const CudaEvent done(0);
     slow_increment(middle.get(), in.get(), 10, first.get());
     check(cudaEventRecord(done.get(), first.get()));
     const CudaStream third(0);
@@ -215,7 +219,8 @@ TEST_F(SimulatedCudaGpu, AnInjectedFaultComesAtItsCall) {
 }
 
 TEST_F(SimulatedCudaGpu, AGlobalCaptureForbidsUnsafeCallsOnEveryThread) {
-  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+                          cudaStreamCaptureModeRelaxed}) {
     const CudaStream captured(0);
     const CudaStream other(0);
     const CudaEvent event(0);
@@ -224,7 +229,8 @@ TEST_F(SimulatedCudaGpu, AGlobalCaptureForbidsUnsafeCallsOnEveryThread) {
     check(cudaStreamBeginCapture(captured.get(), mode));
     cudaError_t elsewhere = cudaSuccess;
     std::thread([&] { elsewhere = cudaEventQuery(event.get()); }).join();
-    const cudaError_t here = mode == cudaStreamCaptureModeRelaxed ? cudaEventQuery(event.get()) : cudaSuccess;
+    const cudaError_t here =
+        mode == cudaStreamCaptureModeRelaxed ? cudaEventQuery(event.get()) : cudaSuccess;
     cudaGraph_t graph = nullptr;
     const cudaError_t ended = cudaStreamEndCapture(captured.get(), &graph);
     const bool global = mode == cudaStreamCaptureModeGlobal;

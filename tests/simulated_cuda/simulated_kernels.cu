@@ -1,6 +1,5 @@
-#include "tests/simulated_cuda/simulated_kernels.hpp"
-
 #include "src/device/cuda_launch.hpp"
+#include "tests/simulated_cuda/simulated_kernels.hpp"
 
 namespace penstock::simulation_test {
 
@@ -35,12 +34,15 @@ __global__ void add_up_warps(const std::uint32_t* values, std::uint32_t warps, s
 }
 
 __global__ void pack_indices(std::uint64_t* out) {
-  const std::uint64_t block = blockIdx.x + gridDim.x * (blockIdx.y + std::uint64_t{gridDim.y} * blockIdx.z);
-  const std::uint64_t thread = threadIdx.x + blockDim.x * (threadIdx.y + std::uint64_t{blockDim.y} * threadIdx.z);
+  const std::uint64_t block =
+      blockIdx.x + gridDim.x * (blockIdx.y + std::uint64_t{gridDim.y} * blockIdx.z);
+  const std::uint64_t thread =
+      threadIdx.x + blockDim.x * (threadIdx.y + std::uint64_t{blockDim.y} * threadIdx.z);
   out[block * (blockDim.x * blockDim.y * blockDim.z) + thread] = block << 32 | thread;
 }
 
-__global__ void increment_late(std::uint32_t* to, const std::uint32_t* from, unsigned microseconds) {
+__global__ void increment_late(std::uint32_t* to, const std::uint32_t* from,
+                               unsigned microseconds) {
   for (unsigned slept = 0; slept < microseconds; slept += 10) __nanosleep(10'000);
   to[0] = from[0] + 1;
 }
@@ -51,21 +53,23 @@ __global__ void exchange_with_half() {
 
 }  // namespace
 
-void block_sums(const std::uint32_t* values, std::uint32_t blocks, std::uint32_t* sums, cudaStream_t stream) {
+void block_sums(const std::uint32_t* values, std::uint32_t blocks, std::uint32_t* sums,
+                cudaStream_t stream) {
   device::launch(add_up_blocks, blocks, kThreads, 0, stream, values, sums);
 }
 
-void warp_sums(const std::uint32_t* values, std::uint32_t warps, std::uint32_t* sums, std::uint32_t* ballots,
-               cudaStream_t stream) {
-  device::launch(add_up_warps, (warps * 32 + kThreads - 1) / kThreads, kThreads, 0, stream, values, warps, sums,
-                 ballots);
+void warp_sums(const std::uint32_t* values, std::uint32_t warps, std::uint32_t* sums,
+               std::uint32_t* ballots, cudaStream_t stream) {
+  device::launch(add_up_warps, (warps * 32 + kThreads - 1) / kThreads, kThreads, 0, stream, values,
+                 warps, sums, ballots);
 }
 
 void write_indices(dim3 grid, dim3 block, std::uint64_t* out, cudaStream_t stream) {
   device::launch(pack_indices, grid, block, 0, stream, out);
 }
 
-void slow_increment(std::uint32_t* to, const std::uint32_t* from, unsigned microseconds, cudaStream_t stream) {
+void slow_increment(std::uint32_t* to, const std::uint32_t* from, unsigned microseconds,
+                    cudaStream_t stream) {
   device::launch(increment_late, 1, 1, 0, stream, to, from, microseconds);
 }
 

@@ -65,7 +65,8 @@ Change<From, To> change_of(const Move& how, const std::uint64_t* rows) {
   return {static_cast<S>(how.factor), static_cast<S>(how.divisor), how.factor == 0, how.add, rows};
 }
 
-__host__ __device__ std::size_t segment_of(const Segment* segments, std::size_t count, std::uint64_t at) {
+__host__ __device__ std::size_t segment_of(const Segment* segments, std::size_t count,
+                                           std::uint64_t at) {
   std::size_t low = 0;
   while (count > 1) {
     const std::size_t half = count / 2;
@@ -159,9 +160,9 @@ void cuda_move(const std::byte* from, DType from_dtype, std::byte* to, DType to_
     using From = decltype(from_value);
     using To = decltype(to_value);
     device::bulk(count,
-             MoveOne<From, To>{reinterpret_cast<const From*>(from), reinterpret_cast<To*>(to),
-                               change_of<From, To>(how, rows)},
-             stream);
+                 MoveOne<From, To>{reinterpret_cast<const From*>(from), reinterpret_cast<To*>(to),
+                                   change_of<From, To>(how, rows)},
+                 stream);
   });
 }
 
@@ -172,9 +173,9 @@ void cuda_pack(const Segment* segments, std::size_t segment_count, DType dtype, 
     using From = decltype(from_value);
     using To = decltype(to_value);
     device::bulk(count,
-             PackOne<From, To>{segments, segment_count, reinterpret_cast<To*>(packed),
-                               change_of<From, To>(how, rows)},
-             stream);
+                 PackOne<From, To>{segments, segment_count, reinterpret_cast<To*>(packed),
+                                   change_of<From, To>(how, rows)},
+                 stream);
   });
 }
 
@@ -185,9 +186,9 @@ void cuda_unpack(const std::byte* packed, DType packed_dtype, const Segment* seg
     using From = decltype(from_value);
     using To = decltype(to_value);
     device::bulk(count,
-             UnpackOne<From, To>{reinterpret_cast<const From*>(packed), segments, segment_count,
-                                 change_of<From, To>(how, rows)},
-             stream);
+                 UnpackOne<From, To>{reinterpret_cast<const From*>(packed), segments, segment_count,
+                                     change_of<From, To>(how, rows)},
+                 stream);
   });
 }
 
@@ -197,9 +198,9 @@ void cuda_reduce_pieces(const std::byte* pieces, std::uint32_t piece_count, std:
   const auto run = [&](auto value) {
     using T = decltype(value);
     device::bulk(count,
-             ReducePieces<T>{reinterpret_cast<const T*>(pieces), piece_count, stride,
-                             reinterpret_cast<T*>(out), op, static_cast<float>(ranks)},
-             stream);
+                 ReducePieces<T>{reinterpret_cast<const T*>(pieces), piece_count, stride,
+                                 reinterpret_cast<T*>(out), op, static_cast<float>(ranks)},
+                 stream);
   };
   if (dtype == DType::f16)
     run(__half{});
