@@ -1,5 +1,6 @@
 // How close does the last metre come to what the machine can do? Copies against bare pinned copies,
-// finishing against copies within the device, and whole loops with kernels that take their time.
+// device transforms against copies within the device, and whole loops with kernels that take their
+// time.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -106,9 +107,8 @@ void BM_ToDevice_Transfer(benchmark::State& state) {
 BENCHMARK(BM_ToDevice_Ceiling_BareCopy)->SIZES->UseRealTime();
 BENCHMARK(BM_ToDevice_Transfer)->SIZES->UseRealTime();
 
-// ---- finishing ----
+// ---- device transforms, of so many images ----
 
-constexpr int kImages = 256;
 constexpr int kSide = 224;
 constexpr std::size_t kImageBytes = std::size_t{kSide} * kSide * 3;
 constexpr std::size_t kSets = 4;  // in turn, so that none is left in the cache
@@ -124,57 +124,56 @@ void time_on_device(benchmark::State& state, std::size_t bytes_moved, const Work
   state.SetBytesProcessed(state.iterations() * kCopies * static_cast<std::int64_t>(bytes_moved));
 }
 
-void BM_Finish_Ceiling_DeviceCopy(benchmark::State& state) {
+void BM_DeviceTransform_Ceiling_DeviceCopy(benchmark::State& state) {
   if (skip_without_gpu(state)) return;
-  // As many bytes read and written as an f16 finish moves.
-  constexpr std::size_t kMoved = kImages * kImageBytes * 3;
-  const DeviceBytes from(kSets * kMoved / 2);
-  const DeviceBytes to(kSets * kMoved / 2);
-  time_on_device(state, kMoved, [&](std::size_t set, cudaStream_t stream) {
-    const std::size_t at = set * (kMoved / 2);
-    check(cudaMemcpyAsync(to.data + at, from.data + at, kMoved / 2, cudaMemcpyDeviceToDevice,
-                          stream));
+  // As many bytes read and written as a transform to f16 moves.
+  const std::size_t half = static_cast<std::size_t>(state.range(0)) * kImageBytes * 3 / 2;
+  const DeviceBytes from(kSets * half);
+  const DeviceBytes to(kSets * half);
+  time_on_device(state, 2 * half, [&](std::size_t set, cudaStream_t stream) {
+    const std::size_t at = set * half;
+    check(cudaMemcpyAsync(to.data + at, from.data + at, half, cudaMemcpyDeviceToDevice, stream));
   });
 }
-BENCHMARK(BM_Finish_Ceiling_DeviceCopy)->UseRealTime();
 
 void transform_images(benchmark::State& state, const DeviceTransformOptions& options) {
   if (skip_without_gpu(state)) return;
+  const auto images = static_cast<std::size_t>(state.range(0));
   const DeviceTransform transform(
       options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
-  std::vector<SampleId> samples(kImages);
+  std::vector<SampleId> samples(images);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].number = i;
-  std::vector<DeviceTransformRow> rows(kImages);
+  std::vector<DeviceTransformRow> rows(images);
   transform.draw(RandomKey(1, 0), 0, 0, samples, {}, rows);
-  const std::size_t out_bytes = kImages * transform.output().bytes();
-  const DeviceBytes in(kSets * kImages * kImageBytes);
-  const DeviceBytes row_bytes(kImages * sizeof(DeviceTransformRow));
+  const std::size_t in_bytes = images * kImageBytes;
+  const std::size_t out_bytes = images * transform.output().bytes();
+  const DeviceBytes in(kSets * in_bytes);
+  const DeviceBytes row_bytes(images * sizeof(DeviceTransformRow));
   const DeviceBytes out(kSets * out_bytes);
-  check(cudaMemcpy(row_bytes.data, rows.data(), kImages * sizeof(DeviceTransformRow),
+  check(cudaMemcpy(row_bytes.data, rows.data(), images * sizeof(DeviceTransformRow),
                    cudaMemcpyHostToDevice));
-  time_on_device(state, kImages * kImageBytes + out_bytes,
-                 [&](std::size_t set, cudaStream_t stream) {
-                   transform.enqueue(in.data + set * kImages * kImageBytes,
-                                     reinterpret_cast<const DeviceTransformRow*>(row_bytes.data),
-                                     kImages, out.data + set * out_bytes, stream);
-                 });
+  time_on_device(state, in_bytes + out_bytes, [&](std::size_t set, cudaStream_t stream) {
+    transform.enqueue(in.data + set * in_bytes,
+                      reinterpret_cast<const DeviceTransformRow*>(row_bytes.data), images,
+                      out.data + set * out_bytes, stream);
+  });
 }
 
 const std::vector<float> kMean{0.485F, 0.456F, 0.406F};
 const std::vector<float> kDeviation{0.229F, 0.224F, 0.225F};
 
-void BM_Finish_F16_Nchw(benchmark::State& state) {
+void BM_DeviceTransform_F16_Nchw(benchmark::State& state) {
   transform_images(state, {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation});
 }
-void BM_Finish_Bf16_Nhwc(benchmark::State& state) {
+void BM_DeviceTransform_Bf16_Nhwc(benchmark::State& state) {
   transform_images(
       state,
       {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .stddev = kDeviation});
 }
-void BM_Finish_F32_Nchw(benchmark::State& state) {
+void BM_DeviceTransform_F32_Nchw(benchmark::State& state) {
   transform_images(state, {.mean = kMean, .stddev = kDeviation});
 }
-void BM_Finish_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
+void BM_DeviceTransform_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
   transform_images(state, {.dtype = DType::f16,
                            .mean = kMean,
                            .stddev = kDeviation,
@@ -182,19 +181,23 @@ void BM_Finish_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
                            .mixup = 0.4,
                            .erase = {.probability = 0.25}});
 }
-BENCHMARK(BM_Finish_F16_Nchw)->UseRealTime();
-BENCHMARK(BM_Finish_Bf16_Nhwc)->UseRealTime();
-BENCHMARK(BM_Finish_F32_Nchw)->UseRealTime();
-BENCHMARK(BM_Finish_F16_Nchw_FlipEraseMixup)->UseRealTime();
+
+#define IMAGES Arg(8)->Arg(256)
+BENCHMARK(BM_DeviceTransform_Ceiling_DeviceCopy)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceTransform_F16_Nchw)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceTransform_Bf16_Nhwc)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceTransform_F32_Nchw)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceTransform_F16_Nchw_FlipEraseMixup)->IMAGES->UseRealTime();
 
 // ---- the whole loop ----
 
-// Batches of 256 images that need no decoding, and a training step of so many milliseconds. Where
+// Batches of images that need no decoding, and a training step of so many milliseconds. Where
 // copies and device transforms overlap with it, a step takes what the kernel takes: 'overlap' is the
 // kernel's time over the step's.
 void BM_Loop_KernelOf(benchmark::State& state) {
   if (skip_without_gpu(state)) return;
   const auto ms = static_cast<double>(state.range(0));
+  const std::int64_t images = state.range(1);
   const SourcePtr source = source::numbers(std::uint64_t{1} << 20, kImageBytes);
   const Dataset plan =
       Dataset(source)
@@ -206,7 +209,7 @@ void BM_Loop_KernelOf(benchmark::State& state) {
               [](auto in, auto out, Random&) {
                 std::memcpy(out[0].raw(), in[0].raw(), kImageBytes);
               }))
-          .batch(kImages)
+          .batch(static_cast<std::uint64_t>(images))
           .transform_on_device(
               {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation, .flip = 0.5})
           .prefetch_to_devices({kGpu}, {.depth = 3});
@@ -222,11 +225,17 @@ void BM_Loop_KernelOf(benchmark::State& state) {
   }
   const Stats after = loader.stats();
   const double seconds = after.seconds - before.seconds;
-  state.SetItemsProcessed(state.iterations() * kImages);
+  state.SetItemsProcessed(state.iterations() * images);
   state.counters["overlap"] = static_cast<double>(state.iterations()) * ms * 1e-3 / seconds;
   state.counters["stall"] = (after.wait_s() - before.wait_s()) / seconds;
 }
-BENCHMARK(BM_Loop_KernelOf)->Arg(1)->Arg(5)->Arg(20)->UseRealTime();
+BENCHMARK(BM_Loop_KernelOf)
+    ->ArgNames({"ms", "images"})
+    ->Args({1, 8})
+    ->Args({1, 256})
+    ->Args({5, 256})
+    ->Args({20, 256})
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace penstock

@@ -1,7 +1,13 @@
 #include "gpu_kernels.hpp"
+#include "src/device/cuda_launch.hpp"
 
 namespace {
 
+#ifdef PENSTOCK_SIMULATED_CUDA
+__global__ void spin_for(unsigned long long duration) {
+  __nanosleep(static_cast<unsigned>(duration));
+}
+#else
 __device__ unsigned long long nanoseconds() {
   unsigned long long now = 0;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -13,9 +19,11 @@ __global__ void spin_for(unsigned long long duration) {
   while (nanoseconds() - begin < duration) {
   }
 }
+#endif
 
 }  // namespace
 
 void spin(double milliseconds, cudaStream_t stream) {
-  spin_for<<<1, 1, 0, stream>>>(static_cast<unsigned long long>(milliseconds * 1e6));
+  penstock::device::launch(spin_for, 1, 1, 0, stream,
+                           static_cast<unsigned long long>(milliseconds * 1e6));
 }

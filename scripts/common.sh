@@ -36,6 +36,27 @@ build() {
   step "building $folder" "$folder/build.log" "${calm[@]}" cmake --build "$folder" --parallel "$jobs" --target "$target"
 }
 
+# make_environment [--with-own-packages] PYTHON FOLDER: a virtual environment with pip, which comes from a wheel in
+# PIP_FIND_LINKS where the interpreter cannot install it. With the flag it sees the interpreter's own packages. The interpreter
+# may be one of a virtual environment, whose packages venv's --system-site-packages would not show.
+make_environment() {
+  local with_own='' pip packages
+  [[ $1 != --with-own-packages ]] || { with_own=1; shift; }
+  local python=$1 folder=$2
+  if ! "$python" -m venv "$folder"; then
+    pip=$(find "${PIP_FIND_LINKS:-/nowhere}" -maxdepth 1 -name 'pip-*.whl' -print -quit)
+    [[ -n $pip ]] && "$python" -m venv --clear --without-pip "$folder" &&
+      "$folder/bin/python" "$pip/pip" install --no-index "$pip" || return
+  fi
+  [[ -n $with_own ]] || return 0
+  packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))') &&
+    "$python" - >"$packages/own-packages.pth" <<'END'
+import site
+for place in site.getsitepackages() + [site.getusersitepackages()] * bool(site.ENABLE_USER_SITE):
+    print(f"import site; site.addsitedir({place!r})")
+END
+}
+
 # closing_line_last COMMAND...: runs ctest and says its verdict once more as the very last line.
 closing_line_last() {
   local log status=0
