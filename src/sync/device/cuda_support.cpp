@@ -26,17 +26,20 @@ std::shared_ptr<std::byte> cuda_allocate(int device, std::size_t bytes) {
   const device::CurrentDevice current(device);
   const auto memory = std::make_shared<device::DeviceMemory>(device, bytes);
   if (bytes > 0) {
-    device::check(cudaMemset(memory->data(), 0, bytes));
-    device::check(cudaDeviceSynchronize());
+    const device::CudaStream stream(device);
+    device::check(cudaMemsetAsync(memory->data(), 0, bytes, stream.get()));
+    device::check(cudaStreamSynchronize(stream.get()));
   }
   return {memory, memory->data()};
 }
 
 void cuda_copy(int device, std::byte* to, const std::byte* from, std::size_t bytes) {
   const device::CurrentDevice current(device);
-  device::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
-  // From pageable memory it returns before the bytes are there, and our streams do not wait for it.
-  device::check(cudaStreamSynchronize(nullptr));
+  // A stream of its own: the legacy one would wait for all that a caller's blocking streams hold, and could not be used
+  // while one of these is captured.
+  const device::CudaStream stream(device);
+  device::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()));
+  device::check(cudaStreamSynchronize(stream.get()));
 }
 
 void cuda_move_elements(int device, const std::byte* from, DType from_dtype, std::byte* to,
