@@ -13,7 +13,6 @@
 
 #include "memory.hpp"
 #include "sanitizers.hpp"
-#include "simulated_cuda.hpp"
 
 namespace penstock::simulated_cuda {
 

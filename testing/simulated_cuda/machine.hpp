@@ -17,6 +17,7 @@
 #include <cuda_runtime_api.h>
 
 #include "lock.hpp"
+#include "simulated_cuda.hpp"
 
 namespace penstock::simulated_cuda {
 
@@ -111,9 +112,6 @@ struct Device {
   std::size_t region_used = 0;
   std::size_t allocated = 0;
 };
-
-/// Ends the program: what was done is wrong, whatever a driver makes of it.
-[[noreturn]] void violation(const std::string& what);
 
 class Machine {
  public:

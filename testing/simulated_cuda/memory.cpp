@@ -225,6 +225,14 @@ void catch_bad_accesses() {
   ::sigaction(SIGSEGV, &own, &next_handler);
 }
 
+int device_of(const void* memory, std::size_t bytes) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  int device = -1;
+  (void)place_of(machine, memory, bytes, device, "a simulated library");
+  return device;
+}
+
 }  // namespace penstock::simulated_cuda
 
 using namespace penstock::simulated_cuda;
