@@ -205,9 +205,12 @@ ncclResult_t call(const char* function, Task task, ncclComm_t handle, cudaStream
       return refuse_this(ncclUnhandledCudaError, "the stream's state");
     if (capture != cudaStreamCaptureStatusNone)
       return refuse_this(ncclInvalidUsage, "the simulation cannot be captured");
-    if (const int device = simulated_cuda::device_of(stream); device != own.device)
+    int of_stream = -1;
+    if (cudaStreamGetDevice(stream, &of_stream) != cudaSuccess)
+      return refuse_this(ncclUnhandledCudaError, "the stream's device");
+    if (of_stream != own.device)
       simulated_cuda::violation(fmt::format("{} of a communicator on cuda:{} was given a stream of cuda:{}",
-                                            function, own.device, device));
+                                            function, own.device, of_stream));
     if (task.call.count == 0 && collective) return ncclSuccess;
     const auto require_own = [&](const void* memory, std::uint64_t size) {
       if (size == 0) return;

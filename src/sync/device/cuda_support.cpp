@@ -35,11 +35,10 @@ std::shared_ptr<std::byte> cuda_allocate(int device, std::size_t bytes) {
 
 void cuda_copy(int device, std::byte* to, const std::byte* from, std::size_t bytes) {
   const device::CurrentDevice current(device);
-  // A stream of its own: the legacy one would wait for all that a caller's blocking streams hold, and could not be used
-  // while one of these is captured.
-  const device::CudaStream stream(device);
-  device::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream.get()));
-  device::check(cudaStreamSynchronize(stream.get()));
+  // On the legacy stream, which is where callers without a stream have put their work. From pageable memory a copy returns
+  // before the bytes are there, and streams that do not block would not wait for it.
+  device::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, nullptr));
+  device::check(cudaStreamSynchronize(nullptr));
 }
 
 void cuda_move_elements(int device, const std::byte* from, DType from_dtype, std::byte* to,
