@@ -144,10 +144,10 @@ void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digest
     const auto step = loader.next();
     if (!step) break;
     trace("wait", asked, step->number());
-    digests.see(*step);
     const std::int64_t got = ps::now_ns();
     consume(*step, options.consume_ms);
     trace("consume", got, step->number());
+    digests.see(*step);  // a device has had time to hash it
     book.add(*step, ps::now_ns());
     ++steps;
     if (options.state_every != 0 && steps % options.state_every == 0) {

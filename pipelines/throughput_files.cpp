@@ -87,13 +87,14 @@ ps::LoaderState read_state(const std::string& name, const ps::Launch& launch) {
                "penstock-throughput: the states {}.0 to {}.{} were saved at different steps: "
                "resuming from the earliest, step {}; the digest counts from there\n",
                name, name, states.size() - 1, state.step);
-  state.digest = {};
+  state.digest = state.transformed_digest = {};
   state.fault_count = 0;
   state.faults.clear();
   if (launch.rank != 0) return state;
   for (const ps::LoaderState& part : states) {
     if (part.step != state.step) continue;
     state.digest += part.digest;
+    state.transformed_digest += part.transformed_digest;
     state.fault_count += part.fault_count;
     state.faults.insert(state.faults.end(), part.faults.begin(), part.faults.end());
   }

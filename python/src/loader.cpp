@@ -213,7 +213,10 @@ step[0]["image"], or step["image"] where there is one device; for batch in step.
           "faults", [](const PyStep& self) { return listed(self->faults()); },
           "Tolerated faults in this process's rows.")
       .def_prop_ro(
-          "digest", [](const PyStep& self) { return self->digest().to_string(); },
+          "digest",
+          [](const PyStep& self) {
+            return without_gil([&] { return self->digest().to_string(); });
+          },
           "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
       .def("__len__", [](const PyStep& self) { return self.parts().size(); })
       .def("__getitem__", &PyStep::part, "part"_a)

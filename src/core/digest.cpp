@@ -1,12 +1,13 @@
 #include <penstock/core/digest.hpp>
 
 #define XXH_INLINE_ALL
-#include <array>
 #include <charconv>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <xxhash.h>
+
+#include "src/core/row_identity.hpp"
 
 namespace penstock {
 
@@ -25,18 +26,14 @@ Digest Digest::parse(std::string_view text) {
 }
 
 RowHasher::RowHasher(std::uint64_t step, std::uint64_t row, const SampleId& sample) noexcept {
-  const std::array<std::uint64_t, 4> identity{step, row, sample.number,
-                                              std::uint64_t{sample.epoch} << 32 | sample.source};
-  add(std::as_bytes(std::span(identity)));
-  // Where nothing is drawn more than once, digests are those of the time before there were draws.
+  const core::RowIdentity identity = core::row_identity(step, row, sample);
+  add(std::as_bytes(std::span(identity.words)));
   if (sample.draw != 0) add(std::as_bytes(std::span(&sample.draw, 1)));
 }
 
 void RowHasher::add(std::span<const std::byte> bytes) noexcept {
-  // Chained through the seed, so that equal bytes in another field or after another identity
-  // differ.
-  const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data(), bytes.size(),
-                                                   sum_.low ^ (sum_.high << 1 | sum_.high >> 63));
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(bytes.data(), bytes.size(), core::row_seed(sum_.low, sum_.high));
   sum_ = {hash.low64, hash.high64};
 }
 

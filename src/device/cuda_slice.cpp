@@ -32,6 +32,8 @@ CudaState::CudaState(int device, TransferPlan asked)
       copies(device),
       transforms(device),
       releases(device) {
+  // On their way are at most those of copies that still have a staging slot, and of what lies in the places.
+  if (plan.digest) digests = std::make_shared<CudaDigests>(device, *plan.digest, 2 * plan.slots);
   for (std::size_t slot = 0; slot < plan.slots; ++slot) {
     places.emplace_back(device);
     if (plan.on_span) places.back().stamps.emplace(device);
@@ -40,6 +42,7 @@ CudaState::CudaState(int device, TransferPlan asked)
 }
 
 CudaState::~CudaState() {
+  if (digests) digests->finish();
   try {
     const CurrentDevice current(device_index);
     check(cudaStreamSynchronize(copies.get()));
@@ -121,6 +124,13 @@ void CudaSlice::finish_locked(cudaStream_t stream) {
   if (is_finished_ || !state_->transforms_anything()) return;
   state_->transform(place(), data(), rows_, stream);
   is_finished_ = true;
+}
+
+std::shared_ptr<PendingDigests> CudaSlice::digest() {
+  if (!state_->digests) return nullptr;
+  const CurrentDevice current(state_->device_index);
+  const CudaEvent& there = state_->digests->hashes_transformed() ? place().ready : place().arrived;
+  return state_->digests->enqueue(data(), transformed(), samples_, there, place().hashed);
 }
 
 const CudaEvent& CudaSlice::ready() const noexcept {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/device/cuda_digests.hpp"
 #include "src/device/cuda_owners.hpp"
 #include "src/device/cuda_timing.hpp"
 #include "src/device/transfer.hpp"
@@ -34,9 +35,10 @@ struct CudaReaderDone {
 
 /// What belongs to one place on the device for as long as the transfer lives.
 struct CudaPlace {
-  explicit CudaPlace(int device) : arrived(device), ready(device) {}
+  explicit CudaPlace(int device) : arrived(device), ready(device), hashed(device) {}
   CudaEvent arrived;                    // the copy
   CudaEvent ready;                      // the device transforms, where there are any
+  CudaEvent hashed;                     // where there are digests
   std::vector<CudaReaderDone> readers;  // grows to the number of streams
   std::optional<CudaStamps> stamps;     // where an observer asks for spans
 };
@@ -59,6 +61,7 @@ struct CudaState {
   std::shared_ptr<staging::StagingRing> ring;
   CudaStream copies;
   CudaStream transforms;
+  std::shared_ptr<CudaDigests> digests;  // null without any; results keep it, too
   // Staging slots are returned from a stream of their own, so that the host function never delays a
   // copy.
   CudaStream releases;
@@ -90,9 +93,13 @@ class CudaSlice final : public DeviceSlice {
   void synchronize() override;
 
   /// Of the transfer: the copy is queued; the device transforms are queued.
-  void copied(std::uint64_t rows) noexcept { rows_ = rows; }
+  void copied(std::uint64_t rows, std::uint64_t samples) noexcept {
+    rows_ = rows;
+    samples_ = samples;
+  }
   void transform_on(cudaStream_t stream);
   void finish_locked(cudaStream_t stream);
+  [[nodiscard]] std::shared_ptr<PendingDigests> digest();
   [[nodiscard]] const CudaEvent& ready() const noexcept;
   [[nodiscard]] CudaPlace& place() const noexcept { return state_->places[lease_.index()]; }
 
@@ -103,6 +110,7 @@ class CudaSlice final : public DeviceSlice {
   std::shared_ptr<CudaState> state_;
   staging::StagingLease lease_;
   std::uint64_t rows_ = 0;
+  std::uint64_t samples_ = 0;
   std::mutex mutex_;  // guards what follows
   bool is_finished_ = false;
   std::vector<CudaReader> readers_;

@@ -44,6 +44,7 @@ class CudaTransfer final : public Transfer {
     } catch (const CudaError&) {
       // The device is lost, with the last spans; nothing reads the slots any more.
     }
+    if (state_->digests) state_->digests->finish();
     const std::lock_guard lock(state_->mutex);
     state_->timing.reset();
     const std::lock_guard in_flight(state_->in_flight_mutex);
@@ -74,6 +75,7 @@ class CudaTransfer final : public Transfer {
       check(cudaStreamWaitEvent(copies, done.event.get(), 0));
     // Finishes that no consumer asked to see may still be reading what lies here.
     if (state_->transforms_anything()) check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
+    if (state_->digests) check(cudaStreamWaitEvent(copies, place.hashed.get(), 0));
     if (place.stamps) begin_stamps(*place.stamps, filled.step);
     check(cudaMemcpyAsync(own.data(), filled.bytes.data(), filled.bytes.size(),
                           cudaMemcpyHostToDevice, copies));
@@ -86,15 +88,21 @@ class CudaTransfer final : public Transfer {
       (void)cudaStreamSynchronize(copies);  // which may still read the slot
       throw;
     }
-    own.copied(filled.rows);
+    own.copied(filled.rows, filled.samples);
   }
 
   void transform(DeviceSlice& slice) override {
     const auto waits_for_consumer = [](const PlacedDeviceTransform& placed) {
       return placed.transform.options().on_consumer_stream;
     };
-    if (std::ranges::any_of(state_->plan.transforms, waits_for_consumer)) return;
+    // Who asks for the digest of what comes of it need not have waited for the batch.
+    const bool hashed = state_->digests && state_->digests->hashes_transformed();
+    if (!hashed && std::ranges::any_of(state_->plan.transforms, waits_for_consumer)) return;
     static_cast<CudaSlice&>(slice).transform_on(state_->transforms.get());
+  }
+
+  [[nodiscard]] std::shared_ptr<PendingDigests> digest(DeviceSlice& slice) override {
+    return static_cast<CudaSlice&>(slice).digest();
   }
 
  private:

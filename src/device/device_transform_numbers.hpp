@@ -6,11 +6,7 @@
 
 #include <penstock/device/device_transform.hpp>
 
-#ifdef __CUDACC__
-#define PENSTOCK_HOST_DEVICE __host__ __device__
-#else
-#define PENSTOCK_HOST_DEVICE
-#endif
+#include "src/core/host_device.hpp"
 
 namespace penstock::device {
 

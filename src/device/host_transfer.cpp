@@ -23,11 +23,35 @@ class HostSlice final : public DeviceSlice {
 
   void arrive(FilledSlice filled) { filled_ = std::move(filled); }
   [[nodiscard]] std::uint64_t rows() const noexcept { return filled_.rows; }
+  [[nodiscard]] std::uint64_t samples() const noexcept { return filled_.samples; }
 
  private:
   FilledSlice filled_;
   staging::StagingLease transformed_;
 };
+
+class KnownDigests final : public PendingDigests {
+ public:
+  explicit KnownDigests(const SliceDigests& digests) : digests_(digests) {}
+  [[nodiscard]] std::optional<SliceDigests> look() const noexcept override { return digests_; }
+  [[nodiscard]] SliceDigests wait() override { return digests_; }
+
+ private:
+  SliceDigests digests_;
+};
+
+Digest digest_of(const std::byte* base, std::span<const HashedField> fields,
+                 std::span<const DigestRow> rows) {
+  Digest sum;
+  if (fields.empty()) return sum;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    RowHasher hasher(rows[i].step, rows[i].row, rows[i].sample);
+    for (const HashedField& field : fields)
+      hasher.add({base + field.offset + i * field.row_bytes, field.row_bytes});
+    sum += hasher.finish();
+  }
+  return sum;
+}
 
 class HostTransfer final : public Transfer {
  public:
@@ -54,6 +78,15 @@ class HostTransfer final : public Transfer {
       placed.transform.run(slice.data() + placed.input, {rows, count},
                            slice.transformed() + placed.output);
     }
+  }
+  [[nodiscard]] std::shared_ptr<PendingDigests> digest(DeviceSlice& slice) override {
+    if (!plan_.digest) return nullptr;
+    const auto& own = static_cast<const HostSlice&>(slice);
+    const std::span rows(reinterpret_cast<const DigestRow*>(own.data() + plan_.digest->rows),
+                         own.samples());
+    return std::make_shared<KnownDigests>(
+        SliceDigests{.slice = digest_of(own.data(), plan_.digest->slice, rows),
+                     .transformed = digest_of(own.transformed(), plan_.digest->transformed, rows)});
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
 
+#include "src/device/slice_digest.hpp"
 #include "src/staging/host_memory.hpp"
 #include "src/staging/ring.hpp"
 
@@ -39,6 +41,7 @@ struct TransferPlan {
   std::size_t slice_bytes = 0;
   std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
   std::vector<PlacedDeviceTransform> transforms{};
+  std::optional<DigestPlan> digest{};  ///< none: no digests
   /// Told of what a GPU did, later, on any thread; must not throw. Empty: nothing is timed.
   std::function<void(const DeviceSpan&)> on_span{};
 };
@@ -48,6 +51,7 @@ struct FilledSlice {
   std::shared_ptr<staging::StagingLease> slot;
   std::span<std::byte> bytes;
   std::uint64_t rows = 0;
+  std::uint64_t samples = 0;  ///< of the rows: those that digests are of; they come first
   std::uint64_t step = 0;
 };
 
@@ -101,9 +105,16 @@ class Transfer {
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
   /// Then: queues the device transforms behind the copy; on a host device it runs them.
   ///
-  /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's
+  /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's, where its result is not
+  ///         hashed
   /// Errors  CudaError
   virtual void transform(DeviceSlice& slice) = 0;
+  /// Then: queues the hashing of what the plan says, as it lies on the device; on a host device it is done on return. Null
+  /// where the plan says nothing.
+  ///
+  /// Stream  a stream of its own, behind the copy and the device transforms; the next copy into that place waits for it
+  /// Errors  CudaError
+  [[nodiscard]] virtual std::shared_ptr<PendingDigests> digest(DeviceSlice& slice) = 0;
 };
 
 /// A transfer with room for `plan.slots` slices on `device`, allocated here and never again.

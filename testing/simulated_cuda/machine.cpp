@@ -192,6 +192,10 @@ void Machine::lose(int index, cudaError_t error) {
   work.notify();
 }
 
+void Machine::wait_for_running(int index) {
+  while (running_ != nullptr && running_->device == index) progress.wait(lock);
+}
+
 cudaError_t Machine::fault_of(const std::string& function) {
   if (const auto constant = constant_faults.find(function); constant != constant_faults.end())
     return constant->second;
@@ -202,6 +206,14 @@ cudaError_t Machine::fault_of(const std::string& function) {
     if (left > 0 && --left == 0) error = code;
   std::erase_if(found->second, [](const auto& fault) { return fault.first == 0; });
   return error;
+}
+
+std::vector<std::size_t> Machine::corrupt_bytes(std::size_t bytes) {
+  std::vector<std::size_t> wrong;
+  for (auto& [left, offset] : corrupt_copies)
+    if (offset < bytes && --left == 0) wrong.push_back(offset);
+  std::erase_if(corrupt_copies, [](const auto& one) { return one.first == 0; });
+  return wrong;
 }
 
 bool Machine::is_runnable(const Operation& operation, std::int64_t now) const {
@@ -248,6 +260,7 @@ void Machine::run_one(const OperationPtr& operation) {
   allow_memory(operation->opens);
   set_current(operation->name, stream.device, stream.number);
   const std::vector<OperationPtr> after = operation->after;
+  running_ = &stream;
   lock.unlock();
   switch_to_fiber(stream.fiber);
   acquire(operation.get());
@@ -256,9 +269,11 @@ void Machine::run_one(const OperationPtr& operation) {
   release(operation.get());
   switch_to_fiber(fiber_);
   lock.lock();
+  running_ = nullptr;
   set_current("", -1, 0);
   if (!progressed.done) {
     operation->not_before = progressed.not_before;
+    progress.notify();
     return;
   }
   operation->done = true;
@@ -440,10 +455,17 @@ void fail_every_call(const std::string& function, cudaError_t error) {
     machine.constant_faults[function] = error;
 }
 
+void corrupt_copy(std::uint64_t n, std::size_t offset) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  machine.corrupt_copies.emplace_back(n, offset);
+}
+
 void lose_device(int device, cudaError_t error) {
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
   machine.lose(device, error);
+  machine.wait_for_running(device);
 }
 
 void repair() {
@@ -451,6 +473,7 @@ void repair() {
   const Guard guard(machine.lock);
   machine.faults.clear();
   machine.constant_faults.clear();
+  machine.corrupt_copies.clear();
   for (std::size_t index = 0; index < machine.devices.size(); ++index) {
     Device& device = machine.devices[index];
     if (std::exchange(device.lost, cudaSuccess) == cudaSuccess) continue;

@@ -132,6 +132,7 @@ class Machine {
   std::map<const std::byte*, std::size_t> registered;
   std::map<std::string, std::vector<std::pair<std::uint64_t, cudaError_t>>> faults;  // calls left
   std::map<std::string, cudaError_t> constant_faults;
+  std::vector<std::pair<std::uint64_t, std::size_t>> corrupt_copies;  // copies left, and where
   std::uint64_t operations_done = 0;
   std::uint64_t streams_made = 0;
   std::size_t live_streams = 0;  // users'
@@ -146,7 +147,11 @@ class Machine {
   /// An operation that does nothing, behind all that the stream holds.
   [[nodiscard]] OperationPtr mark(Stream& stream, const char* name);
   void lose(int device, cudaError_t error);
+  /// Until nothing runs on the device: what ran there when it was lost goes on to its end. Not for the executor.
+  void wait_for_running(int device);
   [[nodiscard]] cudaError_t fault_of(const std::string& function);
+  /// Which bytes of the next copy to a device arrive wrong.
+  [[nodiscard]] std::vector<std::size_t> corrupt_bytes(std::size_t bytes);
 
   /// The allocation that holds the address, and its device; nullptr and -1 for host memory.
   [[nodiscard]] std::pair<const Allocation*, int> find(const void* address) const;
@@ -172,6 +177,7 @@ class Machine {
   void allow_memory(std::uint64_t of_devices);
   std::uint64_t next_random();
 
+  const Stream* running_ = nullptr;  // whose operation the executor is in
   bool has_executor_ = false;
   bool stop_ = false;
   std::uint64_t allowed_ = 0;                        // devices whose memory may be opened

@@ -174,6 +174,18 @@ cudaError_t copy(Machine& machine, void* to, const void* from, std::size_t bytes
   } else {
     node.make = [=] { return copy_steps(out, in, bytes); };
   }
+  if (to_place == Place::device && from_place != Place::device) {
+    auto wrong = machine.corrupt_bytes(bytes);
+    if (!wrong.empty())
+      node.make = [=, make = std::move(node.make)] {
+        return [=, steps = make()] {
+          const Progress progress = steps();
+          if (progress.done)
+            for (const std::size_t offset : wrong) out[offset] ^= std::byte{0x10};
+          return progress;
+        };
+      };
+  }
   const bool captured = stream.capture != nullptr;
   const cudaError_t status =
       submit(machine, stream, std::move(node), host, host != nullptr ? bytes : 0);

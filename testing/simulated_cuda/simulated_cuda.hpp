@@ -29,6 +29,9 @@ void set_seed(std::uint64_t seed);
 void fail_call(const std::string& function, std::uint64_t n, cudaError_t error);
 /// Every call of an entry point gives `error`, until this is called with cudaSuccess.
 void fail_every_call(const std::string& function, cudaError_t error);
+/// The n-th copy from the host to a device from now on, of those that are longer than `offset`, arrives with another byte
+/// there than it was sent. n counts from 1.
+void corrupt_copy(std::uint64_t n, std::size_t offset);
 /// Every later call that concerns the device gives `error`; what its streams hold is dropped.
 void lose_device(int device, cudaError_t error);
 /// Lost devices work again, with what lived on them gone; faults are forgotten.

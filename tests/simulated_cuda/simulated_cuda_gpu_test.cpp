@@ -224,6 +224,24 @@ TEST_F(SimulatedCudaGpu, AnInjectedFaultComesAtItsCall) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
+TEST_F(SimulatedCudaGpu, ACorruptCopyArrivesWithAnotherByte) {
+  constexpr std::size_t kBytes = 1000;
+  const CudaStream stream(0);
+  const DeviceMemory memory(0, kBytes);
+  const std::vector<std::byte> sent(kBytes, std::byte{7});
+  std::vector<std::byte> expected = sent;
+  sim::corrupt_copy(2, 999);
+  for (int round = 1; round <= 3; ++round) {
+    check(cudaMemcpyAsync(memory.data(), sent.data(), 999, cudaMemcpyDefault, stream.get()));
+    check(cudaMemcpyAsync(memory.data(), sent.data(), kBytes, cudaMemcpyDefault, stream.get()));
+    std::vector<std::byte> arrived(kBytes);
+    check(cudaMemcpyAsync(arrived.data(), memory.data(), kBytes, cudaMemcpyDefault, stream.get()));
+    check(cudaStreamSynchronize(stream.get()));
+    expected[999] = round == 2 ? std::byte{0x17} : std::byte{7};
+    EXPECT_TRUE(arrived == expected) << "round " << round;
+  }
+}
+
 TEST_F(SimulatedCudaGpu, AGlobalCaptureForbidsUnsafeCallsOnEveryThread) {
   for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
                           cudaStreamCaptureModeRelaxed}) {

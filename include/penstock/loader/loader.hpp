@@ -81,7 +81,9 @@ class Loader {
   [[nodiscard]] bool wait_for_epoch(std::chrono::nanoseconds timeout);
 
   /// What was delivered so far: the steps that all devices have taken. The state of any process can
-  /// be restored in any world.
+  /// be restored in any world. With digests it waits as digest() does.
+  ///
+  /// Errors  CudaError  a digest of what lies on a device was asked for, and the device is lost
   [[nodiscard]] LoaderState state() const;
   /// Resumes from `state`: the next step is the one that would have followed. Prefetched steps are
   /// discarded. Threads, depth, devices and processes may differ from those that saved it.
@@ -116,8 +118,16 @@ class Loader {
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   /// The first 100 tolerated faults, in the order of delivery.
   [[nodiscard]] std::vector<Fault> faults() const;
-  /// Sum over everything delivered since the very start; zero unless LoaderOptions::digest.
+  /// Sum over everything delivered since the very start; zero unless LoaderOptions::digest. Waits until CUDA devices have
+  /// hashed what was delivered on them, and so until it has been copied; next() never does.
+  ///
+  /// Errors  CudaError  a device is lost
   [[nodiscard]] Digest digest() const;
+  /// The same of what device transforms made of it, as it lies on the devices; zero unless
+  /// LoaderOptions::digest_transformed. With mixup or cutmix it depends on the split, as the bytes do.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] Digest transformed_digest() const;
 
  private:
   friend class Dataset;

@@ -164,8 +164,12 @@ struct LoaderOptions {
   /// devices.
   InputMode mode = InputMode::one;
   ShardPolicy shards = ShardPolicy::data;
-  /// Sums a digest of everything delivered (Loader::digest). Costs a hash of every byte.
+  /// Sums a digest of everything delivered, before device transforms (Loader::digest). Costs a hash of every byte: on
+  /// the CPU for host devices; on CUDA devices by a kernel behind the copy, of what has arrived there.
   bool digest = false;
+  /// Sums another one, of what device transforms made (Loader::transformed_digest), where it lies. On CUDA devices
+  /// transforms then run on the loader's own stream, also those with on_consumer_stream.
+  bool digest_transformed = false;
 
   /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
   int threads = 0;

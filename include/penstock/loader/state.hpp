@@ -37,6 +37,7 @@ struct LoaderState {
   std::uint64_t fault_count = 0;
   std::vector<Fault> faults;  ///< the first 100
   Digest digest;              ///< of everything delivered, where LoaderOptions::digest asked for it
+  Digest transformed_digest;  ///< likewise, LoaderOptions::digest_transformed
 
   [[nodiscard]] std::string to_json() const;
   /// Numbers that are negative, fractional or too large, and unknown fields, are refused by name.

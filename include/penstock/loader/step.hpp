@@ -97,8 +97,14 @@ class Step {
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
   /// Tolerated faults in this process's rows.
   [[nodiscard]] std::span<const Fault> faults() const noexcept;
-  /// Of this process's rows; zero unless LoaderOptions::digest.
-  [[nodiscard]] const Digest& digest() const noexcept;
+  /// Of this process's rows; zero unless LoaderOptions::digest. Waits until CUDA devices have hashed theirs.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] Digest digest() const;
+  /// The same of what device transforms made; zero unless LoaderOptions::digest_transformed.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] Digest transformed_digest() const;
 
   /// Number of parts: this process's devices.
   [[nodiscard]] std::size_t size() const noexcept { return parts_.size(); }

@@ -10,8 +10,10 @@ namespace penstock::loader {
 
 BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
                      std::vector<DeviceTransform> transforms, const RandomKey& key,
-                     std::uint64_t max_rows)
-    : key_(key) {
+                     std::uint64_t max_rows, DigestOnDevice digest)
+    : digest_{.slices = digest.slices, .transformed = digest.transformed && !transforms.empty()},
+      sample_fields_(fields.size()),
+      key_(key) {
   if (mask) {
     valid_ = fields.size();
     fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
@@ -43,6 +45,11 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
     outputs.push_back(transform.output());
     steps_.push_back({std::move(transform), index, fields.size() - 1});
   }
+  if (digest_.slices || digest_.transformed) {
+    digest_rows_ = fields.size();
+    fields.push_back(
+        {.name = "rows of the digest", .dtype = DType::u8, .shape = {sizeof(device::DigestRow)}});
+  }
   for (const FieldSpec& field : fields_) row_bytes_ += field.bytes();
   slice_.emplace(std::move(fields), max_rows);
   if (!outputs.empty()) transformed_.emplace(std::move(outputs), max_rows);
@@ -56,6 +63,21 @@ std::vector<device::PlacedDeviceTransform> BatchForm::transforms() const {
                       .rows = slice_->offset(steps_[k].rows),
                       .output = transformed_->offset(k)});
   return placed;
+}
+
+std::optional<device::DigestPlan> BatchForm::digest(const Device& device) const {
+  const auto hashed = [](const batch::BatchLayout& layout, std::size_t count) {
+    std::vector<device::HashedField> fields;
+    for (std::size_t field = 0; field < count; ++field)
+      fields.push_back({layout.offset(field), layout.fields()[field].bytes()});
+    return fields;
+  };
+  const bool slices = digest_.slices && device.kind == Device::Kind::cuda;
+  if (!slices && !digest_.transformed) return std::nullopt;
+  device::DigestPlan plan{.rows = slice_->offset(*digest_rows_)};
+  if (slices) plan.slice = hashed(*slice_, sample_fields_);
+  if (digest_.transformed) plan.transformed = hashed(*transformed_, steps_.size());
+  return plan;
 }
 
 std::optional<TensorView> BatchForm::find(std::string_view name, device::DeviceSlice& slice,
@@ -84,6 +106,14 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
       weights[i] = rows[i].weight;
     }
   }
+}
+
+void BatchForm::identify(std::byte* slice, std::uint64_t step, const PartInfo& part,
+                         std::span<const SampleId> samples) const {
+  if (!digest_rows_) return;
+  auto* const rows = reinterpret_cast<device::DigestRow*>(slice_->row(slice, *digest_rows_, 0));
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    rows[i] = {.step = step, .row = part.slice.first + i, .sample = samples[i]};
 }
 
 }  // namespace penstock::loader

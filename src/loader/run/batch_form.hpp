@@ -17,6 +17,12 @@
 
 namespace penstock::loader {
 
+/// What Transfers hash. Workers hash what host devices get, since it is in their caches.
+struct DigestOnDevice {
+  bool slices = false;       ///< the samples' fields, on CUDA devices
+  bool transformed = false;  ///< what device transforms make, on all devices
+};
+
 /// Threads  immutable; any number of threads.
 class BatchForm {
  public:
@@ -24,7 +30,7 @@ class BatchForm {
   ///
   /// Errors  std::invalid_argument  a device transform that finds no such image; a name used twice
   BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<DeviceTransform> transforms,
-            const RandomKey& key, std::uint64_t max_rows);
+            const RandomKey& key, std::uint64_t max_rows, DigestOnDevice digest = {});
 
   /// Of the slices that workers fill and copies move.
   [[nodiscard]] const batch::BatchLayout& slice() const noexcept { return *slice_; }
@@ -37,6 +43,8 @@ class BatchForm {
     return transformed_ ? transformed_->slice_bytes() : 0;
   }
   [[nodiscard]] std::vector<device::PlacedDeviceTransform> transforms() const;
+  /// Of a transfer to `device`; none where it has nothing to hash.
+  [[nodiscard]] std::optional<device::DigestPlan> digest(const Device& device) const;
 
   /// The first `rows` rows of a delivered field; null where there is none of that name.
   [[nodiscard]] std::optional<TensorView> find(std::string_view name, device::DeviceSlice& slice,
@@ -44,6 +52,9 @@ class BatchForm {
   /// Writes into a filled slice what the device transforms are to do to its rows.
   void draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
             std::span<const SampleId> samples) const;
+  /// Writes into a filled slice whose rows these are, where a device may be asked for their hashes.
+  void identify(std::byte* slice, std::uint64_t step, const PartInfo& part,
+                std::span<const SampleId> samples) const;
 
  private:
   struct Step {
@@ -56,6 +67,9 @@ class BatchForm {
   std::vector<FieldSpec> fields_;
   std::optional<std::size_t> valid_;
   std::optional<std::size_t> mix_row_;  // and behind it mix_weight
+  DigestOnDevice digest_;
+  std::size_t sample_fields_;
+  std::optional<std::size_t> digest_rows_;
   std::optional<batch::BatchLayout> slice_;
   std::optional<batch::BatchLayout> transformed_;  // one field a device transform
   std::size_t row_bytes_ = 0;

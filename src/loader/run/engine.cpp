@@ -118,6 +118,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
                                        .slice_bytes = slice_bytes,
                                        .transformed_bytes = transformed_bytes,
                                        .transforms = config_.form->transforms(),
+                                       .digest = config_.form->digest(device),
                                        .on_span = spans_of(device, config_.observer)}));
   if (const auto gpu = std::ranges::find(devices, Device::Kind::cuda, &Device::kind);
       gpu != devices.end())
@@ -398,17 +399,23 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       std::ranges::sort(info.faults, {}, &Fault::row);
       for (std::size_t k = 0; k < transfers_.size(); ++k) {
         const PartInfo& part = info.parts[k];
-        config_.form->draw(batch->slice(k).data(), info.step, part,
-                           std::span(info.samples).subspan(part.first_sample, part.slice.samples));
+        const auto samples = std::span(info.samples).subspan(part.first_sample, part.slice.samples);
+        config_.form->draw(batch->slice(k).data(), info.step, part, samples);
+        config_.form->identify(batch->slice(k).data(), info.step, part, samples);
         transfers_[k]->enqueue(*batch->slices[k], {.slot = batch->slot,
                                                    .bytes = batch->slice(k),
                                                    .rows = part.slice.rows,
+                                                   .samples = part.slice.samples,
                                                    .step = info.step});
       }
     }
     copied = now_ns();
     const Observed observed(config_.observer, Stage::device_transform, info.step);
-    for (std::size_t k = 0; k < transfers_.size(); ++k) transfers_[k]->transform(*batch->slices[k]);
+    for (std::size_t k = 0; k < transfers_.size(); ++k) {
+      transfers_[k]->transform(*batch->slices[k]);
+      if (auto digests = transfers_[k]->digest(*batch->slices[k]))
+        info.device_digests.push_back(std::move(digests));
+    }
   } catch (...) {
     batch->error = std::current_exception();
   }

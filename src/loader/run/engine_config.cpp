@@ -58,9 +58,14 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
   std::vector<FieldSpec> fields(made.begin(), made.end());
   const bool masks =
       plan->batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
+  std::vector<Device> devices = plan->devices();
+  const bool any_gpu =
+      std::ranges::find(devices, Device::Kind::cuda, &Device::kind) != devices.end();
   auto form = std::make_shared<const BatchForm>(
       std::move(fields), masks, device_transforms_of(*plan), RandomKey(seed, kDeviceTransform),
-      topology.slicing.max_rows());
+      topology.slicing.max_rows(),
+      DigestOnDevice{.slices = options.digest && any_gpu,
+                     .transformed = options.digest_transformed});
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
@@ -88,7 +93,6 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
       .digest = options.digest,
       .observer = options.observer,
   });
-  std::vector<Device> devices = plan->devices();
   return {
       .plan = std::move(plan),
       .devices = std::move(devices),

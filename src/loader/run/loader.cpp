@@ -74,7 +74,7 @@ void Loader::rewind() {
   LoaderState start = run_->state();
   start.step = start.samples = start.fault_count = 0;
   start.faults.clear();
-  start.digest = {};
+  start.digest = start.transformed_digest = {};
   run_->restore(start);
 }
 void Loader::set_weights(std::uint64_t step, std::vector<double> weights) {
@@ -89,7 +89,8 @@ std::span<const FieldSpec> Loader::fields() const noexcept { return run_->form()
 Stats Loader::stats() const { return run_->stats(); }
 std::vector<std::uint64_t> Loader::samples_per_device() const { return run_->samples_per_device(); }
 std::vector<Fault> Loader::faults() const { return run_->faults(); }
-Digest Loader::digest() const { return run_->digest(); }
+Digest Loader::digest() const { return run_->digests().slice; }
+Digest Loader::transformed_digest() const { return run_->digests().transformed; }
 
 void Loader::Iterator::advance() {
   step_.reset();  // gives its slot back before waiting for another

@@ -83,7 +83,8 @@ void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSampl
                   {.step = batch.info->step,
                    .sample = sample,
                    .global_row = part->slice.first + row,
-                   .replica = part->replica},
+                   .replica = part->replica,
+                   .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host},
                   batch.slice(static_cast<std::size_t>(part - batch.info->parts.begin())).data(),
                   row, read);
 }
@@ -160,7 +161,7 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
 
   if (recipe_->valid_field)
     *recipe_->layout.row(slice, *recipe_->valid_field, row) = std::byte{valid};
-  if (recipe_->digest) {
+  if (place.is_hashed) {
     RowHasher hasher(place.step, place.global_row, id);
     for (const TensorView& field : out_) hasher.add(field.bytes());
     digest_ += hasher.finish();

@@ -36,7 +36,7 @@ struct RowRecipe {
   OnFault on_fault = OnFault::raise;
   std::uint32_t replicas_per_group = 1;
   RetryOptions retry;
-  bool digest = false;
+  bool digest = false;  // of rows for host devices
   StageObserver* observer = nullptr;
 };
 
@@ -63,6 +63,7 @@ class RowWorker {
     std::uint64_t sample;  // index in the batch
     std::uint64_t global_row;
     std::uint32_t replica;
+    bool is_hashed;
   };
 
   Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);

@@ -287,7 +287,14 @@ void Run::count_delivered(const InFlight& batch) {
   progress_.fault_count += info.faults.size();
   for (const Fault& fault : info.faults)
     if (progress_.faults.size() < kFaultsKept) progress_.faults.push_back(fault);
-  progress_.digest += info.digest;
+  progress_.digests.slice += info.digest;
+  std::vector<std::shared_ptr<device::PendingDigests>>& pending = progress_.pending_digests;
+  pending.insert(pending.end(), info.device_digests.begin(), info.device_digests.end());
+  std::erase_if(pending, [&](const auto& one) {
+    const auto known = one->look();
+    if (known) progress_.digests += *known;
+    return known.has_value();
+  });
   progress_.steps += 1;
   progress_.samples += info.samples.size();
   progress_.bytes_read += batch.bytes_read;
@@ -303,16 +310,30 @@ const std::string& Run::identity() const {
 }
 
 LoaderState Run::state() const {
-  const Lock lock(mutex_);
-  return {.step = progress_.step,
-          .samples = progress_.global_samples,
-          .seed = config_->seed,
-          .plan = identity(),
-          .world = config_->topology.describe(),
-          .weights = weights_,
-          .fault_count = progress_.fault_count,
-          .faults = progress_.faults,
-          .digest = progress_.digest};
+  Lock lock(mutex_);
+  LoaderState state{.step = progress_.step,
+                    .samples = progress_.global_samples,
+                    .seed = config_->seed,
+                    .plan = identity(),
+                    .world = config_->topology.describe(),
+                    .weights = weights_,
+                    .fault_count = progress_.fault_count,
+                    .faults = progress_.faults,
+                    .digest = {},
+                    .transformed_digest = {}};
+  const device::SliceDigests digests = wait_for_digests(std::move(lock));
+  state.digest = digests.slice;
+  state.transformed_digest = digests.transformed;
+  return state;
+}
+
+// Without the lock: a consumer may take the next step in the meantime.
+device::SliceDigests Run::wait_for_digests(Lock lock) const {
+  device::SliceDigests sum = progress_.digests;
+  const auto pending = progress_.pending_digests;
+  lock.unlock();
+  for (const auto& one : pending) sum += one->wait();
+  return sum;
 }
 
 void Run::restore(const LoaderState& state) {
@@ -335,7 +356,8 @@ void Run::restore(const LoaderState& state) {
   progress_.global_samples = state.samples;
   progress_.fault_count = state.fault_count;
   progress_.faults = state.faults;
-  progress_.digest = state.digest;
+  progress_.digests = {.slice = state.digest, .transformed = state.transformed_digest};
+  progress_.pending_digests.clear();
 }
 
 void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
@@ -437,9 +459,6 @@ std::vector<Fault> Run::faults() const {
   return progress_.faults;
 }
 
-Digest Run::digest() const {
-  const Lock lock(mutex_);
-  return progress_.digest;
-}
+device::SliceDigests Run::digests() const { return wait_for_digests(Lock(mutex_)); }
 
 }  // namespace penstock::loader

@@ -51,7 +51,7 @@ class Run {
   [[nodiscard]] const BatchForm& form() const noexcept { return *config_->form; }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;
-  [[nodiscard]] Digest digest() const;
+  [[nodiscard]] device::SliceDigests digests() const;
 
  private:
   using Held = std::shared_ptr<std::atomic<std::size_t>>;
@@ -65,7 +65,8 @@ class Run {
     std::uint64_t global_samples = 0;
     std::uint64_t fault_count = 0;
     std::vector<Fault> faults;
-    Digest digest;
+    device::SliceDigests digests;  // as far as they are known
+    std::vector<std::shared_ptr<device::PendingDigests>> pending_digests;  // and the others
     // Of this run only.
     std::uint64_t steps = 0;
     std::uint64_t samples = 0;
@@ -100,6 +101,7 @@ class Run {
   [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,
                                  const std::shared_ptr<const StepInfo>& info);
   void release_taken();
+  [[nodiscard]] device::SliceDigests wait_for_digests(Lock lock) const;
   [[nodiscard]] const std::string& identity() const;
 
   LoaderOptions options_;

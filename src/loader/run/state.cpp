@@ -50,6 +50,7 @@ struct Saved {
   LoaderState state;
   Faults faults;
   std::string digest;
+  std::optional<std::string> transformed_digest;  // where there is one
   Json plan;
 };
 
@@ -63,6 +64,7 @@ void visit_fields(Visitor& visit, Saved& saved) {
   visit("world", saved.state.world);
   visit("weights", saved.state.weights);
   visit.required("digest", saved.digest);
+  visit("transformed_digest", saved.transformed_digest);
   visit.required("faults", saved.faults);
   visit.required("plan", saved.plan);
 }
@@ -74,6 +76,9 @@ std::string LoaderState::to_json() const {
                     .state = *this,
                     .faults = {fault_count, faults},
                     .digest = digest.to_string(),
+                    .transformed_digest = transformed_digest == Digest{}
+                                              ? std::nullopt
+                                              : std::optional(transformed_digest.to_string()),
                     .plan = core::parse_json(plan, "the plan of a state")};
   // A path may be any bytes: what is not UTF-8 is replaced rather than refused.
   return core::dump_json(core::write_json(saved), 1);
@@ -102,6 +107,8 @@ LoaderState LoaderState::from_json(std::string_view text) {
   state.faults = std::move(saved.faults.list);
   try {
     state.digest = Digest::parse(saved.digest);
+    if (saved.transformed_digest)
+      state.transformed_digest = Digest::parse(*saved.transformed_digest);
   } catch (const std::invalid_argument& error) {
     throw Error(fmt::format("{}: {}", kWhere, error.what()));
   }

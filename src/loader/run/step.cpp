@@ -52,6 +52,7 @@ std::uint32_t Step::epoch() const noexcept { return info_->epoch; }
 std::uint64_t Step::global_samples() const noexcept { return info_->global_samples; }
 std::span<const SampleId> Step::samples() const noexcept { return info_->samples; }
 std::span<const Fault> Step::faults() const noexcept { return info_->faults; }
-const Digest& Step::digest() const noexcept { return info_->digest; }
+Digest Step::digest() const { return info_->wait_for_digests().slice; }
+Digest Step::transformed_digest() const { return info_->wait_for_digests().transformed; }
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include <penstock/device/device.hpp>
 
 #include "src/batch/slicing.hpp"
+#include "src/device/slice_digest.hpp"
 
 namespace penstock::loader {
 
@@ -32,7 +33,17 @@ struct StepInfo {
   std::vector<SampleId> samples;  // this process's, in row order over its parts
   std::vector<PartInfo> parts;
   std::vector<Fault> faults;
-  Digest digest;
+  Digest digest;  // of what workers hashed: rows on host devices
+  std::vector<std::shared_ptr<device::PendingDigests>> device_digests;
+
+  /// Waits for the devices' part.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] device::SliceDigests wait_for_digests() const {
+    device::SliceDigests sum{.slice = digest, .transformed = {}};
+    for (const auto& pending : device_digests) sum += pending->wait();
+    return sum;
+  }
 };
 
 }  // namespace penstock::loader
