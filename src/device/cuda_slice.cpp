@@ -175,6 +175,8 @@ void CudaSlice::wait_on(StreamHandle stream) {
   if (std::ranges::none_of(readers_, same))
     readers_.push_back({stream, std::this_thread::get_id(), reader_done_on(device_of(stream))});
   check(cudaStreamWaitEvent(stream, ready().get(), 0));
+  // Who reads a batch may write into it.
+  if (state_->digests) check(cudaStreamWaitEvent(stream, place().hashed.get(), 0));
 }
 
 void CudaSlice::copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) {
@@ -187,6 +189,7 @@ void CudaSlice::synchronize() {
   transform_on(state_->transforms.get());
   const CurrentDevice current(state_->device_index);
   check(cudaEventSynchronize(ready().get()));
+  if (state_->digests) check(cudaEventSynchronize(place().hashed.get()));
 }
 
 }  // namespace penstock::device

@@ -241,6 +241,27 @@ TEST_F(CudaDigestGpu, RewindAndBatchAtAndDeviceLoadersHaveIt) {
   }
 }
 
+TEST_F(CudaDigestGpu, IsOfWhatWasDeliveredThoughItsReaderWritesThere) {
+  const LoaderOptions options{.digest = true, .digest_transformed = true};
+  const Dataset batches = pictures().repeat(3).batch(16).transform_on_device({.flip = 0.5});
+  Loader on_host = batches.loader(options);
+  const Sums expected = drain(on_host);
+  Loader loader = batches.prefetch_to_devices(lists_[0]).loader(options);
+  while (const auto step = loader.next()) {
+    const DeviceBatch& part = (*step)[0];
+    const bool waits = step->number() % 2 == 0;
+    if (waits)
+      part.synchronize();
+    else
+      part.wait_on(stream());
+    for (const char* field : {"image", "tag", "label"})
+      device::check(cudaMemsetAsync(part[field].raw(), 0xEE, part[field].byte_size(), stream()));
+    if (waits) part.wait_on(stream());
+  }
+  EXPECT_EQ(loader.digest(), expected.total);
+  EXPECT_EQ(loader.transformed_digest(), expected.transformed);
+}
+
 TEST_F(CudaDigestGpu, StepsMayBeAskedWhenTheirLoaderIsGone) {
   const Dataset batches = pictures().batch(16).prefetch_to_devices(lists_[0]);
   std::optional<Loader> loader(batches.loader({.digest = true}));
@@ -294,8 +315,16 @@ TEST_F(CudaDigestGpu, NextNeverWaitsForAHashAndDigestDoes) {
     ASSERT_TRUE(sim::enqueue_polled(slow.get(), "a slow reader", [&] { return open.load() ? sim::Polled::over : sim::Polled::waits; }));
   }
   EXPECT_EQ(loader.digest(), sum({expected.steps[0], expected.steps[1]}));
-  Step third = *loader.next();
-  (void)loader.next();
+  const auto without_waiting = [&](const auto& call) {
+    auto called = std::async(std::launch::async, call);
+    if (called.wait_for(std::chrono::seconds(10)) != std::future_status::ready) {
+      ADD_FAILURE() << "it waits for the readers";
+      open = true;
+    }
+    return called.get();
+  };
+  const auto third = without_waiting([&] { return loader.next(); });
+  (void)without_waiting([&] { return loader.next(); });
   const auto ask = [&](const std::function<Digest()>& what) {
     return std::async(std::launch::async, [&open, what] {
       const Digest digest = what();
@@ -304,9 +333,9 @@ TEST_F(CudaDigestGpu, NextNeverWaitsForAHashAndDigestDoes) {
   };
   auto total = ask([&] { return loader.digest(); });
   auto state = ask([&] { return loader.state().digest; });
-  auto of_step = ask([&] { return third.digest(); });
-  EXPECT_EQ(loader.stats().steps, 4U);  // nor does anything else
+  auto of_step = ask([&] { return third->digest(); });
   EXPECT_EQ(total.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  EXPECT_EQ(without_waiting([&] { return loader.stats().steps; }), 4U);  // nobody holds the lock
   open = true;
   std::vector<Digest> four(expected.steps.begin(), expected.steps.begin() + 4);
   EXPECT_EQ(total.get(), std::pair(sum(four), true));

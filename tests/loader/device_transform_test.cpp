@@ -85,6 +85,41 @@ TEST(DeviceTransformInALoader, DigestsAreTakenBeforeIt) {
       digest(images().batch(8).transform_on_device({.flip = 0.5, .mixup = 0.3, .cutmix = 1})));
 }
 
+TEST(DeviceTransformInALoader, TransformedDigestsAreOfItsBytesAndOfRealRowsAlone) {
+  const Dataset batches = images(true)
+                              .batch(10, {.remainder = Remainder::pad})
+                              .transform_on_device({.dtype = DType::f16, .flip = 0.5})
+                              .prefetch_to_devices(host_devices(2));
+  const LoaderOptions options{.faults = {.policy = OnFault::mask}, .digest_transformed = true};
+  Loader loader = batches.loader(options);
+  Digest total;
+  while (const auto step = loader.next()) {
+    Digest expected;
+    std::uint64_t row = 0;
+    for (const DeviceBatch& part : *step) {
+      const std::span<const std::byte> bytes = part["image"].bytes();
+      const std::size_t row_bytes = bytes.size() / part.size();
+      for (std::size_t i = 0; i < part.samples().size(); ++i) {
+        RowHasher hasher(step->number(), row + i, part.samples()[i]);
+        hasher.add(bytes.subspan(i * row_bytes, row_bytes));
+        expected += hasher.finish();
+      }
+      row += part.size();
+    }
+    EXPECT_EQ(step->transformed_digest(), expected);
+    total += expected;
+    EXPECT_EQ(loader.transformed_digest(), total);
+    EXPECT_EQ(step->digest(), Digest{});
+    // Through a state, too.
+    Loader resumed = batches.loader(options);
+    resumed.restore(LoaderState::from_json(loader.state().to_json()));
+    EXPECT_EQ(resumed.transformed_digest(), total);
+  }
+  EXPECT_NE(total, Digest{});
+  loader.rewind();
+  EXPECT_EQ(loader.transformed_digest(), Digest{});
+}
+
 // What is drawn for a sample alone is the same on one device and on four.
 TEST(DeviceTransformInALoader, FlipsTheSameSamplesOnAnyNumberOfDevices) {
   const auto flipped = [](int devices) {

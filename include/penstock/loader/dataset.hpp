@@ -80,7 +80,8 @@ class Dataset {
   /// Global batches of `global_batch` samples.
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
   /// Converts images for the network on their device: type, layout, normalisation,
-  /// flip, mixup, cutmix, erasing. Digests are taken before it.
+  /// flip, mixup, cutmix, erasing. LoaderOptions::digest is of what comes before it, digest_transformed
+  /// of what it makes.
   ///
   /// Errors  std::invalid_argument  before batch; no such image; see DeviceTransform
   [[nodiscard]] Dataset transform_on_device(const DeviceTransformOptions& options) const;
