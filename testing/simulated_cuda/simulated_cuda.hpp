@@ -62,9 +62,12 @@ struct Usage {
 
 /// What a step of such work says: it is over; it has done something; it waits for others.
 enum class Polled { over, moved, waits };
-/// Queues work that can wait. `step` runs on the executor, with the memory of the stream's device open, again and again
-/// until it is over; between two steps other streams go on. False: `stream` takes nothing (an error, or a capture, which
-/// this cannot be part of).
-[[nodiscard]] bool enqueue_polled(cudaStream_t stream, std::string name, std::function<Polled()> step);
+/// Queues work that can wait. `step` runs on the executor, which may touch the memory of the stream's device, again and
+/// again until it is over; between two steps other streams go on. False: `stream` takes nothing (an error, or a capture,
+/// which this cannot be part of).
+[[nodiscard]] bool enqueue_polled(cudaStream_t stream, std::string name,
+                                  std::function<Polled()> step);
+/// For a step, before a system call reads or writes device memory. False: it is not there any more.
+[[nodiscard]] bool open_memory(const void* memory);
 
 }  // namespace penstock::simulated_cuda
