@@ -38,9 +38,12 @@ bool overlap(const Task& task) {
 // Whether the rank's result has data of `other` in it.
 bool needs(const Task& task, int rank, int other) {
   switch (task.call.kind) {
-    case Call::Kind::broadcast: return other == task.call.root;
-    case Call::Kind::reduce: return rank == task.call.root;
-    default: return true;
+    case Call::Kind::broadcast:
+      return other == task.call.root;
+    case Call::Kind::reduce:
+      return rank == task.call.root;
+    default:
+      return true;
   }
 }
 
@@ -58,11 +61,18 @@ void start(const std::shared_ptr<Launch>& launch) {
   for (Task& task : launch->tasks) {
     const auto peer = static_cast<std::size_t>(task.peer);
     switch (task.role) {
-      case Task::Role::collective: task.number = own.collectives++; break;
-      case Task::Role::send: task.number = own.sends[peer]++; break;
-      case Task::Role::receive: task.number = own.receives[peer]++; break;
+      case Task::Role::collective:
+        task.number = own.collectives++;
+        break;
+      case Task::Role::send:
+        task.number = own.sends[peer]++;
+        break;
+      case Task::Role::receive:
+        task.number = own.receives[peer]++;
+        break;
     }
-    task.alone = task.in_bytes <= kFitsInBuffers && own.draw(task.number * 131 + own.launches, 2) == 0;
+    task.alone =
+        task.in_bytes <= kFitsInBuffers && own.draw(task.number * 131 + own.launches, 2) == 0;
   }
   launch->ticket = own.launches++;
   ++own.pending;
@@ -70,7 +80,8 @@ void start(const std::shared_ptr<Launch>& launch) {
                                        launch->tasks.size() > 1 ? " and others" : "", own.rank);
   for (std::size_t k = 0; k < launch->streams.size(); ++k) {
     std::function<Polled()> step = [launch] { return launch->step(); };
-    if (k > 0) step = [launch, came = false]() mutable { return launch->step_of_other_stream(came); };
+    if (k > 0)
+      step = [launch, came = false]() mutable { return launch->step_of_other_stream(came); };
     if (!simulated_cuda::enqueue_polled(launch->streams[k], name, std::move(step)))
       own.fail(ncclUnhandledCudaError);
   }
@@ -139,14 +150,18 @@ void Launch::ask_for_garbage() {
 }
 
 bool Launch::stops(const Task& task) const {
-  return fault.kind == Fault::Kind::stopped && (task.out_bytes > 0 ? task.taken > 0 : task.given > 0);
+  return fault.kind == Fault::Kind::stopped &&
+         (task.out_bytes > 0 ? task.taken > 0 : task.given > 0);
 }
 
 bool Launch::go_on(Task& task) {
   switch (task.role) {
-    case Task::Role::collective: return collect(task);
-    case Task::Role::send: return send(task);
-    case Task::Role::receive: return receive(task);
+    case Task::Role::collective:
+      return collect(task);
+    case Task::Role::send:
+      return send(task);
+    case Task::Role::receive:
+      return receive(task);
   }
   return false;
 }
@@ -182,7 +197,8 @@ bool Launch::collect(Task& task) {
     std::uint64_t passed = task.number;
     for (int other = 0; other < own.size(); ++other)
       passed = std::min<std::uint64_t>(passed, segment.rank(other).passed);
-    if (!give(task, own.own().collectives, segment.collectives_of(own.rank), passed, own.forgotten.back()))
+    if (!give(task, own.own().collectives, segment.collectives_of(own.rank), passed,
+              own.forgotten.back()))
       return false;
     // Of two ranks that post, the later sees the earlier.
     if (task.posted) compare(task);
@@ -219,7 +235,8 @@ bool Launch::send(Task& task) {
   const unsigned queue = own.segment->messages(own.rank, task.peer);
   if (!task.posted) {
     if (pair.messages.posted != task.number) return false;  // one before it is not sent yet
-    return give(task, pair.messages, queue, pair.taken, own.forgotten[static_cast<std::size_t>(task.peer)]);
+    return give(task, pair.messages, queue, pair.taken,
+                own.forgotten[static_cast<std::size_t>(task.peer)]);
   }
   if (!task.alone && pair.taken <= task.number) return false;
   if (pair.taken <= task.number) require_unchanged(task, {queue, task.number});
@@ -234,16 +251,17 @@ bool Launch::receive(Task& task) {
   Queue::Post& post = pair.messages.posts[task.number % kPosts];
   if (!task.met) {
     if (post.call != task.call)
-      simulated_cuda::violation(
-          fmt::format("NCCL: rank {} sends {} to rank {}, which receives {} (message {} between the two)",
-                      task.peer, post.call.to_string(), own.rank, task.call.to_string(), task.number + 1));
+      simulated_cuda::violation(fmt::format(
+          "NCCL: rank {} sends {} to rank {}, which receives {} (message {} between the two)",
+          task.peer, post.call.to_string(), own.rank, task.call.to_string(), task.number + 1));
     simulated_cuda::acquire(&post);
     task.met = true;
   }
   if (task.taken < task.out_bytes) {
     const std::uint64_t part = part_of(task.out_bytes, task.taken);
     const Slot slot{own.segment->messages(task.peer, own.rank), task.number};
-    require_there(own.segment->read(slot, task.taken, task.out + task.taken, part), task);
+    require_there(own.segment->read_into_device(slot, task.taken, task.out + task.taken, part),
+                  task);
     simulated_cuda::writes(task.out + task.taken, part);
     task.taken += part;
     if (task.taken < task.out_bytes) return true;
@@ -262,31 +280,35 @@ void Launch::put_together(const Task& task, std::uint64_t at, std::size_t bytes)
   std::byte* const out = task.out + at;
   switch (task.call.kind) {
     case Call::Kind::broadcast:
-      return require_there(segment.read(slot_of(task.call.root), at, out, bytes), task);
+      return require_there(segment.read_into_device(slot_of(task.call.root), at, out, bytes), task);
     case Call::Kind::all_gather: {
       const std::uint64_t piece = task.in_bytes;
       for (std::uint64_t done = 0; done < bytes;) {
         const std::uint64_t place = at + done;
         const std::uint64_t part = std::min(bytes - done, piece - place % piece);
-        require_there(segment.read(slot_of(static_cast<int>(place / piece)), place % piece, out + done, part), task);
+        require_there(segment.read_into_device(slot_of(static_cast<int>(place / piece)),
+                                               place % piece, out + done, part),
+                      task);
         done += part;
       }
       return;
     }
-    default: break;
+    default:
+      break;
   }
   const std::uint64_t first = task.call.kind == Call::Kind::reduce_scatter
                                   ? static_cast<std::uint64_t>(own.rank) * task.out_bytes
                                   : 0;
   const Reduction reduction{task.call.type, task.call.op, own.size()};
   const std::size_t count = bytes / size_of(task.call.type);
-  (void)segment.read(slot_of(0), first + at, result_buffer, bytes);
+  segment.read(slot_of(0), first + at, result_buffer, bytes);
   reduction.begin(result_buffer, count);
   for (int other = 1; other < own.size(); ++other) {
-    (void)segment.read(slot_of(other), first + at, next_buffer, bytes);
+    segment.read(slot_of(other), first + at, next_buffer, bytes);
     reduction.add(result_buffer, next_buffer, count);
   }
   reduction.end(result_buffer, count);
+  if (!simulated_cuda::open_memory(out)) return require_there(false, task);
   std::memcpy(out, result_buffer, bytes);
 }
 
@@ -297,9 +319,9 @@ void Launch::compare(const Task& task) const {
     if (queue.posted <= task.number) continue;
     const Call& post = queue.posts[task.number % kPosts].call;
     if (post != task.call)
-      simulated_cuda::violation(fmt::format("NCCL: collective {} of a communicator differs: rank {} calls {}, rank {} calls {}",
-                                            task.number + 1, own.rank, task.call.to_string(), other,
-                                            post.to_string()));
+      simulated_cuda::violation(fmt::format(
+          "NCCL: collective {} of a communicator differs: rank {} calls {}, rank {} calls {}",
+          task.number + 1, own.rank, task.call.to_string(), other, post.to_string()));
   }
 }
 
@@ -309,18 +331,20 @@ void Launch::require_unchanged(const Task& task, Slot slot) const {
   if (overlap(task)) return;
   for (std::uint64_t done = 0; done < task.in_bytes;) {
     const std::uint64_t part = std::min(task.in_bytes - done, kLongestPart);
-    (void)communicator->segment->read(slot, done, next_buffer, part);
+    communicator->segment->read(slot, done, next_buffer, part);
     if (std::memcmp(task.in + done, next_buffer, part) != 0)
-      simulated_cuda::violation(fmt::format("NCCL: what rank {} gives to {} was changed before it was over",
-                                            communicator->rank, task.name()));
+      simulated_cuda::violation(
+          fmt::format("NCCL: what rank {} gives to {} was changed before it was over",
+                      communicator->rank, task.name()));
     done += part;
   }
 }
 
 void Launch::require_there(bool there, const Task& task) const {
   if (!there && !communicator->aborted)
-    simulated_cuda::violation(fmt::format("NCCL: the memory of rank {} in {} was freed before it was over",
-                                          communicator->rank, task.name()));
+    simulated_cuda::violation(
+        fmt::format("NCCL: the memory of rank {} in {} was freed before it was over",
+                    communicator->rank, task.name()));
 }
 
 }  // namespace penstock::simulated_nccl

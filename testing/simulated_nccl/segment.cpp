@@ -51,7 +51,8 @@ long call(long number, Arguments... arguments) {
 
 int make_file(const char* name) {
   const int file = ::memfd_create(name, MFD_CLOEXEC);
-  if (file < 0) simulated_cuda::violation(fmt::format("NCCL: no memory file: {}", std::strerror(errno)));
+  if (file < 0)
+    simulated_cuda::violation(fmt::format("NCCL: no memory file: {}", std::strerror(errno)));
   return file;
 }
 
@@ -60,12 +61,18 @@ int make_file(const char* name) {
 std::string Call::to_string() const {
   const std::string what = fmt::format("{} [{}]", name_of(type), count);
   switch (kind) {
-    case Kind::all_reduce: return fmt::format("all_reduce({}, {})", name_of(op), what);
-    case Kind::reduce: return fmt::format("reduce({}, {}, to {})", name_of(op), what, root);
-    case Kind::broadcast: return fmt::format("broadcast({}, from {})", what, root);
-    case Kind::all_gather: return fmt::format("all_gather({})", what);
-    case Kind::reduce_scatter: return fmt::format("reduce_scatter({}, {})", name_of(op), what);
-    case Kind::message: break;
+    case Kind::all_reduce:
+      return fmt::format("all_reduce({}, {})", name_of(op), what);
+    case Kind::reduce:
+      return fmt::format("reduce({}, {}, to {})", name_of(op), what, root);
+    case Kind::broadcast:
+      return fmt::format("broadcast({}, from {})", what, root);
+    case Kind::all_gather:
+      return fmt::format("all_gather({})", what);
+    case Kind::reduce_scatter:
+      return fmt::format("reduce_scatter({}, {})", name_of(op), what);
+    case Kind::message:
+      break;
   }
   return what;
 }
@@ -75,7 +82,8 @@ std::shared_ptr<Segment> Segment::make() {
   const std::shared_ptr<Segment> segment(new Segment(file));
   segment->address_ = {random_number(), ::getpid(), file};
   const std::uint64_t nonce = segment->address_.nonce;
-  if (::ftruncate(file, sizeof(Header)) != 0 || call(SYS_pwrite64, file, &nonce, sizeof nonce, 0) < 0)
+  if (::ftruncate(file, sizeof(Header)) != 0 ||
+      call(SYS_pwrite64, file, &nonce, sizeof nonce, 0) < 0)
     simulated_cuda::violation(fmt::format("NCCL: no memory: {}", std::strerror(errno)));
   return segment;
 }
@@ -116,9 +124,7 @@ bool Segment::take_ranks(int ranks) {
   return ranks_ == ranks;
 }
 
-Rank& Segment::rank(int rank) const {
-  return reinterpret_cast<Rank*>(mapped_ + kAlign)[rank];
-}
+Rank& Segment::rank(int rank) const { return reinterpret_cast<Rank*>(mapped_ + kAlign)[rank]; }
 
 Pair& Segment::pair(int from, int to) const {
   auto* const pairs = reinterpret_cast<Pair*>(&rank(ranks_));
@@ -126,11 +132,13 @@ Pair& Segment::pair(int from, int to) const {
 }
 
 bool Segment::write(Slot slot, std::uint64_t at, const std::byte* from, std::size_t bytes) const {
+  if (!simulated_cuda::open_memory(from)) return false;
   while (bytes > 0) {
     const long done = call(SYS_pwrite64, file_, from, bytes, place_of(slot) + at);
     if (done < 0 && errno == EFAULT) return false;
     if (done <= 0)
-      simulated_cuda::violation(fmt::format("NCCL: {} bytes cannot be stored: {}", bytes, std::strerror(errno)));
+      simulated_cuda::violation(
+          fmt::format("NCCL: {} bytes cannot be stored: {}", bytes, std::strerror(errno)));
     from += done;
     at += static_cast<std::uint64_t>(done);
     bytes -= static_cast<std::size_t>(done);
@@ -138,16 +146,23 @@ bool Segment::write(Slot slot, std::uint64_t at, const std::byte* from, std::siz
   return true;
 }
 
-bool Segment::read(Slot slot, std::uint64_t at, std::byte* to, std::size_t bytes) const {
+bool Segment::read_into_device(Slot slot, std::uint64_t at, std::byte* to,
+                               std::size_t bytes) const {
+  if (!simulated_cuda::open_memory(to)) return false;
+  read(slot, at, to, bytes);
+  return true;
+}
+
+void Segment::read(Slot slot, std::uint64_t at, std::byte* to, std::size_t bytes) const {
   while (bytes > 0) {
     const long done = call(SYS_pread64, file_, to, bytes, place_of(slot) + at);
-    if (done < 0 && errno == EFAULT) return false;
-    if (done <= 0) simulated_cuda::violation("NCCL: less was stored than is read");
+    if (done <= 0)
+      simulated_cuda::violation(
+          "NCCL: less was stored than is read, or memory was freed meanwhile");
     to += done;
     at += static_cast<std::uint64_t>(done);
     bytes -= static_cast<std::size_t>(done);
   }
-  return true;
 }
 
 void Segment::forget(Slot slot, std::uint64_t bytes) const {
@@ -163,8 +178,10 @@ void poison(std::byte* begin, std::size_t bytes) {
     call(SYS_pwrite64, made, garbage.data(), garbage.size(), 0);
     return made;
   }();
+  if (!simulated_cuda::open_memory(begin)) return;
   for (std::size_t done = 0; done < bytes;) {
-    const long part = call(SYS_pread64, file, begin + done, std::min(bytes - done, kPoisonBytes), 0);
+    const long part =
+        call(SYS_pread64, file, begin + done, std::min(bytes - done, kPoisonBytes), 0);
     if (part <= 0) return;
     done += static_cast<std::size_t>(part);
   }
@@ -172,7 +189,8 @@ void poison(std::byte* begin, std::size_t bytes) {
 
 std::uint64_t start_of(std::int32_t process) {
   const std::string path = fmt::format("/proc/{}/stat", process);
-  const auto file = static_cast<int>(call(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto file =
+      static_cast<int>(call(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file < 0) return 0;
   char text[1024] = {};
   const long size = call(SYS_read, file, text, sizeof text - 1);

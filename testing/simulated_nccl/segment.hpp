@@ -22,7 +22,14 @@ constexpr std::uint64_t kPosts = 16;
 
 /// What a rank calls.
 struct Call {
-  enum class Kind : std::uint32_t { all_reduce, reduce, broadcast, all_gather, reduce_scatter, message };
+  enum class Kind : std::uint32_t {
+    all_reduce,
+    reduce,
+    broadcast,
+    all_gather,
+    reduce_scatter,
+    message
+  };
   Kind kind = Kind::message;
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t op = ncclSum;
@@ -106,9 +113,12 @@ class Segment {
     return static_cast<unsigned>(ranks_ + from * ranks_ + to);
   }
 
-  // Between a slot and any memory. False: there is no such memory.
-  [[nodiscard]] bool write(Slot slot, std::uint64_t at, const std::byte* from, std::size_t bytes) const;
-  [[nodiscard]] bool read(Slot slot, std::uint64_t at, std::byte* to, std::size_t bytes) const;
+  // Between a slot and device memory, in a step of the executor. False: it is freed.
+  [[nodiscard]] bool write(Slot slot, std::uint64_t at, const std::byte* from,
+                           std::size_t bytes) const;
+  [[nodiscard]] bool read_into_device(Slot slot, std::uint64_t at, std::byte* to,
+                                      std::size_t bytes) const;
+  void read(Slot slot, std::uint64_t at, std::byte* to, std::size_t bytes) const;
   /// Gives back the memory of what nobody needs any more.
   void forget(Slot slot, std::uint64_t bytes) const;
 
@@ -122,7 +132,7 @@ class Segment {
   std::size_t mapped_bytes_ = 0;
 };
 
-/// Fills memory with garbage. Does nothing where it is not there any more.
+/// Fills device memory with garbage, in a step of the executor. Does nothing where it is freed.
 void poison(std::byte* begin, std::size_t bytes);
 
 /// When a process was started, which tells it from a later one of the same number. 0: it is gone.
