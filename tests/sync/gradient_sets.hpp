@@ -110,7 +110,9 @@ class GradientSet {
   using Value = std::function<double(std::size_t gradient, std::size_t i)>;
 
   [[nodiscard]] const std::vector<Gradient>& list() const { return list_; }
+  /// Waits for what the default stream holds first, as bytes() and expect() do.
   void fill(const Value& value) {
+    sync::synchronize(device_, nullptr);
     for (std::size_t gradient = 0; gradient < list_.size(); ++gradient) {
       const TensorView& data = list_[gradient].data;
       std::vector<std::byte> values(data.byte_size());
@@ -134,6 +136,7 @@ class GradientSet {
     }
   }
   [[nodiscard]] std::vector<std::vector<std::byte>> bytes() const {
+    sync::synchronize(device_, nullptr);
     std::vector<std::vector<std::byte>> all;
     for (const Gradient& gradient : list_) {
       all.emplace_back(gradient.data.byte_size());
