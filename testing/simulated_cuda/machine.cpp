@@ -171,6 +171,7 @@ OperationPtr Machine::mark(Stream& stream, const char* name) {
 cudaError_t Machine::wait(const OperationPtr& operation) {
   const Device& device = devices[static_cast<std::size_t>(operation->stream->device)];
   want(operation);
+  operation->awaited = true;
   while (!operation->done && device.lost == cudaSuccess) progress.wait(lock);
   if (device.lost != cudaSuccess) return device.lost;
   acquire(operation.get());
@@ -282,7 +283,7 @@ void Machine::run_one(const OperationPtr& operation) {
   operation->step = nullptr;
   ++operations_done;
   if (!stream.queue.empty() && stream.queue.front() == operation) stream.queue.pop_front();
-  progress.notify();
+  if (operation->awaited) progress.notify();
 }
 
 void Machine::execute() {

@@ -41,7 +41,8 @@ struct Operation {
   const std::byte* host = nullptr;  // registered host memory that it touches
   std::size_t host_bytes = 0;
   bool started = false;
-  bool wanted = false;  // somebody waits for it
+  bool wanted = false;   // somebody waits for it, or for what comes behind it
+  bool awaited = false;  // somebody waits for it
   bool done = false;
   std::int64_t done_ns = 0;
 };

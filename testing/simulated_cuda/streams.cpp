@@ -86,7 +86,8 @@ bool enqueue_polled(cudaStream_t handle, std::string name, std::function<Polled(
     if (polled == Polled::moved || since == 0) since = now;
     if (polled == Polled::moved) return {.done = false, .not_before = now};
     // The longer it has waited, the rarer it is asked.
-    return {.done = false, .not_before = now + std::clamp((now - since) / 8, kShortestNs, kLongestNs)};
+    return {.done = false,
+            .not_before = now + std::clamp((now - since) / 8, kShortestNs, kLongestNs)};
   };
   machine.enqueue(operation);
   return true;

@@ -17,10 +17,7 @@ float wide(__nv_bfloat16 value) { return __bfloat162float(value); }
 float wide(__nv_fp8_e4m3 value) { return static_cast<float>(value); }
 float wide(__nv_fp8_e5m2 value) { return static_cast<float>(value); }
 template <class T>
-  requires std::is_arithmetic_v<T>
-T wide(T value) {
-  return value;
-}
+requires std::is_arithmetic_v<T> T wide(T value) { return value; }
 
 template <class T>
 auto narrow(decltype(wide(T{})) value) {
@@ -56,19 +53,32 @@ T product(T a, T b) {
 template <class F>
 void with_type(ncclDataType_t type, const F& body) {
   switch (type) {
-    case ncclInt8: return body(std::int8_t{});
-    case ncclUint8: return body(std::uint8_t{});
-    case ncclInt32: return body(std::int32_t{});
-    case ncclUint32: return body(std::uint32_t{});
-    case ncclInt64: return body(std::int64_t{});
-    case ncclUint64: return body(std::uint64_t{});
-    case ncclFloat16: return body(__half{});
-    case ncclFloat32: return body(float{});
-    case ncclFloat64: return body(double{});
-    case ncclBfloat16: return body(__nv_bfloat16{});
-    case ncclFloat8e4m3: return body(__nv_fp8_e4m3{});
-    case ncclFloat8e5m2: return body(__nv_fp8_e5m2{});
-    case ncclNumTypes: break;
+    case ncclInt8:
+      return body(std::int8_t{});
+    case ncclUint8:
+      return body(std::uint8_t{});
+    case ncclInt32:
+      return body(std::int32_t{});
+    case ncclUint32:
+      return body(std::uint32_t{});
+    case ncclInt64:
+      return body(std::int64_t{});
+    case ncclUint64:
+      return body(std::uint64_t{});
+    case ncclFloat16:
+      return body(__half{});
+    case ncclFloat32:
+      return body(float{});
+    case ncclFloat64:
+      return body(double{});
+    case ncclBfloat16:
+      return body(__nv_bfloat16{});
+    case ncclFloat8e4m3:
+      return body(__nv_fp8_e4m3{});
+    case ncclFloat8e5m2:
+      return body(__nv_fp8_e5m2{});
+    case ncclNumTypes:
+      break;
   }
 }
 
@@ -91,7 +101,7 @@ std::size_t size_of(ncclDataType_t type) {
 }
 
 const char* name_of(ncclDataType_t type) {
-  constexpr const char* kNames[] = {"i8",  "u8",  "i32", "u32", "i64",  "u64",
+  constexpr const char* kNames[] = {"i8",  "u8",  "i32", "u32",  "i64",  "u64",
                                     "f16", "f32", "f64", "bf16", "e4m3", "e5m2"};
   return size_of(type) > 0 ? kNames[type] : "unknown";
 }
@@ -119,10 +129,18 @@ void Reduction::add(std::byte* result, const std::byte* next, std::size_t count)
       const auto a = wide(out[i]);
       const auto b = wide(op == ncclAvg ? divided(in[i], ranks) : in[i]);
       switch (op) {
-        case ncclProd: out[i] = narrow<T>(product(a, b)); break;
-        case ncclMax: out[i] = narrow<T>(a < b ? b : a); break;
-        case ncclMin: out[i] = narrow<T>(b < a ? b : a); break;
-        default: out[i] = narrow<T>(sum(a, b)); break;
+        case ncclProd:
+          out[i] = narrow<T>(product(a, b));
+          break;
+        case ncclMax:
+          out[i] = narrow<T>(a < b ? b : a);
+          break;
+        case ncclMin:
+          out[i] = narrow<T>(b < a ? b : a);
+          break;
+        default:
+          out[i] = narrow<T>(sum(a, b));
+          break;
       }
     }
   });
@@ -135,7 +153,10 @@ void Reduction::end(std::byte* result, std::size_t count) const {
     if constexpr (kWhole<T>) {
       auto* const out = reinterpret_cast<T*>(result);
       for (std::size_t i = 0; i < count; ++i)
-        out[i] = static_cast<T>(out[i] / static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(ranks));
+        out[i] = static_cast<T>(
+            out[i] /
+            static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(
+                ranks));
     }
   });
 }

@@ -63,7 +63,8 @@ ncclResult_t Communicator::ask(bool tell_deaths) {
   if (says() != ncclSuccess) return says();
   if (tell_deaths)
     for (int other = 0; other < size(); ++other)
-      if (own().state == Rank::joined && segment->rank(other).state == Rank::joined && is_dead(other)) {
+      if (own().state == Rank::joined && segment->rank(other).state == Rank::joined &&
+          is_dead(other)) {
         Library::get().say(fmt::format("the connection to rank {} was closed", other));
         fail(ncclRemoteError);
         return says();
@@ -71,10 +72,17 @@ ncclResult_t Communicator::ask(bool tell_deaths) {
   bool done = true;
   switch (phase) {
     case Phase::ready:
-    case Phase::finalized: return ncclSuccess;
-    case Phase::joining: done = have_all_come(); break;
-    case Phase::splitting: done = is_split_over(tell_deaths); break;
-    case Phase::finalizing: done = pending == 0; break;
+    case Phase::finalized:
+      return ncclSuccess;
+    case Phase::joining:
+      done = have_all_come();
+      break;
+    case Phase::splitting:
+      done = is_split_over(tell_deaths);
+      break;
+    case Phase::finalizing:
+      done = pending == 0;
+      break;
     case Phase::launching:
       done = --polls_left_ <= 0;
       if (done) {
@@ -96,8 +104,9 @@ bool Communicator::have_all_come() {
   for (int other = 0; other < size(); ++other) {
     const Rank& place = segment->rank(other);
     if (other == rank || place.machine != own().machine || place.device != device) continue;
-    Library::get().say(fmt::format("Duplicate GPU detected : rank {} and rank {} both on CUDA device {}",
-                                   rank, other, device));
+    Library::get().say(
+        fmt::format("Duplicate GPU detected : rank {} and rank {} both on CUDA device {}", rank,
+                    other, device));
     fail(ncclInvalidUsage);
   }
   Library::get().forget_id(segment->address().nonce);
@@ -142,8 +151,9 @@ bool Communicator::is_split_over(bool tell_deaths) {
     }
     (void)split_.segment->take_ranks(static_cast<int>(members.size()));
     const auto own_place = std::ranges::find(members, std::pair{split_.key, rank});
-    split_.child = std::make_shared<Communicator>(
-        split_.segment, static_cast<int>(own_place - members.begin()), device, split_.blocking, seed);
+    split_.child = std::make_shared<Communicator>(split_.segment,
+                                                  static_cast<int>(own_place - members.begin()),
+                                                  device, split_.blocking, seed);
     (void)split_.child->join();
   }
   const ncclResult_t state = split_.child->ask(tell_deaths);

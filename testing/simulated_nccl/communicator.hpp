@@ -54,7 +54,8 @@ struct Communicator {
   std::uint64_t collectives = 0;
   std::vector<std::uint64_t> sends;
   std::vector<std::uint64_t> receives;
-  std::vector<std::uint64_t> forgotten;  // of the queue of each rank's messages from here, and of the collectives
+  std::vector<std::uint64_t>
+      forgotten;  // of the queue of each rank's messages from here, and of the collectives
   std::uint64_t launches = 0;
   std::atomic<std::uint64_t> turn{0};     // of the launches
   std::atomic<std::uint64_t> pending{0};  // launches in streams

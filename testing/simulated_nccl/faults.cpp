@@ -27,7 +27,8 @@ Faults::Faults() {
     words >> rank >> n;
     if (what == "error") words >> error;
     if (words.fail())
-      simulated_cuda::violation(fmt::format("PENSTOCK_SIMULATED_NCCL_FAULTS: '{}' is no fault", text));
+      simulated_cuda::violation(
+          fmt::format("PENSTOCK_SIMULATED_NCCL_FAULTS: '{}' is no fault", text));
     const auto number = static_cast<std::uint64_t>(n);
     if (what == "absent")
       add(rank, number, {Fault::Kind::absent});
@@ -38,7 +39,8 @@ Faults::Faults() {
     else if (what == "slow")
       slow_down(rank, n * 1000);
     else
-      simulated_cuda::violation(fmt::format("PENSTOCK_SIMULATED_NCCL_FAULTS: '{}' is no fault", text));
+      simulated_cuda::violation(
+          fmt::format("PENSTOCK_SIMULATED_NCCL_FAULTS: '{}' is no fault", text));
   }
 }
 

@@ -28,9 +28,10 @@ struct Task {
   std::uint64_t in_bytes = 0;
   std::uint64_t out_bytes = 0;
 
-  std::uint64_t number = 0;  // among the communicator's collectives, or the messages between the two
-  bool alone = false;        // ends without those whose data it does not need
-  std::uint64_t given = 0;   // bytes
+  std::uint64_t number =
+      0;                    // among the communicator's collectives, or the messages between the two
+  bool alone = false;       // ends without those whose data it does not need
+  std::uint64_t given = 0;  // bytes
   std::uint64_t taken = 0;
   bool posted = false;
   bool met = false;
@@ -43,7 +44,8 @@ struct Task {
 struct Launch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Task> tasks;
-  std::vector<cudaStream_t> streams;  // the first runs it when the others have come, and they wait for it
+  std::vector<cudaStream_t>
+      streams;  // the first runs it when the others have come, and they wait for it
   Fault fault;
   std::int64_t delay_ns = 0;
 
@@ -63,8 +65,8 @@ struct Launch {
   [[nodiscard]] bool collect(Task& task);
   [[nodiscard]] bool send(Task& task);
   [[nodiscard]] bool receive(Task& task);
-  [[nodiscard]] bool give(Task& task, Queue& queue, unsigned queue_number, std::uint64_t passed_by_all,
-                          std::uint64_t& forgotten);
+  [[nodiscard]] bool give(Task& task, Queue& queue, unsigned queue_number,
+                          std::uint64_t passed_by_all, std::uint64_t& forgotten);
   void put_together(const Task& task, std::uint64_t at, std::size_t bytes) const;
   void compare(const Task& task) const;
   void require_unchanged(const Task& task, Slot slot) const;

@@ -67,9 +67,10 @@ std::shared_ptr<Communicator> Library::find(ncclComm_t handle, const char* funct
   if (handle == nullptr) return nullptr;
   const auto found = live_.find(handle);
   if (found != live_.end()) return found->second;
-  simulated_cuda::violation(fmt::format(
-      "{} was given {}", function,
-      ended_.contains(handle) ? "a communicator that is destroyed or aborted" : "what is no communicator"));
+  simulated_cuda::violation(fmt::format("{} was given {}", function,
+                                        ended_.contains(handle)
+                                            ? "a communicator that is destroyed or aborted"
+                                            : "what is no communicator"));
 }
 
 void Library::remove(ncclComm_t handle) {
@@ -84,8 +85,9 @@ void Library::check_leaks() const {
   for (const auto& [handle, communicator] : live_)
     if (!simulated_cuda::is_lost(communicator->device)) ++left;  // there nothing can be ended
   if (left > 0)
-    simulated_cuda::violation(
-        fmt::format("left at the end of the process: {} communicators of NCCL, neither destroyed nor aborted", left));
+    simulated_cuda::violation(fmt::format(
+        "left at the end of the process: {} communicators of NCCL, neither destroyed nor aborted",
+        left));
 }
 
 }  // namespace penstock::simulated_nccl

@@ -33,8 +33,8 @@ class SimulatedNcclFaults : public test::NcclTest {};
 using SimulatedNcclDeathTest = SimulatedNcclFaults;
 
 ncclResult_t sum(const RankOf& own, const Values<float>& values, std::size_t count) {
-  return own.finished(
-      ncclAllReduce(values.data(), values.data(), count, ncclFloat32, ncclSum, own.comm(), own.stream()));
+  return own.finished(ncclAllReduce(values.data(), values.data(), count, ncclFloat32, ncclSum,
+                                    own.comm(), own.stream()));
 }
 
 bool is_waiting(const RankOf& own) {
@@ -48,7 +48,8 @@ TEST_F(SimulatedNcclFaults, AbortEndsWhatWaitsAndLeavesGarbage) {
     const Values<float> first(std::vector<float>(1000, 1.0F));
     const Values<float> second(std::vector<float>(1000, 1.0F));
     const Values<float> third(std::vector<float>(1000, 1.0F));
-    for (const auto* values : {&first, &second, &third}) EXPECT_EQ(sum(own, *values, 1000), ncclSuccess);
+    for (const auto* values : {&first, &second, &third})
+      EXPECT_EQ(sum(own, *values, 1000), ncclSuccess);
     EXPECT_TRUE(is_waiting(own));
     ncclResult_t state = ncclInProgress;
     ok(ncclCommGetAsyncError(own.comm(), &state));
@@ -111,7 +112,8 @@ TEST_F(SimulatedNcclFaults, ALostDeviceIsAnAsynchronousError) {
             (void)sum(own, values, 10);
             simulated_cuda::lose_device(0, cudaErrorIllegalAddress);
             ncclResult_t state = ncclSuccess;
-            while (state == ncclSuccess || state == ncclInProgress) (void)ncclCommGetAsyncError(own.comm(), &state);
+            while (state == ncclSuccess || state == ncclInProgress)
+              (void)ncclCommGetAsyncError(own.comm(), &state);
             ::_exit(state == ncclUnhandledCudaError ? 0 : 1);
           }
           std::this_thread::sleep_for(100s);
@@ -130,30 +132,33 @@ void two(const std::function<void(RankOf&)>& body) {
 }
 
 TEST_F(SimulatedNcclDeathTest, CallsThatDifferAreTold) {
-  EXPECT_DEATH(two([](RankOf& own) {
-                 const Values<float> values(11);
-                 (void)sum(own, values, 10);
-                 (void)sum(own, values, own.rank() == 0 ? 10 : 11);
-                 own.wait();
-               }),
-               "collective 2 of a communicator differs: rank . calls all_reduce\\(sum, f32 \\[1[01]\\]\\), "
-               "rank . calls all_reduce\\(sum, f32 \\[1[01]\\]\\)");
+  EXPECT_DEATH(
+      two([](RankOf& own) {
+        const Values<float> values(11);
+        (void)sum(own, values, 10);
+        (void)sum(own, values, own.rank() == 0 ? 10 : 11);
+        own.wait();
+      }),
+      "collective 2 of a communicator differs: rank . calls all_reduce\\(sum, f32 \\[1[01]\\]\\), "
+      "rank . calls all_reduce\\(sum, f32 \\[1[01]\\]\\)");
   EXPECT_DEATH(two([](RankOf& own) {
                  const Values<float> values(10);
-                 (void)ncclBroadcast(values.data(), values.data(), 10, ncclFloat32, own.rank(), own.comm(), own.stream());
+                 (void)ncclBroadcast(values.data(), values.data(), 10, ncclFloat32, own.rank(),
+                                     own.comm(), own.stream());
                  (void)own.finished(ncclInProgress);
                  own.wait();
                }),
                "collective 1 of a communicator differs: .*broadcast\\(f32 \\[10\\], from ");
-  EXPECT_DEATH(two([](RankOf& own) {
-                 const Values<float> values(10);
-                 if (own.rank() == 0)
-                   (void)own.finished(ncclSend(values.data(), 10, ncclFloat32, 1, own.comm(), own.stream()));
-                 else
-                   (void)own.finished(ncclRecv(values.data(), 10, ncclInt32, 0, own.comm(), own.stream()));
-                 own.wait();
-               }),
-               "rank 0 sends f32 \\[10\\] to rank 1, which receives i32 \\[10\\]");
+  EXPECT_DEATH(
+      two([](RankOf& own) {
+        const Values<float> values(10);
+        if (own.rank() == 0)
+          (void)own.finished(ncclSend(values.data(), 10, ncclFloat32, 1, own.comm(), own.stream()));
+        else
+          (void)own.finished(ncclRecv(values.data(), 10, ncclInt32, 0, own.comm(), own.stream()));
+        own.wait();
+      }),
+      "rank 0 sends f32 \\[10\\] to rank 1, which receives i32 \\[10\\]");
 }
 
 TEST_F(SimulatedNcclDeathTest, CommunicatorsAreNotUsedAfterTheirEnd) {
@@ -161,7 +166,8 @@ TEST_F(SimulatedNcclDeathTest, CommunicatorsAreNotUsedAfterTheirEnd) {
                  const Values<float> values(10);
                  ncclComm_t comm = own.comm();
                  own.abort();
-                 (void)ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, comm, own.stream());
+                 (void)ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, comm,
+                                     own.stream());
                }),
                "ncclAllReduce was given a communicator that is destroyed or aborted");
 }
@@ -199,12 +205,14 @@ TEST_F(SimulatedNcclDeathTest, StreamsAndMemoryAreTheDevices) {
                  ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
                  ok(cudaSetDevice(own.rank()));
                  const Values<float> values(10);
-                 (void)ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, own.comm(), other);
+                 (void)ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum,
+                                     own.comm(), other);
                }),
                "was given a stream of cuda:");
   EXPECT_DEATH(two([](RankOf& own) {
                  std::vector<float> values(10);
-                 (void)ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, own.comm(), own.stream());
+                 (void)ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum,
+                                     own.comm(), own.stream());
                }),
                "was given memory of the host");
   EXPECT_DEATH(two([](RankOf& own) {
@@ -219,8 +227,8 @@ TEST_F(SimulatedNcclDeathTest, WhatIsGivenIsLeftAloneUntilTheEnd) {
                  if (own.rank() == 1) std::this_thread::sleep_for(200ms);
                  Values<float> in(std::vector<float>(10, 1.0F));
                  const Values<float> out(10);
-                 (void)own.finished(
-                     ncclAllReduce(in.data(), out.data(), 10, ncclFloat32, ncclSum, own.comm(), own.stream()));
+                 (void)own.finished(ncclAllReduce(in.data(), out.data(), 10, ncclFloat32, ncclSum,
+                                                  own.comm(), own.stream()));
                  if (own.rank() == 1) std::this_thread::sleep_for(20s);
                  std::this_thread::sleep_for(100ms);
                  in.set(std::vector<float>(10, 2.0F));
@@ -249,12 +257,14 @@ class Child {
  public:
   Child(const std::string& name, const ncclUniqueId& id) {
     std::string hex;
-    for (const char byte : id.internal) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    for (const char byte : id.internal)
+      hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     const std::string filter = "--gtest_filter=" + name;
     pid_ = ::fork();
     if (pid_ != 0) return;
     ::setenv(kChild, hex.c_str(), 1);
-    ::execl("/proc/self/exe", "child", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+    ::execl("/proc/self/exe", "child", filter.c_str(), "--gtest_also_run_disabled_tests",
+            "--gtest_brief=1", nullptr);
     ::_exit(97);
   }
   Child(const Child&) = delete;
@@ -306,7 +316,8 @@ void run_two_of_four(const ncclUniqueId& id, int first) {
       EXPECT_THAT(in.get(), Each(static_cast<float>((rank + 3) % 4)));
       ncclComm_t half = nullptr;
       own.call(ncclCommSplit(own.comm(), rank % 2, rank, &half, nullptr));
-      ASSERT_EQ(RankOf::finished(ncclAllReduce(out.data(), in.data(), 70'000, ncclFloat32, ncclSum, half, own.stream()),
+      ASSERT_EQ(RankOf::finished(ncclAllReduce(out.data(), in.data(), 70'000, ncclFloat32, ncclSum,
+                                               half, own.stream()),
                                  half),
                 ncclSuccess);
       own.wait();

@@ -32,7 +32,8 @@ class SimulatedNcclOf : public test::NcclTest, public testing::WithParamInterfac
  protected:
   void SetUp() override {
     NcclTest::SetUp();
-    if (GetParam() > test::devices()) GTEST_SKIP() << "fewer than " << GetParam() << " simulated GPUs";
+    if (GetParam() > test::devices())
+      GTEST_SKIP() << "fewer than " << GetParam() << " simulated GPUs";
   }
 };
 
@@ -123,10 +124,14 @@ void expect_all_collectives(const RankOf& own, std::size_t count) {
     out.set(given_by<T>(own.rank(), count));
     const int root = own.size() - 1;
     own.call(ncclReduce(out.data(), out.data(), count, type, op, root, own.comm(), own.stream()));
-    expect(out, [&](std::size_t i) { return own.rank() == root ? reduced(i) : given(own.rank(), i); });
+    expect(out,
+           [&](std::size_t i) { return own.rank() == root ? reduced(i) : given(own.rank(), i); });
     const Values<T> whole(given_by<T>(own.rank(), count * n));
-    own.call(ncclReduceScatter(whole.data(), out.data(), count, type, op, own.comm(), own.stream()));
-    expect(out, [&](std::size_t i) { return reduced(static_cast<std::size_t>(own.rank()) * count + i); });
+    own.call(
+        ncclReduceScatter(whole.data(), out.data(), count, type, op, own.comm(), own.stream()));
+    expect(out, [&](std::size_t i) {
+      return reduced(static_cast<std::size_t>(own.rank()) * count + i);
+    });
   }
   tolerance = 0;
   for (int root = 0; root < own.size(); root += 3) {
@@ -156,8 +161,10 @@ TEST_P(SimulatedNcclOf, CollectivesAreArithmetic) {
 
 TEST_P(SimulatedNcclOf, HalvesAreRoundedAfterEveryAddition) {
   as_threads(GetParam(), [](RankOf& own) {
-    const Values<__half> halves(std::vector<__half>(5, __float2half(own.rank() == 0 ? 2048.0F : 1.0F)));
-    own.call(ncclAllReduce(halves.data(), halves.data(), 5, ncclFloat16, ncclSum, own.comm(), own.stream()));
+    const Values<__half> halves(
+        std::vector<__half>(5, __float2half(own.rank() == 0 ? 2048.0F : 1.0F)));
+    own.call(ncclAllReduce(halves.data(), halves.data(), 5, ncclFloat16, ncclSum, own.comm(),
+                           own.stream()));
     own.wait();
     for (const __half value : halves.get()) EXPECT_EQ(__half2float(value), 2048.0F);
   });
@@ -169,9 +176,10 @@ TEST_P(SimulatedNcclOf, InPlaceGathersAndScattersAreTheSame) {
     const auto n = static_cast<std::size_t>(own.size());
     const auto at = static_cast<std::size_t>(own.rank()) * kCount;
     Values<float> values(given_by<float>(own.rank(), kCount * n));
-    own.call(ncclAllGather(values.data() + at, values.data(), kCount, ncclFloat32, own.comm(), own.stream()));
-    own.call(ncclReduceScatter(values.data(), values.data() + at, kCount, ncclFloat32, ncclSum, own.comm(),
-                               own.stream()));
+    own.call(ncclAllGather(values.data() + at, values.data(), kCount, ncclFloat32, own.comm(),
+                           own.stream()));
+    own.call(ncclReduceScatter(values.data(), values.data() + at, kCount, ncclFloat32, ncclSum,
+                               own.comm(), own.stream()));
     own.wait();
     const std::vector<float> all = values.get();
     for (std::size_t i = 0; i < kCount; ++i)
@@ -233,7 +241,8 @@ TEST_F(SimulatedNccl, AGroupHasSeveralCollectivesAndStreams) {
     Values<float> second(std::vector<float>(10, 2.0F));
     Values<float> third(std::vector<float>(10, static_cast<float>(own.rank())));
     ok(ncclGroupStart());
-    ok(ncclAllReduce(first.data(), first.data(), 1000, ncclFloat32, ncclSum, own.comm(), own.stream()));
+    ok(ncclAllReduce(first.data(), first.data(), 1000, ncclFloat32, ncclSum, own.comm(),
+                     own.stream()));
     ok(ncclGroupStart());
     ok(ncclAllReduce(second.data(), second.data(), 10, ncclFloat32, ncclSum, own.comm(), other));
     ok(ncclGroupEnd());
@@ -277,30 +286,45 @@ TEST_F(SimulatedNccl, OneThreadHasSeveralRanksInAGroup) {
   for (cudaStream_t stream : streams) ok(cudaStreamDestroy(stream));
 }
 
+// As in NCCL, one that does not block has the error for good.
 TEST_F(SimulatedNccl, AnErrorWithinAGroupDropsIt) {
   as_threads(2, [](RankOf& own) {
     Values<float> values(std::vector<float>(10, 1.0F));
     ok(ncclGroupStart());
-    ok(ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, own.comm(), own.stream()));
-    EXPECT_EQ(ncclSend(values.data(), 10, ncclFloat32, 2, own.comm(), own.stream()), ncclInvalidArgument);
+    ok(ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, own.comm(),
+                     own.stream()));
+    EXPECT_EQ(ncclSend(values.data(), 10, ncclFloat32, 2, own.comm(), own.stream()),
+              ncclInvalidArgument);
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
-    ok(ncclGroupStart());
-    ok(ncclSend(values.data(), 10, ncclFloat32, own.rank(), own.comm(), own.stream()));
-    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // to itself, and not received
-    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // none begun
+    ncclResult_t state = ncclSuccess;
+    ok(ncclCommGetAsyncError(own.comm(), &state));
+    EXPECT_EQ(state, ncclInvalidArgument);
+    own.abort();
     own.wait();
     EXPECT_THAT(values.get(), Each(1.0F));
+  });
+}
+
+TEST_F(SimulatedNccl, WhatIsSentToOneselfIsReceivedInTheSameGroup) {
+  as_threads(2, [](RankOf& own) {
+    Values<float> values(std::vector<float>(10, 1.0F));
+    ok(ncclGroupStart());
+    ok(ncclSend(values.data(), 10, ncclFloat32, own.rank(), own.comm(), own.stream()));
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // none begun
   });
 }
 
 TEST_F(SimulatedNccl, CallsOnSeveralStreamsAreInTheirOrder) {
   as_threads(2, [](RankOf& own) {
     cudaStream_t streams[3] = {};
-    for (cudaStream_t& stream : streams) ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (cudaStream_t& stream : streams)
+      ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     Values<float> values(std::vector<float>(5000, 1.0F));
     constexpr int kCalls = 12;
     for (int k = 0; k < kCalls; ++k)  // each of what the one before has made
-      own.call(ncclAllReduce(values.data(), values.data(), 5000, ncclFloat32, ncclSum, own.comm(), streams[k % 3]));
+      own.call(ncclAllReduce(values.data(), values.data(), 5000, ncclFloat32, ncclSum, own.comm(),
+                             streams[k % 3]));
     for (cudaStream_t stream : streams) ok(cudaStreamSynchronize(stream));
     EXPECT_THAT(values.get(), Each(static_cast<float>(1 << kCalls)));
     for (cudaStream_t stream : streams) ok(cudaStreamDestroy(stream));
@@ -323,7 +347,8 @@ TEST_P(SimulatedNcclOf, SplitsByColourInTheOrderOfTheKeys) {
         if (rank != 3 && rank % 2 == color) members.push_back(static_cast<float>(rank));
       const Values<float> in(std::vector<float>{static_cast<float>(own.rank())});
       const Values<float> out(members.size());
-      ASSERT_EQ(RankOf::finished(ncclAllGather(in.data(), out.data(), 1, ncclFloat32, half, own.stream()), half),
+      ASSERT_EQ(RankOf::finished(
+                    ncclAllGather(in.data(), out.data(), 1, ncclFloat32, half, own.stream()), half),
                 ncclSuccess);
       own.wait();
       EXPECT_EQ(out.get(), members);
@@ -375,7 +400,8 @@ TEST_F(SimulatedNccl, WrongRanksAndIdsAreRefused) {
   EXPECT_NE(ncclCommInitRankConfig(&again, 2, id, 1, nullptr), ncclSuccess);
   EXPECT_EQ(again, nullptr);
   ok(ncclCommDestroy(comm));
-  EXPECT_STREQ(ncclGetErrorString(ncclRemoteError), "remote process exited or there was a network error");
+  EXPECT_STREQ(ncclGetErrorString(ncclRemoteError),
+               "remote process exited or there was a network error");
 }
 
 TEST_F(SimulatedNccl, CapturedStreamsAreInvalidUsage) {
@@ -383,10 +409,12 @@ TEST_F(SimulatedNccl, CapturedStreamsAreInvalidUsage) {
     const Values<float> values(std::vector<float>(1, 1.0F));
     cudaGraph_t graph = nullptr;
     ok(cudaStreamBeginCapture(own.stream(), cudaStreamCaptureModeRelaxed));
-    EXPECT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclFloat32, ncclSum, own.comm(), own.stream()),
+    EXPECT_EQ(ncclAllReduce(values.data(), values.data(), 1, ncclFloat32, ncclSum, own.comm(),
+                            own.stream()),
               ncclInvalidUsage);
     ok(cudaStreamEndCapture(own.stream(), &graph));
     ok(cudaGraphDestroy(graph));
+    own.abort();
   });
 }
 
@@ -401,7 +429,8 @@ TEST_F(SimulatedNccl, AHundredCommunicatorsLeaveNothing) {
   for (int round = 0; round < 100; ++round)
     as_threads(2, [](RankOf& own) {
       const Values<float> values(std::vector<float>(1, 1.0F));
-      own.call(ncclAllReduce(values.data(), values.data(), 1, ncclFloat32, ncclSum, own.comm(), own.stream()));
+      own.call(ncclAllReduce(values.data(), values.data(), 1, ncclFloat32, ncclSum, own.comm(),
+                             own.stream()));
       own.wait();
       EXPECT_THAT(values.get(), ElementsAre(2.0F));
     });

@@ -15,6 +15,7 @@ namespace {
 
 using test::Clock;
 using test::Process;
+using testing::AnyOf;
 using testing::HasSubstr;
 
 class NcclProcessesGpu : public test::ProcessesTest {
@@ -52,7 +53,13 @@ TEST_F(NcclProcessesGpu, AStoppedPeerIsNamedByTheSurvivorWithinTheTimeout) {
   wait_until_beating(workers);
   workers[1].signal(SIGSTOP);
   EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
+#ifdef PENSTOCK_SIMULATED_CUDA
+  // Its device has stopped with it, where a real one would have done what was queued: as far as the survivor is told, it
+  // may be at the same call.
+  EXPECT_THAT(workers[0].output(), AnyOf(HasSubstr("replica 1"), HasSubstr("another replica")));
+#else
   EXPECT_THAT(workers[0].output(), HasSubstr("replica 1"));
+#endif
 }
 
 }  // namespace
