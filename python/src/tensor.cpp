@@ -234,7 +234,8 @@ Errors  BufferError  another device, or a copy on a GPU, was asked for)")
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"))
       .def_prop_ro("__cuda_array_interface__", &PyTensor::cuda_array_interface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
-                   "Version 3; waits until the bytes are there. What other streams than the legacy one still read when the batch is released is "
+                   "Version 3; waits until the bytes are there. What other streams than the legacy "
+                   "one still read when the batch is released is "
                    "not waited for: take __dlpack__ for those.")
       .def("__array__", &PyTensor::array, "dtype"_a.none() = nb::none(),
            "copy"_a.none() = nb::none(),
