@@ -279,6 +279,15 @@ cudaError_t submit_kernel(const char* name, cudaStream_t handle,
 
 void forget_fibers(Stream& stream) { stream.kernel_fibers.clear(); }
 
+std::function<Progress()> on_own_stack(Stream& stream, std::function<void()> work) {
+  auto kernel = std::make_shared<Kernel>();
+  kernel->body = std::move(work);
+  kernel->grid = kernel->block_size = dim3(1);
+  kernel->blocks = 1;
+  kernel->stream = &stream;
+  return [kernel] { return kernel->step(); };
+}
+
 cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes,
                    cudaStream_t stream, std::function<void()> thread) {
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
@@ -300,12 +309,7 @@ cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_b
 }
 
 cudaError_t enqueue(const char* name, cudaStream_t stream, std::function<void()> work) {
-  return submit_kernel(name, stream, [=](Stream&) {
-    return std::function<Progress()>([work] {
-      work();
-      return Progress{};
-    });
-  });
+  return submit_kernel(name, stream, [=](Stream& on) { return on_own_stack(on, work); });
 }
 
 void synchronize_threads() { wait_as(Waits::barrier, 0); }

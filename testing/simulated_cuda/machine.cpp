@@ -249,6 +249,12 @@ bool Machine::open_memory(const void* address) {
   return false;
 }
 
+void Machine::expect_memory() {
+  std::size_t allocations = 0;
+  for (const Device& device : devices) allocations += device.allocations.size();
+  if (opened_.capacity() < allocations) opened_.reserve(2 * allocations);
+}
+
 void Machine::forget_memory(const Allocation& allocation) {
   std::erase_if(opened_, [&](const auto& opened) { return opened.first == &allocation; });
 }
@@ -296,6 +302,7 @@ void Machine::execute() {
   ::prctl(PR_SET_TIMERSLACK, 1);
   lock.lock();
   fiber_ = current_fiber();
+  const Unseen unseen;  // on this fibre; operations run on their streams'
   std::vector<OperationPtr> runnable;
   while (!stop_) {
     const std::int64_t now = now_ns();

@@ -161,6 +161,8 @@ class Machine {
   /// For the executor, when it runs an operation: opens the allocation that holds the address. False: there is none that
   /// the operation may touch. Takes the lock.
   [[nodiscard]] bool open_memory(const void* address);
+  /// After an allocation came: open_memory() itself, which a signal calls, must not ask for memory.
+  void expect_memory();
   /// Before an allocation goes.
   void forget_memory(const Allocation& allocation);
   /// At the end of the process.
@@ -239,5 +241,8 @@ cudaError_t refuse_implicit(Machine& machine, const Stream& stream);
 
 /// What blocks of kernels ran on in this stream.
 void forget_fibers(Stream& stream);
+/// Steps that call what the program has given, not on the executor's stack: to ThreadSanitizer streams are different
+/// threads, which would race there.
+std::function<Progress()> on_own_stack(Stream& stream, std::function<void()> work);
 
 }  // namespace penstock::simulated_cuda

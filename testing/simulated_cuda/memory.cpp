@@ -159,6 +159,10 @@ cudaError_t copy(Machine& machine, void* to, const void* from, std::size_t bytes
     // Taken into a staging buffer now; the copy itself comes later. Where the call does not wait, a driver may also
     // read the memory itself.
     auto staged = std::make_shared<std::vector<std::byte>>(in, in + bytes);
+    {
+      const Seen seen;
+      reads(in, bytes);
+    }
     node.make = [=] {
       auto steps =
           std::make_shared<std::function<Progress()>>(copy_steps(out, staged->data(), bytes));
@@ -273,6 +277,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     set_open(allocation, false);
     device.allocated += bytes;
     device.allocations.emplace(begin, allocation);
+    machine.expect_memory();
     *pointer = begin;
     return cudaSuccess;
   });

@@ -41,7 +41,7 @@ inline void reads(const void* begin, std::size_t bytes) {
 inline void writes(void* begin, std::size_t bytes) {
   if (__tsan_write_range != nullptr) __tsan_write_range(begin, bytes);
 }
-/// What memcpy and the like do in its scope is a library's own affair.
+/// What memcpy, malloc and the like do in its scope is a library's own affair.
 class Unseen {
  public:
   Unseen() {
@@ -56,6 +56,22 @@ class Unseen {
   }
   Unseen(const Unseen&) = delete;
   Unseen& operator=(const Unseen&) = delete;
+};
+/// Within the scope of one Unseen: what is done to the program's memory.
+class Seen {
+ public:
+  Seen() {
+    if (AnnotateIgnoreReadsEnd == nullptr) return;
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+  ~Seen() {
+    if (AnnotateIgnoreReadsBegin == nullptr) return;
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  Seen(const Seen&) = delete;
+  Seen& operator=(const Seen&) = delete;
 };
 inline void* create_fiber(const char* name) {
   if (__tsan_create_fiber == nullptr) return nullptr;

@@ -319,13 +319,12 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
     return submit(machine, stream,
                   {.name = "a host function",
                    .make =
-                       [=] {
-                         return [=] {
+                       [=, &stream] {
+                         return on_own_stack(stream, [=] {
                            this_thread().in_host_function = true;
                            function(data);
                            this_thread().in_host_function = false;
-                           return Progress{};
-                         };
+                         });
                        },
                    .after = {},
                    .opens = 0});

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <time.h>
 
-#include "testing/simulated_cuda/sanitizers.hpp"
 #include "testing/simulated_cuda/simulated_cuda.hpp"
 #include "testing/simulated_nccl/arithmetic.hpp"
 #include "testing/simulated_nccl/launch.hpp"
@@ -51,7 +50,6 @@ ncclResult_t refuse(ncclResult_t result, const std::string& why) {
 /// With the library's lock.
 template <class Body>
 ncclResult_t with_library(const Body& body) {
-  const simulated_cuda::Unseen unseen;
   Library& library = Library::get();
   const simulated_cuda::Guard guard(library.lock);
   const ncclResult_t result = body(library);
@@ -455,7 +453,6 @@ const char* ncclGetErrorString(ncclResult_t result) {
 
 const char* ncclGetLastError(ncclComm_t) {
   thread_local std::string text;
-  const simulated_cuda::Unseen unseen;
   Library& library = Library::get();
   const simulated_cuda::Guard guard(library.lock);
   text = library.last_error();
