@@ -1,7 +1,6 @@
 #include "testing/simulated_nccl/communicator.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -80,7 +79,7 @@ ncclResult_t Communicator::ask(bool tell_deaths) {
     case Phase::splitting:
       done = is_split_over(tell_deaths);
       break;
-    case Phase::finalizing:
+    case Phase::finalizing:  // which waits for this rank's operations, not for the other ranks
       done = pending == 0;
       break;
     case Phase::launching:
@@ -93,7 +92,6 @@ ncclResult_t Communicator::ask(bool tell_deaths) {
   }
   if (says() != ncclSuccess) return says();
   if (!done) return ncclInProgress;
-  // It waits for this rank's operations, not for the other ranks.
   phase = phase == Phase::finalizing ? Phase::finalized : Phase::ready;
   return ncclSuccess;
 }

@@ -62,5 +62,19 @@ TEST_F(NcclProcessesGpu, AStoppedPeerIsNamedByTheSurvivorWithinTheTimeout) {
 #endif
 }
 
+#ifdef PENSTOCK_HAVE_GLOO
+TEST_F(NcclProcessesGpu, AKilledProcessOfTwoGpusIsNamedByTheSurvivor) {
+  if (gpu_count() < 2) GTEST_SKIP() << "one GPU here";
+  auto workers = start("gloo", 2, {"replicas", "30"});
+  wait_until_beating(workers);
+  const auto begin = Clock::now();
+  workers[1].signal(SIGKILL);
+  EXPECT_EQ(workers[1].join(), -SIGKILL);
+  EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
+  EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+}
+#endif
+
 }  // namespace
 }  // namespace penstock
