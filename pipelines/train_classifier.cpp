@@ -143,7 +143,11 @@ class Trainer {
   // The sums of all replicas, everywhere. Waits for the stream, so that it counts as this step's.
   Score add_up() {
     all_.all_reduce(model_->score(), ps::ReduceOp::sum, stream_);
-    return model_->take_score();
+    const Score score = model_->take_score();
+    // The stream is done. What a dead replica has left in it must not be counted, nor reach a checkpoint.
+    sync_->check();
+    all_.check();
+    return score;
   }
 
   void step(const ps::DeviceBatch& batch) {

@@ -86,7 +86,9 @@ class Fault:
 
     @property
     def file(self) -> str:
-        """Path, or shard and member; empty where there is no file."""
+        """
+        Path, or shard and member; empty where there is no file. As os.fsdecode() makes it.
+        """
 
     @property
     def offset(self) -> int:
@@ -154,6 +156,8 @@ def parse_devices(spec: str) -> list[Device]:
 def gpu_count() -> int:
     """
     GPUs that can be used here; 0 without a driver or in a build without CUDA.
+
+    Errors  CudaError  there is a driver, and it does not work; says why
     """
 
 def numa_node(device: Device) -> int | None:
@@ -416,7 +420,9 @@ class Tensor:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3; ordered on the legacy default stream."""
+        """
+        Version 3; waits until the bytes are there. What other streams than the legacy one still read when the batch is released is not waited for: take __dlpack__ for those.
+        """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
 
@@ -1364,6 +1370,16 @@ class Communicator:
     def broadcast(self, data: Any, root: int = 0, stream: int | None = None) -> None:
         """`data` becomes that of the process `root`, in place, in every process."""
 
+    def check(self) -> None:
+        """
+        Raises what has broken the communicator, if anything has.
+
+        On GPUs calls return before they are done, and what a dead process leaves behind is garbage: call this when the stream is done,
+        before results are kept (a checkpoint, a score).
+
+        Errors  SyncError, NcclError, CudaError
+        """
+
     def barrier(self) -> None:
         """Returns when every process has called it."""
 
@@ -1461,6 +1477,13 @@ class GradientSync:
 
         Stream  on a CUDA device for what is queued on `stream` from now on; the host does not wait.
         Errors  RuntimeError  gradients were not ready; names them
+        """
+
+    def check(self) -> None:
+        """
+        Raises what has broken the exchange, if anything has: call it when the stream is done, before gradients are kept.
+
+        Errors  SyncError, NcclError, CudaError
         """
 
     def __len__(self) -> int:

@@ -309,6 +309,21 @@ Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
                   "-> None"),
           "`data` becomes that of the process `root`, in place, in every process.")
       .def(
+          "check",
+          [](PyCommunicator& self) {
+            const auto held = self.held.use();
+            without_gil([&] {
+              held->check();
+              return 0;
+            });
+          },
+          R"(Raises what has broken the communicator, if anything has.
+
+On GPUs calls return before they are done, and what a dead process leaves behind is garbage: call this when the stream is done,
+before results are kept (a checkpoint, a score).
+
+Errors  SyncError, NcclError, CudaError)")
+      .def(
           "barrier",
           [](PyCommunicator& self) {
             const auto held = self.held.use();
@@ -511,6 +526,18 @@ Errors  IndexError    no such gradient
 
 Stream  on a CUDA device for what is queued on `stream` from now on; the host does not wait.
 Errors  RuntimeError  gradients were not ready; names them)")
+      .def(
+          "check",
+          [](PyGradientSync& self) {
+            const auto sync = self.held.use();
+            without_gil([&] {
+              sync->check();
+              return 0;
+            });
+          },
+          R"(Raises what has broken the exchange, if anything has: call it when the stream is done, before gradients are kept.
+
+Errors  SyncError, NcclError, CudaError)")
       .def(
           "__len__", [](const PyGradientSync& self) { return self.named.names.size(); },
           "Of the list.")

@@ -145,7 +145,13 @@ nb::dict PyTensor::cuda_array_interface() const {
   if (on_host() || view_.dtype() == DType::bf16)
     throw nb::attribute_error(on_host() ? "this tensor is on the host: take __array_interface__"
                                         : "bf16 has no array interface: take __dlpack__");
+  // The legacy stream's readers are waited for when the batch is released. The bytes are there for others too, such as
+  // torch on a side stream: it does not look at 'stream'.
   batch().wait_on(legacy_default_stream());
+  without_gil([&] {
+    batch().synchronize();
+    return 0;
+  });
   nb::dict interface;
   interface["shape"] = to_tuple(view_.shape());
   interface["typestr"] = dlpack::typestr_of(view_.dtype());
@@ -153,7 +159,7 @@ nb::dict PyTensor::cuda_array_interface() const {
       view_.byte_size() == 0 ? 0 : reinterpret_cast<std::uintptr_t>(view_.raw()), false);
   interface["version"] = 3;
   interface["strides"] = nb::none();
-  interface["stream"] = 1;
+  interface["stream"] = nb::none();
   return interface;
 }
 
@@ -228,7 +234,9 @@ Errors  BufferError  another device, or a copy on a GPU, was asked for)")
                    nb::sig("def __array_interface__(self) -> dict[str, typing.Any]"))
       .def_prop_ro("__cuda_array_interface__", &PyTensor::cuda_array_interface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
-                   "Version 3; ordered on the legacy default stream.")
+                   "Version 3; waits until the bytes are there. What other streams than the legacy "
+                   "one still read when the batch is released is "
+                   "not waited for: take __dlpack__ for those.")
       .def("__array__", &PyTensor::array, "dtype"_a.none() = nb::none(),
            "copy"_a.none() = nb::none(),
            nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> "

@@ -66,6 +66,55 @@ def test_a_pickle_and_a_json_deliver_the_same(stored, name):
     json.loads(text)
 
 
+def random_plan(rng: np.random.Generator, stored: ps.Dataset, depth: int = 0) -> ps.Dataset:
+    """Up to five operations behind a source, or behind several plans that were made so."""
+    kind = rng.integers(0, 5) if depth < 2 else 0
+    if kind == 1:
+        plan = ps.concatenate([random_plan(rng, stored, depth + 1) for _ in range(rng.integers(1, 4))])
+    elif kind == 2:
+        parts = [random_plan(rng, stored, depth + 1) for _ in range(rng.integers(1, 4))]
+        plan = ps.mix(parts, weights=rng.integers(1, 5, len(parts)).tolist())
+    else:
+        plan = stored if rng.integers(0, 2) else stored.seed(int(rng.integers(0, 1000)))
+        if rng.integers(0, 3) == 0:
+            plan = plan.filter(lambda info, keep=int(rng.integers(2, 5)): hash(info.key) % keep != 0)
+    for _ in range(rng.integers(0, 6)):
+        size = plan.size
+        match rng.integers(0, 8):
+            case 0:
+                plan = plan.shuffle(reshuffle_each_epoch=bool(rng.integers(0, 2)))
+            case 1:
+                plan = plan.shuffle(buffer=int(rng.integers(1, 20)), seed=int(rng.integers(0, 9)))
+            case 2:
+                plan = plan.repeat(int(rng.integers(1, 4)))
+            case 3:
+                plan = plan.take(int(rng.integers(1, 40)))
+            case 4:
+                plan = plan.skip(int(rng.integers(0, 4)))
+            case 5:
+                plan = plan.shard(2, int(rng.integers(0, 2)))
+            case 6 if size:
+                plan = plan.select(rng.integers(0, size, rng.integers(1, 30)).tolist())
+            case 7 if size:
+                plan = plan.sample((rng.random(size) + 0.01).tolist(), count=int(rng.integers(1, 30)))
+    return plan.map(jitter, outputs=OUTPUTS) if depth == 0 and rng.integers(0, 3) == 0 else plan
+
+
+def test_random_plans_deliver_the_same_from_their_pickles_and_texts(stored):
+    rng = np.random.default_rng(20261122)
+    several = 0
+    for number in range(300):
+        plan = random_plan(rng, stored)
+        expected = digest_of(plan)
+        several += expected != "0" * 32
+        assert digest_of(pickle.loads(pickle.dumps(plan))) == expected, f"{number}: {plan}"
+        text = plan.to_json(allow_pickle=True)
+        again = ps.Dataset.from_json(text, allow_pickle=True)
+        assert digest_of(again) == expected, f"{number}: {plan}"
+        assert again.to_json(allow_pickle=True) == text
+    assert several > 200
+
+
 def test_a_copy_is_the_plan(stored):
     plan = stored.shuffle()
     assert digest_of(copy.copy(plan)) == digest_of(copy.deepcopy(plan)) == digest_of(plan)

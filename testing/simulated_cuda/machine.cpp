@@ -13,7 +13,6 @@
 
 #include "memory.hpp"
 #include "sanitizers.hpp"
-#include "simulated_cuda.hpp"
 
 namespace penstock::simulated_cuda {
 
@@ -172,6 +171,7 @@ OperationPtr Machine::mark(Stream& stream, const char* name) {
 cudaError_t Machine::wait(const OperationPtr& operation) {
   const Device& device = devices[static_cast<std::size_t>(operation->stream->device)];
   want(operation);
+  operation->awaited = true;
   while (!operation->done && device.lost == cudaSuccess) progress.wait(lock);
   if (device.lost != cudaSuccess) return device.lost;
   acquire(operation.get());
@@ -223,23 +223,42 @@ bool Machine::is_runnable(const Operation& operation, std::int64_t now) const {
                              [](const OperationPtr& other) { return other->done; });
 }
 
-void Machine::open_memory(std::uint64_t opens) {
-  if (opens == open_) return;
+void Machine::allow_memory(std::uint64_t of_devices) {
+  allowed_ = of_devices;
+  std::erase_if(opened_, [&](const auto& opened) {
+    const auto& [allocation, device] = opened;
+    if ((allowed_ >> device & 1) != 0) return false;
+    set_open(*allocation, false);
+    return true;
+  });
+}
+
+bool Machine::open_memory(const void* address) {
+  const auto* const place = static_cast<const std::byte*>(address);
+  const Guard guard(lock);
   for (std::size_t index = 0; index < devices.size(); ++index) {
-    const std::uint64_t bit = std::uint64_t{1} << index;
-    if ((opens & bit) == (open_ & bit)) continue;
-    for (auto& [begin, allocation] : devices[index].allocations)
-      set_open(allocation, (opens & bit) != 0);
+    auto& allocations = devices[index].allocations;
+    const auto after = allocations.upper_bound(place);
+    if (after == allocations.begin() || (allowed_ >> index & 1) == 0) continue;
+    Allocation& found = std::prev(after)->second;
+    if (place >= found.begin + found.mapped) continue;
+    if (!found.open) opened_.emplace_back(&found, static_cast<int>(index));
+    set_open(found, true);
+    return true;
   }
-  open_ = opens;
+  return false;
+}
+
+void Machine::forget_memory(const Allocation& allocation) {
+  std::erase_if(opened_, [&](const auto& opened) { return opened.first == &allocation; });
 }
 
 void Machine::run_one(const OperationPtr& operation) {
   Stream& stream = *operation->stream;
   operation->started = true;
   // Now and then it is closed between two operations, so that a host that looks there is seen.
-  if (next_random() % 64 == 0) open_memory(0);
-  open_memory(operation->opens);
+  if (next_random() % 64 == 0) allow_memory(0);
+  allow_memory(operation->opens);
   set_current(operation->name, stream.device, stream.number);
   const std::vector<OperationPtr> after = operation->after;
   running_ = &stream;
@@ -264,7 +283,7 @@ void Machine::run_one(const OperationPtr& operation) {
   operation->step = nullptr;
   ++operations_done;
   if (!stream.queue.empty() && stream.queue.front() == operation) stream.queue.pop_front();
-  progress.notify();
+  if (operation->awaited) progress.notify();
 }
 
 void Machine::execute() {
@@ -316,7 +335,7 @@ void Machine::execute() {
       lock.lock();
       continue;
     }
-    open_memory(0);
+    allow_memory(0);
     work.wait(lock, left);
   }
   lock.unlock();
@@ -466,7 +485,10 @@ void repair() {
     for (Event* event : machine.events)
       if (event->device == static_cast<int>(index) && !std::exchange(event->destroyed, true))
         --machine.live_events;
-    for (auto& [begin, allocation] : device.allocations) set_open(allocation, false);
+    for (auto& [begin, allocation] : device.allocations) {
+      set_open(allocation, false);
+      machine.forget_memory(allocation);
+    }
     device.allocations.clear();
     device.allocated = 0;
     machine.registered.clear();

@@ -17,6 +17,7 @@
 #include <cuda_runtime_api.h>
 
 #include "lock.hpp"
+#include "simulated_cuda.hpp"
 
 namespace penstock::simulated_cuda {
 
@@ -40,7 +41,8 @@ struct Operation {
   const std::byte* host = nullptr;  // registered host memory that it touches
   std::size_t host_bytes = 0;
   bool started = false;
-  bool wanted = false;  // somebody waits for it
+  bool wanted = false;   // somebody waits for it, or for what comes behind it
+  bool awaited = false;  // somebody waits for it
   bool done = false;
   std::int64_t done_ns = 0;
 };
@@ -112,9 +114,6 @@ struct Device {
   std::size_t allocated = 0;
 };
 
-/// Ends the program: what was done is wrong, whatever a driver makes of it.
-[[noreturn]] void violation(const std::string& what);
-
 class Machine {
  public:
   static Machine& get();
@@ -159,8 +158,11 @@ class Machine {
   [[nodiscard]] std::pair<const Allocation*, int> find(const void* address) const;
   [[nodiscard]] bool is_registered(const void* address, std::size_t bytes) const;
 
-  /// Whether the executor has the device's memory open at the moment.
-  [[nodiscard]] bool is_open(int device) const noexcept { return (open_ >> device & 1) != 0; }
+  /// For the executor, when it runs an operation: opens the allocation that holds the address. False: there is none that
+  /// the operation may touch. Takes the lock.
+  [[nodiscard]] bool open_memory(const void* address);
+  /// Before an allocation goes.
+  void forget_memory(const Allocation& allocation);
   /// At the end of the process.
   void stop();
   void check_leaks() const;
@@ -173,13 +175,14 @@ class Machine {
   void run_one(const OperationPtr& operation);
   [[nodiscard]] bool is_runnable(const Operation& operation, std::int64_t now) const;
   void want(const OperationPtr& operation);
-  void open_memory(std::uint64_t devices);
+  void allow_memory(std::uint64_t of_devices);
   std::uint64_t next_random();
 
   const Stream* running_ = nullptr;  // whose operation the executor is in
   bool has_executor_ = false;
   bool stop_ = false;
-  std::uint64_t open_ = 0;  // devices whose memory is open
+  std::uint64_t allowed_ = 0;                        // devices whose memory may be opened
+  std::vector<std::pair<Allocation*, int>> opened_;  // and their devices
   std::uint64_t random_ = 0;
   void* fiber_ = nullptr;  // the executor's own
 };

@@ -1,4 +1,5 @@
-// Device memory: addresses that are used once, closed to the host, poisoned when they are new; copies and fills.
+// Device memory: addresses that are used once, closed to the host, poisoned when they are new; copies and fills. What an
+// operation touches is opened for it then, since to open all that it might touch takes longer than most operations.
 #include "memory.hpp"
 
 #include <algorithm>
@@ -46,6 +47,8 @@ void on_bad_access(int signal, siginfo_t* info, void* context) {
   for (int device = 0; device < 64; ++device) {
     const std::byte* const begin = regions.begin[device];
     if (begin == nullptr || place < begin || place >= begin + kAddresses) continue;
+    if (this_thread().is_executor && current_device >= 0 && Machine::get().open_memory(place))
+      return;
     char text[512];
     int size = 0;
     if (this_thread().is_executor && current_device >= 0)
@@ -237,6 +240,16 @@ void catch_bad_accesses() {
   ::sigaction(SIGSEGV, &own, &next_handler);
 }
 
+bool open_memory(const void* memory) { return Machine::get().open_memory(memory); }
+
+int device_of(const void* memory, std::size_t bytes) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  int device = -1;
+  (void)place_of(machine, memory, bytes, device, "a simulated library");
+  return device;
+}
+
 }  // namespace penstock::simulated_cuda
 
 using namespace penstock::simulated_cuda;
@@ -257,7 +270,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     Allocation allocation{begin, bytes, mapped, false};
     set_open(allocation, true);
     fill(begin, kFresh, mapped);
-    set_open(allocation, machine.is_open(index));
+    set_open(allocation, false);
     device.allocated += bytes;
     device.allocations.emplace(begin, allocation);
     *pointer = begin;
@@ -273,6 +286,7 @@ cudaError_t cudaFree(void* pointer) {
       violation("cudaFree of memory that is not allocated, or is freed already");
     Device& device = machine.devices[static_cast<std::size_t>(index)];
     if (device.lost != cudaSuccess) return device.lost;
+    machine.forget_memory(*allocation);
     protect(allocation->begin, allocation->mapped, PROT_NONE);
     ::syscall(SYS_madvise, allocation->begin, allocation->mapped, MADV_DONTNEED);
     device.allocated -= allocation->bytes;

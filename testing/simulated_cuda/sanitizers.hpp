@@ -9,6 +9,12 @@
 extern "C" {
 void __tsan_acquire(void* address) __attribute__((weak));
 void __tsan_release(void* address) __attribute__((weak));
+void __tsan_read_range(void* begin, unsigned long bytes) __attribute__((weak));
+void __tsan_write_range(void* begin, unsigned long bytes) __attribute__((weak));
+void AnnotateIgnoreReadsBegin(const char* file, int line) __attribute__((weak));
+void AnnotateIgnoreReadsEnd(const char* file, int line) __attribute__((weak));
+void AnnotateIgnoreWritesBegin(const char* file, int line) __attribute__((weak));
+void AnnotateIgnoreWritesEnd(const char* file, int line) __attribute__((weak));
 void* __tsan_get_current_fiber() __attribute__((weak));
 void* __tsan_create_fiber(unsigned flags) __attribute__((weak));
 void __tsan_destroy_fiber(void* fiber) __attribute__((weak));
@@ -28,6 +34,29 @@ inline void acquire(void* address) {
 inline void release(void* address) {
   if (__tsan_release != nullptr) __tsan_release(address);
 }
+/// That the operation which runs reads or writes memory, where nothing else says so.
+inline void reads(const void* begin, std::size_t bytes) {
+  if (__tsan_read_range != nullptr) __tsan_read_range(const_cast<void*>(begin), bytes);
+}
+inline void writes(void* begin, std::size_t bytes) {
+  if (__tsan_write_range != nullptr) __tsan_write_range(begin, bytes);
+}
+/// What memcpy and the like do in its scope is a library's own affair.
+class Unseen {
+ public:
+  Unseen() {
+    if (AnnotateIgnoreReadsBegin == nullptr) return;
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Unseen() {
+    if (AnnotateIgnoreReadsEnd == nullptr) return;
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+  Unseen(const Unseen&) = delete;
+  Unseen& operator=(const Unseen&) = delete;
+};
 inline void* create_fiber(const char* name) {
   if (__tsan_create_fiber == nullptr) return nullptr;
   void* const fiber = __tsan_create_fiber(0);

@@ -53,10 +53,24 @@ struct Usage {
 /// Operations executed so far.
 [[nodiscard]] std::uint64_t operations_done();
 
-/// For simulated libraries: queues work that can wait. `step` runs on the executor, with all devices' memory open, again
-/// and again until it returns true; between two calls other streams go on. False: `stream` takes nothing (an error, or
-/// a capture, which this cannot be part of).
-[[nodiscard]] bool enqueue_polled(cudaStream_t stream, const char* name,
-                                  std::function<bool()> step);
+// ---- for simulated libraries, which queue work of their own ----
+
+/// Ends the program, with a sentence: what was done is wrong, whatever a driver makes of it.
+[[noreturn]] void violation(const std::string& what);
+
+/// The device that memory lies on, -1 for the host's. Ends the program where it is not within one allocation.
+[[nodiscard]] int device_of(const void* memory, std::size_t bytes);
+/// Whether an error has ended the device's context.
+[[nodiscard]] bool is_lost(int device);
+
+/// What a step of such work says: it is over; it has done something; it waits for others.
+enum class Polled { over, moved, waits };
+/// Queues work that can wait. `step` runs on the executor, which may touch the memory of the stream's device, again and
+/// again until it is over; between two steps other streams go on. False: `stream` takes nothing (an error, or a capture,
+/// which this cannot be part of).
+[[nodiscard]] bool enqueue_polled(cudaStream_t stream, std::string name,
+                                  std::function<Polled()> step);
+/// For a step, before a system call reads or writes device memory. False: it is not there any more.
+[[nodiscard]] bool open_memory(const void* memory);
 
 }  // namespace penstock::simulated_cuda

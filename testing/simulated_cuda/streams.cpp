@@ -6,7 +6,6 @@
 
 #include "machine.hpp"
 #include "sanitizers.hpp"
-#include "simulated_cuda.hpp"
 
 namespace penstock::simulated_cuda {
 
@@ -69,22 +68,35 @@ cudaError_t synchronize(Machine& machine, Stream& stream, const char* function) 
 
 }  // namespace
 
-bool enqueue_polled(cudaStream_t handle, const char* name, std::function<bool()> step) {
-  constexpr std::int64_t kPollNs = 20'000;
+bool enqueue_polled(cudaStream_t handle, std::string name, std::function<Polled()> step) {
+  static constexpr std::int64_t kShortestNs = 20'000;
+  static constexpr std::int64_t kLongestNs = 1'000'000;
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
-  Stream& stream = stream_of(machine, handle, name, false);
+  Stream& stream = stream_of(machine, handle, name.c_str(), false);
   if (lost(machine, stream.device) != cudaSuccess || stream.capture != nullptr) return false;
   auto operation = std::make_shared<Operation>();
-  operation->name = name;
+  operation->name = std::move(name);
   operation->stream = &stream;
-  operation->opens = ~std::uint64_t{0};
-  operation->step = [step = std::move(step)] {
-    const bool done = step();
-    return Progress{.done = done, .not_before = done ? 0 : now_ns() + kPollNs};
+  operation->opens = std::uint64_t{1} << stream.device;
+  operation->step = [step = std::move(step), since = std::int64_t{0}]() mutable -> Progress {
+    const Polled polled = step();
+    if (polled == Polled::over) return {};
+    const std::int64_t now = now_ns();
+    if (polled == Polled::moved || since == 0) since = now;
+    if (polled == Polled::moved) return {.done = false, .not_before = now};
+    // The longer it has waited, the rarer it is asked.
+    return {.done = false,
+            .not_before = now + std::clamp((now - since) / 8, kShortestNs, kLongestNs)};
   };
   machine.enqueue(operation);
   return true;
+}
+
+bool is_lost(int device) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  return lost(machine, device) != cudaSuccess;
 }
 
 }  // namespace penstock::simulated_cuda

@@ -313,7 +313,9 @@ TEST_F(CudaDigestGpu, NextNeverWaitsForAHashAndDigestDoes) {
   for (int step = 0; step < 2; ++step) {
     const Step batch = *loader.next();
     batch[0].wait_on(slow.get());
-    ASSERT_TRUE(sim::enqueue_polled(slow.get(), "a slow reader", [&] { return open.load(); }));
+    ASSERT_TRUE(sim::enqueue_polled(slow.get(), "a slow reader", [&] {
+      return open.load() ? sim::Polled::over : sim::Polled::waits;
+    }));
   }
   EXPECT_EQ(loader.digest(), sum({expected.steps[0], expected.steps[1]}));
   const auto without_waiting = [&](const auto& call) {
@@ -355,7 +357,8 @@ TEST_F(CudaDigestGpu, ALostDeviceIsToldAndNobodyHangs) {
       for (int step = 0; step < 3; ++step) {
         const Step batch = *loader.next();
         batch[devices.size() - 1].wait_on(slow.get());
-        ASSERT_TRUE(sim::enqueue_polled(slow.get(), "an endless reader", [] { return false; }));
+        ASSERT_TRUE(sim::enqueue_polled(slow.get(), "an endless reader",
+                                        [] { return sim::Polled::waits; }));
       }
       const Step last = *loader.next();  // its copy never comes
       sim::lose_device(lost.index, cudaErrorIllegalAddress);

@@ -1,5 +1,6 @@
 // What the simulated runtime promises: CUDA's rules, and an end with a sentence for what breaks them.
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -186,16 +187,21 @@ TEST_F(SimulatedCudaGpu, FreshMemoryIsNotZero) {
   for (const std::uint32_t word : words.read()) EXPECT_EQ(word, 0xCBCBCBCBU);
 }
 
-TEST_F(SimulatedCudaGpu, OneThatDoesNotUseADeviceMakesNoContextThere) {
-  const int last = 7;
-  std::thread([&] {
-    int count = 0;
-    check(cudaGetDeviceCount(&count));
-    EXPECT_EQ(count, 8);
-  }).join();
-  EXPECT_FALSE(sim::has_context(last));
-  std::thread([&] { check(cudaSetDevice(last)); }).join();
-  EXPECT_TRUE(sim::has_context(last));
+// In a process of its own: a context stays.
+TEST(SimulatedContextGpu, IsMadeByUse) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        int count = 0;
+        int device = -1;
+        check(cudaGetDeviceCount(&count));
+        check(cudaGetDevice(&device));
+        const bool before = sim::has_context(0) || sim::has_context(count - 1);
+        check(cudaSetDevice(count - 1));
+        const bool after = sim::has_context(count - 1) && (count == 1 || !sim::has_context(0));
+        std::_Exit(!before && after ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST_F(SimulatedCudaGpu, ErrorsOfALostDeviceStay) {

@@ -1,6 +1,9 @@
 // Replicas on all GPUs of this machine, one NCCL rank each; with one GPU a world of one.
+#include <atomic>
+#include <bit>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -11,7 +14,13 @@
 #include <penstock/sync/placement.hpp>
 #include <penstock/sync/replicas.hpp>
 
+#include "src/core/half.hpp"
+#include "src/device/cuda_owners.hpp"
+#include "src/sync/device/device_memory.hpp"
 #include "tests/sync/gradient_sets.hpp"
+#ifdef PENSTOCK_SIMULATED_CUDA
+#include "testing/simulated_cuda/simulated_cuda.hpp"
+#endif
 
 namespace penstock {
 namespace {
@@ -29,9 +38,16 @@ class CudaReplicasGpu : public testing::Test {
 };
 
 TEST_F(CudaReplicasGpu, BucketsChangeNothing) {
-  Replicas(devices_).run([](ReplicaContext& replica) {
-    test::expect_buckets_change_nothing(replica.communicator(), {1, 10, 1000},
-                                        {1, 100, 4096, 100'000});
+  // A simulated device is slow, and this is done with many seeds.
+#ifdef PENSTOCK_SIMULATED_CUDA
+  const std::vector<std::uint64_t> counts{10};
+  const std::vector<std::uint64_t> bytes{4096};
+#else
+  const std::vector<std::uint64_t> counts{1, 10, 1000};
+  const std::vector<std::uint64_t> bytes{1, 100, 4096, 100'000};
+#endif
+  Replicas(devices_).run([&](ReplicaContext& replica) {
+    test::expect_buckets_change_nothing(replica.communicator(), counts, bytes);
   });
 }
 
@@ -121,6 +137,123 @@ TEST_F(CudaReplicasGpu, AreStartedAndStoppedAHundredTimes) {
     replicas.run([](ReplicaContext& replica) { replica.communicator().barrier(); });
   }
 }
+
+TEST_F(CudaReplicasGpu, RunAgainAfterAnException) {
+  Replicas replicas(devices_);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_THROW(replicas.run([&](ReplicaContext& replica) {
+      if (replica.id() == 0) throw std::range_error("no such label");
+      replica.communicator().barrier();
+    }),
+                 std::range_error);
+    replicas.run([](ReplicaContext& replica) { replica.communicator().barrier(); });
+  }
+}
+
+TEST_F(CudaReplicasGpu, EachDeviceIsNamedOnce) {
+  EXPECT_THAT(
+      [&] {
+        (void)Replicas({devices_[0], devices_[0]});
+      },
+      ThrowsMessage<std::invalid_argument>(testing::HasSubstr("cuda:0 is named more than once")));
+}
+
+// Pieces of 512 bytes, a rest, and nothing at all.
+TEST_F(CudaReplicasGpu, HalvesOfAnySizeAreAddedUp) {
+  Replicas(devices_).run([](ReplicaContext& replica) {
+    Communicator& all = replica.communicator();
+    for (const std::size_t count : {0, 1, 255, 256, 257, 1000, 4096}) {
+      const auto place = sync::allocate_on(replica.device(), count * 2);
+      std::vector<std::uint16_t> values(count);
+      const auto number = static_cast<float>(replica.id() + 1);
+      for (std::size_t k = 0; k < count; ++k)
+        values[k] = std::bit_cast<std::uint16_t>(core::to_half(number * static_cast<float>(k % 7)));
+      sync::copy_to(replica.device(), place.get(), std::as_bytes(std::span(values)));
+      all.all_reduce(TensorView(place.get(), DType::f16, Shape{static_cast<std::int64_t>(count)}),
+                     ReduceOp::sum, replica.stream());
+      sync::synchronize(replica.device(), replica.stream());
+      sync::copy_from(replica.device(), std::as_writable_bytes(std::span(values)), place.get());
+      const auto sum = static_cast<float>(all.size() * (all.size() + 1) / 2);
+      for (std::size_t k = 0; k < count; ++k)
+        ASSERT_EQ(values[k],
+                  std::bit_cast<std::uint16_t>(core::to_half(sum * static_cast<float>(k % 7))))
+            << count;
+    }
+  });
+}
+
+// The thread that watches NCCL's work looks at it all the time.
+TEST_F(CudaReplicasGpu, ACaptureGoesOnWhileCollectivesRun) {
+  Replicas(devices_).run([](ReplicaContext& replica) {
+    Communicator& all = replica.communicator();
+    const auto place = sync::allocate_on(replica.device(), 4);
+    const TensorView word(place.get(), DType::f32, Shape{1});
+    const device::CudaStream captured(replica.device().index);
+    all.barrier();
+    if (replica.id() + 1 == all.size()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    all.all_reduce(word, ReduceOp::sum, replica.stream());  // the others wait for the last one
+    if (replica.id() == 0) {
+      cudaGraph_t graph = nullptr;
+      device::check(cudaStreamBeginCapture(captured.get(), cudaStreamCaptureModeGlobal));
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      EXPECT_EQ(cudaStreamEndCapture(captured.get(), &graph), cudaSuccess);
+      if (graph != nullptr) device::check(cudaGraphDestroy(graph));
+    }
+    all.barrier();
+  });
+}
+
+TEST_F(CudaReplicasGpu, CollectivesAreRefusedInACapture) {
+  if (devices_.size() < 2) GTEST_SKIP() << "one GPU here, where nothing is exchanged";
+  Replicas(devices_).run([](ReplicaContext& replica) {
+    const auto place = sync::allocate_on(replica.device(), 4);
+    const TensorView word(place.get(), DType::f32, Shape{1});
+    const device::CudaStream captured(replica.device().index);
+    cudaGraph_t graph = nullptr;
+    device::check(cudaStreamBeginCapture(captured.get(), cudaStreamCaptureModeThreadLocal));
+    EXPECT_THROW(replica.communicator().all_reduce(word, ReduceOp::sum, captured.get()),
+                 std::logic_error);
+    EXPECT_EQ(cudaStreamEndCapture(captured.get(), &graph), cudaSuccess);
+    if (graph != nullptr) device::check(cudaGraphDestroy(graph));
+  });
+}
+
+#ifdef PENSTOCK_SIMULATED_CUDA
+
+// What the others have queued, in a duplicate of the communicator, ends at once and not when the time is up; and its
+// results are not taken for good.
+TEST_F(CudaReplicasGpu, ALostDeviceEndsGradientSyncsOfTheOthersAtOnce) {
+  if (devices_.size() < 2) GTEST_SKIP() << "one GPU here";
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<int> refused = 0;
+  EXPECT_THROW(Replicas(devices_, {.timeout_s = 60}).run([&](ReplicaContext& replica) {
+    test::GradientSet gradients({{DType::f32, 1000}, {DType::f32, 10}}, replica.device());
+    GradientSync sync(replica.communicator(), gradients.list());
+    const bool last = replica.id() + 1 == replica.size();
+    // Its gradients are late, and with them its part of the exchange.
+    if (last)
+      device::check(cudaLaunchHostFunc(
+          replica.stream(),
+          [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, nullptr));
+    sync.ready(1, replica.stream());
+    sync.ready(0, replica.stream());
+    (void)sync.wait(replica.stream());
+    if (last) simulated_cuda::lose_device(replica.device().index, cudaErrorECCUncorrectable);
+    sync::synchronize(replica.device(), replica.stream());
+    try {
+      sync.check();
+    } catch (const SyncError&) {
+      ++refused;
+      throw;
+    }
+  }),
+               CudaError);
+  simulated_cuda::repair();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(refused, static_cast<int>(devices_.size()) - 1);
+}
+
+#endif
 
 }  // namespace
 }  // namespace penstock

@@ -93,31 +93,36 @@ class GradientSet {
   explicit GradientSet(const std::vector<GradientKind>& kinds, const Device& device = {},
                        bool flat = false)
       : device_(device) {
-    std::size_t total = 0;
-    for (const auto& [dtype, count] : kinds) total += count * size_of(dtype);
-    if (flat) memory_.push_back(sync::allocate_on(device, total));
+    // In one piece of memory, so that one copy fills them.
     std::size_t at = 0;
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      const auto [dtype, count] = kinds[i];
-      if (!flat) memory_.push_back(sync::allocate_on(device, count * size_of(dtype)));
-      list_.push_back(
-          {"g" + std::to_string(i), TensorView(flat ? memory_[0].get() + at : memory_.back().get(),
-                                               dtype, Shape{static_cast<std::int64_t>(count)})});
+    for (const auto& [dtype, count] : kinds) {
+      places_.push_back(at);
       at += count * size_of(dtype);
+      if (!flat) at = (at / kGap + 2) * kGap;
     }
+    bytes_ = at;
+    memory_ = sync::allocate_on(device, bytes_);
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      list_.push_back(
+          {"g" + std::to_string(i), TensorView(memory_.get() + places_[i], kinds[i].dtype,
+                                               Shape{static_cast<std::int64_t>(kinds[i].count)})});
   }
 
   using Value = std::function<double(std::size_t gradient, std::size_t i)>;
 
   [[nodiscard]] const std::vector<Gradient>& list() const { return list_; }
+  /// Waits for what the default stream holds first, as bytes() and expect() do.
   void fill(const Value& value) {
+    sync::synchronize(device_, nullptr);
+    std::vector<std::byte> values(bytes_, kBetween);
     for (std::size_t gradient = 0; gradient < list_.size(); ++gradient) {
       const TensorView& data = list_[gradient].data;
-      std::vector<std::byte> values(data.byte_size());
-      for (std::size_t i = 0; i < values.size() / size_of(data.dtype()); ++i)
-        write_value(values.data() + i * size_of(data.dtype()), data.dtype(), value(gradient, i));
-      sync::copy_to(device_, data.raw(), values);
+      for (std::size_t i = 0; i < data.byte_size() / size_of(data.dtype()); ++i)
+        write_value(values.data() + places_[gradient] + i * size_of(data.dtype()), data.dtype(),
+                    value(gradient, i));
     }
+    sync::copy_to(device_, memory_.get(), values);
+    filled_ = true;
   }
   void expect(const Value& value, double tolerance = 0) {
     std::size_t wrong = 0;
@@ -134,17 +139,29 @@ class GradientSet {
     }
   }
   [[nodiscard]] std::vector<std::vector<std::byte>> bytes() const {
+    sync::synchronize(device_, nullptr);
+    std::vector<std::byte> values(bytes_);
+    sync::copy_from(device_, values, memory_.get());
     std::vector<std::vector<std::byte>> all;
-    for (const Gradient& gradient : list_) {
-      all.emplace_back(gradient.data.byte_size());
-      sync::copy_from(device_, all.back(), gradient.data.raw());
+    auto end = values.begin();  // of the gradient before
+    for (std::size_t gradient = 0; gradient < list_.size(); ++gradient) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(places_[gradient]);
+      if (filled_ && std::any_of(end, begin, [](std::byte byte) { return byte != kBetween; }))
+        ADD_FAILURE() << "something was written before gradient " << gradient;
+      end = begin + static_cast<std::ptrdiff_t>(list_[gradient].data.byte_size());
+      all.emplace_back(begin, end);
     }
     return all;
   }
 
  private:
+  static constexpr std::size_t kGap = 256;
+  static constexpr std::byte kBetween{0x5A};
   Device device_;
-  std::vector<std::shared_ptr<std::byte>> memory_;
+  std::vector<std::size_t> places_;
+  std::size_t bytes_ = 0;
+  std::shared_ptr<std::byte> memory_;
+  bool filled_ = false;
   std::vector<Gradient> list_;
 };
 

@@ -111,6 +111,12 @@ class Communicator {
 
   /// A new communicator of the same ranks, for concurrent calls. A collective call itself.
   [[nodiscard]] virtual std::unique_ptr<Communicator> duplicate() = 0;
+  /// Throws what has broken the communicator, if anything has. On CUDA devices calls return before they are done, and what
+  /// another rank's death leaves behind is garbage, though the device reports no error: call this when the host has waited
+  /// for the device, before results are kept (a checkpoint, a score).
+  ///
+  /// Errors  SyncError, NcclError, CudaError
+  virtual void check() {}
   /// Tells the others that this rank will make no more calls, and why, so that they need not wait
   /// for it. Does not throw.
   virtual void leave(const std::string& why) noexcept = 0;

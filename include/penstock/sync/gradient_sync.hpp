@@ -97,6 +97,9 @@ class GradientSync {
   ///
   /// Errors  std::logic_error  gradients were not ready; names them
   bool wait(StreamHandle stream = nullptr);
+  /// As Communicator::check(): on a CUDA device wait() does not wait for the exchange, and gradients, and what was made of
+  /// them, are right only if this does not throw once the host has waited for the stream.
+  void check();
 
   /// In the order in which they are reduced.
   [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept;

@@ -124,12 +124,12 @@ void Group::fail_locked(std::exception_ptr cause) noexcept {
   changed_.notify_all();
   for (const auto& child : children_)
     if (const auto group = child.lock()) group->fail(broken_);
-  if (on_failure_) on_failure_();
+  for (const auto& action : on_failure_) action();
 }
 
 void Group::on_failure(std::function<void()> action) {
   const std::lock_guard lock(mutex_);
-  on_failure_ = std::move(action);
+  on_failure_.push_back(std::move(action));
 }
 
 void Group::fail_locked(const std::string& message) {

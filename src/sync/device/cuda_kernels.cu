@@ -4,7 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "src/device/cuda_launch.hpp"
+#include "src/device/cuda_bulk.hpp"
 #include "src/sync/collectives/element_types.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 

@@ -26,16 +26,18 @@ std::shared_ptr<std::byte> cuda_allocate(int device, std::size_t bytes) {
   const device::CurrentDevice current(device);
   const auto memory = std::make_shared<device::DeviceMemory>(device, bytes);
   if (bytes > 0) {
-    device::check(cudaMemset(memory->data(), 0, bytes));
-    device::check(cudaDeviceSynchronize());
+    const device::CudaStream stream(device);
+    device::check(cudaMemsetAsync(memory->data(), 0, bytes, stream.get()));
+    device::check(cudaStreamSynchronize(stream.get()));
   }
   return {memory, memory->data()};
 }
 
 void cuda_copy(int device, std::byte* to, const std::byte* from, std::size_t bytes) {
   const device::CurrentDevice current(device);
-  device::check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
-  // From pageable memory it returns before the bytes are there, and our streams do not wait for it.
+  // On the legacy stream, which is where callers without a stream have put their work. From pageable memory a copy returns
+  // before the bytes are there, and streams that do not block would not wait for it.
+  device::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, nullptr));
   device::check(cudaStreamSynchronize(nullptr));
 }
 

@@ -2,6 +2,8 @@
 #include <memory>
 #include <vector>
 
+#include <penstock/core/error.hpp>
+
 #include "src/device/cuda_owners.hpp"
 #include "src/sync/collectives/reduction.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
@@ -40,7 +42,14 @@ class CudaGradientEngine final : public GradientEngine {
     device::check(cudaStreamWaitEvent(stream, done_.get(), 0));
   }
 
-  void stop() noexcept override { (void)cudaStreamSynchronize(stream_.get()); }
+  void stop() noexcept override {
+    try {
+      const device::CurrentDevice current(device_);
+      (void)cudaStreamSynchronize(stream_.get());
+    } catch (const CudaError&) {
+      // The device is lost: nothing runs there any more.
+    }
+  }
 
  private:
   struct Memory {
@@ -75,8 +84,10 @@ class CudaGradientEngine final : public GradientEngine {
     const std::size_t bytes = segments.size() * sizeof(Segment);
     memory->segments =
         std::make_unique<device::DeviceMemory>(device_, std::max<std::size_t>(bytes, 1));
-    device::check(
-        cudaMemcpy(memory->segments->data(), segments.data(), bytes, cudaMemcpyHostToDevice));
+    // On the stream that reads them; from pageable memory, so the host waits before it goes.
+    device::check(cudaMemcpyAsync(memory->segments->data(), segments.data(), bytes,
+                                  cudaMemcpyHostToDevice, stream_.get()));
+    device::check(cudaStreamSynchronize(stream_.get()));
     segment_counts_.resize(exchange_.buckets.size());
     segment_counts_[index] = segments.size();
     return memory;

@@ -143,6 +143,8 @@ class GradientSync::Impl {
     return last;
   }
 
+  void check() { exchange_.communicator->check(); }
+
   [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return exchange_.buckets; }
 
   [[nodiscard]] std::size_t packed_bytes() const noexcept {
@@ -206,6 +208,7 @@ GradientSync::~GradientSync() = default;
 void GradientSync::begin(std::uint64_t rows) { impl_->begin(rows); }
 void GradientSync::ready(std::size_t index, StreamHandle stream) { impl_->ready(index, stream); }
 bool GradientSync::wait(StreamHandle stream) { return impl_->wait(stream); }
+void GradientSync::check() { impl_->check(); }
 const std::vector<Bucket>& GradientSync::buckets() const noexcept { return impl_->buckets(); }
 std::size_t GradientSync::packed_bytes() const noexcept { return impl_->packed_bytes(); }
 

@@ -4,10 +4,12 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <penstock/core/digest.hpp>
 #include <penstock/sync/nccl.hpp>
 
 #include "src/sync/nccl/nccl_library.hpp"
@@ -38,22 +40,24 @@ NcclChannel::NcclChannel(Place place, const std::string& unique_id) : place_(std
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const device::CurrentDevice current(place_.device);
-  std::unique_lock lock(mutex_);
-  finish_locked(nccl.comm_init_rank_config(&comm_, static_cast<int>(place_.size), id,
+  UniqueLock lock(mutex_);
+  key_ = fmt::format("nccl {}/", hash_text(unique_id));
+  finish_locked(lock,
+                nccl.comm_init_rank_config(&comm_, static_cast<int>(place_.size), id,
                                            static_cast<int>(place_.rank), &config),
                 "its initialisation");
   begin();
 }
 
-NcclChannel::NcclChannel(Place place, ncclComm_t comm) : place_(std::move(place)), comm_(comm) {
+NcclChannel::NcclChannel(Place place, ncclComm_t comm, std::string key)
+    : place_(std::move(place)), comm_(comm), key_(std::move(key)) {
   const device::CurrentDevice current(place_.device);
-  std::unique_lock lock(mutex_);
-  finish_locked(ncclInProgress, "the split");
+  UniqueLock lock(mutex_);
+  finish_locked(lock, ncclInProgress, "the split");
   begin();
 }
 
 void NcclChannel::begin() {
-  if (place_.rendezvous) key_ = fmt::format("nccl {}/", place_.rendezvous->next_number());
   watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
@@ -80,33 +84,43 @@ NcclChannel::~NcclChannel() {
 
 std::shared_ptr<NcclChannel> NcclChannel::split() {
   ncclComm_t copy = nullptr;
+  std::string key;
   {
-    const std::lock_guard lock(mutex_);
+    UniqueLock lock(mutex_);
     if (broken_) std::rethrow_exception(broken_);
     const device::CurrentDevice current(place_.device);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
+    key = fmt::format("{}{}/", key_, ++splits_);
     finish_locked(
+        lock,
         NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy, &config),
         "duplicate()");
   }
-  return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy));
+  return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy, std::move(key)));
 }
 
 void NcclChannel::enqueue(const std::string& what, cudaStream_t stream,
                           const std::function<ncclResult_t(ncclComm_t)>& start) {
-  const std::lock_guard lock(mutex_);
+  UniqueLock lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
   const device::CurrentDevice current(place_.device);
+  if (device::is_capturing(stream))
+    throw std::logic_error(
+        what +
+        " on a stream that is being captured: every collective is watched while it runs, which a "
+        "graph's are not; call it outside of the capture");
   ++sequence_;
   // For the others, in case this rank is the one that they wait for.
   if (place_.rendezvous)
     place_.rendezvous->set(fmt::format("{}{}", key_, place_.rank),
                            fmt::format("{} {}", sequence_, what));
-  finish_locked(start(comm_), what);
+  device::CudaEvent begun(place_.device);
   device::CudaEvent done(place_.device);
+  device::check(cudaEventRecord(begun.get(), stream));
+  finish_locked(lock, start(comm_), what);
   device::check(cudaEventRecord(done.get(), stream));
-  work_.push_back({std::move(done), what, deadline_in(place_.timeout_s)});
+  work_.push_back({std::move(begun), std::move(done), what, std::nullopt});
   changed_.notify_all();
 }
 
@@ -116,19 +130,28 @@ void NcclChannel::check_health() {
 }
 
 void NcclChannel::abort(const std::string& why) noexcept {
+  {
+    const std::lock_guard lock(abort_mutex_);
+    abort_why_ = why;
+  }
+  aborts_ = true;  // ends a call that has the lock
   const std::lock_guard lock(mutex_);
   break_locked(std::make_exception_ptr(SyncError(why)));
 }
 
 // Calls of a communicator that does not block return before they are done.
-void NcclChannel::finish_locked(ncclResult_t status, const std::string& what) {
+void NcclChannel::finish_locked(UniqueLock& lock, ncclResult_t status, const std::string& what) {
   const Deadline deadline = deadline_in(place_.timeout_s);
   while (status == ncclInProgress) {
+    if (aborts_) {
+      const std::lock_guard why(abort_mutex_);
+      fail_locked(std::make_exception_ptr(SyncError(abort_why_)));
+    }
     if (const auto gone = who_is_gone(deadline))
       fail_locked(std::make_exception_ptr(
           SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *gone))));
     if (SteadyClock::now() > deadline)
-      fail_locked(std::make_exception_ptr(SyncError(late_text(what))));
+      fail_locked(std::make_exception_ptr(SyncError(late_text(lock, what))));
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     const ncclResult_t asked = NcclLibrary::get().comm_get_async_error(comm_, &status);
     if (asked != ncclSuccess) status = asked;
@@ -156,7 +179,7 @@ void NcclChannel::watch(const std::stop_token& stop) {
     changed_.wait(lock, stop, [&] { return !work_.empty(); });
     if (stop.stop_requested()) return;
     try {
-      look_locked();
+      look_locked(lock);
     } catch (...) {
       break_locked(std::current_exception());
     }
@@ -164,16 +187,11 @@ void NcclChannel::watch(const std::stop_token& stop) {
   }
 }
 
-void NcclChannel::look_locked() {
-  const device::CurrentDevice current(place_.device);
-  while (!work_.empty()) {
-    const cudaError_t status = cudaEventQuery(work_.front().done.get());
-    if (status == cudaErrorNotReady) break;
-    device::check(status);
-    work_.pop_front();
-  }
+void NcclChannel::look_locked(UniqueLock& lock) {
+  while (!work_.empty() && work_.front().done.is_over()) work_.pop_front();
   if (work_.empty()) return;
-  const Work& first = work_.front();
+  Work& first = work_.front();
+  if (!first.deadline && first.begun.is_over()) first.deadline = deadline_in(place_.timeout_s);
   ncclResult_t status = ncclSuccess;
   if (NcclLibrary::get().comm_get_async_error(comm_, &status) == ncclSuccess &&
       status != ncclSuccess && status != ncclInProgress) {
@@ -183,9 +201,10 @@ void NcclChannel::look_locked() {
         throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *departed));
     throw error_of(status, first.what, comm_);
   }
-  if (const auto gone = who_is_gone(first.deadline))
+  if (const auto gone = who_is_gone(first.deadline.value_or(deadline_in(place_.timeout_s))))
     throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *gone));
-  if (SteadyClock::now() > first.deadline) throw SyncError(late_text(first.what));
+  if (first.deadline && SteadyClock::now() > *first.deadline)
+    throw SyncError(late_text(lock, first.what));
 }
 
 // Whose absence will keep a call that has `deadline` from its end. Who left properly may have done
@@ -198,7 +217,10 @@ std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
 }
 
 // Who has made fewer calls than this rank, as far as the rendezvous knows.
-std::string NcclChannel::late_text(const std::string& what) {
+std::string NcclChannel::late_text(UniqueLock& lock, const std::string& what) {
+  const std::uint64_t sequence = sequence_;
+  const std::string called = what;  // the work that it belongs to may go meanwhile
+  lock.unlock();                    // asking takes a while
   std::string behind;
   for (std::uint32_t rank = 0; place_.rendezvous && rank < place_.size; ++rank) {
     if (rank == place_.rank) continue;
@@ -210,11 +232,12 @@ std::string NcclChannel::late_text(const std::string& what) {
       words = fmt::format("is at its collective {}", told);
     } catch (const Error&) {  // it has not told anything yet
     }
-    if (made < sequence_)
+    if (made < sequence)
       behind += fmt::format("{}replica {} {}", behind.empty() ? "" : ", ", rank, words);
   }
+  lock.lock();
   return fmt::format("replica {} waited {} s in its collective {} {}: {}", place_.rank,
-                     place_.timeout_s, sequence_, what,
+                     place_.timeout_s, sequence, called,
                      behind.empty()
                          ? "another replica did not come, or the network hangs"
                          : behind + "; it is stopped, hangs, or is busy with something else");

@@ -1,6 +1,7 @@
 // sync/nccl/nccl_channel: one NCCL communicator, and the thread that watches what it does.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -53,29 +54,39 @@ class NcclChannel {
 
  private:
   struct Work {
+    device::CudaEvent
+        begun;  // the stream has come to it: what it was given before does not count as lateness
     device::CudaEvent done;
     std::string what;
-    Deadline deadline;
+    std::optional<Deadline> deadline;  // once it has begun
   };
+  using UniqueLock = std::unique_lock<std::mutex>;
 
-  NcclChannel(Place place, ncclComm_t comm);
+  NcclChannel(Place place, ncclComm_t comm, std::string key);
   void begin();
-  void finish_locked(ncclResult_t status, const std::string& what);
+  void finish_locked(UniqueLock& lock, ncclResult_t status, const std::string& what);
   [[noreturn]] void fail_locked(std::exception_ptr cause);
   void break_locked(std::exception_ptr cause) noexcept;
   void watch(const std::stop_token& stop);
-  void look_locked();
+  void look_locked(UniqueLock& lock);
   [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
-  [[nodiscard]] std::string late_text(const std::string& what);
+  [[nodiscard]] std::string late_text(UniqueLock& lock, const std::string& what);
 
   Place place_;
   ncclComm_t comm_ = nullptr;
-  std::string key_;  // of this channel's progress in the rendezvous
+  // Of this channel's progress in the rendezvous: the same on all ranks, since it comes from NCCL's id and the number of the
+  // split.
+  std::string key_;
+  std::uint32_t splits_ = 0;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Work> work_;
   std::uint64_t sequence_ = 0;
   std::exception_ptr broken_;
+  // Asked for by abort(), which must not wait for a call that holds the lock until others come.
+  std::mutex abort_mutex_;
+  std::string abort_why_;
+  std::atomic<bool> aborts_{false};
   std::jthread watchdog_;
 };
 

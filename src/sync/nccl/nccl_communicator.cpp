@@ -1,5 +1,6 @@
 #include "src/sync/nccl/nccl_communicator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -78,6 +79,38 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclChannel> channel,
 NcclCommunicator::~NcclCommunicator() {
   // An exception that passes by is told by name when it reaches Replicas::run().
   if (group_ && std::uncaught_exceptions() == exceptions_) group_->leave(member_, "ended");
+  try {
+    wait_for_scratch();
+  } catch (const CudaError&) {
+    // The device is lost: nothing reads there any more.
+  }
+}
+
+void NcclCommunicator::check() { channel_->check_health(); }
+
+void NcclCommunicator::wait_for_scratch() {
+  if (!scratch_) return;
+  const device::CurrentDevice current(device().index);
+  device::check(cudaEventSynchronize(scratch_used_->get()));
+}
+
+// At least `bytes` of device memory that outlive the work that uses them, until used_scratch().
+std::byte* NcclCommunicator::scratch(std::size_t bytes, cudaStream_t stream) {
+  const device::CurrentDevice current(device().index);
+  if (!scratch_used_) scratch_used_ = std::make_unique<device::CudaEvent>(device().index);
+  if (!scratch_ || scratch_bytes_ < bytes) {
+    wait_for_scratch();
+    scratch_.reset();
+    scratch_ = std::make_unique<device::DeviceMemory>(device().index, bytes);
+    scratch_bytes_ = bytes;
+  }
+  device::check(cudaStreamWaitEvent(stream, scratch_used_->get(), 0));
+  return scratch_->data();
+}
+
+void NcclCommunicator::used_scratch(cudaStream_t stream) {
+  const device::CurrentDevice current(device().index);
+  device::check(cudaEventRecord(scratch_used_->get(), stream));
 }
 
 void NcclCommunicator::leave(const std::string& why) noexcept {
@@ -91,7 +124,13 @@ std::unique_ptr<Communicator> NcclCommunicator::duplicate() {
     group_->meet(member_, arrival);
     child = group_->shared_child(member_);
   }
-  return std::make_unique<NcclCommunicator>(channel_->split(), std::move(child), member_);
+  auto channel = channel_->split();
+  // A replica of this process that fails ends the waits of the others, in this communicator too.
+  if (child)
+    child->on_failure([weak = std::weak_ptr(channel)] {
+      if (const auto alive = weak.lock()) alive->abort("another replica of this process failed");
+    });
+  return std::make_unique<NcclCommunicator>(std::move(channel), std::move(child), member_);
 }
 
 void NcclCommunicator::perform(const Collective& call, const std::byte* in, std::byte* out,
@@ -100,12 +139,11 @@ void NcclCommunicator::perform(const Collective& call, const std::byte* in, std:
   if (call.kind == Collective::Kind::end_of_run) return;
   if (call.kind == Collective::Kind::barrier) {
     const device::CurrentDevice current(device().index);
-    if (!scratch_)
-      scratch_ = std::make_unique<device::DeviceMemory>(device().index, scratch_bytes_ = 256);
+    std::byte* const place = scratch(256, stream);
     channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm) {
-      return NcclLibrary::get().all_reduce(scratch_->data(), scratch_->data(), 1, ncclUint8,
-                                           ncclSum, comm, stream);
+      return NcclLibrary::get().all_reduce(place, place, 1, ncclUint8, ncclSum, comm, stream);
     });
+    used_scratch(stream);
     device::check(cudaStreamSynchronize(stream));
     return channel_->check_health();
   }
@@ -149,26 +187,28 @@ ncclResult_t NcclCommunicator::start(const Collective& call, ncclComm_t comm, co
 // in f32, and hands the sum out: as many bytes as a ring moves.
 void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data,
                                          cudaStream_t stream) {
+  if (call.count == 0) return;
   const NcclLibrary& nccl = NcclLibrary::get();
   const std::size_t unit = size_of(call.dtype);
-  const std::size_t most = (call.count + size() - 1) / size();
-  if (scratch_bytes_ < most * unit * size()) {
-    if (scratch_) device::check(cudaStreamSynchronize(stream));
-    scratch_bytes_ = most * unit * size();
-    scratch_ = std::make_unique<device::DeviceMemory>(device().index, scratch_bytes_);
-  }
+  // Pieces begin at multiples of what NCCL moves at its best.
+  const std::size_t block = 512 / unit;
+  const std::size_t blocks = (call.count + block - 1) / block;
+  const std::size_t most = (blocks + size() - 1) / size() * block;
+  std::byte* const shares = scratch(most * unit * size(), stream);
   const auto piece = [&](std::uint32_t index) {
-    const std::size_t begin = call.count * index / size();
-    return std::pair{begin * unit, (call.count * (index + 1) / size() - begin) * unit};
+    const std::size_t begin = std::min(call.count, most * index);
+    const std::size_t end = std::min(call.count, most * (index + std::size_t{1}));
+    return std::pair{begin * unit, (end - begin) * unit};
   };
   const auto [own, own_bytes] = piece(rank());
   channel_->enqueue(call.to_string(), stream, [&, own_bytes = own_bytes](ncclComm_t comm) {
     ncclResult_t status = nccl.group_start();
     for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
       const auto [begin, bytes] = piece(peer);
-      status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
-      if (status == ncclSuccess)
-        status = nccl.recv(scratch_->data() + peer * most * unit, own_bytes, ncclUint8,
+      if (bytes > 0)
+        status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+      if (status == ncclSuccess && own_bytes > 0)
+        status = nccl.recv(shares + peer * most * unit, own_bytes, ncclUint8,
                            static_cast<int>(peer), comm, stream);
     }
     const ncclResult_t ended = nccl.group_end();
@@ -176,18 +216,20 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
   });
   {
     const device::CurrentDevice current(device().index);
-    cuda_reduce_pieces(scratch_->data(), size(), most, data + own, own_bytes / unit, call.dtype,
-                       call.op, size(), stream);
+    cuda_reduce_pieces(shares, size(), most, data + own, own_bytes / unit, call.dtype, call.op,
+                       size(), stream);
   }
+  used_scratch(stream);
   channel_->enqueue(
       call.to_string(), stream, [&, own = own, own_bytes = own_bytes](ncclComm_t comm) {
         ncclResult_t status = nccl.group_start();
         for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
           if (peer == rank()) continue;
           const auto [begin, bytes] = piece(peer);
-          status =
-              nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, stream);
-          if (status == ncclSuccess)
+          if (own_bytes > 0)
+            status =
+                nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+          if (status == ncclSuccess && bytes > 0)
             status =
                 nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
         }

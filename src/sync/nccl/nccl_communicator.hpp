@@ -19,6 +19,7 @@ class NcclCommunicator final : public Communicator {
   ~NcclCommunicator() override;
 
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() override;
+  void check() override;
   void leave(const std::string& why) noexcept override;
 
  private:
@@ -27,11 +28,15 @@ class NcclCommunicator final : public Communicator {
   ncclResult_t start(const Collective& call, ncclComm_t comm, const std::byte* in, std::byte* out,
                      cudaStream_t stream);
   void all_reduce_halves(const Collective& call, std::byte* data, cudaStream_t stream);
+  [[nodiscard]] std::byte* scratch(std::size_t bytes, cudaStream_t stream);
+  void used_scratch(cudaStream_t stream);
+  void wait_for_scratch();
 
   std::shared_ptr<NcclChannel> channel_;
   std::shared_ptr<Group> group_;
   std::size_t member_;
   int exceptions_;
+  std::unique_ptr<device::CudaEvent> scratch_used_;
   std::unique_ptr<device::DeviceMemory> scratch_;
   std::size_t scratch_bytes_ = 0;
 };

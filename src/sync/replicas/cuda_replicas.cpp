@@ -1,8 +1,12 @@
 // Replicas on CUDA devices: a stream and an NCCL rank each.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include <penstock/sync/nccl.hpp>
 
@@ -26,47 +30,45 @@ std::shared_ptr<Rendezvous> meet(Communicator& processes, double timeout_s) {
                              {.timeout_s = timeout_s});
 }
 
+// NCCL takes one rank a GPU.
+void require_different(const std::vector<Device>& devices) {
+  for (const Device& device : devices)
+    if (std::ranges::count(devices, device) > 1)
+      throw std::invalid_argument(
+          fmt::format("{} is named more than once: NCCL needs a GPU for every replica; name each "
+                      "once, or take host devices",
+                      device.to_string()));
+}
+
 class CudaBackend final : public Replicas::Backend {
  public:
   CudaBackend(const std::vector<Device>& devices, const std::shared_ptr<Communicator>& others,
-              double timeout) {
+              double timeout)
+      : devices_(devices), timeout_s_(timeout) {
     for (const Device& device : devices) sync::require_cuda(device);
-    std::shared_ptr<Rendezvous> rendezvous;
-    if (others) rendezvous = meet(*others, timeout);
-    const std::uint32_t process = others ? others->rank() : 0;
-    const std::uint32_t world = others ? others->size() : 1;
-    std::string id;
-    if (process == 0) id = nccl_unique_id();
-    if (rendezvous) {
-      if (process == 0) rendezvous->set("nccl id", id);
-      id = rendezvous->get("nccl id");
+    require_different(devices);
+    if (others) {
+      rendezvous_ = meet(*others, timeout);
+      process_ = others->rank();
+      world_ = others->size();
     }
     for (const Device& device : devices)
       streams_.push_back(std::make_unique<device::CudaStream>(device.index));
-    // All ranks of a group come at the same time, those of this process too.
-    channels_.resize(devices.size());
-    std::vector<std::exception_ptr> errors(devices.size());
-    {
-      std::vector<std::jthread> threads;
-      for (std::size_t local = 0; local < devices.size(); ++local)
-        threads.emplace_back([&, local] {
-          try {
-            const auto count = static_cast<std::uint32_t>(devices.size());
-            channels_[local] = std::make_shared<sync::NcclChannel>(
-                sync::NcclChannel::Place{process * count + static_cast<std::uint32_t>(local),
-                                         world * count, devices[local].index, timeout, rendezvous},
-                id);
-          } catch (...) {
-            errors[local] = std::current_exception();
-          }
-        });
-    }
-    for (const auto& error : errors)
-      if (error) std::rethrow_exception(error);
+    connect();
   }
 
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> begin(
       std::shared_ptr<sync::Group> group) override {
+    if (failed_) {
+      if (rendezvous_)
+        throw SyncError(
+            "an earlier run() ended with an exception, and the other processes' channels with it: "
+            "start all processes "
+            "again");
+      channels_.clear();
+      connect();
+      failed_ = false;
+    }
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (std::size_t local = 0; local < channels_.size(); ++local)
       communicators.push_back(
@@ -84,12 +86,48 @@ class CudaBackend final : public Replicas::Backend {
     channels_[local]->check_health();
   }
   void fail(const std::string& why) noexcept override {
+    failed_ = true;
     for (const auto& channel : channels_) channel->abort(why);
   }
 
  private:
+  // All ranks of a group come at the same time, those of this process too.
+  void connect() {
+    std::string id;
+    if (process_ == 0) id = nccl_unique_id();
+    if (rendezvous_) {
+      if (process_ == 0) rendezvous_->set("nccl id", id);
+      id = rendezvous_->get("nccl id");
+    }
+    const auto count = static_cast<std::uint32_t>(devices_.size());
+    channels_.resize(count);
+    std::vector<std::exception_ptr> errors(count);
+    {
+      std::vector<std::jthread> threads;
+      for (std::uint32_t local = 0; local < count; ++local)
+        threads.emplace_back([&, local] {
+          try {
+            channels_[local] = std::make_shared<sync::NcclChannel>(
+                sync::NcclChannel::Place{process_ * count + local, world_ * count,
+                                         devices_[local].index, timeout_s_, rendezvous_},
+                id);
+          } catch (...) {
+            errors[local] = std::current_exception();
+          }
+        });
+    }
+    for (const auto& error : errors)
+      if (error) std::rethrow_exception(error);
+  }
+
+  std::vector<Device> devices_;
+  double timeout_s_;
+  std::shared_ptr<Rendezvous> rendezvous_;
+  std::uint32_t process_ = 0;
+  std::uint32_t world_ = 1;
   std::vector<std::unique_ptr<device::CudaStream>> streams_;
   std::vector<std::shared_ptr<sync::NcclChannel>> channels_;
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 //   ends
 //   penstock_sync_worker mpi|gloo|nccl alone TIMEOUT          one barrier, to which only process 0
 //   comes
+//   penstock_sync_worker mpi|gloo replicas TIMEOUT            the same as beat, on two GPUs a process
 //
 // Over nccl all processes take cuda:0, which NCCL allows where each has its own NCCL_HOSTID.
 #include "tests/sync/processes/worker.hpp"
@@ -23,6 +24,7 @@
 #include <penstock/sync/mpi.hpp>
 #include <penstock/sync/nccl.hpp>
 #include <penstock/sync/rendezvous.hpp>
+#include <penstock/sync/replicas.hpp>
 
 #include "src/sync/device/device_memory.hpp"
 
@@ -38,6 +40,16 @@ void say(const std::string& what) {
   std::fflush(stdout);
 }
 
+void beat(Communicator& all, StreamHandle stream, bool says) {
+  constexpr std::int64_t kValues = 200'000;
+  const auto memory = sync::allocate_on(all.device(), kValues * sizeof(float));
+  for (std::uint64_t step = 0;; ++step) {
+    all.all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}), ReduceOp::sum, stream);
+    all.barrier();  // which on a GPU waits until it is done
+    if (step == 20 && says) say("beating");
+  }
+}
+
 // Until another process dies, or is late.
 int run(const std::string& how, double timeout_s) {
   try {
@@ -47,17 +59,19 @@ int run(const std::string& how, double timeout_s) {
       while (all->rank() > 0) ::pause();
       all->barrier();
     }
-    constexpr std::int64_t kValues = 200'000;
-    const auto memory = sync::allocate_on(all->device(), kValues * sizeof(float));
-    for (std::uint64_t step = 0;; ++step) {
-      all->all_reduce(TensorView(memory.get(), DType::f32, Shape{kValues}));
-      all->barrier();  // which on a GPU waits until it is done
-      if (step == 20) say("beating");
+    if (how == "replicas") {
+      Replicas replicas({{Device::Kind::cuda, 0}, {Device::Kind::cuda, 1}}, all,
+                        {.timeout_s = timeout_s});
+      replicas.run([](ReplicaContext& replica) {
+        beat(replica.communicator(), replica.stream(), replica.local() == 0);
+      });
     }
+    beat(*all, nullptr, true);
   } catch (const Error& error) {
     say(fmt::format("error: {}", error.what()));
     return 3;
   }
+  return 0;
 }
 
 }  // namespace

@@ -1,0 +1,151 @@
+// Sync over the simulated NCCL, where ranks stay away, stop, fail and lose their devices.
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/sync/gradient_sync.hpp>
+#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/replicas.hpp>
+
+#include "src/device/cuda_owners.hpp"
+#include "src/sync/device/device_memory.hpp"
+#include "testing/simulated_cuda/simulated_cuda.hpp"
+#include "testing/simulated_nccl/simulated_nccl.hpp"
+#include "tests/simulated_nccl/ranks.hpp"
+#include "tests/sync/gradient_sets.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using testing::HasSubstr;
+
+class SyncFaults : public test::NcclTest {
+ protected:
+  void SetUp() override {
+    ::setenv("PENSTOCK_NCCL_LIBRARY", PENSTOCK_SIMULATED_NCCL, 0);
+    NcclTest::SetUp();
+    if (test::devices() < 4) GTEST_SKIP() << "fewer than 4 simulated GPUs";
+    for (int index = 0; index < 4; ++index) devices_.push_back({Device::Kind::cuda, index});
+  }
+  /// What a run of four replicas ends with.
+  std::string end_of(double timeout_s, const std::function<void(ReplicaContext&)>& body) {
+    try {
+      Replicas(devices_, {.timeout_s = timeout_s}).run(body);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "(nothing)";
+  }
+  std::vector<Device> devices_;
+};
+
+// One exchange of gradients; throws what check() says.
+void exchange(
+    ReplicaContext& replica, const std::function<void()>& in_the_middle = [] {}) {
+  test::GradientSet gradients({{DType::f32, 10'000}, {DType::f32, 10}}, replica.device());
+  GradientSync sync(replica.communicator(), gradients.list(),
+                    {.combine = Combine::sum, .buckets = {.count = 1}});
+  gradients.fill([](auto, auto) { return 1; });
+  sync.ready(1, replica.stream());
+  sync.ready(0, replica.stream());
+  (void)sync.wait(replica.stream());
+  in_the_middle();
+  sync::synchronize(replica.device(), replica.stream());
+  sync.check();
+  gradients.expect([&](auto, auto) { return replica.size(); });
+}
+
+// The first four calls compare the lists of gradients, the last two add them up.
+TEST_F(SyncFaults, ARankThatNeverComesIsToldWhenTheTimeIsUp) {
+  for (const std::uint64_t call : {5, 6}) {
+    SCOPED_TRACE(call);
+    simulated_nccl::repair();
+    simulated_nccl::be_absent(1, call);
+    const auto begin = Clock::now();
+    EXPECT_THAT(end_of(1, [](ReplicaContext& replica) { exchange(replica); }),
+                HasSubstr("waited 1 s in its collective"));
+    EXPECT_LT(Clock::now() - begin, 5s);
+  }
+}
+
+TEST_F(SyncFaults, AnAsynchronousErrorEndsAllAtOnce) {
+  for (const std::uint64_t call : {5, 6}) {
+    SCOPED_TRACE(call);
+    simulated_nccl::repair();
+    simulated_nccl::fail(1, call, ncclRemoteError);
+    const auto begin = Clock::now();
+    EXPECT_THAT(end_of(20, [](ReplicaContext& replica) { exchange(replica); }),
+                HasSubstr("remote process exited or there was a network error"));
+    EXPECT_LT(Clock::now() - begin, 5s);
+  }
+}
+
+// Not yet: src/sync/device/device_memory.cpp's gather_bytes() takes what an aborted collective left for data.
+TEST_F(SyncFaults, DISABLED_ARankThatNeverComesToTheListsIsToldToo) {
+  for (const std::uint64_t call : {1, 2, 3, 4}) {
+    SCOPED_TRACE(call);
+    simulated_nccl::repair();
+    simulated_nccl::be_absent(1, call);
+    EXPECT_THAT(end_of(1, [](ReplicaContext& replica) { exchange(replica); }),
+                HasSubstr("waited 1 s in its collective"));
+  }
+}
+
+// Not yet, for the same reason; and a replica whose channel is broken waits for the others, which wait for it.
+TEST_F(SyncFaults, DISABLED_AnAsynchronousErrorInTheListsEndsAllAtOnce) {
+  for (const std::uint64_t call : {1, 2, 3, 4}) {
+    SCOPED_TRACE(call);
+    simulated_nccl::repair();
+    simulated_nccl::fail(1, call, ncclRemoteError);
+    const auto begin = Clock::now();
+    EXPECT_THAT(end_of(10, [](ReplicaContext& replica) { exchange(replica); }),
+                HasSubstr("remote process exited or there was a network error"));
+    EXPECT_LT(Clock::now() - begin, 5s);
+  }
+}
+
+TEST_F(SyncFaults, ALostDeviceEndsAllAtOnce) {
+  EXPECT_EXIT(
+      {
+        simulated_nccl::stop_in_the_middle(1, 6);
+        const auto begin = Clock::now();
+        const std::string end = end_of(20, [](ReplicaContext& replica) {
+          exchange(replica, [&] {
+            if (replica.id() == 2) simulated_cuda::lose_device(2, cudaErrorIllegalAddress);
+          });
+        });
+        std::fprintf(stderr, "%s\n", end.c_str());
+        ::_exit(Clock::now() - begin < 5s ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "an illegal memory access");
+}
+
+TEST_F(SyncFaults, AnExceptionWhileOthersWaitInStreamsEndsAllAtOnce) {
+  simulated_nccl::stop_in_the_middle(1, 6);
+  const auto begin = Clock::now();
+  EXPECT_EQ(end_of(20,
+                   [](ReplicaContext& replica) {
+                     exchange(replica, [&] {
+                       if (replica.id() == 2) throw std::range_error("no such label");
+                     });
+                   }),
+            "no such label");
+  EXPECT_LT(Clock::now() - begin, 5s);
+}
+
+TEST_F(SyncFaults, SlowRanksAreWaitedFor) {
+  simulated_nccl::slow_down(3, 30'000);
+  EXPECT_EQ(end_of(20, [](ReplicaContext& replica) { exchange(replica); }), "(nothing)");
+}
+
+}  // namespace
+}  // namespace penstock
