@@ -20,6 +20,7 @@ class LoaderOptions(TypedDict, total=False):
     mode: Any
     shards: Any
     digest: bool
+    digest_transformed: bool
     threads: int
     io_threads: int | None
     attempts: int

@@ -541,7 +541,16 @@ class Step:
     @property
     def digest(self) -> str:
         """
-        Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).
+        Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True). Waits until
+        GPUs have hashed theirs.
+
+        Errors  CudaError  a GPU is lost
+        """
+
+    @property
+    def transformed_digest(self) -> str:
+        """
+        The same of what transform_on_device made; zero unless loader(digest_transformed=True).
         """
 
     def __len__(self) -> int: ...
@@ -773,7 +782,8 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """
         What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
-        JSON, the same format as in C++. The state of any process can be restored in any world.
+        JSON, the same format as in C++. The state of any process can be restored in any world. With
+        digests it waits as `digest` does.
         """
 
     def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
@@ -787,7 +797,7 @@ class Loader:
     def rewind(self) -> None:
         """
         Restarts from step 0, on the same threads and memory: for a validation set that is read
-        again and again. Counters (samples, faults, digest) reset.
+        again and again. Counters (samples, faults, digests) reset.
 
         Errors  Error  the plan reads a stream
         """
@@ -829,7 +839,17 @@ class Loader:
     @property
     def digest(self) -> str:
         """
-        Sum over everything delivered since the very start, 32 hexadecimal digits; zero unless loader(digest=True).
+        Sum over everything delivered since the very start, 32 hexadecimal digits; zero
+        unless loader(digest=True). Waits until GPUs have hashed what was delivered; the next step
+        never waits for that.
+
+        Errors  CudaError  a GPU is lost
+        """
+
+    @property
+    def transformed_digest(self) -> str:
+        """
+        The same of what transform_on_device made; zero unless loader(digest_transformed=True).
         """
 
 class RandomErasing:
@@ -966,7 +986,7 @@ class Dataset:
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
         """
         The running iterator. Reading starts with its first step, or with start().
 
@@ -975,7 +995,8 @@ class Dataset:
         More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
         `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
         all processes share "one" order or have their own, and over which samples. `digest`: sums a
-        digest of everything delivered.
+        digest of everything delivered, before transform_on_device; on GPUs of what has arrived there.
+        `digest_transformed`: sums another one, of what transform_on_device made.
 
         A read that fails with a transient error, as on a network disk, is retried, up to
         `attempts` in all: after `initial_backoff_s`, then twice as long each time.

@@ -30,8 +30,8 @@ Dataset filtered(const Dataset& self, nb::callable keep) {
 LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  std::optional<std::uint64_t> max_faults, std::optional<double> max_fault_rate,
                  const std::optional<InputContext>& context, const Choice<InputMode>& mode,
-                 const Choice<ShardPolicy>& shards, bool digest, int threads,
-                 std::optional<int> io_threads, int attempts, double initial_backoff_s,
+                 const Choice<ShardPolicy>& shards, bool digest, bool digest_transformed,
+                 int threads, std::optional<int> io_threads, int attempts, double initial_backoff_s,
                  const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes) {
   if (!(initial_backoff_s >= 0 && initial_backoff_s <= 3600))
     throw std::invalid_argument("initial_backoff_s is a wait of 0 to 3600 seconds");
@@ -43,6 +43,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .mode = mode.value("mode"),
       .shards = shards.value("shards"),
       .digest = digest,
+      .digest_transformed = digest_transformed,
       .threads = threads,
       .io_threads = io_threads,
       .retry = {.attempts = attempts,
@@ -203,9 +204,10 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
       .def("loader", &run, nb::kw_only(), "on_fault"_a = Choice<OnFault>{"raise"},
            "max_faults"_a.none() = nb::none(), "max_fault_rate"_a.none() = nb::none(),
            "context"_a.none() = nb::none(), "mode"_a = Choice<InputMode>{"one"},
-           "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false, "threads"_a = 0,
-           "io_threads"_a.none() = nb::none(), "attempts"_a = 5, "initial_backoff_s"_a = 0.05,
-           "thread_budget"_a.none() = nb::none(), "budget_bytes"_a = 0,
+           "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false,
+           "digest_transformed"_a = false, "threads"_a = 0, "io_threads"_a.none() = nb::none(),
+           "attempts"_a = 5, "initial_backoff_s"_a = 0.05, "thread_budget"_a.none() = nb::none(),
+           "budget_bytes"_a = 0,
            R"(The running iterator. Reading starts with its first step, or with start().
 
 `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
@@ -213,7 +215,8 @@ another sample, or "mask" its row, which is zero-filled and marked in the field 
 More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
 `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
 all processes share "one" order or have their own, and over which samples. `digest`: sums a
-digest of everything delivered.
+digest of everything delivered, before transform_on_device; on GPUs of what has arrived there.
+`digest_transformed`: sums another one, of what transform_on_device made.
 
 A read that fails with a transient error, as on a network disk, is retried, up to
 `attempts` in all: after `initial_backoff_s`, then twice as long each time.

@@ -217,7 +217,16 @@ step[0]["image"], or step["image"] where there is one device; for batch in step.
           [](const PyStep& self) {
             return without_gil([&] { return self->digest().to_string(); });
           },
-          "Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True).")
+          R"(Of this process's rows, 32 hexadecimal digits; zero unless loader(digest=True). Waits until
+GPUs have hashed theirs.
+
+Errors  CudaError  a GPU is lost)")
+      .def_prop_ro(
+          "transformed_digest",
+          [](const PyStep& self) {
+            return without_gil([&] { return self->transformed_digest().to_string(); });
+          },
+          "The same of what transform_on_device made; zero unless loader(digest_transformed=True).")
       .def("__len__", [](const PyStep& self) { return self.parts().size(); })
       .def("__getitem__", &PyStep::part, "part"_a)
       .def(
@@ -509,7 +518,8 @@ Errors  IndexError  there is no such device)")
           },
           nb::sig("def state_dict(self) -> dict[str, typing.Any]"),
           R"(What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
-JSON, the same format as in C++. The state of any process can be restored in any world.)")
+JSON, the same format as in C++. The state of any process can be restored in any world. With
+digests it waits as `digest` does.)")
       .def(
           "load_state_dict",
           [](const LoaderHandle& self, nb::handle state) { self->restore(to_state(state)); },
@@ -524,7 +534,7 @@ Errors  Error  another dataset or plan; says what differs. The loader stays wher
       .def(
           "rewind", [](const LoaderHandle& self) { self->rewind(); },
           R"(Restarts from step 0, on the same threads and memory: for a validation set that is read
-again and again. Counters (samples, faults, digest) reset.
+again and again. Counters (samples, faults, digests) reset.
 
 Errors  Error  the plan reads a stream)")
       .def(
@@ -560,8 +570,16 @@ Errors  IndexError  the plan has no such step)")
            "The first 100 tolerated faults, in the order of delivery.")
       .def_prop_ro(
           "digest", reading([](const Loader& loader) { return loader.digest().to_string(); }),
-          "Sum over everything delivered since the very start, 32 hexadecimal digits; zero "
-          "unless loader(digest=True).");
+          R"(Sum over everything delivered since the very start, 32 hexadecimal digits; zero
+unless loader(digest=True). Waits until GPUs have hashed what was delivered; the next step
+never waits for that.
+
+Errors  CudaError  a GPU is lost)")
+      .def_prop_ro("transformed_digest", reading([](const Loader& loader) {
+                     return loader.transformed_digest().to_string();
+                   }),
+                   "The same of what transform_on_device made; zero unless "
+                   "loader(digest_transformed=True).");
 }
 
 }  // namespace

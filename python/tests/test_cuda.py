@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from conftest import numbers
 
@@ -23,6 +24,20 @@ def delivered(devices: str) -> str:
 @pytest.mark.parametrize("devices", sorted({"cuda:0", "cuda:0,0", ALL}))
 def test_the_same_bytes_come_as_on_the_host(devices):
     assert delivered(devices) == delivered("host:1")
+
+
+@pytest.mark.parametrize("devices", sorted({"cuda:0", "cuda:0,0", ALL}))
+def test_what_transforms_make_there_is_what_they_make_on_the_host(devices):
+    def transformed(devices: str) -> str:
+        images = ps.memory({"image": (np.arange(96 * 4 * 5 * 3) % 251).astype(np.uint8).reshape(96, 4, 5, 3)})
+        plan = images.seed(7).batch(40, uneven=True).transform_on_device(flip=0.5, mean=[0.5])
+        loader = plan.prefetch_to_devices(devices).loader(digest_transformed=True)
+        steps = [int(step.transformed_digest, 16) for step in loader]
+        assert f"{sum(steps) % 2**128:032x}" == loader.transformed_digest == loader.state_dict()["transformed_digest"]
+        assert loader.digest == "0" * 32
+        return loader.transformed_digest
+
+    assert transformed(devices) == transformed("host:1") != "0" * 32
 
 
 def test_every_device_gets_its_part():

@@ -194,7 +194,9 @@ void Machine::lose(int index, cudaError_t error) {
 }
 
 void Machine::wait_for_running(int index) {
+  ++waits_for_running_;
   while (running_ != nullptr && running_->device == index) progress.wait(lock);
+  --waits_for_running_;
 }
 
 cudaError_t Machine::fault_of(const std::string& function) {
@@ -289,7 +291,7 @@ void Machine::run_one(const OperationPtr& operation) {
   operation->step = nullptr;
   ++operations_done;
   if (!stream.queue.empty() && stream.queue.front() == operation) stream.queue.pop_front();
-  if (operation->awaited) progress.notify();
+  if (operation->awaited || waits_for_running_ > 0) progress.notify();
 }
 
 void Machine::execute() {

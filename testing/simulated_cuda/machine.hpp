@@ -181,6 +181,7 @@ class Machine {
   std::uint64_t next_random();
 
   const Stream* running_ = nullptr;  // whose operation the executor is in
+  int waits_for_running_ = 0;
   bool has_executor_ = false;
   bool stop_ = false;
   std::uint64_t allowed_ = 0;                        // devices whose memory may be opened

@@ -7,6 +7,7 @@
 #include <future>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -378,9 +379,12 @@ TEST_F(CudaDigestGpu, AnyCallMayFail) {
   for (const char* function :
        {"cudaMalloc", "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags", "cudaHostRegister",
         "cudaMemcpyAsync", "cudaMemsetAsync", "cudaEventRecord", "cudaStreamWaitEvent",
-        "cudaEventSynchronize"}) {
+        "cudaEventSynchronize", "kernel"}) {
+    // Of kernels the launch fails, and the device lives.
+    const cudaError_t code = std::string_view(function) == "kernel" ? cudaErrorLaunchOutOfResources
+                                                                    : cudaErrorMemoryAllocation;
     for (std::uint64_t n = 1; n < 60; n += 1 + n / 4) {
-      sim::fail_call(function, n, cudaErrorMemoryAllocation);
+      sim::fail_call(function, n, code);
       try {
         Loader loader = batches.loader({.digest = true, .digest_transformed = true});
         for (int step = 0; step < 4; ++step) {
@@ -389,7 +393,7 @@ TEST_F(CudaDigestGpu, AnyCallMayFail) {
           if (step % 2 == 1) (void)loader.digest();
         }
       } catch (const CudaError& error) {
-        EXPECT_EQ(error.code(), cudaErrorMemoryAllocation);
+        EXPECT_EQ(error.code(), code);
         ++failures;
       }
       sim::repair();
@@ -402,6 +406,18 @@ TEST_F(CudaDigestGpu, AnyCallMayFail) {
     }
   }
   EXPECT_GT(failures, 40);
+}
+
+TEST_F(CudaDigestGpu, AFaultingKernelEndsTheRun) {
+  Loader loader =
+      pictures().repeat().batch(16).prefetch_to_devices(lists_[0]).loader({.digest = true});
+  (void)loader.next();
+  sim::fail_call("kernel", 9, cudaErrorIllegalAddress);
+  EXPECT_THROW(
+      {
+        for (int step = 0; step < 1000; ++step) (void)loader.next();
+      },
+      CudaError);
 }
 
 #endif

@@ -225,20 +225,24 @@ TEST_F(CudaReplicasGpu, CollectivesAreRefusedInACapture) {
 TEST_F(CudaReplicasGpu, ALostDeviceEndsGradientSyncsOfTheOthersAtOnce) {
   if (devices_.size() < 2) GTEST_SKIP() << "one GPU here";
   const auto begin = std::chrono::steady_clock::now();
+  std::atomic<std::uint32_t> queued = 0;
   std::atomic<int> refused = 0;
   EXPECT_THROW(Replicas(devices_, {.timeout_s = 60}).run([&](ReplicaContext& replica) {
     test::GradientSet gradients({{DType::f32, 1000}, {DType::f32, 10}}, replica.device());
     GradientSync sync(replica.communicator(), gradients.list());
     const bool last = replica.id() + 1 == replica.size();
-    // Its gradients are late, and with them its part of the exchange.
+    // Its gradients never come, and with them its part of the exchange.
     if (last)
-      device::check(cudaLaunchHostFunc(
-          replica.stream(),
-          [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, nullptr));
+      ASSERT_TRUE(simulated_cuda::enqueue_polled(replica.stream(), "a backward pass that hangs",
+                                                 [] { return simulated_cuda::Polled::waits; }));
     sync.ready(1, replica.stream());
     sync.ready(0, replica.stream());
     (void)sync.wait(replica.stream());
-    if (last) simulated_cuda::lose_device(replica.device().index, cudaErrorECCUncorrectable);
+    ++queued;
+    if (last) {
+      while (queued < replica.size()) std::this_thread::yield();
+      simulated_cuda::lose_device(replica.device().index, cudaErrorECCUncorrectable);
+    }
     sync::synchronize(replica.device(), replica.stream());
     try {
       sync.check();

@@ -39,7 +39,7 @@ struct Digest {
 /// One row's contribution: where it was delivered, its sample's identity (with the draw if that is
 /// not 0), and every field's bytes.
 ///
-/// Source  XXH3 128-bit, through libxxhash.
+/// Source  XXH3 128-bit, through libxxhash. CUDA devices sum the same of what lies there.
 class RowHasher {
  public:
   RowHasher(std::uint64_t step, std::uint64_t row, const SampleId& sample) noexcept;
