@@ -254,6 +254,7 @@ inline void load_kernels() {
   const DeviceWords words(1);
   words.fill(0);
   add_kernel(words.data(), words.data(), 1, 0, stream);
+  check(cudaStreamSynchronize(stream));
   require_words(words, 0);
 }
 

@@ -147,10 +147,15 @@ TEST_F(SimulatedCudaGpu, AnEventOrdersTwoStreams) {
 
 // A blocking stream and the legacy stream wait for each other; a non-blocking one does not.
 TEST_F(SimulatedCudaGpu, TheLegacyStreamWaitsForBlockingStreams) {
+#ifdef __SANITIZE_THREAD__
+  const std::vector<unsigned> kinds{cudaStreamDefault};  // the other is a race on purpose
+#else
+  const std::vector<unsigned> kinds{cudaStreamDefault, cudaStreamNonBlocking};
+#endif
   int wrong = 0;
   for (int seed = 1; seed <= 60; ++seed) {
     sim::set_seed(static_cast<std::uint64_t>(seed));
-    for (const unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
+    for (const unsigned flags : kinds) {
       const Words in(std::vector<std::uint32_t>{41});
       const Words middle(std::vector<std::uint32_t>{0});
       const Words out(std::vector<std::uint32_t>{0});
@@ -166,7 +171,7 @@ TEST_F(SimulatedCudaGpu, TheLegacyStreamWaitsForBlockingStreams) {
       check(cudaStreamDestroy(stream));
     }
   }
-  EXPECT_GT(wrong, 0);
+  if (kinds.size() > 1) EXPECT_GT(wrong, 0);
 }
 
 TEST_F(SimulatedCudaGpu, CopiesReadPinnedMemoryWhenTheyRun) {

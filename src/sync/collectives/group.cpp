@@ -124,10 +124,10 @@ void Group::fail_locked(std::exception_ptr cause) noexcept {
   changed_.notify_all();
   for (const auto& child : children_)
     if (const auto group = child.lock()) group->fail(broken_);
-  for (const auto& action : on_failure_) action();
+  for (const auto& action : on_failure_) action(broken_);
 }
 
-void Group::on_failure(std::function<void()> action) {
+void Group::on_failure(std::function<void(const std::exception_ptr&)> action) {
   const std::lock_guard lock(mutex_);
   on_failure_.push_back(std::move(action));
 }

@@ -45,8 +45,8 @@ class Group {
   /// Members that wait, or come later, get this error. The first one counts.
   void fail(std::exception_ptr cause) noexcept;
 
-  /// Actions are called once, in their order, by the member that fails the group first; they must not call it.
-  void on_failure(std::function<void()> action);
+  /// Actions are called once, in their order, with the cause, by who fails the group first; they must not call it.
+  void on_failure(std::function<void(const std::exception_ptr&)> action);
 
   /// A group of the same members, the same for all; it fails with this one. Within a collective
   /// that all have come to.
@@ -71,7 +71,7 @@ class Group {
   std::size_t arrived_ = 0;
   std::uint64_t generation_ = 0;
   std::exception_ptr broken_;
-  std::vector<std::function<void()>> on_failure_;
+  std::vector<std::function<void(const std::exception_ptr&)>> on_failure_;
   std::vector<std::weak_ptr<Group>> children_;
   std::shared_ptr<Group> handed_;  // a child, until all have it
   std::uint32_t first_id_;

@@ -54,7 +54,7 @@ std::unique_ptr<Communicator> InProcessCommunicator::duplicate() {
     shared_->duplicate->processes = shared_->processes->duplicate();
     shared_->duplicate->owns_processes = true;
     // A failing member ends the first replica's wait for other processes.
-    child->on_failure([others = std::weak_ptr(shared_->duplicate->processes)] {
+    child->on_failure([others = std::weak_ptr(shared_->duplicate->processes)](const auto&) {
       if (const auto communicator = others.lock()) communicator->leave("a replica of it failed");
     });
   });

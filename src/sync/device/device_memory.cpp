@@ -58,6 +58,7 @@ void gather_bytes(Communicator& communicator, std::span<const std::byte> in,
   copy_to(device, mine.get(), in);
   communicator.all_gather(bytes_at(mine.get(), in.size()), bytes_at(all.get(), out.size()));
   synchronize(device, nullptr);
+  communicator.check();  // an aborted collective leaves garbage
   copy_from(device, out, all.get());
 }
 

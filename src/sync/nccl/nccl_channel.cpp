@@ -129,14 +129,24 @@ void NcclChannel::check_health() {
   if (broken_) std::rethrow_exception(broken_);
 }
 
-void NcclChannel::abort(const std::string& why) noexcept {
+void NcclChannel::abort(const std::exception_ptr& cause) noexcept {
   {
     const std::lock_guard lock(abort_mutex_);
-    abort_why_ = why;
+    if (!abort_cause_) abort_cause_ = cause;
   }
   aborts_ = true;  // ends a call that has the lock
   const std::lock_guard lock(mutex_);
-  break_locked(std::make_exception_ptr(SyncError(why)));
+  break_locked(cause);
+}
+
+void NcclChannel::on_broken(std::function<void(const std::exception_ptr&)> tell) {
+  const std::lock_guard lock(tell_mutex_);
+  tell_ = std::move(tell);
+}
+
+void NcclChannel::tell(const std::exception_ptr& cause) {
+  const std::lock_guard lock(tell_mutex_);
+  if (tell_) tell_(cause);
 }
 
 // Calls of a communicator that does not block return before they are done.
@@ -145,7 +155,7 @@ void NcclChannel::finish_locked(UniqueLock& lock, ncclResult_t status, const std
   while (status == ncclInProgress) {
     if (aborts_) {
       const std::lock_guard why(abort_mutex_);
-      fail_locked(std::make_exception_ptr(SyncError(abort_why_)));
+      fail_locked(abort_cause_);
     }
     if (const auto gone = who_is_gone(deadline))
       fail_locked(std::make_exception_ptr(
@@ -167,6 +177,7 @@ void NcclChannel::fail_locked(std::exception_ptr cause) {
 void NcclChannel::break_locked(std::exception_ptr cause) noexcept {
   if (broken_) return;
   broken_ = std::move(cause);
+  changed_.notify_all();
   // Ends kernels that wait for others, so that streams, and threads that wait for them, continue.
   if (comm_ != nullptr) (void)NcclLibrary::get().comm_abort(comm_);
   comm_ = nullptr;
@@ -176,12 +187,19 @@ void NcclChannel::break_locked(std::exception_ptr cause) noexcept {
 void NcclChannel::watch(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    changed_.wait(lock, stop, [&] { return !work_.empty(); });
+    changed_.wait(lock, stop, [&] { return !work_.empty() || (broken_ && !told_); });
     if (stop.stop_requested()) return;
     try {
       look_locked(lock);
     } catch (...) {
       break_locked(std::current_exception());
+    }
+    if (broken_ && !told_) {
+      told_ = true;
+      const std::exception_ptr cause = broken_;
+      lock.unlock();
+      tell(cause);
+      lock.lock();
     }
     if (!work_.empty()) changed_.wait_for(lock, stop, kPoll, [] { return false; });
   }

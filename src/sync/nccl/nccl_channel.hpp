@@ -47,7 +47,10 @@ class NcclChannel {
   /// Throws what has broken the channel, if anything has.
   void check_health();
   /// Aborts: work in progress ends, and later calls throw this.
-  void abort(const std::string& why) noexcept;
+  void abort(const std::exception_ptr& cause) noexcept;
+  /// `tell` is called once, on another thread, with what has broken the channel. When this returns, the one before is not
+  /// running and will not be called.
+  void on_broken(std::function<void(const std::exception_ptr&)> tell);
 
   [[nodiscard]] const Place& place() const noexcept { return place_; }
   [[nodiscard]] ncclComm_t get() const noexcept { return comm_; }
@@ -69,6 +72,7 @@ class NcclChannel {
   void break_locked(std::exception_ptr cause) noexcept;
   void watch(const std::stop_token& stop);
   void look_locked(UniqueLock& lock);
+  void tell(const std::exception_ptr& cause);
   [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
   [[nodiscard]] std::string late_text(UniqueLock& lock, const std::string& what);
 
@@ -85,8 +89,11 @@ class NcclChannel {
   std::exception_ptr broken_;
   // Asked for by abort(), which must not wait for a call that holds the lock until others come.
   std::mutex abort_mutex_;
-  std::string abort_why_;
+  std::exception_ptr abort_cause_;
   std::atomic<bool> aborts_{false};
+  std::mutex tell_mutex_;  // before mutex_
+  std::function<void(const std::exception_ptr&)> tell_;
+  bool told_ = false;
   std::jthread watchdog_;
 };
 

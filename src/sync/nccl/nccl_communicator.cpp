@@ -74,9 +74,19 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclChannel> channel,
       channel_(std::move(channel)),
       group_(std::move(group)),
       member_(member),
-      exceptions_(std::uncaught_exceptions()) {}
+      exceptions_(std::uncaught_exceptions()) {
+  if (!group_) return;
+  // What ends this rank's collectives ends those of the process's other ranks, which would wait for it.
+  channel_->on_broken([weak = std::weak_ptr(group_)](const std::exception_ptr& cause) {
+    if (const auto alive = weak.lock()) alive->fail(cause);
+  });
+  group_->on_failure([weak = std::weak_ptr(channel_)](const std::exception_ptr& cause) {
+    if (const auto alive = weak.lock()) alive->abort(cause);
+  });
+}
 
 NcclCommunicator::~NcclCommunicator() {
+  channel_->on_broken({});
   // An exception that passes by is told by name when it reaches Replicas::run().
   if (group_ && std::uncaught_exceptions() == exceptions_) group_->leave(member_, "ended");
   try {
@@ -124,13 +134,7 @@ std::unique_ptr<Communicator> NcclCommunicator::duplicate() {
     group_->meet(member_, arrival);
     child = group_->shared_child(member_);
   }
-  auto channel = channel_->split();
-  // A replica of this process that fails ends the waits of the others, in this communicator too.
-  if (child)
-    child->on_failure([weak = std::weak_ptr(channel)] {
-      if (const auto alive = weak.lock()) alive->abort("another replica of this process failed");
-    });
-  return std::make_unique<NcclCommunicator>(std::move(channel), std::move(child), member_);
+  return std::make_unique<NcclCommunicator>(channel_->split(), std::move(child), member_);
 }
 
 void NcclCommunicator::perform(const Collective& call, const std::byte* in, std::byte* out,

@@ -155,6 +155,7 @@ void broadcast_state(Communicator& communicator, const std::vector<Gradient>& st
     if (communicator.rank() != 0) parcel.packet.unpack(stream);
     // The packet's memory goes with this call.
     sync::synchronize(communicator.device(), stream);
+    communicator.check();
   }
 }
 

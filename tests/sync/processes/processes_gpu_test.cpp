@@ -17,6 +17,7 @@ using test::Clock;
 using test::Process;
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class NcclProcessesGpu : public test::ProcessesTest {
  protected:
@@ -73,6 +74,18 @@ TEST_F(NcclProcessesGpu, AKilledProcessOfTwoGpusIsNamedByTheSurvivor) {
   EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
   EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+}
+
+// Replicas 0 and 1 are here, 2 and 3 in the other process.
+TEST_F(NcclProcessesGpu, OfTwoProcessesOfTwoGpusTheStoppedOneIsBlamed) {
+  if (gpu_count() < 2) GTEST_SKIP() << "one GPU here";
+  auto workers = start("gloo", 2, {"replicas", "3"});
+  wait_until_beating(workers);
+  workers[1].signal(SIGSTOP);
+  EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
+  EXPECT_THAT(workers[0].output(), AnyOf(HasSubstr("replica 2 is at"), HasSubstr("replica 3 is at"),
+                                         HasSubstr("another replica did not come")));
+  EXPECT_THAT(workers[0].output(), Not(HasSubstr("has made none")));
 }
 #endif
 
