@@ -69,6 +69,20 @@ void violation(const std::string& what) {
   std::abort();
 }
 
+ThreadState::~ThreadState() {
+  if (!has_streams) return;
+  Machine& machine = Machine::get();
+  if (machine.process != ::getpid()) return;
+  const Guard guard(machine.lock);
+  for (Device& device : machine.devices) {
+    const auto own = device.per_thread.find(std::this_thread::get_id());
+    if (own == device.per_thread.end()) continue;
+    own->second.release()->destroyed = true;  // Machine::streams keeps it
+    device.per_thread.erase(own);
+  }
+  machine.work.notify();
+}
+
 ThreadState& this_thread() {
   thread_local ThreadState state;
   return state;

@@ -192,12 +192,18 @@ class Machine {
 
 /// The calling thread's view of the machine.
 struct ThreadState {
+  ThreadState() = default;
+  ThreadState(const ThreadState&) = delete;
+  ThreadState& operator=(const ThreadState&) = delete;
+  ~ThreadState();  // its streams end with a thread
+
   int device = 0;
   bool has_current = false;  // a context, in the driver's eyes
   cudaError_t last_error = cudaSuccess;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool in_host_function = false;
   bool is_executor = false;
+  bool has_streams = false;
 };
 ThreadState& this_thread();
 

@@ -15,6 +15,7 @@ Stream& stream_of(Machine& machine, cudaStream_t handle, const char* function, b
   if (handle == cudaStreamPerThread) {
     auto& own = machine.use(current).per_thread[std::this_thread::get_id()];
     if (!own) own.reset(machine.make_stream(current, true));
+    this_thread().has_streams = true;
     return *own;
   }
   auto* const stream = reinterpret_cast<Stream*>(handle);

@@ -20,6 +20,7 @@ class SimulatedGpus : public Throughput {
  protected:
   void SetUp() override {
     Throughput::SetUp();
+    ::setenv("PENSTOCK_SIMULATED_GPUS", "8", 1);
     trainer_ = (fs::path(program).parent_path() / "penstock-train-classifier").string();
   }
 
