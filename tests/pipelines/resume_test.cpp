@@ -81,7 +81,7 @@ TEST_F(Resume, ProcessesShareTheGlobalBatchesSampleBySample) {
   const json whole = report({"--epochs", "2"});
   for (const char* devices : {"host:1", "host:2"}) {
     const auto reports = run_world(4, {"--epochs", "2", "--devices", devices});
-    EXPECT_EQ(sum(reports), whole["digest"]);
+    EXPECT_EQ(sum(reports), whole["digest"].get<std::string>());
     std::uint64_t samples = 0;
     for (const json& report : reports) {
       EXPECT_EQ(report["world"], 4);
@@ -144,7 +144,7 @@ TEST_F(Resume, UnderMpirunProcessesShareTheGlobalBatches) {
   std::vector<json> reports;
   for (int rank = 0; rank < 4; ++rank)
     reports.push_back(json::parse(read_file(out + "." + std::to_string(rank))));
-  EXPECT_EQ(sum(reports), whole["digest"]);
+  EXPECT_EQ(sum(reports), whole["digest"].get<std::string>());
 }
 
 TEST_F(Resume, VerifyChecksEveryStepAgainstWhatWasRecorded) {
