@@ -1,113 +1,293 @@
-// A device transform on the host: line by line, so that what it works on stays in the first cache.
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
-#include <penstock/device/device_transform.hpp>
-
+// A device transform on the host: vectors of pixels, line by line, so that what it works on stays in the first cache.
 #include "src/core/half.hpp"
 #include "src/device/device_transform_numbers.hpp"
 
-namespace penstock {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "src/device/device_transform_host.cpp"
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
 
-namespace {
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace penstock::device::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
 
 using core::Bfloat16;
 using core::Half;
-using device::DeviceTransformNumbers;
+using Floats = hn::CappedTag<float, 16>;
+using Vector = hn::Vec<Floats>;
+
+/// Pixels that are taken apart at once: a multiple of what a vector of floats holds.
+using Pixels = hn::CappedTag<std::uint8_t, 16>;
+constexpr std::size_t kPixels = hn::MaxLanes(Pixels());
 
 float converted(float value, float) { return value; }
 Half converted(float value, Half) { return core::to_half(value); }
 Bfloat16 converted(float value, Bfloat16) { return core::to_bfloat16(value); }
 
-// Line y of one row, flipped, normalised and erased: a stretch of `width` floats for each channel.
-void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
-               const DeviceTransformRow& row, int y, float* line) {
-  const int width = numbers.width;
-  const int channels = numbers.channels;
-  const std::uint8_t* pixels = image + std::size_t(y) * std::size_t(width * channels);
-  const int first = row.flip != 0 ? width - 1 : 0;
-  const int stride = row.flip != 0 ? -channels : channels;
-  for (int c = 0; c < channels; ++c) {
-    float* out = line + std::ptrdiff_t{c} * width;
-    const std::uint8_t* pixel = pixels + first * channels + c;
-    for (int x = 0; x < width; ++x, pixel += stride)
-      out[x] = device::normalised(numbers, *pixel, c);
-    if (device::contains_line(row.erase, y))
-      std::fill(out + row.erase.left, out + row.erase.right, numbers.erased[c]);
+// ---- vectors of the output's type: the bits of core/half ----
+
+auto bits_of(Vector value, float) { return value; }
+auto bits_of(Vector value, Bfloat16) {
+  const hn::RebindToUnsigned<Floats> d;
+  const auto bits = hn::BitCast(d, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7FFFU))));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(d, 0x40U));
+  const auto is_nan = hn::Gt(hn::And(bits, hn::Set(d, 0x7FFFFFFFU)), hn::Set(d, 0x7F800000U));
+  return hn::TruncateTo(hn::Rebind<std::uint16_t, Floats>(),
+                        hn::IfThenElse(is_nan, quiet, rounded));
+}
+auto bits_of(Vector value, Half) {
+  const hn::RebindToUnsigned<Floats> d;
+  const Floats df;
+  const auto bits = hn::BitCast(d, value);
+  const auto magnitude = hn::And(bits, hn::Set(d, 0x7FFFFFFFU));
+  const auto special = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7F800000U)),
+                                      hn::Set(d, 0x7E00U), hn::Set(d, 0x7C00U));
+  const auto magic = hn::Set(df, 0.5F);
+  const auto subnormal =
+      hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), magic)), hn::BitCast(d, magic));
+  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
+  const auto normal = hn::ShiftRight<13>(
+      hn::Add(hn::Sub(magnitude, hn::Set(d, ((127U - 15U) << 23) - 0xFFFU)), odd));
+  const auto finite =
+      hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, (127U - 14U) << 23)), subnormal, normal);
+  const auto half =
+      hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, ((127U + 16U) << 23) - 1)), special, finite);
+  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000U));
+  return hn::TruncateTo(hn::Rebind<std::uint16_t, Floats>(), hn::Or(half, sign));
+}
+
+template <class T>
+struct Bits {
+  using Type = std::uint16_t;
+};
+template <>
+struct Bits<float> {
+  using Type = float;
+};
+template <class T>
+typename Bits<T>::Type* bits(T* values) {
+  return reinterpret_cast<typename Bits<T>::Type*>(values);
+}
+
+/// Where a line of an image goes: `channel` elements lie between the channels of a pixel in planes; else they lie beside
+/// each other.
+template <int kChannels, class T>
+class Line {
+ public:
+  Line(T* first, ImageLayout layout, std::size_t channel)
+      : first_(first), planes_(layout == ImageLayout::nchw), channel_(channel) {}
+
+  void store(std::size_t x, const Vector (&pixels)[kChannels]) const {
+    const hn::Rebind<typename Bits<T>::Type, Floats> d;
+    if (planes_) {
+      for (int c = 0; c < kChannels; ++c)
+        hn::StoreU(bits_of(pixels[c], T{}), d,
+                   bits(first_) + static_cast<std::size_t>(c) * channel_ + x);
+      return;
+    }
+    auto* const to = bits(first_) + x * kChannels;
+    if constexpr (kChannels == 1)
+      hn::StoreU(bits_of(pixels[0], T{}), d, to);
+    else if constexpr (kChannels == 2)
+      hn::StoreInterleaved2(bits_of(pixels[0], T{}), bits_of(pixels[1], T{}), d, to);
+    else if constexpr (kChannels == 3)
+      hn::StoreInterleaved3(bits_of(pixels[0], T{}), bits_of(pixels[1], T{}),
+                            bits_of(pixels[2], T{}), d, to);
+    else
+      hn::StoreInterleaved4(bits_of(pixels[0], T{}), bits_of(pixels[1], T{}),
+                            bits_of(pixels[2], T{}), bits_of(pixels[3], T{}), d, to);
+  }
+  void store(std::size_t x, int c, float value) const {
+    const auto channel = static_cast<std::size_t>(c);
+    first_[planes_ ? channel * channel_ + x : x * kChannels + channel] = converted(value, T{});
+  }
+
+ private:
+  T* first_;
+  bool planes_;
+  std::size_t channel_;
+};
+
+/// kPixels pixels, a channel after the other.
+template <int kChannels>
+void take_apart(const std::uint8_t* from, std::uint8_t* to) {
+  const Pixels d;
+  if constexpr (kChannels == 1) {
+    hn::Store(hn::LoadU(d, from), d, to);
+  } else if constexpr (kChannels == 2) {
+    hn::Vec<Pixels> a, b;
+    hn::LoadInterleaved2(d, from, a, b);
+    hn::Store(a, d, to);
+    hn::Store(b, d, to + kPixels);
+  } else if constexpr (kChannels == 3) {
+    hn::Vec<Pixels> a, b, c;
+    hn::LoadInterleaved3(d, from, a, b, c);
+    hn::Store(a, d, to);
+    hn::Store(b, d, to + kPixels);
+    hn::Store(c, d, to + 2 * kPixels);
+  } else {
+    hn::Vec<Pixels> a, b, c, e;
+    hn::LoadInterleaved4(d, from, a, b, c, e);
+    hn::Store(a, d, to);
+    hn::Store(b, d, to + kPixels);
+    hn::Store(c, d, to + 2 * kPixels);
+    hn::Store(e, d, to + 3 * kPixels);
   }
 }
 
+/// Line y of one row, flipped, normalised and erased.
+template <int kChannels, class T>
+void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
+               const DeviceTransformRow& row, int y, const Line<kChannels, T>& out) {
+  const Floats d;
+  const hn::Rebind<std::uint8_t, Floats> du8;
+  const hn::RebindToSigned<Floats> di32;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto width = static_cast<std::size_t>(numbers.width);
+  const std::uint8_t* const pixels = image + static_cast<std::size_t>(y) * width * kChannels;
+  const bool flip = row.flip != 0;
+  HWY_ALIGN std::uint8_t apart[kChannels * kPixels];
+  std::size_t x = 0;
+  for (; x + kPixels <= width; x += kPixels) {
+    take_apart<kChannels>(pixels + x * kChannels, apart);
+    for (std::size_t k = 0; k < kPixels; k += lanes) {
+      Vector values[kChannels];
+      for (int c = 0; c < kChannels; ++c) {
+        const auto bytes = hn::LoadU(du8, apart + static_cast<std::size_t>(c) * kPixels + k);
+        const auto pixel = hn::ConvertTo(d, hn::PromoteTo(di32, bytes));
+        // A product and a sum, each rounded: see multiply_add.
+        values[c] =
+            hn::Add(hn::Mul(pixel, hn::Set(d, numbers.scale[c])), hn::Set(d, numbers.bias[c]));
+        if (flip) values[c] = hn::Reverse(d, values[c]);
+      }
+      out.store(flip ? width - x - k - lanes : x + k, values);
+    }
+  }
+  for (; x < width; ++x)
+    for (int c = 0; c < kChannels; ++c)
+      out.store(flip ? width - 1 - x : x, c,
+                normalised(numbers, pixels[x * kChannels + static_cast<std::size_t>(c)], c));
+  if (contains_line(row.erase, y))
+    for (int c = 0; c < kChannels; ++c)
+      for (std::size_t column = row.erase.left; column < row.erase.right; ++column)
+        out.store(column, c, numbers.erased[c]);
+}
+
+/// A line of floats in planes, and the one that is mixed into it.
+template <int kChannels>
 void mix_lines(const DeviceTransformNumbers& numbers, const DeviceTransformRow& row, int y,
-               float* own, const float* other) {
+               float* HWY_RESTRICT own, const float* HWY_RESTRICT other) {
   const int width = numbers.width;
   if (row.mix == DeviceTransformRow::Mix::mixup) {
-    for (int i = 0; i < width * numbers.channels; ++i)
-      own[i] = device::blended(row.weight, own[i], other[i]);
-  } else if (device::contains_line(row.cut, y)) {
-    for (int c = 0; c < numbers.channels; ++c)
+    for (int i = 0; i < width * kChannels; ++i) own[i] = blended(row.weight, own[i], other[i]);
+  } else if (contains_line(row.cut, y)) {
+    for (int c = 0; c < kChannels; ++c)
       std::copy(other + c * width + row.cut.left, other + c * width + row.cut.right,
                 own + c * width + row.cut.left);
   }
 }
 
-template <class T>
-void store_line(const DeviceTransformNumbers& numbers, ImageLayout layout, int y, const float* line,
-                T* image) {
-  const std::size_t width = static_cast<std::size_t>(numbers.width);
-  const std::size_t channels = static_cast<std::size_t>(numbers.channels);
-  const std::size_t plane = width * static_cast<std::size_t>(numbers.height);
-  for (std::size_t c = 0; c < channels; ++c) {
-    const float* values = line + c * width;
-    if (layout == ImageLayout::nchw) {
-      T* out = image + c * plane + static_cast<std::size_t>(y) * width;
-      for (std::size_t x = 0; x < width; ++x) out[x] = converted(values[x], T{});
-    } else {
-      T* out = image + static_cast<std::size_t>(y) * width * channels + c;
-      for (std::size_t x = 0; x < width; ++x) out[x * channels] = converted(values[x], T{});
-    }
+template <int kChannels, class T>
+void store_line(const float* line, std::size_t width, const Line<kChannels, T>& out) {
+  const Floats d;
+  std::size_t x = 0;
+  for (; x + hn::Lanes(d) <= width; x += hn::Lanes(d)) {
+    Vector values[kChannels];
+    for (int c = 0; c < kChannels; ++c)
+      values[c] = hn::LoadU(d, line + static_cast<std::size_t>(c) * width + x);
+    out.store(x, values);
   }
+  for (; x < width; ++x)
+    for (int c = 0; c < kChannels; ++c)
+      out.store(x, c, line[static_cast<std::size_t>(c) * width + x]);
 }
 
-template <class T>
+template <int kChannels, class T>
 void run_as(const DeviceTransformNumbers& numbers, ImageLayout layout, const std::uint8_t* in,
             std::span<const DeviceTransformRow> rows, T* out) {
-  const std::size_t elements =
-      std::size_t(numbers.height) * std::size_t(numbers.width * numbers.channels);
-  std::vector<float> own(std::size_t(numbers.width * numbers.channels));
+  const auto width = static_cast<std::size_t>(numbers.width);
+  const std::size_t plane = width * static_cast<std::size_t>(numbers.height);
+  const std::size_t elements = plane * kChannels;
+  std::vector<float> own(width * kChannels);
   std::vector<float> other(own.size());
+  const Line<kChannels, float> to_own(own.data(), ImageLayout::nchw, width);
+  const Line<kChannels, float> to_other(other.data(), ImageLayout::nchw, width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const DeviceTransformRow& row = rows[i];
-    T* image = out + i * elements;
+    T* const image = out + i * elements;
     if (row.present == 0) {
       std::memset(image, 0, elements * sizeof(T));
       continue;
     }
     const auto partner = static_cast<std::size_t>(row.partner);
     for (int y = 0; y < numbers.height; ++y) {
-      make_line(numbers, in + i * elements, row, y, own.data());
-      if (row.mix != DeviceTransformRow::Mix::none) {
-        make_line(numbers, in + partner * elements, rows[partner], y, other.data());
-        mix_lines(numbers, row, y, own.data(), other.data());
+      const std::size_t before = static_cast<std::size_t>(y) * width;
+      const Line<kChannels, T> line(
+          image + (layout == ImageLayout::nchw ? before : before * kChannels), layout, plane);
+      if (row.mix == DeviceTransformRow::Mix::none) {
+        make_line(numbers, in + i * elements, row, y, line);
+        continue;
       }
-      store_line(numbers, layout, y, own.data(), image);
+      make_line(numbers, in + i * elements, row, y, to_own);
+      make_line(numbers, in + partner * elements, rows[partner], y, to_other);
+      mix_lines<kChannels>(numbers, row, y, own.data(), other.data());
+      store_line(own.data(), width, line);
     }
   }
 }
 
-}  // namespace
-
-void DeviceTransform::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
-                          std::byte* out) const {
-  const auto* pixels = reinterpret_cast<const std::uint8_t*>(in);
-  switch (options_.dtype) {
-    case DType::f16:
-      return run_as(*numbers_, options_.layout, pixels, rows, reinterpret_cast<Half*>(out));
-    case DType::bf16:
-      return run_as(*numbers_, options_.layout, pixels, rows, reinterpret_cast<Bfloat16*>(out));
+template <class T>
+void run_channels(const DeviceTransformNumbers& numbers, ImageLayout layout, const std::uint8_t* in,
+                  std::span<const DeviceTransformRow> rows, T* out) {
+  switch (numbers.channels) {
+    case 1:
+      return run_as<1>(numbers, layout, in, rows, out);
+    case 2:
+      return run_as<2>(numbers, layout, in, rows, out);
+    case 3:
+      return run_as<3>(numbers, layout, in, rows, out);
     default:
-      return run_as(*numbers_, options_.layout, pixels, rows, reinterpret_cast<float*>(out));
+      return run_as<4>(numbers, layout, in, rows, out);
   }
 }
 
+void transform_on_host(const DeviceTransformNumbers& numbers, const DeviceTransformOptions& options,
+                       const std::uint8_t* in, std::span<const DeviceTransformRow> rows,
+                       std::byte* out) {
+  switch (options.dtype) {
+    case DType::f16:
+      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<Half*>(out));
+    case DType::bf16:
+      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<Bfloat16*>(out));
+    default:
+      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<float*>(out));
+  }
+}
+
+}  // namespace penstock::device::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace penstock {
+
+namespace device {
+HWY_EXPORT(transform_on_host);
+}
+
+void DeviceTransform::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
+                          std::byte* out) const {
+  using namespace device;  // NOLINT(google-build-using-namespace): where HWY_EXPORT has put its table
+  HWY_DYNAMIC_DISPATCH(transform_on_host)
+  (*numbers_, options_, reinterpret_cast<const std::uint8_t*>(in), rows, out);
+}
+
 }  // namespace penstock
+#endif

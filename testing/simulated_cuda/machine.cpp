@@ -332,6 +332,9 @@ void Machine::execute() {
             ++k;
             continue;
           }
+          switch_to_fiber(stream->fiber);
+          release(&device);  // who waits for the device waits for it
+          switch_to_fiber(fiber_);
           destroy_fiber(std::exchange(stream->fiber, nullptr));
           forget_fibers(*stream);
           stream->last = nullptr;

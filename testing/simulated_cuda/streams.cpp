@@ -176,6 +176,7 @@ cudaError_t cudaDeviceSynchronize() {
     }
     for (const OperationPtr& operation : marks)
       if (const cudaError_t status = machine.wait(operation); status != cudaSuccess) return status;
+    acquire(&machine.devices[static_cast<std::size_t>(current)]);  // streams that are gone
     return cudaSuccess;
   });
 }

@@ -25,7 +25,8 @@ inline std::vector<DeviceTransformCase> transform_cases() {
   std::vector<DeviceTransformCase> cases;
   const struct {
     int height, width, channels;
-  } sizes[] = {{5, 7, 3}, {8, 12, 3}, {9, 4, 1}, {3, 5, 4}, {6, 8, 2}, {224, 224, 3}};
+  } sizes[] = {{5, 7, 3},     {8, 12, 3}, {9, 4, 1},  {3, 5, 4},  {6, 8, 2},
+               {224, 224, 3}, {5, 37, 3}, {5, 50, 4}, {5, 21, 2}, {5, 33, 1}};
   for (const auto& size : sizes)
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
       for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc})

@@ -15,6 +15,12 @@
 
 namespace penstock::sync {
 
+/// What replicas are told that end because another one has failed.
+class ReplicaFailed final : public SyncError {
+ public:
+  using SyncError::SyncError;
+};
+
 /// The meeting place of replica threads. It compares what they are about to do, and hands each
 /// one's buffers to the others.
 ///

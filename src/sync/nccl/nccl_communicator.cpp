@@ -9,6 +9,7 @@
 
 #include <penstock/sync/nccl.hpp>
 
+#include "src/core/exception_text.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 #include "src/sync/nccl/nccl_library.hpp"
 
@@ -77,9 +78,12 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclChannel> channel,
       exceptions_(std::uncaught_exceptions()) {
   if (!group_) return;
   // What ends this rank's collectives ends those of the process's other ranks, which would wait for it.
-  channel_->on_broken([weak = std::weak_ptr(group_)](const std::exception_ptr& cause) {
-    if (const auto alive = weak.lock()) alive->fail(cause);
-  });
+  channel_->on_broken(
+      [weak = std::weak_ptr(group_), rank = this->rank()](const std::exception_ptr& cause) {
+        if (const auto alive = weak.lock())
+          alive->fail(std::make_exception_ptr(
+              ReplicaFailed(fmt::format("replica {} failed: {}", rank, core::text_of(cause)))));
+      });
   group_->on_failure([weak = std::weak_ptr(channel_)](const std::exception_ptr& cause) {
     if (const auto alive = weak.lock()) alive->abort(cause);
   });

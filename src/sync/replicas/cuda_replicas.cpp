@@ -87,7 +87,8 @@ class CudaBackend final : public Replicas::Backend {
   }
   void fail(const std::string& why) noexcept override {
     failed_ = true;
-    for (const auto& channel : channels_) channel->abort(std::make_exception_ptr(SyncError(why)));
+    for (const auto& channel : channels_)
+      channel->abort(std::make_exception_ptr(sync::ReplicaFailed(why)));
   }
 
  private:

@@ -41,6 +41,17 @@ class HostBackend final : public Replicas::Backend {
   std::vector<Device> devices_;
 };
 
+// Whether it only says that another replica has failed.
+bool follows(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const sync::ReplicaFailed&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 Device::Kind require_one_kind(const std::vector<Device>& devices) {
   if (devices.empty())
     throw std::invalid_argument("at least 1 device for the replicas, found none");
@@ -120,11 +131,11 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
       const std::exception_ptr cause = std::current_exception();
       {
         const std::lock_guard lock(mutex);
-        if (!first) first = cause;
+        if (!first || (follows(first) && !follows(cause))) first = cause;
       }
       const std::string why = fmt::format("replica {} ended with an exception: {}",
                                           communicator.rank(), core::text_of(cause));
-      group->fail(std::make_exception_ptr(SyncError(why)));
+      group->fail(std::make_exception_ptr(sync::ReplicaFailed(why)));
       backend_->fail(why);
     }
   };

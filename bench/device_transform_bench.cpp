@@ -1,0 +1,100 @@
+// What does a device transform cost on a host device? A batch of 64 images of 224 x 224, against a plain loop that widens the
+// same bytes to numbers of the same size. Threads have a batch each, as the loader's have.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <penstock/device/device_transform.hpp>
+
+namespace penstock {
+namespace {
+
+constexpr int kSide = 224;
+constexpr std::size_t kRows = 64;
+constexpr std::size_t kBytes = std::size_t{kSide} * kSide * 3;
+
+std::vector<std::byte> pixels() {
+  std::vector<std::byte> all(kRows * kBytes);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<std::byte>(i * 2654435761U >> 7);
+  return all;
+}
+
+// The ceiling, with the instructions that the machine has.
+#if defined(__x86_64__) && defined(__gnu_linux__)
+#define PENSTOCK_EVERY_MACHINE __attribute__((target_clones("avx512f,avx512bw", "avx2", "default")))
+#else
+#define PENSTOCK_EVERY_MACHINE
+#endif
+PENSTOCK_EVERY_MACHINE void widen(const std::byte* in, float* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]);
+}
+PENSTOCK_EVERY_MACHINE void widen(const std::byte* in, std::uint16_t* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint16_t>(in[i]);
+}
+
+template <class T>
+void BM_Ceiling(benchmark::State& state) {
+  const std::vector<std::byte> in = pixels();
+  std::vector<T> out(in.size());
+  for (auto _ : state) {
+    widen(in.data(), out.data(), in.size());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));
+}
+BENCHMARK(BM_Ceiling<float>)->Name("ceiling_u8_to_32_bits")->Threads(1)->Threads(2)->UseRealTime();
+BENCHMARK(BM_Ceiling<std::uint16_t>)
+    ->Name("ceiling_u8_to_16_bits")
+    ->Threads(1)
+    ->Threads(2)
+    ->UseRealTime();
+
+enum class What : std::uint8_t { normalise, flip_and_erase, mix };
+
+void BM_Transform(benchmark::State& state, DType dtype, ImageLayout layout, What what) {
+  DeviceTransformOptions options{.dtype = dtype,
+                                 .layout = layout,
+                                 .mean = {0.485F, 0.456F, 0.406F},
+                                 .stddev = {0.229F, 0.224F, 0.225F}};
+  if (what == What::flip_and_erase) {
+    options.flip = 0.5;
+    options.erase = {.probability = 0.25};
+  }
+  if (what == What::mix) options.mixup = 0.4;
+  const DeviceTransform transform(
+      options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
+  const std::vector<std::byte> in = pixels();
+  std::vector<SampleId> samples(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) samples[i].number = i;
+  std::vector<DeviceTransformRow> rows(kRows);
+  transform.draw(RandomKey(7), 0, 0, samples, {}, rows);
+  std::vector<std::byte> out(kRows * transform.output().bytes());
+  for (auto _ : state) {
+    transform.run(in.data(), rows, out.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));
+}
+
+const bool kRegistered = [] {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc})
+      for (const auto& [what, name] :
+           {std::pair{What::normalise, "normalise"},
+            std::pair{What::flip_and_erase, "flip_and_erase"}, std::pair{What::mix, "mixup"}})
+        benchmark::RegisterBenchmark((std::string(name_of(dtype)) +
+                                      (layout == ImageLayout::nchw ? "_nchw_" : "_nhwc_") + name)
+                                         .c_str(),
+                                     BM_Transform, dtype, layout, what)
+            ->Threads(1)
+            ->Threads(2)
+            ->UseRealTime();
+  return true;
+}();
+
+}  // namespace
+}  // namespace penstock
