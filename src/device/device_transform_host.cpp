@@ -43,6 +43,12 @@ auto bits_of(Vector value, Bfloat16) {
   return hn::TruncateTo(hn::Rebind<std::uint16_t, Floats>(),
                         hn::IfThenElse(is_nan, quiet, rounded));
 }
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // the instruction rounds likewise
+auto bits_of(Vector value, Half) {
+  return hn::BitCast(hn::Rebind<std::uint16_t, Floats>(),
+                     hn::DemoteTo(hn::Rebind<hwy::float16_t, Floats>(), value));
+}
+#else
 auto bits_of(Vector value, Half) {
   const hn::RebindToUnsigned<Floats> d;
   const Floats df;
@@ -63,6 +69,7 @@ auto bits_of(Vector value, Half) {
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000U));
   return hn::TruncateTo(hn::Rebind<std::uint16_t, Floats>(), hn::Or(half, sign));
 }
+#endif
 
 template <class T>
 struct Bits {
@@ -109,6 +116,15 @@ class Line {
     const auto channel = static_cast<std::size_t>(c);
     first_[planes_ ? channel * channel_ + x : x * kChannels + channel] = converted(value, T{});
   }
+  void fill(std::size_t begin, std::size_t end, int c, float value) const {
+    const auto channel = static_cast<std::size_t>(c);
+    if (planes_)
+      std::fill(first_ + channel * channel_ + begin, first_ + channel * channel_ + end,
+                converted(value, T{}));
+    else
+      for (std::size_t x = begin; x < end; ++x)
+        first_[x * kChannels + channel] = converted(value, T{});
+  }
 
  private:
   T* first_;
@@ -143,42 +159,55 @@ void take_apart(const std::uint8_t* from, std::uint8_t* to) {
   }
 }
 
-/// Line y of one row, flipped, normalised and erased.
-template <int kChannels, class T>
-void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
-               const DeviceTransformRow& row, int y, const Line<kChannels, T>& out) {
+/// A line, flipped and normalised.
+template <int kChannels, bool kFlip, class T>
+void normalise_line(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels,
+                    const Line<kChannels, T>& out) {
   const Floats d;
   const hn::Rebind<std::uint8_t, Floats> du8;
   const hn::RebindToSigned<Floats> di32;
   const std::size_t lanes = hn::Lanes(d);
   const auto width = static_cast<std::size_t>(numbers.width);
-  const std::uint8_t* const pixels = image + static_cast<std::size_t>(y) * width * kChannels;
-  const bool flip = row.flip != 0;
   HWY_ALIGN std::uint8_t apart[kChannels * kPixels];
-  std::size_t x = 0;
+  std::size_t x = 0;  // of the result, which is written from left to right
   for (; x + kPixels <= width; x += kPixels) {
-    take_apart<kChannels>(pixels + x * kChannels, apart);
+    const std::size_t from = kFlip ? width - x - kPixels : x;
+    take_apart<kChannels>(pixels + from * kChannels, apart);
     for (std::size_t k = 0; k < kPixels; k += lanes) {
+      const std::size_t part = kFlip ? kPixels - k - lanes : k;
       Vector values[kChannels];
       for (int c = 0; c < kChannels; ++c) {
-        const auto bytes = hn::LoadU(du8, apart + static_cast<std::size_t>(c) * kPixels + k);
+        const auto bytes = hn::LoadU(du8, apart + static_cast<std::size_t>(c) * kPixels + part);
         const auto pixel = hn::ConvertTo(d, hn::PromoteTo(di32, bytes));
         // A product and a sum, each rounded: see multiply_add.
         values[c] =
             hn::Add(hn::Mul(pixel, hn::Set(d, numbers.scale[c])), hn::Set(d, numbers.bias[c]));
-        if (flip) values[c] = hn::Reverse(d, values[c]);
+        if (kFlip) values[c] = hn::Reverse(d, values[c]);
       }
-      out.store(flip ? width - x - k - lanes : x + k, values);
+      out.store(x + k, values);
     }
   }
   for (; x < width; ++x)
-    for (int c = 0; c < kChannels; ++c)
-      out.store(flip ? width - 1 - x : x, c,
-                normalised(numbers, pixels[x * kChannels + static_cast<std::size_t>(c)], c));
+    for (int c = 0; c < kChannels; ++c) {
+      const std::size_t from = kFlip ? width - 1 - x : x;
+      out.store(x, c,
+                normalised(numbers, pixels[from * kChannels + static_cast<std::size_t>(c)], c));
+    }
+}
+
+/// Line y of one row, flipped, normalised and erased.
+template <int kChannels, class T>
+void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
+               const DeviceTransformRow& row, int y, const Line<kChannels, T>& out) {
+  const std::uint8_t* const pixels =
+      image + static_cast<std::size_t>(y) * static_cast<std::size_t>(numbers.width) * kChannels;
+  if (row.flip != 0)
+    normalise_line<kChannels, true>(numbers, pixels, out);
+  else
+    normalise_line<kChannels, false>(numbers, pixels, out);
   if (contains_line(row.erase, y))
     for (int c = 0; c < kChannels; ++c)
-      for (std::size_t column = row.erase.left; column < row.erase.right; ++column)
-        out.store(column, c, numbers.erased[c]);
+      out.fill(row.erase.left, row.erase.right, c, numbers.erased[c]);
 }
 
 /// A line of floats in planes, and the one that is mixed into it.
