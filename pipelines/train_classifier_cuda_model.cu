@@ -43,7 +43,7 @@ struct Run {
   }
 };
 
-/// Memory of the current device that grows when it has to.
+/// Memory of the current device that grows when it has to. Nothing may work on it when it ends.
 class Memory {
  public:
   Memory() = default;
@@ -55,7 +55,8 @@ class Memory {
   template <class T>
   T* of(std::size_t count, cudaStream_t stream) {
     if (count * sizeof(T) > bytes_) {
-      check(cudaFree(std::exchange(data_, nullptr)), "cudaFree");  // waits for what still reads it
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");  // it may still be read
+      check(cudaFree(std::exchange(data_, nullptr)), "cudaFree");
       check(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
       bytes_ = count * sizeof(T);
       check(cudaMemsetAsync(data_, 0, bytes_, stream), "cudaMemsetAsync");
@@ -79,6 +80,9 @@ class CudaModel final : public Model {
     score_.of<double>(3, stream_);
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
+  CudaModel(const CudaModel&) = delete;
+  CudaModel& operator=(const CudaModel&) = delete;
+  ~CudaModel() override { (void)cudaStreamSynchronize(stream_); }
 
   [[nodiscard]] std::vector<ps::Gradient> gradients() override {
     return gradient_list(layout_, gradients_.of<float>(size(), stream_));
