@@ -210,7 +210,7 @@ TEST_F(CudaFaultsGpu, AnyCallMayFail) {
       ASSERT_EQ(after.registrations, before.registrations) << function << ' ' << n;
     }
   }
-  EXPECT_GT(failures, 40);
+  EXPECT_GT(failures, 25);  // one device makes fewer calls
 }
 
 TEST_F(CudaFaultsGpu, ALostDeviceEndsTheRunAtOnce) {

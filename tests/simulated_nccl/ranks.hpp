@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -16,6 +17,9 @@ namespace penstock::test {
 
 inline void ok(cudaError_t status) { ASSERT_EQ(status, cudaSuccess); }
 inline void ok(ncclResult_t status) { ASSERT_EQ(status, ncclSuccess); }
+
+// Whatever the other tests are run with.
+inline const bool kEightDevices = ::setenv("PENSTOCK_SIMULATED_GPUS", "8", 1) == 0;
 
 [[nodiscard]] inline int devices() {
   int count = 0;
