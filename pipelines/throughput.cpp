@@ -1,17 +1,14 @@
 // penstock-throughput: the main job. Feeds images to every device as a training loop would, and
 // reports how fast, how evenly, and what the loop had to wait for.
+#include "throughput.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
@@ -20,7 +17,6 @@
 #include "throughput_decoding.hpp"
 #include "throughput_files.hpp"
 #include "throughput_options.hpp"
-#include "throughput_report.hpp"
 #include "timeline.hpp"
 
 namespace throughput {
@@ -34,21 +30,35 @@ constexpr int kInterrupted = 130;
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// The first signal ends the run after the step at hand; a second one kills.
-void stop_on_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
+// While one is there, the first signal ends the run after the step at hand; a second one kills.
+class StopOnSignals {
+ public:
+  StopOnSignals() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_[0]);
+    sigaction(SIGTERM, &action, &before_[1]);
+  }
+  ~StopOnSignals() {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  StopOnSignals(const StopOnSignals&) = delete;
+  StopOnSignals& operator=(const StopOnSignals&) = delete;
+
+ private:
+  struct sigaction before_[2]{};
+};
 
 // One line on a terminal, four times a second.
 class Progress {
  public:
-  explicit Progress(const Options& options)
+  Progress(const Options& options, const Output& output)
       : options_(options),
-        shown_(!options.quiet && options.launch.rank == 0 && isatty(STDERR_FILENO) != 0) {}
+        output_(output),
+        shown_(!options.quiet && options.launch.rank == 0 && output.err_is_terminal) {}
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -62,23 +72,24 @@ class Progress {
     const std::string epoch = options_.epochs
                                   ? fmt::format("epoch {}/{}", step.epoch() + 1, *options_.epochs)
                                   : fmt::format("epoch {}", step.epoch() + 1);
-    fmt::print(stderr, "\r\033[K{}  step {}  {} images  {:.0f}/s  stall {:.1f}% ({})", epoch,
-               step.number() + 1, stats.samples, static_cast<double>(stats.samples) / stats.seconds,
-               stats.stall_fraction * 100, stats.bottleneck());
-    std::fflush(stderr);
+    output_.err(fmt::format("\r\033[K{}  step {}  {} images  {:.0f}/s  stall {:.1f}% ({})", epoch,
+                            step.number() + 1, stats.samples,
+                            static_cast<double>(stats.samples) / stats.seconds,
+                            stats.stall_fraction * 100, stats.bottleneck()));
   }
   void clear() {
-    if (shown_ && last_ != 0) fmt::print(stderr, "\r\033[K");
+    if (shown_ && last_ != 0) output_.err("\r\033[K");
   }
 
  private:
   const Options& options_;
+  const Output& output_;
   bool shown_;
   std::int64_t last_ = 0;
 };
 
 // Adds up the samples and the time of each epoch of this run.
-class EpochBook {
+class Epochs {
  public:
   void add(const ps::Step& step, std::int64_t now) {
     if (epochs_.empty() || epochs_.back().epoch != step.epoch()) {
@@ -89,10 +100,10 @@ class EpochBook {
     epochs_.back().seconds = static_cast<double>(now - began_) * 1e-9;
     last_ = now;
   }
-  [[nodiscard]] std::vector<EpochReport> epochs() const { return epochs_; }
+  [[nodiscard]] std::vector<ps::EpochReport> reports() const { return epochs_; }
 
  private:
-  std::vector<EpochReport> epochs_;
+  std::vector<ps::EpochReport> epochs_;
   std::int64_t last_ = ps::now_ns();
   std::int64_t began_ = 0;
 };
@@ -127,13 +138,13 @@ class Digests {
   std::optional<DigestFile> recorded_;
 };
 
-void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digests& digests,
-             programs::Timeline* timeline) {
+void deliver(const Options& options, const Output& output, ps::Loader& loader, Epochs& epochs,
+             ps::History& history, Digests& digests, programs::Timeline* timeline) {
   const auto trace = [&](const char* name, std::int64_t from, std::uint64_t step) {
     if (timeline != nullptr) timeline->add(name, from, step);
   };
   const std::string state_out = own_file(options.state_out, options.launch);
-  Progress progress(options);
+  Progress progress(options, output);
   std::uint64_t steps = 0;
   while (interrupted == 0 && (!options.steps || steps < *options.steps)) {
     const std::int64_t asked = ps::now_ns();
@@ -148,7 +159,8 @@ void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digest
     consume(*step, options.consume_ms);
     trace("consume", got, step->number());
     digests.see(*step);  // a device has had time to hash it
-    book.add(*step, ps::now_ns());
+    epochs.add(*step, ps::now_ns());
+    history.add(loader.stats());
     ++steps;
     if (options.state_every != 0 && steps % options.state_every == 0) {
       digests.write();  // first, so that no state is ahead of it
@@ -158,41 +170,31 @@ void deliver(const Options& options, ps::Loader& loader, EpochBook& book, Digest
   }
 }
 
-Report make_report(const Options& options, const ps::Loader& loader, const EpochBook& book,
-                   const Decoding& decoding) {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return {.stats = loader.stats(),
-          .epochs = book.epochs(),
-          .devices = {loader.devices().begin(), loader.devices().end()},
-          .device_samples = loader.samples_per_device(),
-          .faults = loader.faults(),
-          .jpeg = decoding.report(),
-          .seed = loader.seed(),
-          .world = options.launch.world,
-          .rank = options.launch.rank,
-          .has_digest = options.digest,
-          .digest = loader.digest(),
-          .peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024};
-}
-
-int run(const Options& options) {
+int run(const Options& options, const Output& output) {
   std::optional<programs::Timeline> timeline;
   if (!options.timeline.empty()) timeline.emplace();
   const Decoding decoding(options);
   ps::LoaderOptions loading = loader_options(options, Decoding::index_budget(options));
   if (timeline) loading.observer = &*timeline;
-  const ps::Dataset dataset = make_dataset(options, decoding);
+  const ps::Dataset dataset = make_dataset(options, decoding, output);
   if (!options.save_plan.empty())
     dataset.save(options.save_plan, {.registry = decoding.registry()});
   ps::Loader loader = dataset.loader(loading);
   if (!options.state_in.empty()) loader.restore(read_state(options.state_in, options.launch));
   Digests digests(options, loader.state().step);
-  stop_on_signals();
+  const StopOnSignals stop_on_signals;
 
-  EpochBook book;
-  deliver(options, loader, book, digests, timeline ? &*timeline : nullptr);
-  const Report report = make_report(options, loader, book, decoding);
+  Epochs epochs;
+  ps::History history;
+  deliver(options, output, loader, epochs, history, digests, timeline ? &*timeline : nullptr);
+  ps::Report report = ps::Report::of(loader);
+  report.epochs = epochs.reports();
+  report.jpeg = decoding.report();
+  report.rank = options.launch.rank;
+  report.world = options.launch.world;
+  if (options.digest) report.digest = loader.digest();
+  if (report.stats.steps > 0) history.end(report.stats);
+  report.history = history.moments();
   digests.write();
   decoding.save();
   if (timeline) {
@@ -202,28 +204,29 @@ int run(const Options& options) {
   if (!options.state_out.empty())
     write_atomically(own_file(options.state_out, options.launch), loader.state().to_json());
 
-  const bool json_to_stdout = options.json == "-";
-  fmt::print(json_to_stdout ? stderr : stdout, "{}", to_text(report));
-  if (json_to_stdout)
-    fmt::print("{}\n", to_json(report));
+  const bool json_to_out = options.json == "-";
+  (json_to_out ? output.err : output.out)(report.to_text());
+  if (json_to_out)
+    output.out(report.to_json() + "\n");
   else if (!options.json.empty())
-    write_atomically(own_file(options.json, options.launch), to_json(report) + "\n");
+    write_atomically(own_file(options.json, options.launch), report.to_json() + "\n");
   return interrupted == 0 ? 0 : kInterrupted;
 }
 
 }  // namespace
-}  // namespace throughput
 
-int main(int argc, char** argv) {
-  throughput::Options options;
-  if (const auto status = throughput::parse(argc, argv, options)) return *status;
+int run_program(std::vector<std::string> flags, const Output& output) {
+  Options options;
+  if (const auto status = parse(std::move(flags), options, output)) return *status;
   try {
-    return throughput::run(options);
+    return run(options, output);
   } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "penstock-throughput: {}\n", error.what());
-    return throughput::kUsageError;
+    output.err(fmt::format("penstock-throughput: {}\n", error.what()));
+    return kUsageError;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "penstock-throughput: {}\n", error.what());
-    return throughput::kDataError;
+    output.err(fmt::format("penstock-throughput: {}\n", error.what()));
+    return kDataError;
   }
 }
+
+}  // namespace throughput

@@ -57,8 +57,8 @@ void Decoding::save() const {
   if (!file_.empty()) index_->save(file_);
 }
 
-JpegReport Decoding::report() const {
-  JpegReport report{.counts = stats_->counts(), .has_index = index_ != nullptr};
+ps::JpegReport Decoding::report() const {
+  ps::JpegReport report{.counts = stats_->counts(), .has_index = index_ != nullptr};
   if (index_) {
     report.index_images = index_->size();
     report.index_bytes = index_->bytes();

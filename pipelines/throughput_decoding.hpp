@@ -11,14 +11,6 @@
 
 namespace throughput {
 
-/// What a report says about JPEGs.
-struct JpegReport {
-  penstock::JpegCounts counts;
-  bool has_index = false;
-  std::uint64_t index_images = 0;
-  std::uint64_t index_bytes = 0;
-};
-
 class Decoding {
  public:
   /// Reads the index where --index names a file that is there.
@@ -35,7 +27,7 @@ class Decoding {
   ///
   /// Errors  penstock::Error  the file cannot be written
   void save() const;
-  [[nodiscard]] JpegReport report() const;
+  [[nodiscard]] penstock::JpegReport report() const;
 
  private:
   std::shared_ptr<penstock::JpegStats> stats_ = std::make_shared<penstock::JpegStats>();

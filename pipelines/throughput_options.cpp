@@ -1,15 +1,15 @@
 #include "throughput_options.hpp"
 
+#include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "number_flags.hpp"
 #include "throughput_decoding.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
-  data->add_option("--data", options.data,
+  data->add_option("data,--data", options.data,
                    "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
                    "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
       ->type_name("DIR");
@@ -200,22 +200,23 @@ std::string index_beside(const Options& options) {
   return "off";
 }
 
-std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& options) {
-  if (options.quiet || isatty(STDERR_FILENO) == 0) return {};
-  return [](std::uint64_t done, std::uint64_t total) {
-    fmt::print(stderr, "\rgenerating photographs: {} of {}{}", done, total,
-               done == total ? "\n" : "");
+std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& options,
+                                                                const Output& output) {
+  if (options.quiet || !output.err_is_terminal) return {};
+  return [err = output.err](std::uint64_t done, std::uint64_t total) {
+    err(fmt::format("\rgenerating photographs: {} of {}{}", done, total,
+                    done == total ? "\n" : ""));
   };
 }
 
 }  // namespace
 
-std::optional<int> parse(int argc, char** argv, Options& options) {
+std::optional<int> parse(std::vector<std::string> flags, Options& options, const Output& output) {
   CLI::App app(
       "Feeds images to every device as a training job would, and reports whether the input keeps "
       "up.\n"
       "\n"
-      "  penstock-throughput --data photos --epochs 3 --devices host:4\n"
+      "  penstock-throughput photos --epochs 3 --devices host:4\n"
       "  penstock-throughput --synthetic 2000 --steps 100 --consume-ms 50\n"
       "\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
@@ -229,14 +230,19 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.get_formatter()->column_width(38);
   add_flags(app, options);
   try {
-    app.parse(argc, argv);
+    std::ranges::reverse(flags);  // as CLI11 takes them
+    app.parse(std::move(flags));
     refuse_beside_plan(app, options);
     options.launch = ps::Launch::from_environment();
     check_flags(options);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
+    std::ostringstream out, err;
+    const int status = app.exit(error, out, err);
+    if (const std::string text = out.str(); !text.empty()) output.out(text);
+    if (const std::string text = err.str(); !text.empty()) output.err(text);
+    return status == 0 ? 0 : kUsageError;
   } catch (const ps::Error& error) {
-    fmt::print(stderr, "penstock-throughput: {}\n", error.what());
+    output.err(fmt::format("penstock-throughput: {}\n", error.what()));
     return kUsageError;
   }
   if (options.data.empty() && options.plan.empty() && options.synthetic == 0)
@@ -247,7 +253,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   return std::nullopt;
 }
 
-ps::Dataset make_dataset(const Options& options, const Decoding& decoding) {
+ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const Output& output) {
   const std::vector<ps::Device> devices = options.devices == "auto"
                                               ? ps::all_gpus_or_host(options.launch)
                                               : ps::parse_devices(options.devices);
@@ -255,10 +261,10 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding) {
     return ps::Dataset::load(
         options.plan, {.registry = decoding.registry(),
                        .devices = options.devices == "auto" ? std::vector<ps::Device>() : devices});
-  auto dataset =
-      options.data.empty()
-          ? ps::synthetic_images({.count = options.synthetic, .progress = show_progress(options)})
-          : ps::images(options.data, {.labels = options.labels});
+  auto dataset = options.data.empty()
+                     ? ps::synthetic_images(
+                           {.count = options.synthetic, .progress = show_progress(options, output)})
+                     : ps::images(options.data, {.labels = options.labels});
   if (options.seed) dataset = dataset.seed(*options.seed);
   if (options.shuffle == "full") dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))

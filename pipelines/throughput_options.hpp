@@ -8,6 +8,8 @@
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "throughput.hpp"
+
 namespace throughput {
 
 struct Options {
@@ -53,12 +55,14 @@ class Decoding;
 inline constexpr int kUsageError = 2;
 
 /// Fills `options`, or says how to exit: 0 after --help and --version, kUsageError after a message.
-[[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
+[[nodiscard]] std::optional<int> parse(std::vector<std::string> flags, Options& options,
+                                       const Output& output);
 
 /// The plan that the flags describe, or that of --plan; `decoding` makes its samples.
 ///
 /// Errors  std::invalid_argument  flags that do not fit each other; penstock::Error  bad data
-[[nodiscard]] penstock::Dataset make_dataset(const Options& options, const Decoding& decoding);
+[[nodiscard]] penstock::Dataset make_dataset(const Options& options, const Decoding& decoding,
+                                             const Output& output);
 /// `index_bytes`: what is taken off the budget.
 [[nodiscard]] penstock::LoaderOptions loader_options(const Options& options,
                                                      std::uint64_t index_bytes);

@@ -20,6 +20,7 @@
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
+#include <penstock/report/report.hpp>
 #include <penstock/loader/dlpack.hpp>
 
 // What a sample goes through.

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 import penstock
 from penstock import throughput
 
+USAGE = f"""{penstock.__doc__.splitlines()[0] if penstock.__doc__ else ""}
+
+usage: python -m penstock throughput [DIR] [FLAGS]    feed images to every device, and say what limits the speed
+       python -m penstock throughput --help
+       python -m penstock --version
+"""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0; 1 for bad data, whose message names the file; 2 for wrong flags; 130 when
     interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m penstock", description=penstock.__doc__.split("\n")[0])
-    parser.add_argument("--version", action="version", version=penstock.__version__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    throughput.add_command(commands)
-    options = parser.parse_args(arguments)
-    try:
-        return throughput.run(options)
-    except (ValueError, ImportError) as error:
-        print(f"penstock: {error}", file=sys.stderr)
-        return 2
-    except (penstock.Error, OSError) as error:
-        print(f"penstock: {error}", file=sys.stderr)
-        return 1
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["throughput"]:
+        return throughput.run(arguments[1:])
+    if arguments == ["--version"]:
+        print(penstock.__version__)
+        return 0
+    asked = arguments in (["-h"], ["--help"])
+    print(USAGE, end="", file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2
 
 
 if __name__ == "__main__":

@@ -428,6 +428,26 @@ class Tensor:
 
     def __repr__(self) -> str: ...
 
+class Report:
+    """How a run went, made by Loader.report(). str() is a page to read."""
+
+    @property
+    def stats(self) -> Stats: ...
+
+    @property
+    def advice(self) -> str:
+        """
+        What limits the speed, and what to do about it, with an estimate of what that would give.
+        """
+
+    def to_text(self) -> str:
+        """As penstock-throughput prints it."""
+
+    def to_json(self) -> str:
+        """The object of penstock-throughput --json."""
+
+    def __str__(self) -> str: ...
+
 class DeviceBatch:
     """
     One replica's rows of a global batch, on its device.
@@ -829,6 +849,12 @@ class Loader:
     def fields(self) -> list[FieldSpec]: ...
 
     def stats(self) -> Stats: ...
+
+    def report(self) -> Report:
+        """
+        How the run went so far: a page to print, as JSON, and advice on what limits the speed. Waits as
+        digest does.
+        """
 
     def samples_per_device(self) -> list[int]:
         """Samples delivered to each of the devices, in their order."""

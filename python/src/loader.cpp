@@ -563,6 +563,10 @@ Errors  IndexError  the plan has no such step)")
                    reading([](const Loader& loader) { return listed(loader.devices()); }))
       .def_prop_ro("fields", reading([](const Loader& loader) { return listed(loader.fields()); }))
       .def("stats", reading([](const Loader& loader) { return loader.stats(); }))
+      .def(
+          "report", reading([](const Loader& loader) { return Report::of(loader); }),
+          R"(How the run went so far: a page to print, as JSON, and advice on what limits the speed. Waits as
+digest does.)")
       .def("samples_per_device",
            reading([](const Loader& loader) { return loader.samples_per_device(); }),
            "Samples delivered to each of the devices, in their order.")

@@ -1,0 +1,56 @@
+// How a run went, and the command that measures one.
+#include <string>
+#include <vector>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <penstock/report/report.hpp>
+
+#include "bindings.hpp"
+#include "throughput.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nanobind::literals;  // NOLINT(google-build-using-namespace)
+
+// A function of Python that takes texts, for any thread.
+std::function<void(std::string_view)> writer(const nb::object& write) {
+  return [&write](std::string_view text) {
+    const nb::gil_scoped_acquire acquired;
+    write(text_of(text));
+  };
+}
+
+}  // namespace
+
+void bind_report(nb::module_& module) {
+  nb::class_<Report>(module, "Report",
+                     R"(How a run went, made by Loader.report(). str() is a page to read.)")
+      .def_ro("stats", &Report::stats)
+      .def_prop_ro(
+          "advice", [](const Report& self) { return text_of(self.advice()); },
+          nb::sig("def advice(self) -> str"),
+          R"(What limits the speed, and what to do about it, with an estimate of what that would give.)")
+      .def(
+          "to_text", [](const Report& self) { return text_of(self.to_text()); },
+          nb::sig("def to_text(self) -> str"), "As penstock-throughput prints it.")
+      .def(
+          "to_json", [](const Report& self) { return text_of(self.to_json()); },
+          nb::sig("def to_json(self) -> str"), "The object of penstock-throughput --json.")
+      .def(
+          "__str__", [](const Report& self) { return text_of(self.to_text()); },
+          nb::sig("def __str__(self) -> str"));
+  module.def("_throughput", [](std::vector<std::string> flags, const nb::object& out,
+                               const nb::object& err, bool err_is_terminal) {
+    return without_gil([&] {
+      return throughput::run_program(
+          std::move(flags),
+          {.out = writer(out), .err = writer(err), .err_is_terminal = err_is_terminal});
+    });
+  });
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,152 @@
+// What limits a run, and by how much something else would help.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <penstock/report/report.hpp>
+
+namespace penstock {
+
+namespace {
+
+// Work that is too short to measure would give estimates of nothing.
+constexpr double kMeasurableS = 1e-3;
+
+/// What the run's own times say about runs with other numbers of threads.
+class Estimate {
+ public:
+  explicit Estimate(const Report& report) : report_(report) {}
+
+  /// Samples a second that one decoding thread can do, with all that it does for them; 0: not known.
+  [[nodiscard]] double of_thread() const {
+    const Stats& stats = report_.stats;
+    double busy = stats[Stage::decode].busy_s + stats[Stage::copy].busy_s +
+                  stats[Stage::device_transform].busy_s;
+    if (stats.io_threads == 0) busy += stats[Stage::read].busy_s;
+    return busy > kMeasurableS ? samples() / busy : 0;
+  }
+  [[nodiscard]] double of_threads() const { return of_thread() * report_.stats.threads; }
+  /// Samples a second that the caller would take if they were always there; 0: not known.
+  [[nodiscard]] double of_consumer() const {
+    const Stats& stats = report_.stats;
+    return stats.consume_s > 0.01 * stats.seconds && stats.consume_s > kMeasurableS
+               ? samples() / stats.consume_s
+               : 0;
+  }
+  [[nodiscard]] double samples() const { return static_cast<double>(report_.stats.samples); }
+
+ private:
+  const Report& report_;
+};
+
+// With two digits that count: an estimate has no more.
+std::string about(double number) {
+  if (number <= 0) return "0";
+  const double unit = std::pow(10, std::floor(std::log10(number)) - 1);
+  const double rounded = std::round(number / unit) * unit;
+  if (rounded < 10) return fmt::format("{:.1f}", rounded);
+  std::string digits = fmt::format("{:.0f}", rounded);
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
+std::string threads_of(int count) {
+  return fmt::format("{} thread{}", count, count == 1 ? "" : "s");
+}
+
+std::string advice_on_decode(const Report& report, const Estimate& estimate) {
+  const int threads = report.stats.threads;
+  const double each = estimate.of_thread();
+  const double wanted = estimate.of_consumer();
+  const auto cores = static_cast<int>(report.cores);
+  if (each <= 0) return "decoding limits the speed: raise threads";
+  std::string text = fmt::format("decoding limits the speed: {} can do about {} images/s",
+                                 threads_of(threads), about(estimate.of_threads()));
+  if (wanted > estimate.of_threads()) {
+    const int needed = static_cast<int>(std::ceil(wanted / each));
+    text +=
+        fmt::format("; the consumer could take {}, for about {} threads", about(wanted), needed);
+    if (cores > 0 && needed > cores) text += fmt::format(" ({} cores here)", cores);
+  } else if (cores > threads) {
+    text += fmt::format("; with {} threads, one a core, about {}", cores, about(each * cores));
+  } else {
+    text +=
+        fmt::format("; twice as many cores would do about {}", about(2 * estimate.of_threads()));
+  }
+  return text + "; smaller images take less (penstock-prepare)";
+}
+
+std::string advice_on_read(const Report& report, const Estimate& estimate) {
+  const Stats& stats = report.stats;
+  const int readers = stats.io_threads > 0 ? stats.io_threads : stats.threads;
+  const double read_s = stats[Stage::read].busy_s;
+  std::string text = "reading limits the speed";
+  if (read_s <= kMeasurableS || estimate.samples() == 0) return text + ": raise io_threads";
+  text += fmt::format(": a read takes about {} ms, and {} read",
+                      about(1e3 * read_s / estimate.samples()), threads_of(readers));
+  const double possible = estimate.of_threads();
+  const int needed = static_cast<int>(std::ceil(read_s / estimate.samples() * possible));
+  if (stats.io_threads > 0 && needed > readers)
+    text += fmt::format(
+        "; if the storage can do it, io_threads = {} would keep up with decoding, about {} "
+        "images/s",
+        needed, about(possible));
+  else if (stats.io_threads == 0)
+    text += "; set io_threads, so that others read ahead of decoding";
+  return text + "; fewer, larger files or a nearer disk take less";
+}
+
+std::string advice_on_slot(const Stats& stats) {
+  return fmt::format(
+      "no slot was free: {} of {} are in batches that are still held; release batches earlier, or "
+      "raise depth",
+      stats.held_slots, stats.slots);
+}
+
+// What host devices do with a batch, or the queueing of it.
+std::string advice_on_batches(const Report& report, Stage stage, const char* what) {
+  const Stats& stats = report.stats;
+  double all = 0;
+  for (const Stage part : {Stage::read, Stage::decode, Stage::copy, Stage::device_transform})
+    all += stats[part].busy_s;
+  const double own = stats[stage].busy_s;
+  if (own <= kMeasurableS || stats.samples == 0) return fmt::format("{} limits the speed", what);
+  return fmt::format(
+      "{} limits the speed: it is {:.0f}% of the threads' work, {} images/s a thread; smaller "
+      "batches "
+      "wait less for it",
+      what, 100 * own / all, about(static_cast<double>(stats.samples) / own));
+}
+
+std::string advice_on_order(const Stats& stats) {
+  const double seconds = stats[Stage::order].busy_s;
+  return fmt::format(
+      "the order limits the speed: drawing it took {:.2f} s; a smaller shuffle window takes less. "
+      "Of a stream it is "
+      "the wait for its records",
+      seconds);
+}
+
+}  // namespace
+
+std::string Report::advice() const {
+  const Estimate estimate(*this);
+  const std::string_view limit = stats.bottleneck();
+  if (limit == name_of(Stage::decode)) return advice_on_decode(*this, estimate);
+  if (limit == name_of(Stage::read)) return advice_on_read(*this, estimate);
+  if (limit == name_of(Stage::slot)) return advice_on_slot(stats);
+  if (limit == name_of(Stage::copy))
+    return advice_on_batches(*this, Stage::copy, "copying to the devices");
+  if (limit == name_of(Stage::device_transform))
+    return advice_on_batches(*this, Stage::device_transform, "transforming batches");
+  if (limit == name_of(Stage::order)) return advice_on_order(stats);
+  std::string text = "the input keeps up: the consumer limits the speed";
+  if (estimate.of_threads() > 0)
+    text += fmt::format(", and the input could deliver about {} images/s",
+                        about(estimate.of_threads()));
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,194 @@
+// A run, as a page and as JSON.
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <penstock/report/report.hpp>
+
+namespace penstock {
+
+namespace {
+
+// Those of the process's affinity, which containers and launchers set.
+unsigned usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0)
+    return static_cast<unsigned>(CPU_COUNT(&cores));
+  return std::thread::hardware_concurrency();
+}
+
+constexpr double kMiB = 1 << 20;
+
+double per_second(std::uint64_t count, double seconds) {
+  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+}
+
+std::string decoders(const JpegReport& jpeg) {
+  std::string text = fmt::format("Penstock {}", jpeg.counts.own);
+  if (jpeg.has_index) text += fmt::format(" ({} by an index)", jpeg.counts.indexed);
+  std::uint64_t others = 0;
+  std::string reasons;
+  for (std::size_t i = 0; i < kJpegFallbacks; ++i) {
+    if (jpeg.counts.libjpeg[i] == 0) continue;
+    others += jpeg.counts.libjpeg[i];
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ",
+                           to_string(static_cast<JpegFallback>(i)), jpeg.counts.libjpeg[i]);
+  }
+  if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
+  return text;
+}
+
+nlohmann::json jpeg_json(const JpegReport& jpeg) {
+  using nlohmann::json;
+  json libjpeg = json::object();
+  for (std::size_t i = 0; i < kJpegFallbacks; ++i)
+    libjpeg[std::string(to_string(static_cast<JpegFallback>(i)))] = jpeg.counts.libjpeg[i];
+  json object{
+      {"own", jpeg.counts.own}, {"indexed", jpeg.counts.indexed}, {"libjpeg", std::move(libjpeg)}};
+  object["index"] = jpeg.has_index
+                        ? json{{"images", jpeg.index_images}, {"bytes", jpeg.index_bytes}}
+                        : json(nullptr);
+  return object;
+}
+
+}  // namespace
+
+Report Report::of(const Loader& loader) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  Report report{.stats = loader.stats(),
+                .devices = {loader.devices().begin(), loader.devices().end()},
+                .device_samples = loader.samples_per_device(),
+                .faults = loader.faults(),
+                .seed = loader.seed(),
+                .peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024,
+                .cores = usable_cores()};
+  // Zero where none was asked for.
+  if (const Digest digest = loader.digest(); digest != Digest()) report.digest = digest;
+  return report;
+}
+
+std::string Report::to_text() const {
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("{:<14}{}\n", label, value);
+  };
+  if (world > 1) line("process", fmt::format("{} of {}", rank, world));
+  line("throughput",
+       fmt::format("{:.0f} images/s, {:.1f} MB/s read", per_second(stats.samples, stats.seconds),
+                   per_second(stats.bytes_read, stats.seconds) / 1e6));
+  line("delivered",
+       fmt::format("{} images in {} steps, {:.2f} s", stats.samples, stats.steps, stats.seconds));
+  for (const EpochReport& epoch : epochs)
+    line("", fmt::format("epoch {}: {} images, {:.0f} images/s", epoch.epoch, epoch.samples,
+                         per_second(epoch.samples, epoch.seconds)));
+  line("first batch", fmt::format("{:.0f} ms", stats.first_batch_s * 1e3));
+
+  line("stall",
+       fmt::format("{:.1f}% of the time after the first batch", stats.stall_fraction * 100));
+  std::string waits;
+  for (std::size_t stage = 0; stage < kStages; ++stage)
+    if (stats.stages[stage].wait_s >= 0.0005)
+      waits += fmt::format("{}{} {:.3f} s", waits.empty() ? "" : ", ",
+                           name_of(static_cast<Stage>(stage)), stats.stages[stage].wait_s);
+  line("waited for", waits.empty() ? "nothing" : waits);
+  line("bottleneck", fmt::format("{}: {}", stats.bottleneck(), advice()));
+
+  if (stats.retries > 0)
+    line("read again", fmt::format("{} times, after transient errors", stats.retries));
+  line("memory",
+       fmt::format("{:.0f} MiB by the loader ({} slots), {:.0f} MiB in all",
+                   static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots, peak_rss_mb));
+  if (jpeg) line("JPEG decoders", decoders(*jpeg));
+  if (jpeg && jpeg->has_index)
+    line("JPEG index", fmt::format("{} images, {:.1f} MiB", jpeg->index_images,
+                                   static_cast<double>(jpeg->index_bytes) / kMiB));
+  std::string parts;
+  for (std::size_t device = 0; device < devices.size(); ++device)
+    parts += fmt::format("{}{} {}", device == 0 ? "" : ", ", devices[device].to_string(),
+                         device_samples[device]);
+  line("devices", parts);
+  line("seed", std::to_string(seed));
+  if (digest) line("digest", digest->to_string());
+  if (stats.faults > 0) {
+    line("bad samples", std::to_string(stats.faults));
+    constexpr std::size_t kShown = 10;
+    for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i)
+      line("", faults[i].to_string());
+    if (stats.faults > kShown)
+      line("", fmt::format("and {} more (--json lists 100)", stats.faults - kShown));
+  }
+  return text;
+}
+
+std::string Report::to_json() const {
+  using nlohmann::json;
+  json stages = json::object();
+  for (std::size_t stage = 0; stage < kStages; ++stage)
+    stages[std::string(name_of(static_cast<Stage>(stage)))] = {
+        {"wait_s", stats.stages[stage].wait_s}, {"busy_s", stats.stages[stage].busy_s}};
+  json per_epoch = json::array();
+  for (const EpochReport& epoch : epochs)
+    per_epoch.push_back({{"epoch", epoch.epoch},
+                         {"samples", epoch.samples},
+                         {"seconds", epoch.seconds},
+                         {"samples_per_s", per_second(epoch.samples, epoch.seconds)}});
+  json parts = json::array();
+  for (std::size_t device = 0; device < devices.size(); ++device)
+    parts.push_back({{"name", devices[device].to_string()}, {"samples", device_samples[device]}});
+  json list = json::array();
+  for (const Fault& fault : faults)
+    list.push_back({{"sample", fault.sample.number},
+                    {"epoch", fault.sample.epoch},
+                    {"step", fault.step},
+                    {"row", fault.row},
+                    {"file", fault.file},
+                    {"offset", fault.offset},
+                    {"reason", fault.reason}});
+  json moments = json::array();
+  for (const Moment& moment : history) {
+    json waits = json::object();
+    for (std::size_t stage = 0; stage < kStages; ++stage)
+      waits[std::string(name_of(static_cast<Stage>(stage)))] = moment.wait_s[stage];
+    moments.push_back(
+        {{"seconds", moment.seconds}, {"samples", moment.samples}, {"wait_s", waits}});
+  }
+  const json object{
+      {"samples", stats.samples},
+      {"steps", stats.steps},
+      {"epochs", epochs.size()},
+      {"seconds", stats.seconds},
+      {"samples_per_s", per_second(stats.samples, stats.seconds)},
+      {"per_epoch", std::move(per_epoch)},
+      {"bytes_read", stats.bytes_read},
+      {"stall_fraction", stats.stall_fraction},
+      {"consume_s", stats.consume_s},
+      {"first_batch_ms", stats.first_batch_s * 1e3},
+      {"bottleneck", stats.bottleneck()},
+      {"advice", advice()},
+      {"stages", std::move(stages)},
+      {"peak_rss_mb", peak_rss_mb},
+      {"budget_peak_mb", static_cast<double>(stats.memory_peak_bytes) / kMiB},
+      {"threads", stats.threads},
+      {"io_threads", stats.io_threads},
+      {"cores", cores},
+      {"retries", stats.retries},
+      {"seed", seed},
+      {"world", world},
+      {"devices", std::move(parts)},
+      {"jpeg", jpeg ? jpeg_json(*jpeg) : json(nullptr)},
+      {"faults", {{"count", stats.faults}, {"list", std::move(list)}}},
+      {"digest", digest ? json(digest->to_string()) : json(nullptr)},
+      {"history", std::move(moments)},
+      {"version", PENSTOCK_VERSION},
+  };
+  // A file name may be any bytes.
+  return object.dump(2, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace penstock

@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/report/report.hpp>
+
+namespace penstock {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// 1,000 images in 10 s on 2 threads, of which the caller waited 9 s for `stage`.
+Report limited_by(Stage stage) {
+  Report report{.cores = 8};
+  Stats& stats = report.stats;
+  stats.samples = 1000;
+  stats.steps = 10;
+  stats.seconds = 10;
+  stats.consume_s = 1;
+  stats.stall_fraction = 0.9;
+  stats.slots = 3;
+  stats.threads = 2;
+  stats.io_threads = 4;
+  stats.stages[static_cast<std::size_t>(stage)].wait_s = 9;
+  return report;
+}
+double& busy(Report& report, Stage stage) {
+  return report.stats.stages[static_cast<std::size_t>(stage)].busy_s;
+}
+
+TEST(Advice, DecodingSaysHowManyThreadsTheConsumerNeeds) {
+  Report report = limited_by(Stage::decode);
+  busy(report, Stage::decode) = 20;  // 50 a second and thread
+  EXPECT_EQ(
+      report.advice(),
+      "decoding limits the speed: 2 threads can do about 100 images/s; the consumer could take "
+      "1,000, for about 20 threads (8 cores here); smaller images take less (penstock-prepare)");
+  report.stats.consume_s = 5;
+  EXPECT_THAT(report.advice(), HasSubstr("could take 200, for about 4 threads;"));
+}
+
+TEST(Advice, DecodingAloneSaysWhatAllCoresWouldDo) {
+  Report report = limited_by(Stage::decode);
+  busy(report, Stage::decode) = 18;
+  busy(report, Stage::device_transform) = 2;
+  report.stats.consume_s = 0;
+  EXPECT_THAT(
+      report.advice(),
+      HasSubstr("2 threads can do about 100 images/s; with 8 threads, one a core, about 400;"));
+  report.cores = 2;
+  EXPECT_THAT(report.advice(), HasSubstr("twice as many cores would do about 200;"));
+}
+
+TEST(Advice, ReadingSaysHowManyReadersKeepUp) {
+  Report report = limited_by(Stage::read);
+  busy(report, Stage::read) = 40;   // 40 ms a read
+  busy(report, Stage::decode) = 2;  // 1,000 a second on two threads
+  EXPECT_THAT(report.advice(),
+              HasSubstr("a read takes about 40 ms, and 4 threads read; if the storage can do it, "
+                        "io_threads = 40 would keep up with decoding, about 1,000 images/s;"));
+  report.stats.io_threads = 0;
+  EXPECT_THAT(report.advice(), HasSubstr("set io_threads"));
+}
+
+TEST(Advice, SlotsAreThoseThatAreHeld) {
+  Report report = limited_by(Stage::slot);
+  report.stats.held_slots = 2;
+  EXPECT_THAT(
+      report.advice(),
+      HasSubstr(
+          "2 of 3 are in batches that are still held; release batches earlier, or raise depth"));
+}
+
+TEST(Advice, WorkOnBatchesSaysItsShare) {
+  Report report = limited_by(Stage::device_transform);
+  busy(report, Stage::device_transform) = 15;
+  busy(report, Stage::decode) = 5;
+  EXPECT_THAT(report.advice(), HasSubstr("transforming batches limits the speed: it is 75% of the "
+                                         "threads' work, 67 images/s a thread"));
+  report = limited_by(Stage::copy);
+  busy(report, Stage::copy) = 10;
+  EXPECT_THAT(report.advice(), HasSubstr("copying to the devices limits the speed: it is 100%"));
+}
+
+TEST(Advice, TheOrderSaysWhatItTook) {
+  Report report = limited_by(Stage::order);
+  busy(report, Stage::order) = 8.5;
+  EXPECT_THAT(report.advice(), HasSubstr("drawing it took 8.50 s"));
+}
+
+TEST(Advice, AConsumerThatLimitsIsToldWhatTheInputCouldDo) {
+  Report report = limited_by(Stage::decode);
+  report.stats.stall_fraction = 0;
+  busy(report, Stage::decode) = 0.5;
+  EXPECT_EQ(report.advice(),
+            "the input keeps up: the consumer limits the speed, and the input could deliver about "
+            "4,000 images/s");
+}
+
+// A run that has measured nothing has no estimates.
+TEST(Advice, ThereAreNoEstimatesOfNothing) {
+  for (std::size_t stage = 0; stage < kStages; ++stage) {
+    Report report = limited_by(static_cast<Stage>(stage));
+    report.stats.samples = 0;
+    report.stats.consume_s = 0;
+    EXPECT_THAT(report.advice(), HasSubstr(stage == 1 ? "slot" : "limits the speed"));
+    for (const char* nothing : {"nan", "inf", "about 0"})
+      EXPECT_THAT(report.advice(), Not(HasSubstr(nothing)));
+  }
+}
+
+TEST(History, KeepsAtMostItsNumberAndEndsWhereTheRunDoes) {
+  History history;
+  Stats stats;
+  for (int step = 1; step <= 100'000; ++step) {
+    stats.seconds = 0.05 * step;
+    stats.samples = static_cast<std::uint64_t>(step);
+    history.add(stats);
+    ASSERT_LE(history.moments().size(), History::kMost);
+  }
+  history.end(stats);
+  EXPECT_GE(history.moments().size(), History::kMost / 3);
+  EXPECT_EQ(history.moments().back().samples, 100'000U);
+  for (std::size_t k = 1; k < history.moments().size(); ++k)
+    ASSERT_GT(history.moments()[k].seconds, history.moments()[k - 1].seconds - 1e-9);
+}
+
+}  // namespace
+}  // namespace penstock
