@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <sstream>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -15,6 +16,20 @@ using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
 using namespace testing_support;  // NOLINT(google-build-using-namespace)
+
+// README.md shows some lines of a report, from "throughput" to "bottleneck".
+TEST_F(Throughput, ReadmeShowsLinesOfTheReport) {
+  const std::string readme = read_file(PENSTOCK_README);
+  const std::size_t begin = readme.find("\nthroughput  ");
+  ASSERT_NE(begin, std::string::npos);
+  std::istringstream lines(readme.substr(begin + 1, readme.find("```", begin) - begin - 1));
+  const Outcome outcome = run({"--data", photos().string(), "--crop", "32", "--quiet"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  int shown = 0;
+  for (std::string line; std::getline(lines, line); ++shown)
+    EXPECT_THAT("\n" + outcome.out, HasSubstr("\n" + line.substr(0, 14))) << line;
+  EXPECT_EQ(shown, 4);
+}
 
 TEST_F(Throughput, GivesOneDigestForAnyThreadsAndDevices) {
   const json reference = report({"--epochs", "2", "--threads", "1", "--devices", "host:1"});
