@@ -18,6 +18,9 @@
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "bench/libjpeg_region.hpp"
+#include "src/jpeg/exif.hpp"
+
 namespace penstock::bench {
 
 inline Dataset images() {
@@ -57,7 +60,7 @@ inline PreparedImages prepared_images() {
   return {image_folder(kFolder.path.string()), kFolder.index};
 }
 
-/// A region of an encoded image, whole pixels.
+/// A region of an encoded image as it is stored, not turned; whole pixels.
 struct EncodedRegion {
   std::vector<std::byte> bytes;
   int x = 0;
@@ -66,7 +69,8 @@ struct EncodedRegion {
   int height = 0;
 };
 
-/// The encoded images with the regions that a loader with this seed crops in its first epoch.
+/// The encoded images with the regions that a loader with this seed crops in its first epoch. What libjpeg-turbo does not
+/// decode to RGB, such as CMYK and other formats, is left out, which stderr is told.
 inline std::vector<EncodedRegion> first_epoch_regions(std::uint64_t seed) {
   const Dataset dataset = images().seed(seed);
   Loader loader =
@@ -75,13 +79,31 @@ inline std::vector<EncodedRegion> first_epoch_regions(std::uint64_t seed) {
           .batch(1)
           .loader();
   std::vector<EncodedRegion> regions;
+  std::vector<JSAMPLE> pixels;
+  std::size_t left_out = 0;
   Record record;
   while (const auto step = loader.next()) {
     const auto* region = (*step)[0]["region"].data<std::int32_t>();
     (void)dataset.source().read(step->samples()[0].number, record);
     const auto bytes = record[0].bytes();
-    regions.push_back({{bytes.begin(), bytes.end()}, region[0], region[1], region[2], region[3]});
+    const jpeg::Orientation orientation(region[7]);
+    const int width = orientation.transposed ? region[6] : region[5];
+    const int height = orientation.transposed ? region[5] : region[6];
+    const Region stored = orientation.stored({.x = static_cast<double>(region[0]),
+                                              .y = static_cast<double>(region[1]),
+                                              .width = static_cast<double>(region[2]),
+                                              .height = static_cast<double>(region[3])},
+                                             width, height);
+    const PixelBox box{static_cast<int>(stored.x), static_cast<int>(stored.y),
+                       static_cast<int>(stored.width), static_cast<int>(stored.height)};
+    if (decode_region_by_libjpeg(bytes, box, false, pixels))
+      regions.push_back({{bytes.begin(), bytes.end()}, box.x, box.y, box.width, box.height});
+    else
+      ++left_out;
   }
+  if (left_out != 0)
+    fmt::print(stderr, "left out: {} of {} images, which libjpeg-turbo does not decode to RGB\n",
+               left_out, left_out + regions.size());
   return regions;
 }
 

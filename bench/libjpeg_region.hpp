@@ -21,7 +21,8 @@ struct PixelBox {
 };
 
 /// As libjpeg-turbo's own example does it: crop to the region's columns, skip to its rows, stop
-/// after it. False where libjpeg has an error.
+/// after it. `box` is of the image as it is stored, not turned. False where libjpeg has an error, as for CMYK, and where the
+/// box is not in the image.
 inline bool decode_region_by_libjpeg(std::span<const std::byte> bytes, const PixelBox& box,
                                      bool fancy, std::vector<JSAMPLE>& out) {
   struct Errors {
@@ -46,6 +47,12 @@ inline bool decode_region_by_libjpeg(std::span<const std::byte> bytes, const Pix
   jpeg.do_fancy_upsampling = fancy ? TRUE : FALSE;
   jpeg_start_decompress(&jpeg);
   const bool whole = box.width == 0;
+  if (!whole &&
+      (box.x < 0 || box.y < 0 || box.x + box.width > static_cast<int>(jpeg.output_width) ||
+       box.y + box.height > static_cast<int>(jpeg.output_height))) {
+    jpeg_destroy_decompress(&jpeg);
+    return false;
+  }
   auto x = static_cast<JDIMENSION>(box.x);
   auto width = whole ? jpeg.output_width : static_cast<JDIMENSION>(box.width);
   const auto height = whole ? jpeg.output_height : static_cast<JDIMENSION>(box.height);
