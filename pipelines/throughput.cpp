@@ -72,7 +72,7 @@ class Progress {
     const std::string epoch = options_.epochs
                                   ? fmt::format("epoch {}/{}", step.epoch() + 1, *options_.epochs)
                                   : fmt::format("epoch {}", step.epoch() + 1);
-    output_.err(fmt::format("\r\033[K{}  step {}  {} images  {:.0f}/s  stall {:.1f}% ({})", epoch,
+    output_.err(fmt::format("\r\033[K{}  step {}  {} samples  {:.0f}/s  stall {:.1f}% ({})", epoch,
                             step.number() + 1, stats.samples,
                             static_cast<double>(stats.samples) / stats.seconds,
                             stats.stall_fraction * 100, stats.bottleneck()));

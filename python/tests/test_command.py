@@ -20,7 +20,7 @@ def test_it_reports_as_text_and_as_json(images, tmp_path, capsys):
     flags = ["--crop", "32", "--batch", "8", "--devices", "host:2", "--seed", "1", "--threads", "2"]
     assert main(["throughput", str(images), *flags, "--epochs", "2", "--json", str(tmp_path / "report")]) == 0
     text = capsys.readouterr().out
-    for word in ("throughput", "80 images in 10 steps", "epoch 1: 40 images", "bottleneck", "host:0 40, host:1 40"):
+    for word in ("throughput", "80 samples in 10 steps", "epoch 1: 40 samples", "bottleneck", "host:0 40, host:1 40"):
         assert word in text
     report = json.loads((tmp_path / "report").read_text())
     assert report["samples"] == 80 and report["threads"] == 2 and report["seed"] == 1

@@ -62,7 +62,7 @@ std::string advice_on_decode(const Report& report, const Estimate& estimate) {
   const double wanted = estimate.of_consumer();
   const auto cores = static_cast<int>(report.cores);
   if (each <= 0) return "decoding limits the speed: raise threads";
-  std::string text = fmt::format("decoding limits the speed: {} can do about {} images/s",
+  std::string text = fmt::format("decoding limits the speed: {} can do about {} samples/s",
                                  threads_of(threads), about(estimate.of_threads()));
   if (wanted > estimate.of_threads()) {
     const int needed = static_cast<int>(std::ceil(wanted / each));
@@ -91,7 +91,7 @@ std::string advice_on_read(const Report& report, const Estimate& estimate) {
   if (stats.io_threads > 0 && needed > readers)
     text += fmt::format(
         "; if the storage can do it, io_threads = {} would keep up with decoding, about {} "
-        "images/s",
+        "samples/s",
         needed, about(possible));
   else if (stats.io_threads == 0)
     text += "; set io_threads, so that others read ahead of decoding";
@@ -105,19 +105,23 @@ std::string advice_on_slot(const Stats& stats) {
       stats.held_slots, stats.slots);
 }
 
-// What host devices do with a batch, or the queueing of it.
-std::string advice_on_batches(const Report& report, Stage stage, const char* what) {
+// What threads do with whole batches: on host devices the work itself, for GPUs the queueing of it.
+std::string advice_on_batches(const Report& report, const Estimate& estimate, Stage stage,
+                              const char* what, const char* remedy) {
   const Stats& stats = report.stats;
   double all = 0;
   for (const Stage part : {Stage::read, Stage::decode, Stage::copy, Stage::device_transform})
     all += stats[part].busy_s;
   const double own = stats[stage].busy_s;
-  if (own <= kMeasurableS || stats.samples == 0) return fmt::format("{} limits the speed", what);
-  return fmt::format(
-      "{} limits the speed: it is {:.0f}% of the threads' work, {} images/s a thread; smaller "
-      "batches "
-      "wait less for it",
-      what, 100 * own / all, about(static_cast<double>(stats.samples) / own));
+  std::string text = fmt::format("{} limits the speed", what);
+  if (own <= kMeasurableS || stats.samples == 0) return text;
+  text += fmt::format(": it is {:.0f}% of the threads' work, {} samples/s a thread",
+                      100 * own / all, about(static_cast<double>(stats.samples) / own));
+  const auto cores = static_cast<int>(report.cores);
+  if (cores > stats.threads)
+    text += fmt::format("; with {} threads, one a core, about {} samples/s in all", cores,
+                        about(estimate.of_thread() * cores));
+  return text + "; " + remedy;
 }
 
 std::string advice_on_order(const Stats& stats) {
@@ -138,13 +142,15 @@ std::string Report::advice() const {
   if (limit == name_of(Stage::read)) return advice_on_read(*this, estimate);
   if (limit == name_of(Stage::slot)) return advice_on_slot(stats);
   if (limit == name_of(Stage::copy))
-    return advice_on_batches(*this, Stage::copy, "copying to the devices");
+    return advice_on_batches(*this, estimate, Stage::copy, "copying to the devices",
+                             "fewer, larger batches need fewer copies");
   if (limit == name_of(Stage::device_transform))
-    return advice_on_batches(*this, Stage::device_transform, "transforming batches");
+    return advice_on_batches(*this, estimate, Stage::device_transform, "transforming batches",
+                             "f16 takes less than f32");
   if (limit == name_of(Stage::order)) return advice_on_order(stats);
   std::string text = "the input keeps up: the consumer limits the speed";
   if (estimate.of_threads() > 0)
-    text += fmt::format(", and the input could deliver about {} images/s",
+    text += fmt::format(", and the input could deliver about {} samples/s",
                         about(estimate.of_threads()));
   return text;
 }

@@ -80,12 +80,12 @@ std::string Report::to_text() const {
   };
   if (world > 1) line("process", fmt::format("{} of {}", rank, world));
   line("throughput",
-       fmt::format("{:.0f} images/s, {:.1f} MB/s read", per_second(stats.samples, stats.seconds),
+       fmt::format("{:.0f} samples/s, {:.1f} MB/s read", per_second(stats.samples, stats.seconds),
                    per_second(stats.bytes_read, stats.seconds) / 1e6));
   line("delivered",
-       fmt::format("{} images in {} steps, {:.2f} s", stats.samples, stats.steps, stats.seconds));
+       fmt::format("{} samples in {} steps, {:.2f} s", stats.samples, stats.steps, stats.seconds));
   for (const EpochReport& epoch : epochs)
-    line("", fmt::format("epoch {}: {} images, {:.0f} images/s", epoch.epoch, epoch.samples,
+    line("", fmt::format("epoch {}: {} samples, {:.0f} samples/s", epoch.epoch, epoch.samples,
                          per_second(epoch.samples, epoch.seconds)));
   line("first batch", fmt::format("{:.0f} ms", stats.first_batch_s * 1e3));
 

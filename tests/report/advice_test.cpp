@@ -9,7 +9,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// 1,000 images in 10 s on 2 threads, of which the caller waited 9 s for `stage`.
+/// 1,000 samples in 10 s on 2 threads, of which the caller waited 9 s for `stage`.
 Report limited_by(Stage stage) {
   Report report{.cores = 8};
   Stats& stats = report.stats;
@@ -33,7 +33,7 @@ TEST(Advice, DecodingSaysHowManyThreadsTheConsumerNeeds) {
   busy(report, Stage::decode) = 20;  // 50 a second and thread
   EXPECT_EQ(
       report.advice(),
-      "decoding limits the speed: 2 threads can do about 100 images/s; the consumer could take "
+      "decoding limits the speed: 2 threads can do about 100 samples/s; the consumer could take "
       "1,000, for about 20 threads (8 cores here); smaller images take less (penstock-prepare)");
   report.stats.consume_s = 5;
   EXPECT_THAT(report.advice(), HasSubstr("could take 200, for about 4 threads;"));
@@ -46,7 +46,7 @@ TEST(Advice, DecodingAloneSaysWhatAllCoresWouldDo) {
   report.stats.consume_s = 0;
   EXPECT_THAT(
       report.advice(),
-      HasSubstr("2 threads can do about 100 images/s; with 8 threads, one a core, about 400;"));
+      HasSubstr("2 threads can do about 100 samples/s; with 8 threads, one a core, about 400;"));
   report.cores = 2;
   EXPECT_THAT(report.advice(), HasSubstr("twice as many cores would do about 200;"));
 }
@@ -57,7 +57,7 @@ TEST(Advice, ReadingSaysHowManyReadersKeepUp) {
   busy(report, Stage::decode) = 2;  // 1,000 a second on two threads
   EXPECT_THAT(report.advice(),
               HasSubstr("a read takes about 40 ms, and 4 threads read; if the storage can do it, "
-                        "io_threads = 40 would keep up with decoding, about 1,000 images/s;"));
+                        "io_threads = 40 would keep up with decoding, about 1,000 samples/s;"));
   report.stats.io_threads = 0;
   EXPECT_THAT(report.advice(), HasSubstr("set io_threads"));
 }
@@ -76,7 +76,8 @@ TEST(Advice, WorkOnBatchesSaysItsShare) {
   busy(report, Stage::device_transform) = 15;
   busy(report, Stage::decode) = 5;
   EXPECT_THAT(report.advice(), HasSubstr("transforming batches limits the speed: it is 75% of the "
-                                         "threads' work, 67 images/s a thread"));
+                                         "threads' work, 67 samples/s a thread; with 8 threads, "
+                                         "one a core, about 400 samples/s in all; "));
   report = limited_by(Stage::copy);
   busy(report, Stage::copy) = 10;
   EXPECT_THAT(report.advice(), HasSubstr("copying to the devices limits the speed: it is 100%"));
@@ -94,7 +95,7 @@ TEST(Advice, AConsumerThatLimitsIsToldWhatTheInputCouldDo) {
   busy(report, Stage::decode) = 0.5;
   EXPECT_EQ(report.advice(),
             "the input keeps up: the consumer limits the speed, and the input could deliver about "
-            "4,000 images/s");
+            "4,000 samples/s");
 }
 
 // A run that has measured nothing has no estimates.
