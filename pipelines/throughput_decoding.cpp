@@ -1,6 +1,7 @@
 #include "throughput_decoding.hpp"
 
 #include <filesystem>
+#include <string_view>
 
 #include "throughput_files.hpp"
 
@@ -13,25 +14,34 @@ namespace {
 constexpr std::size_t kIndexBytes = std::size_t{1} << 30;  // where there is no --budget-mb
 // An index is a few bytes per thousand of the files': the loader itself needs most of a budget.
 constexpr std::uint64_t kIndexShare = 4;
+constexpr std::string_view kShared = "shared:";
 
 }  // namespace
 
 std::uint64_t Decoding::index_budget(const Options& options) {
-  return options.index == "off" ? 0 : (options.budget_mb << 20) / kIndexShare;
+  // One that processes share is not this loader's memory.
+  if (options.index == "off" || options.index.starts_with(kShared)) return 0;
+  return (options.budget_mb << 20) / kIndexShare;
 }
 
 Decoding::Decoding(const Options& options) {
   if (options.index == "off") return;
+  if (options.index.starts_with(kShared)) {
+    shared_ = std::make_shared<ps::SharedJpegIndex>(options.index.substr(kShared.size()));
+    index_ = shared_;
+    return;
+  }
   const std::uint64_t budget = index_budget(options);
-  index_ = std::make_shared<ps::MemoryJpegIndex>(budget == 0 ? kIndexBytes
-                                                             : static_cast<std::size_t>(budget));
+  memory_ = std::make_shared<ps::MemoryJpegIndex>(budget == 0 ? kIndexBytes
+                                                              : static_cast<std::size_t>(budget));
+  index_ = memory_;
   if (options.index == "build") return;
   if (std::filesystem::is_directory(options.index)) {
-    (void)index_->load(options.index);
+    (void)memory_->load(options.index);
     return;
   }
   file_ = own_file(options.index, options.launch);
-  (void)index_->load(file_);
+  (void)memory_->load(file_);
 }
 
 ps::TransformPtr Decoding::transform(const Options& options) const {
@@ -54,14 +64,18 @@ ps::Registry Decoding::registry() const {
 }
 
 void Decoding::save() const {
-  if (!file_.empty()) index_->save(file_);
+  if (!file_.empty()) memory_->save(file_);
 }
 
 ps::JpegReport Decoding::report() const {
   ps::JpegReport report{.counts = stats_->counts(), .has_index = index_ != nullptr};
-  if (index_) {
-    report.index_images = index_->size();
-    report.index_bytes = index_->bytes();
+  if (memory_) {
+    report.index_images = memory_->size();
+    report.index_bytes = memory_->bytes();
+  }
+  if (shared_) {
+    report.index_images = shared_->size();
+    report.index_bytes = shared_->bytes();
   }
   return report;
 }

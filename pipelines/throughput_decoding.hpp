@@ -31,7 +31,10 @@ class Decoding {
 
  private:
   std::shared_ptr<penstock::JpegStats> stats_ = std::make_shared<penstock::JpegStats>();
-  std::shared_ptr<penstock::MemoryJpegIndex> index_;
+  // One of them, or neither.
+  std::shared_ptr<penstock::MemoryJpegIndex> memory_;
+  std::shared_ptr<penstock::SharedJpegIndex> shared_;
+  std::shared_ptr<penstock::JpegIndexStore> index_;
   std::string file_;
 };
 

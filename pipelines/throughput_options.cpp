@@ -119,8 +119,9 @@ void add_flags(CLI::App& app, Options& options) {
           "Index of where in each JPEG decoding can begin. build: keep it in memory; FILE: also "
           "keep it there;\nauto: use the *.jpegindex files that penstock-prepare wrote beside "
           "local shards, if any;\nFOLDER: one with such files, for shards in a bucket. Takes up to "
-          "a quarter of --budget-mb")
-      ->type_name("auto|off|build|FILE|FOLDER")
+          "a quarter of --budget-mb.\nshared:FILE: one that all processes of the machine fill and "
+          "use, such as shared:/dev/shm/photos.index")
+      ->type_name("auto|off|build|FILE|FOLDER|shared:FILE")
       ->capture_default_str();
 
   auto* run = app.add_option_group("run", "Report, save and resume");

@@ -41,6 +41,7 @@
 #include <penstock/transform/transform.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/jpeg/shared_jpeg_index.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/batch/slicing.hpp>

@@ -262,7 +262,12 @@ def resize_to(height: int, width: int) -> Crop:
     Errors  ValueError  a size below 1
     """
 
-class MemoryJpegIndex:
+class JpegIndex:
+    """An index of JPEGs: MemoryJpegIndex or SharedJpegIndex."""
+
+    def __bool__(self) -> bool: ...
+
+class MemoryJpegIndex(JpegIndex):
     """
     An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
     decode_image(index=...). Neither the pixels nor the faults depend on it.
@@ -274,8 +279,6 @@ class MemoryJpegIndex:
         """`max_bytes` that the indices may take; once full, it takes no more."""
 
     def __len__(self) -> int: ...
-
-    def __bool__(self) -> bool: ...
 
     @property
     def nbytes(self) -> int:
@@ -295,6 +298,29 @@ class MemoryJpegIndex:
         Errors  Error  the file cannot be written
         """
 
+class SharedJpegIndex(JpegIndex):
+    """
+    An index of JPEGs in a file that all processes of the machine fill and use at the same time: with
+    a process for each GPU, what one has decoded is known to all in the next epoch. For
+    decode_image(index=...). The file stays for the next run. A process may be killed at any moment.
+
+    Threads  any number, in any number of processes.
+    """
+
+    def __init__(self, file: str | os.PathLike, max_bytes: int = 1073741824) -> None:
+        """
+        Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
+        `max_bytes`, of about 380 a photograph; one that is there keeps its own limit.
+
+        Errors  Error  the file cannot be made or mapped, or is of another kind
+        """
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """What the file takes."""
+
 class JpegStats:
     """Counts which decoder took the JPEGs. For decode_image(stats=...)."""
 
@@ -311,7 +337,7 @@ class Transform:
 
     def __repr__(self) -> str: ...
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: MemoryJpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -1075,7 +1101,7 @@ class Dataset:
         """
 
     @staticmethod
-    def from_json(text: str, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: MemoryJpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
+    def from_json(text: str, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: JpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
         """
         Opens the sources; everything is checked as if the plan were written here.
 
@@ -1095,7 +1121,7 @@ class Dataset:
         """
 
     @staticmethod
-    def load(file: str | os.PathLike, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: MemoryJpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
+    def load(file: str | os.PathLike, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: JpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
         """
         from_json of a file.
 

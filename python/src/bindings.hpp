@@ -39,7 +39,13 @@ struct PyTransform {
 };
 
 struct PyJpegIndex {
-  std::shared_ptr<MemoryJpegIndex> store;
+  std::shared_ptr<JpegIndexStore> store;
+};
+struct PyMemoryJpegIndex : PyJpegIndex {
+  std::shared_ptr<MemoryJpegIndex> memory;
+};
+struct PySharedJpegIndex : PyJpegIndex {
+  std::shared_ptr<SharedJpegIndex> shared;
 };
 
 struct PyStream {

@@ -135,7 +135,10 @@ struct PyJpegStats {
 
 void bind_jpeg(nb::module_& module) {
   using Path = std::filesystem::path;
-  nb::class_<PyJpegIndex>(
+  nb::class_<PyJpegIndex>(module, "JpegIndex",
+                          "An index of JPEGs: MemoryJpegIndex or SharedJpegIndex.")
+      .def("__bool__", [](const PyJpegIndex&) { return true; });
+  nb::class_<PyMemoryJpegIndex, PyJpegIndex>(
       module, "MemoryJpegIndex",
       R"(An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
 decode_image(index=...). Neither the pixels nor the faults depend on it.
@@ -143,20 +146,20 @@ decode_image(index=...). Neither the pixels nor the faults depend on it.
 Threads  any number.)")
       .def(
           "__init__",
-          [](PyJpegIndex* self, std::size_t max_bytes) {
-            new (self) PyJpegIndex{std::make_shared<MemoryJpegIndex>(max_bytes)};
+          [](PyMemoryJpegIndex* self, std::size_t max_bytes) {
+            auto made = std::make_shared<MemoryJpegIndex>(max_bytes);
+            new (self) PyMemoryJpegIndex{{made}, made};
           },
           "max_bytes"_a = std::size_t{1} << 30,
           "`max_bytes` that the indices may take; once full, it takes no more.")
-      .def("__len__", [](const PyJpegIndex& self) { return self.store->size(); })
-      .def("__bool__", [](const PyJpegIndex&) { return true; })
+      .def("__len__", [](const PyMemoryJpegIndex& self) { return self.memory->size(); })
       .def_prop_ro(
-          "nbytes", [](const PyJpegIndex& self) { return self.store->bytes(); },
+          "nbytes", [](const PyMemoryJpegIndex& self) { return self.memory->bytes(); },
           "What the indices take.")
       .def(
           "load",
-          [](const PyJpegIndex& self, const Path& file) {
-            return without_gil([&] { return self.store->load(file); });
+          [](const PyMemoryJpegIndex& self, const Path& file) {
+            return without_gil([&] { return self.memory->load(file); });
           },
           "file"_a,
           R"(Adds what save() wrote; returns how many. A file that does not exist has none.
@@ -164,12 +167,34 @@ Threads  any number.)")
 Errors  Error  the file is there and cannot be read, or is of another kind)")
       .def(
           "save",
-          [](const PyJpegIndex& self, const Path& file) {
-            without_gil([&] { self.store->save(file); });
+          [](const PyMemoryJpegIndex& self, const Path& file) {
+            without_gil([&] { self.memory->save(file); });
           },
           "file"_a, R"(Writes all of it under another name, then renames it.
 
 Errors  Error  the file cannot be written)");
+  nb::class_<PySharedJpegIndex, PyJpegIndex>(
+      module, "SharedJpegIndex",
+      R"(An index of JPEGs in a file that all processes of the machine fill and use at the same time: with
+a process for each GPU, what one has decoded is known to all in the next epoch. For
+decode_image(index=...). The file stays for the next run. A process may be killed at any moment.
+
+Threads  any number, in any number of processes.)")
+      .def(
+          "__init__",
+          [](PySharedJpegIndex* self, const Path& file, std::size_t max_bytes) {
+            auto made = std::make_shared<SharedJpegIndex>(file, max_bytes);
+            new (self) PySharedJpegIndex{{made}, made};
+          },
+          "file"_a, "max_bytes"_a = std::size_t{1} << 30,
+          R"(Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
+`max_bytes`, of about 380 a photograph; one that is there keeps its own limit.
+
+Errors  Error  the file cannot be made or mapped, or is of another kind)")
+      .def("__len__", [](const PySharedJpegIndex& self) { return self.shared->size(); })
+      .def_prop_ro(
+          "nbytes", [](const PySharedJpegIndex& self) { return self.shared->bytes(); },
+          "What the file takes.");
 
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")

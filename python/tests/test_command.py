@@ -111,3 +111,20 @@ def test_ctrl_c_still_reports(images):
 def test_the_version_is_the_librarys(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == ps.__version__
+
+
+def test_processes_share_an_index(images, tmp_path):
+    """Two indices of one file stand for two processes."""
+    path = tmp_path / "index"
+    first = ps.SharedJpegIndex(path, max_bytes=1 << 20)
+    decode = ps.decode_image(crop=ps.random_resized_crop(32), index=first)
+    for _ in ps.image_folder(images).map(decode).batch(8).loader():
+        pass
+    second, stats = ps.SharedJpegIndex(path), ps.JpegStats()
+    assert len(second) == len(first) == 40 and 0 < second.nbytes < 1 << 21
+    decode = ps.decode_image(crop=ps.random_resized_crop(32), index=second, stats=stats)
+    for _ in ps.image_folder(images).map(decode).batch(8).loader():
+        pass
+    assert stats.counts()["indexed"] == 40
+    with pytest.raises(ps.Error, match="nowhere"):
+        ps.SharedJpegIndex("/nowhere/index")

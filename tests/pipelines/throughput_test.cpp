@@ -31,6 +31,40 @@ TEST_F(Throughput, ReadmeShowsLinesOfTheReport) {
   EXPECT_EQ(shown, 4);
 }
 
+// What one has decoded in an epoch, another one gets in the next.
+TEST_F(Throughput, ProcessesShareWhatTheyLearnOfJpegs) {
+  const auto indexed = [&](const std::string& index, const std::string& name) {
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < 4; ++rank)
+      children.push_back(
+          start({"--data", photos().string(), "--crop", "32", "--batch", "12", "--seed", "7",
+                 "--epochs", "2", "--devices", "host:1", "--threads", "1", "--quiet", "--index",
+                 index, "--json", (folder_ / name).string()},
+                0,
+                {{"RANK", std::to_string(rank)},
+                 {"WORLD_SIZE", "4"},
+                 {"LOCAL_RANK", std::to_string(rank)},
+                 {"LOCAL_WORLD_SIZE", "4"},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", "29555"}},
+                name + std::to_string(rank)));
+    double least = 1;
+    for (int rank = 0; rank < 4; ++rank) {
+      const Outcome outcome =
+          finish(children[static_cast<std::size_t>(rank)], name + std::to_string(rank));
+      EXPECT_EQ(outcome.status, 0) << outcome.err;
+      const json report = json::parse(read_file(folder_ / (name + "." + std::to_string(rank))));
+      least = std::min(
+          least, report["jpeg"]["indexed"].get<double>() / report["jpeg"]["own"].get<double>());
+    }
+    return least;
+  };
+  EXPECT_LT(indexed("build", "alone"), 0.5);
+  const std::string shared = "shared:" + (folder_ / "index").string();
+  (void)indexed(shared, "first");
+  EXPECT_GE(indexed(shared, "second"), 0.99);
+}
+
 TEST_F(Throughput, GivesOneDigestForAnyThreadsAndDevices) {
   const json reference = report({"--epochs", "2", "--threads", "1", "--devices", "host:1"});
   EXPECT_EQ(reference["samples"], 2 * kImages);
