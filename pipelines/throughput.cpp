@@ -59,7 +59,12 @@ class Progress {
       : options_(options),
         output_(output),
         shown_(!options.quiet && options.launch.rank == 0 && output.err_is_terminal) {}
-  ~Progress() { clear(); }
+  ~Progress() {
+    try {
+      clear();
+    } catch (...) {  // the terminal is gone
+    }
+  }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

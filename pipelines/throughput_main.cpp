@@ -12,6 +12,6 @@ int main(int argc, char** argv) {
     };
   };
   return throughput::run_program(
-      {argv + 1, argv + argc},
+      {argv + (argc > 0 ? 1 : 0), argv + argc},
       {.out = to(stdout), .err = to(stderr), .err_is_terminal = isatty(STDERR_FILENO) != 0});
 }

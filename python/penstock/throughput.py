@@ -6,9 +6,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import sys
 import tempfile
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
 
 from penstock import _penstock
 
@@ -23,15 +26,15 @@ def run(arguments: list[str]) -> int:
     if importlib.util.find_spec("matplotlib") is None:
         print("penstock: --plot needs matplotlib: pip install matplotlib", file=sys.stderr)
         return 2
-    if "--json" in arguments:
+    if any(argument.split("=")[0] == "--json" for argument in arguments):
         print("penstock: --plot and --json cannot be used together", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report")
-        status = _run([*arguments, "--json", report])
-        if os.path.exists(report):
-            with open(report, encoding="utf-8") as file:
-                plot(json.load(file), picture)
+        status = _run([*arguments, "--json", os.path.join(folder, "report")])
+        for name in os.listdir(folder):  # report, or report.RANK where there are several processes
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                root, extension = os.path.splitext(picture)
+                plot(json.load(file), root + name.removeprefix("report") + extension)
         return status
 
 
@@ -45,17 +48,32 @@ def _without_plot(arguments: list[str]) -> tuple[list[str], str | None]:
 
 
 def _run(arguments: list[str]) -> int:
-    def out(text: str) -> None:
-        sys.stdout.write(text)
-        if "-h" in arguments or "--help" in arguments:
-            sys.stdout.write(PLOT)
-        sys.stdout.flush()
+    failed: list[Exception] = []
 
-    def err(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+    def writer(to: TextIO) -> Callable[[str], None]:
+        def write(text: str) -> None:
+            try:
+                to.write(text)
+                to.flush()
+            except Exception as error:  # told below: the run itself goes on
+                failed.append(error)
 
-    return _penstock._throughput(arguments, out, err, sys.stderr.isatty())
+        return write
+
+    # Before and after the program's own handling of signals, Ctrl-C ends it as it ends any other.
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL) if here else None
+    try:
+        flags = [os.fsencode(argument) for argument in arguments]
+        status = _penstock._throughput(flags, writer(sys.stdout), writer(sys.stderr), sys.stderr.isatty())
+    finally:
+        if here:
+            signal.signal(signal.SIGINT, before)
+    if "-h" in arguments or "--help" in arguments:
+        sys.stdout.write(PLOT)
+    if failed:
+        raise failed[0]
+    return status
 
 
 def plot(report: dict[str, Any], path: str) -> None:

@@ -25,6 +25,7 @@ class WatchedCommunicator final : public Communicator {
   ~WatchedCommunicator() override;
 
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() override;
+  void check() override { carrier_->check(); }
   void leave(const std::string& why) noexcept override { carrier_->leave(why); }
   /// leave(), on this one and on all that were duplicated from one another. Any thread.
   void leave_all(const std::string& why) const noexcept;

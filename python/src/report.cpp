@@ -43,8 +43,11 @@ void bind_report(nb::module_& module) {
       .def(
           "__str__", [](const Report& self) { return text_of(self.to_text()); },
           nb::sig("def __str__(self) -> str"));
-  module.def("_throughput", [](std::vector<std::string> flags, const nb::object& out,
+  module.def("_throughput", [](const std::vector<nb::bytes>& arguments, const nb::object& out,
                                const nb::object& err, bool err_is_terminal) {
+    std::vector<std::string> flags;  // of any bytes, as file names are
+    for (const nb::bytes& argument : arguments)
+      flags.emplace_back(static_cast<const char*>(argument.data()), argument.size());
     return without_gil([&] {
       return throughput::run_program(
           std::move(flags),

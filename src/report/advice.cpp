@@ -13,6 +13,7 @@ namespace {
 
 // Work that is too short to measure would give estimates of nothing.
 constexpr double kMeasurableS = 1e-3;
+constexpr std::uint64_t kFew = 2;
 
 /// What the run's own times say about runs with other numbers of threads.
 class Estimate {
@@ -22,12 +23,18 @@ class Estimate {
   /// Samples a second that one decoding thread can do, with all that it does for them; 0: not known.
   [[nodiscard]] double of_thread() const {
     const Stats& stats = report_.stats;
+    // What is ready and not yet delivered was work, too.
+    if (stats.steps < kFew * stats.slots) return 0;
     double busy = stats[Stage::decode].busy_s + stats[Stage::copy].busy_s +
                   stats[Stage::device_transform].busy_s;
     if (stats.io_threads == 0) busy += stats[Stage::read].busy_s;
     return busy > kMeasurableS ? samples() / busy : 0;
   }
   [[nodiscard]] double of_threads() const { return of_thread() * report_.stats.threads; }
+  /// Whether a thread a core would be more than there are; not where processes share the cores.
+  [[nodiscard]] bool has_more_cores() const {
+    return report_.world == 1 && static_cast<int>(report_.cores) > report_.stats.threads;
+  }
   /// Samples a second that the caller would take if they were always there; 0: not known.
   [[nodiscard]] double of_consumer() const {
     const Stats& stats = report_.stats;
@@ -46,7 +53,7 @@ std::string about(double number) {
   if (number <= 0) return "0";
   const double unit = std::pow(10, std::floor(std::log10(number)) - 1);
   const double rounded = std::round(number / unit) * unit;
-  if (rounded < 10) return fmt::format("{:.1f}", rounded);
+  if (rounded < 10) return fmt::format("{:.2g}", rounded);
   std::string digits = fmt::format("{:.0f}", rounded);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
   return digits;
@@ -68,8 +75,9 @@ std::string advice_on_decode(const Report& report, const Estimate& estimate) {
     const int needed = static_cast<int>(std::ceil(wanted / each));
     text +=
         fmt::format("; the consumer could take {}, for about {} threads", about(wanted), needed);
-    if (cores > 0 && needed > cores) text += fmt::format(" ({} cores here)", cores);
-  } else if (cores > threads) {
+    if (report.world == 1 && cores > 0 && needed > cores)
+      text += fmt::format(" ({} cores here)", cores);
+  } else if (estimate.has_more_cores()) {
     text += fmt::format("; with {} threads, one a core, about {}", cores, about(each * cores));
   } else {
     text +=
@@ -99,28 +107,35 @@ std::string advice_on_read(const Report& report, const Estimate& estimate) {
 }
 
 std::string advice_on_slot(const Stats& stats) {
+  if (stats.held_slots > 0)
+    return fmt::format(
+        "no slot was free: {} of {} are in batches that are still held; release batches earlier, "
+        "or "
+        "raise depth",
+        stats.held_slots, stats.slots);
   return fmt::format(
-      "no slot was free: {} of {} are in batches that are still held; release batches earlier, or "
-      "raise depth",
-      stats.held_slots, stats.slots);
+      "no slot was free: all {} were filled, copied or held; raise depth, or release batches "
+      "earlier",
+      stats.slots);
 }
 
 // What threads do with whole batches: on host devices the work itself, for GPUs the queueing of it.
 std::string advice_on_batches(const Report& report, const Estimate& estimate, Stage stage,
                               const char* what, const char* remedy) {
   const Stats& stats = report.stats;
-  double all = 0;
-  for (const Stage part : {Stage::read, Stage::decode, Stage::copy, Stage::device_transform})
+  double all = stats.io_threads == 0 ? stats[Stage::read].busy_s : 0;
+  for (const Stage part : {Stage::decode, Stage::copy, Stage::device_transform})
     all += stats[part].busy_s;
   const double own = stats[stage].busy_s;
   std::string text = fmt::format("{} limits the speed", what);
   if (own <= kMeasurableS || stats.samples == 0) return text;
   text += fmt::format(": it is {:.0f}% of the threads' work, {} samples/s a thread",
                       100 * own / all, about(static_cast<double>(stats.samples) / own));
-  const auto cores = static_cast<int>(report.cores);
-  if (cores > stats.threads)
-    text += fmt::format("; with {} threads, one a core, about {} samples/s in all", cores,
-                        about(estimate.of_thread() * cores));
+  // A batch is one thread's, and so many are on their way at most.
+  const int threads = std::min(static_cast<int>(report.cores), static_cast<int>(stats.slots));
+  if (estimate.has_more_cores() && threads > stats.threads && estimate.of_thread() > 0)
+    text += fmt::format("; with {} threads about {} samples/s in all", threads,
+                        about(estimate.of_thread() * threads));
   return text + "; " + remedy;
 }
 

@@ -91,12 +91,16 @@ void Group::compare_locked() {
 
 void Group::require_members_locked(std::size_t member) {
   for (std::size_t other = 0; other < members(); ++other)
-    if (!left_[other].empty())
-      fail_locked(fmt::format(
-          "{} {} after {} collectives, and {} waits in its {}, {}; every "
-          "replica must make the same number of them",
-          id(other), left_[other], made_[other], id(member),
-          made_[member] == made_[other] + 1 ? "next" : "own", arrivals_[member].call.to_string()));
+    if (!left_[other].empty()) {
+      // Why it left may be an error, which run() prefers.
+      fail_locked(std::make_exception_ptr(
+          ReplicaFailed(fmt::format("{} {} after {} collectives, and {} waits in its {}, {}; every "
+                                    "replica must make the same number of them",
+                                    id(other), left_[other], made_[other], id(member),
+                                    made_[member] == made_[other] + 1 ? "next" : "own",
+                                    arrivals_[member].call.to_string()))));
+      std::rethrow_exception(broken_);
+    }
 }
 
 void Group::leave(std::size_t member, const std::string& why) noexcept {
@@ -129,6 +133,7 @@ void Group::fail_locked(std::exception_ptr cause) noexcept {
 
 void Group::on_failure(std::function<void(const std::exception_ptr&)> action) {
   const std::lock_guard lock(mutex_);
+  if (broken_) return action(broken_);
   on_failure_.push_back(std::move(action));
 }
 

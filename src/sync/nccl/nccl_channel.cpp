@@ -198,7 +198,10 @@ void NcclChannel::watch(const std::stop_token& stop) {
       told_ = true;
       const std::exception_ptr cause = broken_;
       lock.unlock();
-      tell(cause);
+      try {
+        tell(cause);
+      } catch (...) {  // no memory for its words: the others have their own timeouts
+      }
       lock.lock();
     }
     if (!work_.empty()) changed_.wait_for(lock, stop, kPoll, [] { return false; });

@@ -48,7 +48,7 @@ class NcclChannel {
   void check_health();
   /// Aborts: work in progress ends, and later calls throw this.
   void abort(const std::exception_ptr& cause) noexcept;
-  /// `tell` is called once, on another thread, with what has broken the channel. When this returns, the one before is not
+  /// `tell` is called once, on another thread, with what breaks the channel from now on. When this returns, the one before is not
   /// running and will not be called.
   void on_broken(std::function<void(const std::exception_ptr&)> tell);
 
