@@ -20,8 +20,10 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(PENSTOCK_CCACHE ccache)
   mark_as_advanced(PENSTOCK_CCACHE)
   if(PENSTOCK_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
-    set(CMAKE_CUDA_COMPILER_LAUNCHER ${PENSTOCK_CCACHE})
+    # Builds of other folders, the Python package's among them, share objects.
+    set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${PENSTOCK_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
   endif()
 endif()
 

@@ -35,6 +35,8 @@ def main() -> float:
     if options.data:
         training = validation = ps.image_folder(options.data)
         classes = len(training.class_names)
+        if classes == 0:
+            parser.error("--data must be a folder with a sub-folder for each class")
     else:
         classes = 4
         made = {"classes": classes, "cache": options.cache}

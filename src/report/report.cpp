@@ -28,7 +28,7 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-std::string decoders(const JpegReport& jpeg) {
+std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
   std::string text = fmt::format("Penstock {}", jpeg.counts.own);
   if (jpeg.has_index) text += fmt::format(" ({} by an index)", jpeg.counts.indexed);
   std::uint64_t others = 0;
@@ -40,6 +40,8 @@ std::string decoders(const JpegReport& jpeg) {
                            to_string(static_cast<JpegFallback>(i)), jpeg.counts.libjpeg[i]);
   }
   if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
+  if (const std::uint64_t all = jpeg.counts.own + others; all > delivered)
+    text += fmt::format("; {} of them decoded ahead", all - delivered);
   return text;
 }
 
@@ -102,9 +104,9 @@ std::string Report::to_text() const {
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
-       fmt::format("{:.0f} MiB by the loader ({} slots), {:.0f} MiB in all",
+       fmt::format("{:.0f} MiB reserved by the loader ({} slots), {:.0f} MiB used by the process",
                    static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots, peak_rss_mb));
-  if (jpeg) line("JPEG decoders", decoders(*jpeg));
+  if (jpeg) line("JPEG decoders", decoders(*jpeg, stats.samples));
   if (jpeg && jpeg->has_index)
     line("JPEG index", fmt::format("{} images, {:.1f} MiB", jpeg->index_images,
                                    static_cast<double>(jpeg->index_bytes) / kMiB));
