@@ -65,7 +65,8 @@ def _run(arguments: list[str]) -> int:
     before = signal.signal(signal.SIGINT, signal.SIG_DFL) if here else None
     try:
         flags = [os.fsencode(argument) for argument in arguments]
-        status = _penstock._throughput(flags, writer(sys.stdout), writer(sys.stderr), sys.stderr.isatty())
+        measure = _penstock._throughput  # type: ignore[attr-defined]  # not in the stub
+        status: int = measure(flags, writer(sys.stdout), writer(sys.stderr), sys.stderr.isatty())
     finally:
         if here:
             signal.signal(signal.SIGINT, before)
