@@ -119,6 +119,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   const auto communicators = backend_->begin(group);
   std::mutex mutex;
   std::exception_ptr first;
+  bool first_follows = false;
   const auto replica = [&](std::size_t index) {
     Communicator& communicator = *communicators[index];
     try {
@@ -129,12 +130,17 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
       backend_->finish(index);
     } catch (...) {
       const std::exception_ptr cause = std::current_exception();
-      {
-        const std::lock_guard lock(mutex);
-        if (!first || (follows(first) && !follows(cause))) first = cause;
-      }
+      // Looked at before it is shared: whoever drops it last does not know who has read it.
+      const bool told = follows(cause);
       const std::string why = fmt::format("replica {} ended with an exception: {}",
                                           communicator.rank(), core::text_of(cause));
+      {
+        const std::lock_guard lock(mutex);
+        if (!first || (first_follows && !told)) {
+          first = cause;
+          first_follows = told;
+        }
+      }
       group->fail(std::make_exception_ptr(sync::ReplicaFailed(why)));
       backend_->fail(why);
     }
