@@ -20,7 +20,7 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(PENSTOCK_CCACHE ccache)
   mark_as_advanced(PENSTOCK_CCACHE)
   if(PENSTOCK_CCACHE)
-    # Builds of other folders, the Python package's among them, share objects.
+    # Builds of other folders and of other checkouts, the Python package's among them, share objects, whatever their paths.
     set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${PENSTOCK_CCACHE})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})

@@ -1,19 +1,21 @@
 // penstock-prepare: packs JPEGs into tar shards that decode faster, without changing a pixel.
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_pipeline.h>
+#include <tbb/task_arena.h>
 #include <unistd.h>
 
 #include <penstock/core/clock.hpp>
@@ -258,39 +260,6 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
   return done;
 }
 
-// Threads that prepare a stretch of records at a time.
-class Workers {
- public:
-  Workers(const Options& options, const Input& input)
-      : options_(options), input_(input), records_(static_cast<std::size_t>(options.threads)) {}
-
-  std::vector<Prepared> prepare(std::uint64_t first, std::uint64_t count) {
-    std::vector<Prepared> done(count);
-    std::atomic<std::uint64_t> next = 0;
-    {
-      std::vector<std::jthread> threads;
-      for (ps::Record& record : records_)
-        threads.emplace_back([&] {
-          for (std::uint64_t k = next++; k < count; k = next++) {
-            try {
-              done[k] = prepare_one(options_, input_, first + k, record);
-            } catch (...) {
-              done[k].error = std::current_exception();
-            }
-          }
-        });
-    }
-    for (const Prepared& one : done)
-      if (one.error) std::rethrow_exception(one.error);
-    return done;
-  }
-
- private:
-  const Options& options_;
-  const Input& input_;
-  std::vector<ps::Record> records_;
-};
-
 class ProgressLine {
  public:
   ProgressLine(const Options& options, std::uint64_t total, std::uint64_t done)
@@ -321,25 +290,47 @@ std::string own_key(std::string key, const std::string& previous) {
   return key;
 }
 
-Report write_shard(const Options& options, Workers& workers, std::uint64_t first,
+// Reads and prepares on all threads, and writes in order, while the next ones are prepared.
+Report write_shard(const Options& options, const Input& input, std::uint64_t first,
                    std::uint64_t last, ps::TarWriter* shard, ps::JpegIndexStore& index,
                    ProgressLine& line) {
-  constexpr std::uint64_t kPerThread = 16;
-  const std::uint64_t stretch = kPerThread * static_cast<std::uint64_t>(options.threads);
+  constexpr std::size_t kAhead = 4;  // for each thread: what it costs in memory
   Report report;
   std::string previous;
-  for (std::uint64_t at = first; at < last; at += stretch) {
-    for (Prepared& one : workers.prepare(at, std::min(stretch, last - at))) {
-      report += one.report;
-      if (one.report.left_out > 0 || shard == nullptr) continue;
-      previous = own_key(std::move(one.sample.key), previous);
-      if (one.index) index.put(one.key, std::move(*one.index));
-      shard->add(previous + "." + extension_of(one.sample.image), one.sample.image);
-      for (const Member& member : one.sample.others)
-        shard->add(previous + "." + member.extension, member.bytes);
+  tbb::enumerable_thread_specific<ps::Record> records;
+  std::uint64_t next = first;
+  const auto number = [&](tbb::flow_control& flow) {
+    if (next == last) flow.stop();
+    return next == last ? last : next++;
+  };
+  const auto prepare = [&](std::uint64_t at) {
+    auto done = std::make_shared<Prepared>();
+    try {
+      *done = prepare_one(options, input, at, records.local());
+    } catch (...) {  // thrown in order: always the first one of a run
+      done->error = std::current_exception();
     }
-    line.update(std::min(at + stretch, last));
-  }
+    return done;
+  };
+  std::uint64_t written = first;
+  const auto write = [&](const std::shared_ptr<Prepared>& one) {
+    if (one->error) std::rethrow_exception(one->error);
+    line.update(++written);
+    report += one->report;
+    if (one->report.left_out > 0 || shard == nullptr) return;
+    previous = own_key(std::move(one->sample.key), previous);
+    if (one->index) index.put(one->key, std::move(*one->index));
+    shard->add(previous + "." + extension_of(one->sample.image), one->sample.image);
+    for (const Member& member : one->sample.others)
+      shard->add(previous + "." + member.extension, member.bytes);
+  };
+  tbb::parallel_pipeline(
+      kAhead * static_cast<std::size_t>(options.threads),
+      tbb::make_filter<void, std::uint64_t>(tbb::filter_mode::serial_in_order, number) &
+          tbb::make_filter<std::uint64_t, std::shared_ptr<Prepared>>(tbb::filter_mode::parallel,
+                                                                     prepare) &
+          tbb::make_filter<std::shared_ptr<Prepared>, void>(tbb::filter_mode::serial_in_order,
+                                                            write));
   return report;
 }
 
@@ -381,7 +372,10 @@ int run(const Options& options) {
   Progress progress(options, input);
   const std::uint64_t total = input.size();
   const std::uint64_t shards = (total + options.shard_samples - 1) / options.shard_samples;
-  Workers workers(options, input);
+  // As many as asked for, also on fewer cores: threads that read from a bucket mostly wait.
+  const auto threads = static_cast<std::size_t>(options.threads);
+  const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(options.threads);
   {
     ProgressLine line(options, total,
                       std::min(total, progress.shards().size() * options.shard_samples));
@@ -390,12 +384,16 @@ int run(const Options& options) {
       const std::uint64_t last = std::min(first + options.shard_samples, total);
       ps::MemoryJpegIndex index;
       if (options.dry_run) {
-        progress.add(write_shard(options, workers, first, last, nullptr, index, line), false);
+        progress.add(arena.execute([&] {
+          return write_shard(options, input, first, last, nullptr, index, line);
+        }),
+                     false);
         continue;
       }
       const fs::path path = shard_path(options, number);
       ps::TarWriter shard(path);
-      Report report = write_shard(options, workers, first, last, &shard, index, line);
+      Report report = arena.execute(
+          [&] { return write_shard(options, input, first, last, &shard, index, line); });
       // One that stands there without its shard does no harm: it is found by what is in the files.
       index.save(fs::path(path).replace_extension(".jpegindex"));
       shard.finish();  // all of it appears under its name, or nothing

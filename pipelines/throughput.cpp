@@ -150,6 +150,7 @@ void deliver(const Options& options, const Output& output, ps::Loader& loader, E
   };
   const std::string state_out = own_file(options.state_out, options.launch);
   Progress progress(options, output);
+  const std::int64_t begin = ps::now_ns();
   std::uint64_t steps = 0;
   while (interrupted == 0 && (!options.steps || steps < *options.steps)) {
     const std::int64_t asked = ps::now_ns();
@@ -164,8 +165,9 @@ void deliver(const Options& options, const Output& output, ps::Loader& loader, E
     consume(*step, options.consume_ms);
     trace("consume", got, step->number());
     digests.see(*step);  // a device has had time to hash it
-    epochs.add(*step, ps::now_ns());
-    history.add(loader.stats());
+    const std::int64_t now = ps::now_ns();
+    epochs.add(*step, now);
+    if (history.is_due(static_cast<double>(now - begin) * 1e-9)) history.add(loader.stats());
     ++steps;
     if (options.state_every != 0 && steps % options.state_every == 0) {
       digests.write();  // first, so that no state is ahead of it

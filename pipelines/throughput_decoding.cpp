@@ -27,21 +27,21 @@ std::uint64_t Decoding::index_budget(const Options& options) {
 Decoding::Decoding(const Options& options) {
   if (options.index == "off") return;
   if (options.index.starts_with(kShared)) {
-    shared_ = std::make_shared<ps::SharedJpegIndex>(options.index.substr(kShared.size()));
-    index_ = shared_;
+    index_ = std::make_shared<ps::SharedJpegIndex>(options.index.substr(kShared.size()));
     return;
   }
   const std::uint64_t budget = index_budget(options);
-  memory_ = std::make_shared<ps::MemoryJpegIndex>(budget == 0 ? kIndexBytes
-                                                              : static_cast<std::size_t>(budget));
-  index_ = memory_;
+  const auto memory = std::make_shared<ps::MemoryJpegIndex>(
+      budget == 0 ? kIndexBytes : static_cast<std::size_t>(budget));
+  index_ = memory;
   if (options.index == "build") return;
   if (std::filesystem::is_directory(options.index)) {
-    (void)memory_->load(options.index);
+    (void)memory->load(options.index);
     return;
   }
   file_ = own_file(options.index, options.launch);
-  (void)memory_->load(file_);
+  saved_ = memory;
+  (void)saved_->load(file_);
 }
 
 ps::TransformPtr Decoding::transform(const Options& options) const {
@@ -64,18 +64,14 @@ ps::Registry Decoding::registry() const {
 }
 
 void Decoding::save() const {
-  if (!file_.empty()) memory_->save(file_);
+  if (saved_) saved_->save(file_);
 }
 
 ps::JpegReport Decoding::report() const {
   ps::JpegReport report{.counts = stats_->counts(), .has_index = index_ != nullptr};
-  if (memory_) {
-    report.index_images = memory_->size();
-    report.index_bytes = memory_->bytes();
-  }
-  if (shared_) {
-    report.index_images = shared_->size();
-    report.index_bytes = shared_->bytes();
+  if (index_) {
+    report.index_images = index_->size();
+    report.index_bytes = index_->bytes();
   }
   return report;
 }

@@ -31,10 +31,8 @@ class Decoding {
 
  private:
   std::shared_ptr<penstock::JpegStats> stats_ = std::make_shared<penstock::JpegStats>();
-  // One of them, or neither.
-  std::shared_ptr<penstock::MemoryJpegIndex> memory_;
-  std::shared_ptr<penstock::SharedJpegIndex> shared_;
   std::shared_ptr<penstock::JpegIndexStore> index_;
+  std::shared_ptr<penstock::MemoryJpegIndex> saved_;  // the same, where it is kept in file_
   std::string file_;
 };
 

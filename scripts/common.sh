@@ -3,8 +3,6 @@ script=$(realpath "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 jobs=${PENSTOCK_JOBS:-$(nproc)}
-# Builds of other folders and of other checkouts share what ccache has, whatever their paths.
-export CCACHE_BASEDIR=${CCACHE_BASEDIR-$root} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
 
 # The head comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }

@@ -44,9 +44,7 @@ struct PyJpegIndex {
 struct PyMemoryJpegIndex : PyJpegIndex {
   std::shared_ptr<MemoryJpegIndex> memory;
 };
-struct PySharedJpegIndex : PyJpegIndex {
-  std::shared_ptr<SharedJpegIndex> shared;
-};
+struct PySharedJpegIndex : PyJpegIndex {};
 
 struct PyStream {
   StreamPtr stream;

@@ -137,7 +137,11 @@ void bind_jpeg(nb::module_& module) {
   using Path = std::filesystem::path;
   nb::class_<PyJpegIndex>(module, "JpegIndex",
                           "An index of JPEGs: MemoryJpegIndex or SharedJpegIndex.")
-      .def("__bool__", [](const PyJpegIndex&) { return true; });
+      .def("__bool__", [](const PyJpegIndex&) { return true; })
+      .def("__len__", [](const PyJpegIndex& self) { return self.store->size(); })
+      .def_prop_ro(
+          "nbytes", [](const PyJpegIndex& self) { return self.store->bytes(); },
+          "What the indices take: memory, or room in the file.");
   nb::class_<PyMemoryJpegIndex, PyJpegIndex>(
       module, "MemoryJpegIndex",
       R"(An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
@@ -152,10 +156,6 @@ Threads  any number.)")
           },
           "max_bytes"_a = std::size_t{1} << 30,
           "`max_bytes` that the indices may take; once full, it takes no more.")
-      .def("__len__", [](const PyMemoryJpegIndex& self) { return self.memory->size(); })
-      .def_prop_ro(
-          "nbytes", [](const PyMemoryJpegIndex& self) { return self.memory->bytes(); },
-          "What the indices take.")
       .def(
           "load",
           [](const PyMemoryJpegIndex& self, const Path& file) {
@@ -183,18 +183,13 @@ Threads  any number, in any number of processes.)")
       .def(
           "__init__",
           [](PySharedJpegIndex* self, const Path& file, std::size_t max_bytes) {
-            auto made = std::make_shared<SharedJpegIndex>(file, max_bytes);
-            new (self) PySharedJpegIndex{{made}, made};
+            new (self) PySharedJpegIndex{{std::make_shared<SharedJpegIndex>(file, max_bytes)}};
           },
           "file"_a, "max_bytes"_a = std::size_t{1} << 30,
           R"(Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
-`max_bytes`, of about 380 a photograph; one that is there keeps its own limit.
+`max_bytes`, of about 400 a photograph; one that is there keeps its own limit.
 
-Errors  Error  the file cannot be made or mapped, or is of another kind)")
-      .def("__len__", [](const PySharedJpegIndex& self) { return self.shared->size(); })
-      .def_prop_ro(
-          "nbytes", [](const PySharedJpegIndex& self) { return self.shared->bytes(); },
-          "What the file takes.");
+Errors  Error  the file cannot be made or mapped, or is of another kind)");
 
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")

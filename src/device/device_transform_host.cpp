@@ -1,9 +1,7 @@
 // A device transform on the host: vectors of pixels, line by line, so that what it works on stays in the first cache.
+#include "src/core/fixed_vectors.hpp"
 #include "src/core/half.hpp"
 #include "src/device/device_transform_numbers.hpp"
-
-// Vectors without a size at compile time cannot be kept in arrays; those CPUs have others, too.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/device/device_transform_host.cpp"
 #include <algorithm>

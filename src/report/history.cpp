@@ -3,7 +3,7 @@
 namespace penstock {
 
 void History::add(const Stats& stats) {
-  if (!moments_.empty() && stats.seconds - moments_.back().seconds < interval_s_) return;
+  if (!is_due(stats.seconds)) return;
   end(stats);
   if (moments_.size() < kMost) return;
   for (std::size_t k = 1; 2 * k < moments_.size(); ++k) moments_[k] = moments_[2 * k];

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/core/fixed_vectors.hpp"
 #include "src/jpeg/rows.hpp"
 #include "src/transform/resize_axis.hpp"
-
-// Vectors without a size at compile time cannot be kept in arrays; those CPUs have others, too.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/transform/resize_kernels.cpp"
 #include <hwy/foreach_target.h>

@@ -506,11 +506,15 @@ void repair() {
     if (std::exchange(device.lost, cudaSuccess) == cudaSuccess) continue;
     for (Stream* stream : machine.streams)
       if (stream->device == static_cast<int>(index) && stream->users &&
-          !std::exchange(stream->destroyed, true))
+          !std::exchange(stream->destroyed, true)) {
+        stream->went_with_device = true;
         --machine.live_streams;
+      }
     for (Event* event : machine.events)
-      if (event->device == static_cast<int>(index) && !std::exchange(event->destroyed, true))
+      if (event->device == static_cast<int>(index) && !std::exchange(event->destroyed, true)) {
+        event->went_with_device = true;
         --machine.live_events;
+      }
     for (auto& [begin, allocation] : device.allocations) {
       set_open(allocation, false);
       machine.forget_memory(allocation);

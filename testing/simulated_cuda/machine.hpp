@@ -55,6 +55,7 @@ struct Stream {
   bool legacy = false;
   bool users = false;  // made by a call, neither legacy nor per thread
   bool destroyed = false;
+  bool went_with_device = false;  // it was lost; destroying its remains is no mistake
   std::deque<OperationPtr> queue;
   OperationPtr last;
   std::uint64_t issued = 0;
@@ -68,7 +69,8 @@ struct Event {
   int device = 0;
   bool timing = false;
   bool destroyed = false;
-  OperationPtr recorded;  // none: never recorded
+  bool went_with_device = false;  // it was lost; destroying its remains is no mistake
+  OperationPtr recorded;          // none: never recorded
   Stream* recorded_on = nullptr;
   Capture* capture = nullptr;  // recorded in this one
   std::vector<std::size_t> capture_nodes;

@@ -131,6 +131,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", Needs::context, [&](Machine& machine) {
     if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
       return cudaErrorInvalidResourceHandle;
+    auto* const given = reinterpret_cast<Stream*>(handle);
+    if (machine.streams.contains(given) && std::exchange(given->went_with_device, false))
+      return cudaErrorContextIsDestroyed;
     Stream& stream = stream_of(machine, handle, "cudaStreamDestroy", false);
     if (stream.capture != nullptr) stream.capture->invalidated = true;
     stream.destroyed = true;
@@ -197,6 +200,9 @@ cudaError_t cudaEventCreate(cudaEvent_t* handle) { return cudaEventCreateWithFla
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
   return call("cudaEventDestroy", Needs::context, [&](Machine& machine) {
+    auto* const given = reinterpret_cast<Event*>(handle);
+    if (machine.events.contains(given) && std::exchange(given->went_with_device, false))
+      return cudaErrorContextIsDestroyed;
     Event& event = event_of(machine, handle, "cudaEventDestroy");
     event.destroyed = true;
     --machine.live_events;

@@ -6,7 +6,8 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/app)
 string(REPLACE ";" "\\;" PREFIX_PATH "${PREFIX_PATH}")
-set(common -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER})
+set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} "${LAUNCHER}") # what every configuration below begins with
+set(common -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${CXX})
 # Without the optimiser: what is tested here is what gets found, compiled and linked.
 set(quick -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0)
 

@@ -17,6 +17,7 @@ using loader::charge;
 using loader::StageNs;
 using loader::StepTimes;
 using testing_support::fake;
+using testing_support::SlowStage;
 using testing_support::too_busy;
 using Clock = std::chrono::steady_clock;
 
@@ -54,24 +55,11 @@ TEST(Charge, TakesUnfinishedStagesAsGoingOn) {
             (StageNs{20, 5, 0, 35, 0}));
 }
 
-// Sleeps in one stage of every batch.
-class Slow final : public StageObserver {
- public:
-  explicit Slow(Stage stage) : stage_(stage) {}
-  void begin(Stage stage, std::uint64_t, std::uint64_t) noexcept override {
-    if (stage == stage_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  void end(Stage, std::uint64_t, std::uint64_t) noexcept override {}
-
- private:
-  Stage stage_;
-};
-
 class EveryStage : public testing::TestWithParam<Stage> {};
 
 // SEMANTICS proof 16.
 TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
-  Slow slow(GetParam());
+  SlowStage slow(GetParam());
   const bool per_sample = GetParam() == Stage::read || GetParam() == Stage::decode;
   Loader loader = Dataset(fake(1'000))
                       .repeat()

@@ -35,6 +35,16 @@ inline std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// What penstock-train-classifier --losses writes, by step.
+using Losses = std::map<std::uint64_t, double>;
+inline Losses read_losses(const fs::path& path) {
+  Losses losses;
+  std::ifstream file(path);
+  std::uint64_t step = 0;
+  for (double loss = 0; file >> step >> loss;) losses[step] = loss;
+  return losses;
+}
+
 inline void write_file(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }

@@ -14,8 +14,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
-using Losses = std::map<std::uint64_t, double>;  // by step
-
 class SimulatedGpus : public Throughput {
  protected:
   void SetUp() override {
@@ -54,13 +52,6 @@ class SimulatedGpus : public Throughput {
     std::swap(program, trainer_);
     return outcome;
   }
-  Losses read_losses() const {
-    Losses losses;
-    std::ifstream file(losses_);
-    std::uint64_t step = 0;
-    for (double loss = 0; file >> step >> loss;) losses[step] = loss;
-    return losses;
-  }
 
   std::string trainer_;
   fs::path losses_ = folder_ / "losses";
@@ -87,7 +78,7 @@ TEST_F(SimulatedGpus, EightHaveTheDigestsOfTheHost) {
 TEST_F(SimulatedGpus, AReplicaThatFailsLeavesTheCheckpointOfAGoodStep) {
   const Outcome whole = train({});
   ASSERT_EQ(whole.status, 0) << whole.err;
-  const Losses expected = read_losses();
+  const Losses expected = read_losses(losses_);
   ASSERT_EQ(expected.size(), 24U);
   // Of rank 1; the first ones compare the lists of gradients and options.
   for (const int call : {9, 12, 13, 33}) {
@@ -101,7 +92,7 @@ TEST_F(SimulatedGpus, AReplicaThatFailsLeavesTheCheckpointOfAGoodStep) {
     if (!fs::exists(checkpoint_)) continue;  // it was in the first step
     const Outcome resumed = train({"--resume"});
     ASSERT_EQ(resumed.status, 0) << resumed.err;
-    const Losses found = read_losses();
+    const Losses found = read_losses(losses_);
     EXPECT_FALSE(found.empty());
     EXPECT_LT(found.size(), expected.size());
     for (const auto& [step, loss] : found) EXPECT_EQ(loss, expected.at(step)) << "step " << step;

@@ -20,8 +20,6 @@ using nlohmann::json;
 using testing::HasSubstr;
 using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
-using Losses = std::map<std::uint64_t, double>;  // by step
-
 class TrainClassifier : public Throughput {
  protected:
   void SetUp() override {
@@ -59,14 +57,7 @@ class TrainClassifier : public Throughput {
     fs::remove(losses_);
     const Outcome outcome = train(small(more));
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return read_losses();
-  }
-  Losses read_losses() const {
-    Losses losses;
-    std::ifstream file(losses_);
-    std::uint64_t step = 0;
-    for (double loss = 0; file >> step >> loss;) losses[step] = loss;
-    return losses;
+    return read_losses(losses_);
   }
   static void expect_near(const Losses& found, const Losses& expected, const std::string& what) {
     ASSERT_EQ(found.size(), expected.size()) << what;
@@ -107,7 +98,7 @@ TEST_F(TrainClassifier, FourProcessesGiveBitByBitWhatFourReplicasOfOneDo) {
     const Outcome outcome = train(command);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("replicas      4"));
-    return read_losses();
+    return read_losses(losses_);
   };
   EXPECT_EQ(under_mpirun("4", "host:1"), together);
   expect_near(under_mpirun("2", "host:2"), together, "2 processes of 2 replicas");
@@ -149,7 +140,7 @@ TEST_F(TrainClassifier, SurvivorsOfAKilledProcessNameItAndARestartGoesOn) {
   const Outcome resumed =
       train(small({"--devices", "host:2", "--checkpoint", checkpoint, "--resume"}));
   EXPECT_EQ(resumed.status, 0) << resumed.err;
-  const Losses rest = read_losses();
+  const Losses rest = read_losses(losses_);
   EXPECT_FALSE(rest.empty()) << "killed too late to show anything";
   for (const auto& [step, loss] : rest)
     EXPECT_NEAR(loss, whole.at(step), 1e-4 * whole.at(step)) << "step " << step;
@@ -174,7 +165,7 @@ TEST_F(TrainClassifier, KilledAndResumedItHasTheSameLossesBitByBit) {
   resume.emplace_back("--resume");
   const Outcome outcome = train(small(resume));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const Losses rest = read_losses();
+  const Losses rest = read_losses(losses_);
   ASSERT_FALSE(rest.empty());
   EXPECT_GE(rest.begin()->first, 3);
   EXPECT_EQ(rest, Losses(whole.find(rest.begin()->first), whole.end()));

@@ -19,26 +19,14 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 using testing_support::fake;
+using testing_support::SlowStage;
 using testing_support::too_busy;
-
-// Sleeps in one stage of every batch, or of every sample.
-class Slow final : public StageObserver {
- public:
-  explicit Slow(Stage stage) : stage_(stage) {}
-  void begin(Stage stage, std::uint64_t, std::uint64_t) noexcept override {
-    if (stage == stage_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  void end(Stage, std::uint64_t, std::uint64_t) noexcept override {}
-
- private:
-  Stage stage_;
-};
 
 class Limit : public testing::TestWithParam<std::pair<Stage, const char*>> {};
 
 TEST_P(Limit, IsNamedWithWhatWouldHelp) {
   const auto [stage, begins] = GetParam();
-  Slow slow(stage);
+  SlowStage slow(stage);
   Loader loader = Dataset(fake(1'000))
                       .repeat()
                       .batch(4)

@@ -93,7 +93,9 @@ class RankOf {
   [[nodiscard]] static ncclResult_t finished(ncclResult_t status, ncclComm_t comm) {
     while (status == ncclInProgress) {
       std::this_thread::yield();
-      EXPECT_EQ(ncclCommGetAsyncError(comm, &status), ncclSuccess);
+      const ncclResult_t asked = ncclCommGetAsyncError(comm, &status);
+      EXPECT_EQ(asked, ncclSuccess);
+      if (asked != ncclSuccess) return asked;
     }
     return status;
   }

@@ -93,8 +93,8 @@ TEST_F(SimulatedNcclFaults, AnAsynchronousErrorIsToldWhenItsOperationBegins) {
 
 TEST_F(SimulatedNcclFaults, ASlowRankIsWaitedFor) {
   simulated_nccl::slow_down(1, 100'000);
-  as_threads(2, [](RankOf& own) {
-    const auto begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now();
+  as_threads(2, [begin](RankOf& own) {
     const Values<float> values(std::vector<float>(10, 1.0F));
     EXPECT_EQ(sum(own, values, 10), ncclSuccess);
     own.wait();
@@ -263,6 +263,7 @@ class Child {
     pid_ = ::fork();
     if (pid_ != 0) return;
     ::setenv(kChild, hex.c_str(), 1);
+    ::unsetenv("PENSTOCK_SIMULATED_SEEDS");  // its parent repeats it
     ::execl("/proc/self/exe", "child", filter.c_str(), "--gtest_also_run_disabled_tests",
             "--gtest_brief=1", nullptr);
     ::_exit(97);

@@ -72,6 +72,10 @@ class JpegIndexStore {
   [[nodiscard]] virtual std::shared_ptr<const JpegIndex> find(const JpegKey& key) const = 0;
   /// Replaces an index with the same key. May discard it at once.
   virtual void put(const JpegKey& key, JpegIndex index) = 0;
+  /// Images that have an index.
+  [[nodiscard]] virtual std::size_t size() const = 0;
+  /// What the indices take.
+  [[nodiscard]] virtual std::size_t bytes() const = 0;
 };
 
 /// Keeps indices in memory, as many as fit; and, when asked to, in a file.
@@ -85,8 +89,8 @@ class MemoryJpegIndex final : public JpegIndexStore {
   /// another.
   void put(const JpegKey& key, JpegIndex index) override;
 
-  [[nodiscard]] std::size_t size() const;
-  [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] std::size_t size() const override;
+  [[nodiscard]] std::size_t bytes() const override;
 
   /// Adds the indices of a file that save() wrote, or of all files of a folder that are called
   /// *.jpegindex, such as penstock-prepare writes beside its shards; returns how many. Parts that

@@ -21,7 +21,7 @@ class SharedJpegIndex final : public JpegIndexStore {
  public:
   /// Opens the file, or makes it. It takes room as it fills, up to `max_bytes`; one that is there keeps its own limit.
   ///
-  /// Units   max_bytes: about 340 a photograph; at least 64 KiB
+  /// Units   max_bytes: about 400 a photograph; at least 64 KiB
   /// Errors  Error  the file cannot be made or mapped, or is of another kind, or of another version; or is in a bucket
   ///         std::invalid_argument  max_bytes is too small
   explicit SharedJpegIndex(const std::filesystem::path& file,
@@ -35,9 +35,9 @@ class SharedJpegIndex final : public JpegIndexStore {
   void put(const JpegKey& key, JpegIndex index) override;
 
   /// Images that have an index, put there by any process.
-  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t size() const override;
   /// What the file takes on its disk, with what was replaced or left unfinished.
-  [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] std::size_t bytes() const override;
 
  private:
   class File;

@@ -40,7 +40,11 @@ struct Moment {
 class History {
  public:
   static constexpr std::size_t kMost = 500;
-  /// Adds the moment, unless the last one was too short a time ago.
+  /// Whether the last moment was long enough ago. `seconds` as in Stats.
+  [[nodiscard]] bool is_due(double seconds) const noexcept {
+    return moments_.empty() || seconds - moments_.back().seconds >= interval_s_;
+  }
+  /// Adds the moment if it is due.
   void add(const Stats& stats);
   /// Adds the moment, whenever the last one was.
   void end(const Stats& stats);

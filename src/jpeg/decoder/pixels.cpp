@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-// Vectors without a size at compile time cannot be kept in arrays; those CPUs have others, too.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "src/core/fixed_vectors.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/jpeg/decoder/pixels.cpp"
 #include <hwy/foreach_target.h>

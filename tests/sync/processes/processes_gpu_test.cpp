@@ -25,6 +25,17 @@ class NcclProcessesGpu : public test::ProcessesTest {
     if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
     ProcessesTest::SetUp();
   }
+  /// By the survivor, before the timeout of 30 s.
+  void expect_a_killed_peer_is_named(const std::string& transport, const std::string& mode) {
+    auto workers = start(transport, 2, {mode, "30"});
+    wait_until_beating(workers);
+    const auto begin = Clock::now();
+    workers[1].signal(SIGKILL);
+    EXPECT_EQ(workers[1].join(), -SIGKILL);
+    EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
+    EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+  }
 };
 
 TEST_F(NcclProcessesGpu, TwoReduceTheirGradients) {
@@ -39,14 +50,7 @@ TEST_F(NcclProcessesGpu, TwoReduceTheirGradients) {
 
 // SEMANTICS proof 14.
 TEST_F(NcclProcessesGpu, AKilledPeerIsNamedByTheSurvivorWithinTheTimeout) {
-  auto workers = start("nccl", 2, {"beat", "30"});
-  wait_until_beating(workers);
-  const auto begin = Clock::now();
-  workers[1].signal(SIGKILL);
-  EXPECT_EQ(workers[1].join(), -SIGKILL);
-  EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
-  EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+  expect_a_killed_peer_is_named("nccl", "beat");
 }
 
 TEST_F(NcclProcessesGpu, AStoppedPeerIsNamedByTheSurvivorWithinTheTimeout) {
@@ -66,14 +70,7 @@ TEST_F(NcclProcessesGpu, AStoppedPeerIsNamedByTheSurvivorWithinTheTimeout) {
 #ifdef PENSTOCK_HAVE_GLOO
 TEST_F(NcclProcessesGpu, AKilledProcessOfTwoGpusIsNamedByTheSurvivor) {
   if (gpu_count() < 2) GTEST_SKIP() << "one GPU here";
-  auto workers = start("gloo", 2, {"replicas", "30"});
-  wait_until_beating(workers);
-  const auto begin = Clock::now();
-  workers[1].signal(SIGKILL);
-  EXPECT_EQ(workers[1].join(), -SIGKILL);
-  EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
-  EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+  expect_a_killed_peer_is_named("gloo", "replicas");
 }
 
 // Replicas 0 and 1 are here, 2 and 3 in the other process.
