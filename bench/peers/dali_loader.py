@@ -14,6 +14,7 @@ from nvidia import dali
 from nvidia.dali import fn, pipeline_def, types
 
 REQUIREMENTS = ["nvidia-dali-cuda120", "numpy"]
+DISK_GB = 1.5
 
 
 def version() -> str:

@@ -25,6 +25,7 @@ ENVIRONMENT = "torch"
 REQUIREMENTS = ["torch", "torchvision", "numpy", "pillow", "numba", "opencv-python-headless", "tqdm", "fastargs",
                 "terminaltables", "pandas", "assertpy", "psutil", "imgcat", "setuptools", "wheel"]  # fmt: skip
 BUILT_HERE = ["ffcv"]  # against the torch that is there, and the packages libopencv-dev, libturbojpeg0-dev and pkg-config
+DISK_GB = 0.6
 
 
 def version() -> str:
@@ -54,13 +55,16 @@ class _Elements:
 
 
 def prepare(job: Job) -> None:
-    photos = Path(job.folder, "photos.beton")
-    if not photos.exists():
-        fields = {"image": RGBImageField(write_mode="jpg", jpeg_quality=90), "label": IntField()}
-        DatasetWriter(str(photos), fields, num_workers=1).from_indexed_dataset(_Files(job.files))
-    elements = Path(job.folder, "elements.beton")
-    if not elements.exists():
-        DatasetWriter(str(elements), {"x": BytesField()}, num_workers=1).from_indexed_dataset(_Elements(job))
+    fields = {"image": RGBImageField(write_mode="jpg", jpeg_quality=90), "label": IntField()}
+    _write(Path(job.folder, "photos.beton"), fields, _Files(job.files))
+    _write(Path(job.folder, "elements.beton"), {"x": BytesField()}, _Elements(job))
+
+
+def _write(file: Path, fields: dict, dataset) -> None:
+    if not file.exists():
+        half = file.with_suffix(".half")
+        DatasetWriter(str(half), fields, num_workers=1).from_indexed_dataset(dataset)
+        half.rename(file)
 
 
 def _loader(job: Job, decode: list, order) -> Loader:
@@ -70,6 +74,7 @@ def _loader(job: Job, decode: list, order) -> Loader:
         num_workers=job.threads,
         order=order,
         os_cache=True,
+        drop_last=False,
         pipelines={"image": decode, "label": [IntDecoder()]},
     )
 
@@ -87,5 +92,5 @@ def outputs(job: Job) -> np.ndarray:
 
 def elements(job: Job):
     path = str(Path(job.folder, "elements.beton"))
-    loader = Loader(path, batch_size=job.batch, num_workers=job.threads, os_cache=True, pipelines={"x": [BytesDecoder()]})
+    loader = Loader(path, batch_size=job.batch, num_workers=job.threads, os_cache=True, drop_last=False, pipelines={"x": [BytesDecoder()]})
     return lambda: sum(len(batch[0]) for batch in loader)

@@ -16,6 +16,7 @@ import numpy as np
 from job import SIZE, Job, centre_region, random_region
 
 REQUIREMENTS = ["grain", "opencv-python-headless", "numpy"]
+DISK_GB = 0.6
 
 cv2.setNumThreads(0)
 

@@ -1,13 +1,43 @@
-"""bench/results/peers.md and its picture."""
+"""From peers.json to peers.md and its picture.
+
+Usage: python3 bench/peers/report.py bench/results/peers.json
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from summary import Spread, ratios, table
+from summary import Row, Run, Spread, ratios, table
 
 _PEERS = ("dali_loader", "tf_data", "ffcv_loader", "grain_loader", "spdl_loader")
 _OURS, _LEARN = "Penstock (C++)", "Penstock (C++), --index build"
+
+
+@dataclass
+class Results:
+    """All that a call of peers.py found out."""
+
+    machine: str
+    photographs: str
+    job: dict
+    cores: list[int]
+    rounds: int
+    minutes: float
+    rows: list[Row]
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(found: dict) -> Results:
+        rows = [Row(**row) for row in found.pop("rows")]
+        for row in rows:
+            row.runs = {int(cores): [Run(**run) for run in runs] for cores, runs in row.runs.items()}
+            row.elements = [Run(**run) for run in row.elements]
+        return Results(rows=rows, **found)
 
 
 def _rate(run) -> float:
@@ -24,8 +54,8 @@ def _fastest(rows, families, cores: int):
     return max(timed, key=lambda row: Spread.of(map(_rate, row.runs[cores])).median, default=None)
 
 
-def asked(rows, cores: int) -> list[list[str]]:
-    """What was asked of Penstock beside what was found."""
+def targets(rows, cores: int) -> list[list[str]]:
+    """Our own targets beside what was found."""
     lines = []
     for text, name, source, families, wanted in (
         ("as they are, of torchvision's DataLoader", _OURS, "as they are", ("torchvision_loader",), 5),
@@ -65,8 +95,9 @@ def _line(row, cores: list[int]) -> list[str]:
     ]
 
 
-def markdown(rows, machine: str, data: Path, job: dict, cores: list[int], rounds: int, seconds: float) -> str:
+def markdown(results: Results) -> str:
     """The whole page."""
+    rows, cores, job = results.rows, results.cores, results.job
     shown = [row for row in rows if row.family != "overhead"]
     head = ["", "files", "delivers", "images per CPU second", "CPU ms per image"]
     head += [f"images/s, {count} core{'s' if count > 1 else ''}" for count in cores] + ["memory, MiB"]
@@ -76,21 +107,27 @@ def markdown(rows, machine: str, data: Path, job: dict, cores: list[int], rounds
             cost = Spread.of(1e9 * run.cpu_s / run.samples for run in row.elements)
             overhead.append([row.name, cost.text(), Spread.of(1e9 * run.seconds / run.samples for run in row.elements).text()])
     versions = dict.fromkeys(row.version for row in rows if row.version)
+    notes = [[row.name, row.source, "; ".join(row.notes).replace("|", "/")] for row in rows if row.notes]
     parts = [
         "# Beside other loaders\n\n",
-        f"{len(job['files'])} photographs of {data.name}, training crops of {224}x{224} (area 0.08 to 1, aspect 3/4 to 4/3, flip 0.5), "
-        f"batches of {job['batch']}, {job['epochs']} timed epochs a run, {rounds} rounds in which all rows took turns: "
-        f"median (least..most). {machine}. {'; '.join(versions)}. It took {seconds / 60:.0f} minutes.\n\n",
+        f"{results.photographs}, training crops of {224}x{224} (area 0.08 to 1, aspect 3/4 to 4/3, flip 0.5), "
+        f"batches of {job['batch']}, {job['epochs']} timed epochs a run, {results.rounds} rounds in which all rows took turns: "
+        f"median (least..most). {results.machine}. {'; '.join(versions)}. It took {results.minutes:.0f} minutes.\n\n",
         "```\nscripts/bench --peers --data DIR\n```\n\n",
         "Every row is the fastest way that its own documentation names; the files in [bench/peers](../peers) cite the pages. CPU time "
-        f"is that of all threads and processes, on {cores[0]} core{'s' if cores[0] > 1 else ''}; memory is their proportional set size at its largest. Frameworks' first "
-        "epochs are not timed. Penstock's rows are those of `--decode fast`, which repeats chroma.\n\n",
+        f"is that of all threads and processes, on {cores[0]} core{'s' if cores[0] > 1 else ''}; memory is their proportional set size "
+        "at its largest. Frameworks' first epochs are not timed. Prepared files are those of penstock-prepare, as files of their "
+        "own for other loaders. All runs are in [peers.json](peers.json).\n\n",
         table(head, [_line(row, cores) for row in shown]),
-        "\n## What was asked\n\nBy images per CPU second, round by round.\n\n",
-        table(["images per CPU second", "asked", "found", "against"], asked(rows, cores[0])),
-        "\n## The same images\n\nCentral crops of all photographs, in dB from Pillow's antialiased bilinear ones; "
+        "\n## Our own targets\n\nBy images per CPU second, round by round.\n\n",
+        table(["images per CPU second", "target", "found", "against"], targets(rows, cores[0])),
+        "\n## The same images\n\nCentral crops of all photographs, in dB from Pillow's antialiased bilinear ones, which are upright; "
         "resizers without antialiasing are further off. Below 24 dB nothing is timed.\n\n",
         table(["", "files", "PSNR, dB"], [[row.name, row.source, row.quality] for row in rows if row.quality]),
+    ]
+    if notes:
+        parts += ["\nWhat is unusual about some photographs:\n\n", table(["", "files", "what it does with them"], notes)]
+    parts += [
         "\n## What a pipeline costs that has nothing to do\n\n"
         f"Elements of {job.get('element_bytes', 16)} bytes, batches of {job['batch']} (Penstock's: 256), one core; ns per element.\n\n",
         table(["", "CPU", "wall clock"], overhead),
@@ -118,3 +155,14 @@ def picture(rows, path: Path, cores: list[int]) -> None:
             axes.legend(loc="lower right")
     axes.set_xlabel("images/s per core (CPU time)")
     figure.savefig(path)
+
+
+def write(path: Path) -> None:
+    """Beside the JSON at `path`."""
+    results = Results.from_json(json.loads(path.read_text()))
+    path.with_suffix(".md").write_text(markdown(results))
+    picture(results.rows, path.with_suffix(".svg"), results.cores)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -18,6 +18,7 @@ from spdl.pipeline import PipelineBuilder
 
 REQUIREMENTS = ["spdl", "numpy"]  # and the libraries of the package ffmpeg
 _SCALE = f"scale={SIZE}:{SIZE}:flags=bilinear,format=rgb24"
+DISK_GB = 0.4
 
 
 def version() -> str:

@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class NoResult(Exception):
@@ -30,6 +30,9 @@ def parse(stdout: str, stderr: str = "") -> dict:
 def reason(log: str) -> str:
     """One line of a log that says why it ended: the last that speaks of an error, else the last."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
+    thrown = [line.removeprefix("what():").strip() for line in lines if line.startswith("what():")]  # of a C++ program
+    if thrown:
+        return thrown[-1][:160]
     errors = [line for line in lines if "error" in line.lower() and not line.startswith(("note:", "hint:", "[notice]"))]
     return (errors or lines or [""])[-1][:160]
 
@@ -72,6 +75,22 @@ class Run:
     @property
     def per_cpu_s(self) -> float:
         return self.samples / self.cpu_s
+
+
+@dataclass
+class Row:
+    """What stands in one line of the table."""
+
+    name: str
+    family: str  # the rows of one framework, of which the fastest counts
+    form: str  # what it delivers
+    source: str = "as they are"
+    version: str = ""
+    trouble: str = ""  # the error, where there are no numbers
+    notes: list[str] = field(default_factory=list)  # which photographs it refuses, or shows otherwise
+    quality: str = ""
+    runs: dict[int, list[Run]] = field(default_factory=dict)  # by cores
+    elements: list[Run] = field(default_factory=list)
 
 
 def ratios(ours: Sequence[Run], theirs: Sequence[Run], of) -> Spread:

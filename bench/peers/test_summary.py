@@ -1,10 +1,13 @@
-"""The runner's arithmetic, without any framework: python3 -m pytest bench/peers"""
+"""The runner, without any framework: python3 -m pytest bench/peers"""
 
 from __future__ import annotations
 
+import json
 import math
 import random
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,15 +15,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import report
+from environments import finished
 from job import Job, centre_region, random_region
-from summary import NoResult, Run, Spread, parse, psnr, ratios, reason, table
+from summary import NoResult, Row, Run, Spread, parse, psnr, ratios, reason, table
 
 
-class Row:
-    def __init__(self, name, family, source="as they are", rates=(), trouble=""):
-        self.name, self.family, self.source, self.trouble = name, family, source, trouble
-        self.form, self.version, self.quality, self.elements = "u8", "", "", []
-        self.runs = {1: [Run(100, 100 / rate, 100 / rate) for rate in rates]} if rates else {}
+def row(name, family, source="as they are", rates=(), trouble=""):
+    runs = {1: [Run(100, 100 / rate, 100 / rate) for rate in rates]} if rates else {}
+    return Row(name, family, "u8", source, trouble=trouble, runs=runs)
+
+
+def results(rows):
+    return report.Results("machine", "7 photographs of photos", {"batch": 1, "epochs": 1}, [1], 2, 1.0, rows)
 
 
 def test_the_result_is_the_last_line_of_json():
@@ -32,6 +38,7 @@ def test_the_result_is_the_last_line_of_json():
 def test_a_reason_is_the_last_line_that_speaks_of_an_error():
     log = "Collecting x\nERROR: Failed building wheel for ffcv\n[notice] A new release of pip\nnote: this error originates\n"
     assert reason(log) == "ERROR: Failed building wheel for ffcv"
+    assert reason("terminate called after throwing an instance of 'std::runtime_error'\n  what():  a.jpg: no\n") == "a.jpg: no"
     assert reason("") == ""
 
 
@@ -51,16 +58,49 @@ def test_ratios_are_of_the_same_round():
 
 def test_the_faster_of_a_frameworks_ways_counts_and_misses_are_said():
     rows = [
-        Row("Penstock (C++)", "penstock", rates=[400, 400]),
-        Row("slow", "torchvision_loader", rates=[50, 50]),
-        Row("fast", "torchvision_loader", rates=[100, 100]),
-        Row("gone", "spdl_loader", trouble="pip: ERROR | nothing"),
+        row("Penstock (C++)", "penstock", rates=[400, 400]),
+        row("slow", "torchvision_loader", rates=[50, 50]),
+        row("fast", "torchvision_loader", rates=[100, 100]),
+        row("gone", "spdl_loader", trouble="pip: ERROR | nothing"),
     ]
-    lines = report.asked(rows, 1)
+    rows[1].notes.append("refuses CMYK ones: nothing")
+    lines = report.targets(rows, 1)
     assert lines[0][2:] == ["4.00× (4.00..4.00), **missed**", "fast"]
     assert lines[3][2] == "not measured"
-    page = report.markdown(rows, "machine", Path("photos"), {"files": ["a"], "batch": 1, "epochs": 1}, [1], 2, 60)
-    assert "pip: ERROR / nothing" in page and "| fast |" in page
+    page = report.markdown(results(rows))
+    assert "pip: ERROR / nothing" in page and "| fast |" in page and "refuses CMYK ones" in page
+
+
+def test_results_survive_their_file(tmp_path):
+    found = results([row("fast", "torchvision_loader", rates=[100, 50])])
+    assert report.Results.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_what_a_killed_runner_measured_ends_with_it(tmp_path):
+    pids = tmp_path / "pids"
+    runner = subprocess.Popen([sys.executable, "-c", f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from environments import finished
+finished(["sh", "-c", "echo $$ > {pids}; exec sleep 600"])
+"""])
+    deadline = time.monotonic() + 30
+    while not pids.exists() or not pids.read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    runner.kill()
+    runner.wait()
+    process = Path(f"/proc/{pids.read_text().strip()}/stat")
+    while process.exists() and ") Z " not in process.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_run_that_fails_says_why_and_one_that_does_not_end_is_ended():
+    with pytest.raises(NoResult, match="error: no such thing"):
+        finished(["sh", "-c", "echo error: no such thing >&2; exit 3"])
+    with pytest.raises(NoResult, match="no result within 0.2 s"):
+        finished(["sleep", "600"], timeout=0.2)
+    assert finished(["echo", "done"])[0] == "done\n"
 
 
 def test_psnr():
@@ -89,3 +129,24 @@ def test_a_job_survives_its_file(tmp_path):
 
 def test_a_table_is_markdown():
     assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+
+
+def test_photographs_are_known_by_their_kinds_and_another_folder_is_another(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    from photographs import Photographs
+
+    turned = image.Exif()
+    turned[0x0112] = 6
+    image.new("RGB", (40, 30)).save(tmp_path / "a.jpg")
+    image.new("CMYK", (40, 30)).save(tmp_path / "b.jpg")
+    image.new("L", (40, 30)).save(tmp_path / "c.jpeg", progressive=True)
+    image.new("RGB", (40, 30)).save(tmp_path / "d.jpg", exif=turned)
+    found = Photographs.below(tmp_path)
+    assert found.kinds == {"CMYK": [1], "grey": [2], "progressive": [2], "turned": [3]}
+    assert found.describe() == "4 photographs (1 CMYK, 1 grey, 1 progressive, 1 turned)"
+    assert found.crops.shape == (4, 224, 224, 3)
+    key = found.key
+    (tmp_path / "d.jpg").unlink()
+    assert Photographs.below(tmp_path).key != key
+    with pytest.raises(SystemExit, match="no .jpg or .jpeg file"):
+        Photographs.below(tmp_path / "none")

@@ -16,6 +16,7 @@ import tensorflow as tf
 from job import AREA, ASPECT, SIZE, Job
 
 REQUIREMENTS = ["tensorflow-cpu"]
+DISK_GB = 1.8
 
 
 def version() -> str:

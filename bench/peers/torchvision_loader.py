@@ -17,6 +17,7 @@ from torchvision.transforms import v2
 
 ENVIRONMENT = "torch"
 REQUIREMENTS = ["torch", "torchvision", "pillow", "numpy"]
+DISK_GB = 6.5
 
 
 def version() -> str:

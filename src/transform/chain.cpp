@@ -71,7 +71,7 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     if (spec.shape.is_dynamic())
       throw std::invalid_argument(fmt::format(
           "the samples of '{}' differ in size and cannot lie in a batch: map them to one size, "
-          "for example .map(decode_image({{.crop = random_resized_crop(224)}}))",
+          "for example by decode_image with the crop random_resized_crop(224)",
           spec.to_string()));
     if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 0)
       throw std::invalid_argument(

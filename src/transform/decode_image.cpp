@@ -262,7 +262,7 @@ TransformPtr decode_image(DecodeImageOptions options) {
     throw std::invalid_argument("decode_image: " + what);
   };
   if (options.crop.kind() == Crop::Kind::empty)
-    refuse("there is no crop: give one, such as .crop = random_resized_crop(224)");
+    refuse("there is no crop: give one, such as crop = random_resized_crop(224)");
   if (options.field.empty()) refuse("name the field that holds the encoded image");
   if (!(options.flip >= 0 && options.flip <= 1))
     refuse(fmt::format("flip is a probability between 0 and 1, found {}", options.flip));

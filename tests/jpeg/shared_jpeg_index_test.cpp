@@ -114,7 +114,9 @@ TEST_F(SharedJpegIndexTest, KillingAProcessAtAnyMomentHarmsNobody) {
     ::kill(child, SIGKILL);
     EXPECT_EQ(WTERMSIG(status_of(child)), SIGKILL);
     for (std::uint64_t k = 0; k < 300; ++k)
-      if (const auto found = index.find(key_of(k))) ASSERT_EQ(*found, index_of(k));
+      if (const auto found = index.find(key_of(k))) {
+        ASSERT_EQ(*found, index_of(k));
+      }
   }
   for (std::uint64_t k = 0; k < 300; ++k) index.put(key_of(k), index_of(k));
   expect_right(index, 300);

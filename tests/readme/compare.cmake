@@ -1,5 +1,5 @@
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE found COMMAND_ERROR_IS_FATAL ANY)
 file(READ ${EXPECTED} expected)
 if(NOT found STREQUAL expected)
-  message(FATAL_ERROR "README.md promises\n${expected}\nand the program printed\n${found}")
+  message(FATAL_ERROR "expected, from the document:\n${expected}\nbut the program printed\n${found}")
 endif()

@@ -16,7 +16,9 @@ TEST(ImageForm, GoesByTheNamesThatTheSourcesThemselvesTake) {
     EXPECT_EQ(image_form(name), ImageForm::tar) << name;
   for (const char* name : {"a.tfrecord", "a.tfrecords", "a.tfrec", "a.record", "/x/train-*-of-*",
                            "train-00003-of-00010", "train-{00000..00009}-of-00010",
-                           "train-?????-of-?????", "train-0000[0-4]-of-00010"})
+                           "train-????"
+                           "?-of-?????",
+                           "train-0000[0-4]-of-00010"})
     EXPECT_EQ(image_form(name), ImageForm::tfrecord) << name;
   for (const char* name : {"photos", "state-of-the-art", "/x/state-of-the-art/photos", "a-of-b",
                            "/x/train-00000-of-00010/photos", "cup-of-tea.jpg"})

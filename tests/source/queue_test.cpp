@@ -327,13 +327,13 @@ TEST(Queue, TooLittleRoomForAPlanIsAnErrorWithTheRemedy) {
   const auto queue = source::queue({{"x", DType::f32, {16}}}, {.capacity = 100, .max_bytes = 4096});
   queue->require_capacity(64);
   EXPECT_THAT([&] { queue->require_capacity(101); },
-              ThrowsMessage<std::invalid_argument>(
-                  AllOf(HasSubstr("room for 101 records"), HasSubstr("a capacity of 100"),
-                        HasSubstr("raise QueueOptions::capacity"))));
+              ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("room for 101 records"),
+                                                         HasSubstr("a capacity of 100"),
+                                                         HasSubstr("raise its capacity"))));
   EXPECT_THAT([&] { queue->require_capacity(65); },
-              ThrowsMessage<std::invalid_argument>(
-                  AllOf(HasSubstr("65 records of 64 bytes"), HasSubstr("max_bytes = 4096"),
-                        HasSubstr("raise QueueOptions::max_bytes"))));
+              ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("65 records of 64 bytes"),
+                                                         HasSubstr("max_bytes = 4096"),
+                                                         HasSubstr("raise its max_bytes"))));
   bytes_queue(100, 10)->require_capacity(100);  // unknown sizes
 }
 

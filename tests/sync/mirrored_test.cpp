@@ -37,8 +37,8 @@ TEST(Mirrored, TwoReplicasAssignTheirIds) {
   EXPECT_THAT(after_assigning_ids(replicas, Aggregation::sum), ElementsAre(1, 1));
   EXPECT_THAT(after_assigning_ids(replicas, Aggregation::first), ElementsAre(0, 0));
   EXPECT_THAT([&] { (void)after_assigning_ids(replicas, Aggregation::none); },
-              ThrowsMessage<std::logic_error>(
-                  AllOf(HasSubstr("assigned to a mirrored variable"), HasSubstr("Aggregation"))));
+              ThrowsMessage<std::logic_error>(AllOf(HasSubstr("assigned to a mirrored variable"),
+                                                    HasSubstr("the aggregation"))));
 }
 
 TEST(Mirrored, AssignmentsFromOutsideAreTheSameEverywhere) {

@@ -143,10 +143,10 @@ class Writer {
       if (!options_->registry.has_function(name))
         refuse(
             fmt::format("the function '{}' has no name that another process knows: "
-                        "Registry::add_function gives it one",
+                        "register it (add_function)",
                         name));
     } else if (!options_->registry.has_transform(description.name)) {
-      refuse(fmt::format("no transform '{}' is registered: Registry::add_transform does that",
+      refuse(fmt::format("no transform '{}' is registered: register it (add_transform)",
                          description.name));
     }
     return written;

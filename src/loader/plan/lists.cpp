@@ -105,7 +105,7 @@ List<T> read_list(const Json& json, const std::filesystem::path& folder, const s
   if (folder.empty())
     throw Error(
         fmt::format("{}: the list lies in the file {}: name that folder "
-                    "(PlanJsonOptions::lists), or load the plan from its file",
+                    "(the option lists), or load the plan from its file",
                     where, summary.file));
   *list = read_file<T>(folder / summary.file, where);
   if (list->size() != summary.count || hash_of(*list) != summary.hash)

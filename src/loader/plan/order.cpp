@@ -25,7 +25,7 @@ std::vector<std::uint64_t> in_files_of_group(const Source& source,
   if (source.files() < context.groups)
     throw std::invalid_argument(fmt::format(
         "sharding by file: {} has {} files, and there are {} to share them: write more, smaller "
-        "files, or take ShardPolicy::data",
+        "files, or take the shard policy data",
         source.location(0), source.files(), context.groups));
   std::vector<std::uint64_t> numbers;
   const std::uint64_t count = kept != nullptr ? kept->size() : source.size();

@@ -34,11 +34,12 @@ Deadline deadline_in(std::chrono::nanoseconds timeout) {
 
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
   if (tolerated.policy != OnFault::raise)
-    return DataError(fault, "repair the data, or raise FaultOptions::max_count or max_rate");
+    return DataError(
+        fault, "repair the data, or raise the number or the rate of faults that is tolerated");
   return DataError(fault,
                    fault.transient
                        ? "resume from a state when the storage is back, or retry for longer "
-                         "(LoaderOptions::retry)"
+                         "(the option retry)"
                        : "repair or remove the file, or skip it with the fault policy replace or "
                          "mask");
 }

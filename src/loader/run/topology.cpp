@@ -31,10 +31,11 @@ std::uint32_t count_groups(const Plan& plan, const InputContext& context, InputM
   if (mode == InputMode::one && plan.prefetch().split == Split::shard_early)
     mode = InputMode::per_replica;
   if (mode == InputMode::one && shards != ShardPolicy::data)
-    throw std::invalid_argument(fmt::format(
-        "ShardPolicy::{} gives each process samples of its own, and so an order of its own: choose "
-        "InputMode::per_worker or per_replica with it, or ShardPolicy::data",
-        shards == ShardPolicy::file ? "file" : "off"));
+    throw std::invalid_argument(
+        fmt::format("the shard policy {} gives each process samples of its own, and so an order of "
+                    "its own: choose "
+                    "the mode per_worker or per_replica with it, or the shard policy data",
+                    shards == ShardPolicy::file ? "file" : "off"));
   switch (mode) {
     case InputMode::one:
       return 1;
@@ -54,9 +55,9 @@ void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::u
   };
   if (std::ranges::none_of(plan.shards(), is_own)) return;
   throw std::invalid_argument(fmt::format(
-      "shard({0}, {1}) is this process's own share, and InputMode::one gives each of the {0} "
+      "shard({0}, {1}) is this process's own share, and the mode one gives each of the {0} "
       "processes its slice of every global batch already: leave shard out, or choose "
-      "InputMode::per_worker with ShardPolicy::off",
+      "the mode per_worker with the shard policy off",
       own.shards, own.index));
 }
 

@@ -40,7 +40,7 @@ void refuse_foreign(const LoaderState& state, const std::string& identity, const
       return world.empty() ? std::string("one order for all") : world;
     };
     refuse("world", fmt::format("saved with {}, and here it is {}", name(state.world), name(found)),
-           "only InputMode::one with scatter or round_robin can resume with another number of "
+           "only the mode one with scatter or round_robin can resume with another number of "
            "processes and devices");
   }
 }
@@ -54,14 +54,15 @@ void refuse_stream(const Plan& plan, const char* what) {
 void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
   if (options.faults.policy == OnFault::replace)
     throw std::invalid_argument(
-        "OnFault::replace takes another sample of the same source, and those of a stream come "
+        "the fault policy replace takes another sample of the same source, and those of a stream "
+        "come "
         "once: "
-        "choose OnFault::mask or raise");
+        "choose mask or raise");
   if (options.context->num_input_pipelines > 1 &&
       (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
     throw std::invalid_argument(
-        "each of several processes has a stream of its own: choose InputMode::per_worker with "
-        "ShardPolicy::off");
+        "each of several processes has a stream of its own: choose the mode per_worker with the "
+        "shard policy off");
   stream.require_capacity(largest_window(*config.plan) + config.topology.slicing.global_batch());
 }
 

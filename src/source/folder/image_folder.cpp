@@ -131,8 +131,7 @@ std::vector<std::string> normalised(const std::vector<std::string>& extensions) 
     endings.push_back(std::move(ending));
   }
   if (endings.empty()) {
-    throw std::invalid_argument(
-        "ImageFolderOptions::extensions is empty; name at least one, such as '.jpg'");
+    throw std::invalid_argument("extensions is empty; name at least one, such as '.jpg'");
   }
   return endings;
 }
@@ -159,10 +158,10 @@ SourcePtr source::described_image_folder(const std::filesystem::path& root,
   source::Labels labels;
   if (!options.labels.empty()) {
     if (!files.class_names().empty()) {
-      throw std::invalid_argument(fmt::format(
-          "ImageFolderOptions::labels is for a flat folder, but {} has a sub-folder per class; "
-          "leave the option out",
-          root.string()));
+      throw std::invalid_argument(
+          fmt::format("the option labels is for a flat folder, but {} has a sub-folder per class; "
+                      "leave the option out",
+                      root.string()));
     }
     labels = source::read_labels(options.labels, files, *storage);
   }

@@ -295,7 +295,7 @@ class FileLister {
       message += fmt::format("{}{} {}", i == 0 ? "" : ", ", kinds[i].second, kinds[i].first);
     }
     if (kinds.size() > kShown) message += " and others";
-    return message + "; check the path, or name the endings in ImageFolderOptions::extensions";
+    return message + "; check the path, or name the endings in the option extensions";
   }
 
   std::string describe_both_layouts() const {

@@ -314,7 +314,7 @@ std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const 
                                      const IndexOptions& options, const storage::Storage& storage) {
   if (options.threads < 0) {
     throw std::invalid_argument(fmt::format(
-        "expected IndexOptions::threads >= 0, where 0 chooses, found {}", options.threads));
+        "expected threads >= 0 for making an index, where 0 chooses, found {}", options.threads));
   }
   return IndexOpener(shards, recipe, options, storage).run();
 }

@@ -92,14 +92,14 @@ void Queue::require_capacity(std::uint64_t records) {
     throw std::invalid_argument(
         fmt::format("{}: expected room for {} records, which the shuffle buffer and the batches "
                     "that are being filled hold at once, found a capacity of {}: raise "
-                    "QueueOptions::capacity, or lower the buffer, the batch or the depth",
+                    "its capacity, or lower the buffer, the batch or the depth",
                     core_->name, records, capacity));
   const std::size_t size = core_->packing.fixed_size().value_or(0);
   if (size != 0 && records > max_bytes / size)
     throw std::invalid_argument(
         fmt::format("{}: expected room for {} records of {} bytes, which the shuffle buffer and "
                     "the batches that are being filled hold at once, found max_bytes = {}: raise "
-                    "QueueOptions::max_bytes, or lower the buffer, the batch or the depth",
+                    "its max_bytes, or lower the buffer, the batch or the depth",
                     core_->name, records, size, max_bytes));
 }
 

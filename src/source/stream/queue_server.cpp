@@ -122,9 +122,8 @@ class QueueServer::Impl {
     const auto connection = std::prev(connections_.end());
     try {
       if (connections_.size() > options_.max_clients)
-        throw Error(fmt::format(
-            "the server has room for {} connections: raise QueueServerOptions::max_clients",
-            options_.max_clients));
+        throw Error(fmt::format("the server has room for {} connections: raise its max_clients",
+                                options_.max_clients));
       connection->thread =
           std::jthread([this, connection](const std::stop_token& stop) { run(connection, stop); });
     } catch (const std::exception& error) {  // no room, or no thread

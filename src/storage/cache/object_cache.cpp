@@ -249,7 +249,7 @@ ObjectCache::ObjectCache(fs::path folder, std::uint64_t max_bytes)
   if (lock.is_open()) return;
   throw Error(
       fmt::format("cannot write the cache folder {}: {}; set PENSTOCK_OBJECT_CACHE, or "
-                  "ObjectCacheOptions::folder, to a folder that can be written",
+                  "the cache's option folder, to a folder that can be written",
                   folder_.string(), error ? error.message() : errno_text(errno)));
 }
 

@@ -31,11 +31,11 @@ void require_endpoint(const std::string& endpoint) {
   if (http && endpoint.size() > host && endpoint.find_first_of("/?#@", host) == endpoint.npos) {
     return;
   }
-  throw Error(fmt::format(
-      "expected an endpoint such as https://s3.example.com:9000, found '{}'; check "
-      "ObjectStorageOptions::endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's "
-      "endpoint_url",
-      endpoint));
+  throw Error(
+      fmt::format("expected an endpoint such as https://s3.example.com:9000, found '{}'; check "
+                  "the option endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's "
+                  "endpoint_url",
+                  endpoint));
 }
 
 std::string query_of(const ObjectName& prefix, bool recursive, const std::string& token) {
@@ -127,7 +127,7 @@ Result<HttpResponse> S3Store::send(const std::string& method, const ObjectName& 
 }
 
 std::string S3Store::whose_request() const {
-  if (anonymous_) return "the request was not signed, as ObjectStorageOptions::anonymous asks";
+  if (anonymous_) return "the request was not signed, as the option anonymous asks";
   const std::string origin = credentials_->origin();
   if (origin.empty()) {
     return "no credentials were found, so the request was not signed: set AWS_ACCESS_KEY_ID and "

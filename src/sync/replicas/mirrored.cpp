@@ -52,7 +52,7 @@ void MirroredBuffer::change(ReplicaContext& replica, Change change, const std::b
   if (aggregation_ == Aggregation::none)
     throw std::logic_error(fmt::format(
         "replica {} assigned to a mirrored variable whose replicas' values may differ: declare it "
-        "with Aggregation::mean, sum or first, or assign from outside of run()",
+        "with the aggregation mean, sum or first, or assign from outside of run()",
         replica.id()));
   const Device& device = replica.device();
   const std::size_t local = replica.local();
