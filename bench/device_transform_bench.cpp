@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <hwy/aligned_allocator.h>
 
 #include <penstock/device/device_transform.hpp>
 
@@ -72,9 +73,10 @@ void BM_Transform(benchmark::State& state, DType dtype, ImageLayout layout, What
   for (std::size_t i = 0; i < kRows; ++i) samples[i].number = i;
   std::vector<DeviceTransformRow> rows(kRows);
   transform.draw(RandomKey(7, 0), 0, 0, samples, {}, rows);
-  std::vector<std::byte> out(kRows * transform.output().bytes());
+  const auto out =
+      hwy::AllocateAligned<std::byte>(kRows * transform.output().bytes());  // as the loader's
   for (auto _ : state) {
-    transform.run(in.data(), rows, out.data());
+    transform.run(in.data(), rows, out.get());
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));

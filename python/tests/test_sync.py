@@ -20,6 +20,8 @@ from penstock.sync import Communicator, GradientSync, SyncError, connect, broadc
 
 gloo = pytest.mark.skipif("gloo" not in transports(), reason="this penstock was built without Gloo")
 
+gpus = pytest.mark.skipif(ps.gpu_count() < 2, reason="fewer than two GPUs here")
+
 START = """
 import os, sys, time
 import numpy as np
@@ -136,6 +138,27 @@ def test_a_transport_that_is_not_there_is_refused_with_the_remedy():
         connect("smoke")
     with pytest.raises(ValueError, match="need an address"):
         connect(rank=0, world=2)
+
+
+@gpus
+def test_on_gpus_a_check_tells_who_has_died():
+    found = outputs(
+        """
+group = connect(device=f"cuda:{rank}")
+group.barrier()
+group.check()  # nothing has happened yet
+if rank == 1:
+    os._exit(0)
+begin = time.monotonic()
+try:
+    while time.monotonic() < begin + 30:
+        group.check()
+        time.sleep(0.02)
+except SyncError as error:
+    print(error)
+"""
+    )
+    assert "process 1" in found[0] and not found[1]
 
 
 def test_a_communicator_does_not_live_through_a_fork():

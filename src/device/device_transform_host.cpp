@@ -159,55 +159,127 @@ void take_apart(const std::uint8_t* from, std::uint8_t* to) {
   }
 }
 
+/// kPixels pixels of a line, taken apart.
+template <int kChannels, bool kFlip>
+class Block {
+ public:
+  /// Those that become the result's pixels from `x` on.
+  Block(const std::uint8_t* pixels, std::size_t width, std::size_t x) {
+    take_apart<kChannels>(pixels + (kFlip ? width - x - kPixels : x) * kChannels, apart_);
+  }
+  /// As many as a vector holds, from the k-th on, normalised.
+  HWY_INLINE void normalised(const DeviceTransformNumbers& numbers, std::size_t k,
+                             Vector (&values)[kChannels]) const {
+    const Floats d;
+    const hn::Rebind<std::uint8_t, Floats> du8;
+    const hn::RebindToSigned<Floats> di32;
+    const std::size_t part = kFlip ? kPixels - k - hn::Lanes(d) : k;
+    for (int c = 0; c < kChannels; ++c) {
+      const auto bytes = hn::LoadU(du8, apart_ + static_cast<std::size_t>(c) * kPixels + part);
+      const auto pixel = hn::ConvertTo(d, hn::PromoteTo(di32, bytes));
+      // A product and a sum, each rounded: see multiply_add.
+      values[c] =
+          hn::Add(hn::Mul(pixel, hn::Set(d, numbers.scale[c])), hn::Set(d, numbers.bias[c]));
+      if (kFlip) values[c] = hn::Reverse(d, values[c]);
+    }
+  }
+  /// One of a line's last pixels, for which there is no block.
+  static float last(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels,
+                    std::size_t width, std::size_t x, int c) {
+    const std::size_t from = kFlip ? width - 1 - x : x;
+    return device::normalised(numbers, pixels[from * kChannels + static_cast<std::size_t>(c)], c);
+  }
+
+ private:
+  HWY_ALIGN std::uint8_t apart_[kChannels * kPixels];
+};
+
 /// A line, flipped and normalised.
-template <int kChannels, bool kFlip, class T>
+template <bool kFlip, int kChannels, class T>
 void normalise_line(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels,
-                    const Line<kChannels, T>& out) {
-  const Floats d;
-  const hn::Rebind<std::uint8_t, Floats> du8;
-  const hn::RebindToSigned<Floats> di32;
-  const std::size_t lanes = hn::Lanes(d);
+                    Line<kChannels, T> out) {
+  using Own = Block<kChannels, kFlip>;
+  const std::size_t lanes = hn::Lanes(Floats());
   const auto width = static_cast<std::size_t>(numbers.width);
-  HWY_ALIGN std::uint8_t apart[kChannels * kPixels];
   std::size_t x = 0;  // of the result, which is written from left to right
   for (; x + kPixels <= width; x += kPixels) {
-    const std::size_t from = kFlip ? width - x - kPixels : x;
-    take_apart<kChannels>(pixels + from * kChannels, apart);
+    const Own own(pixels, width, x);
     for (std::size_t k = 0; k < kPixels; k += lanes) {
-      const std::size_t part = kFlip ? kPixels - k - lanes : k;
       Vector values[kChannels];
-      for (int c = 0; c < kChannels; ++c) {
-        const auto bytes = hn::LoadU(du8, apart + static_cast<std::size_t>(c) * kPixels + part);
-        const auto pixel = hn::ConvertTo(d, hn::PromoteTo(di32, bytes));
-        // A product and a sum, each rounded: see multiply_add.
-        values[c] =
-            hn::Add(hn::Mul(pixel, hn::Set(d, numbers.scale[c])), hn::Set(d, numbers.bias[c]));
-        if (kFlip) values[c] = hn::Reverse(d, values[c]);
-      }
+      own.normalised(numbers, k, values);
       out.store(x + k, values);
     }
   }
   for (; x < width; ++x)
-    for (int c = 0; c < kChannels; ++c) {
-      const std::size_t from = kFlip ? width - 1 - x : x;
-      out.store(x, c,
-                normalised(numbers, pixels[from * kChannels + static_cast<std::size_t>(c)], c));
+    for (int c = 0; c < kChannels; ++c) out.store(x, c, Own::last(numbers, pixels, width, x, c));
+}
+
+/// A line and the one that is mixed into it, both flipped and normalised on the way.
+template <bool kFlip, bool kFlipOther, int kChannels, class T>
+void blend_line(const DeviceTransformNumbers& numbers, float weight, const std::uint8_t* pixels,
+                const std::uint8_t* other_pixels, Line<kChannels, T> out) {
+  using Own = Block<kChannels, kFlip>;
+  using Other = Block<kChannels, kFlipOther>;
+  const Floats d;
+  const auto width = static_cast<std::size_t>(numbers.width);
+  const auto of_own = hn::Set(d, weight);
+  const auto of_other = hn::Set(d, 1 - weight);
+  std::size_t x = 0;
+  for (; x + kPixels <= width; x += kPixels) {
+    const Own own(pixels, width, x);
+    const Other other(other_pixels, width, x);
+    for (std::size_t k = 0; k < kPixels; k += hn::Lanes(d)) {
+      Vector values[kChannels];
+      Vector others[kChannels];
+      own.normalised(numbers, k, values);
+      other.normalised(numbers, k, others);
+      for (int c = 0; c < kChannels; ++c)  // as blended does
+        values[c] = hn::Add(hn::Mul(of_own, values[c]), hn::Mul(of_other, others[c]));
+      out.store(x + k, values);
     }
+  }
+  for (; x < width; ++x)
+    for (int c = 0; c < kChannels; ++c)
+      out.store(x, c,
+                blended(weight, Own::last(numbers, pixels, width, x, c),
+                        Other::last(numbers, other_pixels, width, x, c)));
+}
+
+template <int kChannels>
+const std::uint8_t* line_of(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
+                            int y) {
+  return image + static_cast<std::size_t>(y) * static_cast<std::size_t>(numbers.width) * kChannels;
 }
 
 /// Line y of one row, flipped, normalised and erased.
 template <int kChannels, class T>
 void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
-               const DeviceTransformRow& row, int y, const Line<kChannels, T>& out) {
-  const std::uint8_t* const pixels =
-      image + static_cast<std::size_t>(y) * static_cast<std::size_t>(numbers.width) * kChannels;
+               const DeviceTransformRow& row, int y, Line<kChannels, T> out) {
+  const std::uint8_t* const pixels = line_of<kChannels>(numbers, image, y);
   if (row.flip != 0)
-    normalise_line<kChannels, true>(numbers, pixels, out);
+    normalise_line<true>(numbers, pixels, out);
   else
-    normalise_line<kChannels, false>(numbers, pixels, out);
+    normalise_line<false>(numbers, pixels, out);
   if (contains_line(row.erase, y))
     for (int c = 0; c < kChannels; ++c)
       out.fill(row.erase.left, row.erase.right, c, numbers.erased[c]);
+}
+
+/// Line y of two rows, blended, where nothing of it is erased.
+template <int kChannels, class T>
+void make_blended_line(const DeviceTransformNumbers& numbers, const DeviceTransformRow& row,
+                       const std::uint8_t* image, const DeviceTransformRow& other,
+                       const std::uint8_t* other_image, int y, Line<kChannels, T> out) {
+  const std::uint8_t* const own = line_of<kChannels>(numbers, image, y);
+  const std::uint8_t* const its = line_of<kChannels>(numbers, other_image, y);
+  if (row.flip != 0 && other.flip != 0)
+    blend_line<true, true>(numbers, row.weight, own, its, out);
+  else if (row.flip != 0)
+    blend_line<true, false>(numbers, row.weight, own, its, out);
+  else if (other.flip != 0)
+    blend_line<false, true>(numbers, row.weight, own, its, out);
+  else
+    blend_line<false, false>(numbers, row.weight, own, its, out);
 }
 
 /// A line of floats in planes, and the one that is mixed into it.
@@ -225,7 +297,7 @@ void mix_lines(const DeviceTransformNumbers& numbers, const DeviceTransformRow& 
 }
 
 template <int kChannels, class T>
-void store_line(const float* line, std::size_t width, const Line<kChannels, T>& out) {
+void store_line(const float* line, std::size_t width, Line<kChannels, T> out) {
   const Floats d;
   std::size_t x = 0;
   for (; x + hn::Lanes(d) <= width; x += hn::Lanes(d)) {
@@ -265,8 +337,16 @@ void run_as(const DeviceTransformNumbers& numbers, ImageLayout layout, const std
         make_line(numbers, in + i * elements, row, y, line);
         continue;
       }
-      make_line(numbers, in + i * elements, row, y, to_own);
-      make_line(numbers, in + partner * elements, rows[partner], y, to_other);
+      const std::uint8_t* const image_in = in + i * elements;
+      const std::uint8_t* const other_in = in + partner * elements;
+      const DeviceTransformRow& other_row = rows[partner];
+      if (row.mix == DeviceTransformRow::Mix::mixup && !contains_line(row.erase, y) &&
+          !contains_line(other_row.erase, y)) {
+        make_blended_line(numbers, row, image_in, other_row, other_in, y, line);
+        continue;
+      }
+      make_line(numbers, image_in, row, y, to_own);
+      make_line(numbers, other_in, other_row, y, to_other);
       mix_lines<kChannels>(numbers, row, y, own.data(), other.data());
       store_line(own.data(), width, line);
     }
