@@ -2,6 +2,7 @@
 // same bytes to numbers of the same size. Threads have a batch each, as the loader's have.
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 

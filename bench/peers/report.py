@@ -157,11 +157,44 @@ def picture(rows, path: Path, cores: list[int]) -> None:
     figure.savefig(path)
 
 
+_IN_README = {
+    ("Penstock (C++)", "prepared"): "**penstock**, prepared files",
+    ("Penstock (C++), --index build", "as they are"): "**penstock**, with an index",
+    ("Penstock (C++)", "as they are"): "**penstock**",
+    ("Penstock (Python)", "as they are"): "**penstock** from Python",
+    ("libjpeg-turbo, bare region decode, no resize", "as they are"): "libjpeg-turbo, region only, no resize",
+    ("tf.data", "as they are"): "tf.data",
+    ("FFCV", "its own format"): "FFCV, its own format",
+    ("Grain with OpenCV, threads", "as they are"): "Grain with OpenCV",
+    ("DALI, CPU", "as they are"): "DALI on the CPU",
+    ("LibTorch DataLoader (C++)", "as they are"): "LibTorch's DataLoader (C++)",
+    ("torchvision DataLoader, decode_image", "as they are"): "torchvision's DataLoader",
+    ("SPDL", "as they are"): "SPDL",
+}
+
+
+def readme_table(results: Results) -> str:
+    """What README.md shows: the fastest way of each loader, the fastest first."""
+    lines = []
+    for row in results.rows:
+        name = _IN_README.get((row.name, row.source))
+        if name is None or not row.runs:
+            continue
+        per_cpu = Spread.of(map(_rate, row.runs[1]))
+        wall, peak = "", ""
+        if row.family != "ceiling":
+            wall = f"{Spread.of(run.per_s for run in row.runs[2]).median:,.0f}"
+            peak = f"{max(run.peak_mib for runs in row.runs.values() for run in runs):.0f}"
+        lines.append((-per_cpu.median, [name, per_cpu.text(), wall, peak]))
+    return table(["", "images per CPU second", "images/s, 2 cores", "memory, MiB"], [line for _, line in sorted(lines)])
+
+
 def write(path: Path) -> None:
     """Beside the JSON at `path`."""
     results = Results.from_json(json.loads(path.read_text()))
     path.with_suffix(".md").write_text(markdown(results))
     picture(results.rows, path.with_suffix(".svg"), results.cores)
+    print(f"README.md's table:\n\n{readme_table(results)}")
 
 
 if __name__ == "__main__":

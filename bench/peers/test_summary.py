@@ -150,3 +150,10 @@ def test_photographs_are_known_by_their_kinds_and_another_folder_is_another(tmp_
     assert Photographs.below(tmp_path).key != key
     with pytest.raises(SystemExit, match="no .jpg or .jpeg file"):
         Photographs.below(tmp_path / "none")
+
+
+def test_readme_and_the_page_show_what_was_measured():
+    root = Path(__file__).parent.parent.parent
+    found = report.Results.from_json(json.loads((root / "bench/results/peers.json").read_text()))
+    assert (root / "bench/results/peers.md").read_text() == report.markdown(found)
+    assert report.readme_table(found) in (root / "README.md").read_text()
