@@ -267,6 +267,12 @@ class JpegIndex:
 
     def __bool__(self) -> bool: ...
 
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """What the indices take: memory, or room in the file."""
+
 class MemoryJpegIndex(JpegIndex):
     """
     An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
@@ -277,12 +283,6 @@ class MemoryJpegIndex(JpegIndex):
 
     def __init__(self, max_bytes: int = 1073741824) -> None:
         """`max_bytes` that the indices may take; once full, it takes no more."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def nbytes(self) -> int:
-        """What the indices take."""
 
     def load(self, file: str | os.PathLike) -> int:
         """
@@ -310,16 +310,10 @@ class SharedJpegIndex(JpegIndex):
     def __init__(self, file: str | os.PathLike, max_bytes: int = 1073741824) -> None:
         """
         Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
-        `max_bytes`, of about 380 a photograph; one that is there keeps its own limit.
+        `max_bytes`, of about 400 a photograph; one that is there keeps its own limit.
 
         Errors  Error  the file cannot be made or mapped, or is of another kind
         """
-
-    def __len__(self) -> int: ...
-
-    @property
-    def nbytes(self) -> int:
-        """What the file takes."""
 
 class JpegStats:
     """Counts which decoder took the JPEGs. For decode_image(stats=...)."""

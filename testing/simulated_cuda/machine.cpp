@@ -74,11 +74,11 @@ ThreadState::~ThreadState() {
   Machine& machine = Machine::get();
   if (machine.process != ::getpid()) return;
   const Guard guard(machine.lock);
-  for (Device& device : machine.devices) {
-    const auto own = device.per_thread.find(std::this_thread::get_id());
-    if (own == device.per_thread.end()) continue;
+  for (Device& one : machine.devices) {
+    const auto own = one.per_thread.find(std::this_thread::get_id());
+    if (own == one.per_thread.end()) continue;
     own->second.release()->destroyed = true;  // Machine::streams keeps it
-    device.per_thread.erase(own);
+    one.per_thread.erase(own);
   }
   machine.work.notify();
 }

@@ -171,7 +171,9 @@ TEST_F(SimulatedCudaGpu, TheLegacyStreamWaitsForBlockingStreams) {
       check(cudaStreamDestroy(stream));
     }
   }
-  if (kinds.size() > 1) EXPECT_GT(wrong, 0);
+  if (kinds.size() > 1) {
+    EXPECT_GT(wrong, 0);
+  }
 }
 
 TEST_F(SimulatedCudaGpu, CopiesReadPinnedMemoryWhenTheyRun) {

@@ -232,9 +232,10 @@ TEST_F(CudaReplicasGpu, ALostDeviceEndsGradientSyncsOfTheOthersAtOnce) {
     GradientSync sync(replica.communicator(), gradients.list());
     const bool last = replica.id() + 1 == replica.size();
     // Its gradients never come, and with them its part of the exchange.
-    if (last)
+    if (last) {
       ASSERT_TRUE(simulated_cuda::enqueue_polled(replica.stream(), "a backward pass that hangs",
                                                  [] { return simulated_cuda::Polled::waits; }));
+    }
     sync.ready(1, replica.stream());
     sync.ready(0, replica.stream());
     (void)sync.wait(replica.stream());
