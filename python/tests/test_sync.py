@@ -145,10 +145,16 @@ def test_on_gpus_a_check_tells_who_has_died():
     found = outputs(
         """
 group = connect(device=f"cuda:{rank}")
+import penstock as ps
+loader = ps.memory({"x": np.zeros((8, 2), np.float32)}).seed(7).batch(8).prefetch_to_devices(f"cuda:{rank}").loader()
+values = next(loader)["x"]
+group.all_reduce(values)
 group.barrier()
 group.check()  # nothing has happened yet
 if rank == 1:
+    time.sleep(1)
     os._exit(0)
+group.all_reduce(values)  # returns before it is done
 begin = time.monotonic()
 try:
     while time.monotonic() < begin + 30:

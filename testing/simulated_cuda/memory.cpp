@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -19,7 +21,7 @@ namespace penstock::simulated_cuda {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kAddresses = std::size_t{16} << 30;  // of a device; none is used twice
+constexpr std::size_t kAddresses = std::size_t{16} << 30;  // of a device; used again when all were
 constexpr std::size_t kMemory = std::size_t{2} << 30;      // of a device
 constexpr int kFresh = 0xCB;
 
@@ -258,6 +260,33 @@ int device_of(const void* memory, std::size_t bytes) {
 
 using namespace penstock::simulated_cuda;
 
+namespace {
+
+// Behind what was allocated last, so that freed memory stays closed for as long as it can; null if there is no such gap.
+std::byte* free_place(Device& device, int index, std::size_t bytes) {
+  std::byte* const region = region_of(device, index);
+  bool again = false;
+  for (std::size_t at = device.region_used;;) {
+    if (at + bytes > kAddresses) {
+      if (std::exchange(again, true)) return nullptr;
+      at = 0;
+    }
+    const auto next = device.allocations.lower_bound(region + at + bytes);
+    if (next != device.allocations.begin()) {
+      const Allocation& before = std::prev(next)->second;
+      const auto end = static_cast<std::size_t>(before.begin - region) + before.mapped + kPage;
+      if (end > at) {
+        at = end;
+        continue;
+      }
+    }
+    device.region_used = at + bytes;
+    return region + at;
+  }
+}
+
+}  // namespace
+
 extern "C" {
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
@@ -267,10 +296,10 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     const int index = this_thread().device;
     Device& device = machine.devices[static_cast<std::size_t>(index)];
     const std::size_t mapped = (bytes + kPage - 1) / kPage * kPage;
-    if (device.allocated + bytes > kMemory || device.region_used + mapped + kPage > kAddresses)
-      return cudaErrorMemoryAllocation;
-    std::byte* const begin = region_of(device, index) + device.region_used;
-    device.region_used += mapped + kPage;  // a page behind it that nothing may touch
+    if (device.allocated + bytes > kMemory) return cudaErrorMemoryAllocation;
+    std::byte* const begin =
+        free_place(device, index, mapped + kPage);  // a page that nothing may touch
+    if (begin == nullptr) return cudaErrorMemoryAllocation;
     Allocation allocation{begin, bytes, mapped, false};
     set_open(allocation, true);
     fill(begin, kFresh, mapped);

@@ -224,7 +224,8 @@ TEST_F(SimulatedNcclDeathTest, StreamsAndMemoryAreTheDevices) {
 
 TEST_F(SimulatedNcclDeathTest, WhatIsGivenIsLeftAloneUntilTheEnd) {
   EXPECT_DEATH(two([](RankOf& own) {
-                 if (own.rank() == 1) std::this_thread::sleep_for(200ms);
+                 static std::atomic<bool> changed = false;  // before the other comes
+                 while (own.rank() == 1 && !changed) std::this_thread::sleep_for(1ms);
                  Values<float> in(std::vector<float>(10, 1.0F));
                  const Values<float> out(10);
                  (void)own.finished(ncclAllReduce(in.data(), out.data(), 10, ncclFloat32, ncclSum,
@@ -232,6 +233,7 @@ TEST_F(SimulatedNcclDeathTest, WhatIsGivenIsLeftAloneUntilTheEnd) {
                  if (own.rank() == 1) std::this_thread::sleep_for(20s);
                  std::this_thread::sleep_for(100ms);
                  in.set(std::vector<float>(10, 2.0F));
+                 changed = true;
                  own.wait();
                }),
                "what rank 0 gives to all_reduce.* was changed before it was over");
