@@ -1,6 +1,7 @@
-// penstock-prepare: packs JPEGs into tar shards that decode faster, without changing a pixel.
+// Packs JPEGs into tar shards that decode faster, without changing a pixel.
+#include "prepare.hpp"
+
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,6 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
-#include <unistd.h>
 
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
@@ -90,7 +90,7 @@ void from_json(const json& in, Report& report) {
 /// What is done so far, kept beside the shards, so that a killed run can resume.
 class Progress {
  public:
-  Progress(const Options& options, const Input& input)
+  Progress(const Options& options, const Input& input, const Output& output)
       : path_(options.output / "penstock-prepare.json"),
         head_{{"penstock_prepare", 1},
               {"source", input.fingerprint()},
@@ -122,8 +122,8 @@ class Progress {
       std::error_code error;
       const std::uintmax_t bytes = fs::file_size(tar, error);
       if (error || (report.tar_bytes > 0 && bytes != report.tar_bytes)) {
-        fmt::print(stderr, "'{}' has been {} since: writing it and all later shards again\n",
-                   tar.string(), error ? "removed" : "changed");
+        output.err(fmt::format("'{}' has been {} since: writing it and all later shards again\n",
+                               tar.string(), error ? "removed" : "changed"));
         break;
       }
       shards_.push_back(report);
@@ -262,22 +262,26 @@ Prepared prepare_one(const Options& options, const Input& input, std::uint64_t n
 
 class ProgressLine {
  public:
-  ProgressLine(const Options& options, std::uint64_t total, std::uint64_t done)
-      : shown_(!options.quiet && isatty(STDERR_FILENO) != 0), total_(total), first_(done) {}
+  ProgressLine(const Options& options, const Output& output, std::uint64_t total,
+               std::uint64_t done)
+      : output_(output),
+        shown_(!options.quiet && output.err_is_terminal),
+        total_(total),
+        first_(done) {}
   ~ProgressLine() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
+    if (shown_) output_.err("\r\033[K");
   }
   void update(std::uint64_t done) {
     const double seconds = static_cast<double>(ps::now_ns() - begin_) * 1e-9;
     if (!shown_ || seconds <= 0 || done == first_) return;
     const double rate = static_cast<double>(done - first_) / seconds;
     const auto left = static_cast<std::uint64_t>(static_cast<double>(total_ - done) / rate);
-    fmt::print(stderr, "\r\033[K{} of {} ({}%), {:.0f}/s, {}:{:02}:{:02} left", done, total_,
-               done * 100 / total_, rate, left / 3600, left / 60 % 60, left % 60);
-    std::fflush(stderr);
+    output_.err(fmt::format("\r\033[K{} of {} ({}%), {:.0f}/s, {}:{:02}:{:02} left", done, total_,
+                            done * 100 / total_, rate, left / 3600, left / 60 % 60, left % 60));
   }
 
  private:
+  const Output& output_;
   bool shown_;
   std::uint64_t total_;
   std::uint64_t first_;
@@ -360,7 +364,7 @@ std::string to_text(const Report& report, const Options& options, double seconds
   return text;
 }
 
-int run(const Options& options) {
+int run(const Options& options, const Output& output) {
   const std::int64_t begin = ps::now_ns();
   const Input input(options);
   if (std::error_code error; !options.dry_run && !fs::is_directory(options.output, error)) {
@@ -369,7 +373,7 @@ int run(const Options& options) {
       throw ps::Error(fmt::format("the folder '{}' cannot be made: {}; name one that can",
                                   options.output.string(), error.message()));
   }
-  Progress progress(options, input);
+  Progress progress(options, input, output);
   const std::uint64_t total = input.size();
   const std::uint64_t shards = (total + options.shard_samples - 1) / options.shard_samples;
   // As many as asked for, also on fewer cores: threads that read from a bucket mostly wait.
@@ -377,7 +381,7 @@ int run(const Options& options) {
   const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
   {
-    ProgressLine line(options, total,
+    ProgressLine line(options, output, total,
                       std::min(total, progress.shards().size() * options.shard_samples));
     for (std::uint64_t number = progress.shards().size(); number < shards; ++number) {
       const std::uint64_t first = number * options.shard_samples;
@@ -413,26 +417,27 @@ int run(const Options& options) {
                       report.samples, source->size(), options.output.string()));
   }
   const bool json_to_stdout = options.json == "-";
-  fmt::print(json_to_stdout ? stderr : stdout, "{}",
-             to_text(report, options, static_cast<double>(ps::now_ns() - begin) * 1e-9));
+  (json_to_stdout ? output.err : output.out)(
+      to_text(report, options, static_cast<double>(ps::now_ns() - begin) * 1e-9));
   const std::string text = json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
   if (json_to_stdout)
-    fmt::print("{}", text);
+    output.out(text);
   else if (!options.json.empty())
     programs::write_atomically(options.json, text);
   return 0;
 }
 
 }  // namespace
-}  // namespace prepare
 
-int main(int argc, char** argv) {
-  prepare::Options options;
-  if (const auto status = prepare::parse(argc, argv, options)) return *status;
+int run_program(std::vector<std::string> flags, const Output& output) {
+  Options options;
+  if (const auto status = parse(std::move(flags), options, output)) return *status;
   try {
-    return prepare::run(options);
+    return run(options, output);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "penstock-prepare: {}\n", error.what());
-    return prepare::kDataError;
+    output.err(fmt::format("penstock-prepare: {}\n", error.what()));
+    return kDataError;
   }
 }
+
+}  // namespace prepare

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "number_flags.hpp"
+#include "program_flags.hpp"
 
 namespace prepare {
 namespace {
@@ -31,7 +33,8 @@ std::string output_trouble(const Options& options) {
 
 }  // namespace
 
-std::optional<int> parse(int argc, char** argv, Options& options) {
+std::optional<int> parse(std::vector<std::string> flags, Options& options,
+                         const programs::Output& output) {
   CLI::App app(
       "Packs JPEGs into tar shards that decode faster, without changing a pixel: restart markers "
       "that\n"
@@ -99,13 +102,14 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       ->type_name("FILE|-");
   app.add_flag("--quiet", options.quiet, "No progress line");
   try {
-    app.parse(argc, argv);
+    std::ranges::reverse(flags);  // as CLI11 takes them
+    app.parse(std::move(flags));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
+    return programs::end_of(app, error, output);
   }
   const std::string trouble = output_trouble(options);
   if (!trouble.empty()) {
-    fmt::print(stderr, "penstock-prepare: {}\n", trouble);
+    output.err(fmt::format("penstock-prepare: {}\n", trouble));
     return kUsageError;
   }
   if (options.threads == 0)

@@ -9,6 +9,8 @@
 
 #include <penstock/penstock.hpp>
 
+#include "program_output.hpp"
+
 namespace prepare {
 
 struct Options {
@@ -27,9 +29,10 @@ struct Options {
   bool quiet = false;
 };
 
-inline constexpr int kUsageError = 2;
+using programs::kUsageError;
 
 /// Fills `options`, or says how to exit.
-[[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
+[[nodiscard]] std::optional<int> parse(std::vector<std::string> flags, Options& options,
+                                       const programs::Output& output);
 
 }  // namespace prepare

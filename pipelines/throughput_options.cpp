@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "number_flags.hpp"
+#include "program_flags.hpp"
 #include "throughput_decoding.hpp"
 
 namespace throughput {
@@ -237,11 +237,7 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options, const
     options.launch = ps::Launch::from_environment();
     check_flags(options);
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out, err;
-    const int status = app.exit(error, out, err);
-    if (const std::string text = out.str(); !text.empty()) output.out(text);
-    if (const std::string text = err.str(); !text.empty()) output.err(text);
-    return status == 0 ? 0 : kUsageError;
+    return programs::end_of(app, error, output);
   } catch (const ps::Error& error) {
     output.err(fmt::format("penstock-throughput: {}\n", error.what()));
     return kUsageError;

@@ -52,7 +52,7 @@ struct Options {
 class Decoding;
 
 /// Exit status for wrong flags.
-inline constexpr int kUsageError = 2;
+using programs::kUsageError;
 
 /// Fills `options`, or says how to exit: 0 after --help and --version, kUsageError after a message.
 [[nodiscard]] std::optional<int> parse(std::vector<std::string> flags, Options& options,

@@ -8,6 +8,8 @@
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "program_output.hpp"
+
 namespace classifier {
 
 struct Options {
@@ -37,7 +39,7 @@ struct Options {
   penstock::Launch launch;  // by torchrun, mpirun or srun; not a flag
 };
 
-inline constexpr int kUsageError = 2;
+using programs::kUsageError;
 
 /// Fills `options`, or says how to exit: 0 after --help, kUsageError after a message.
 [[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);

@@ -1,4 +1,4 @@
-"""python -m penstock throughput DIR: does my input keep up?"""
+"""python -m penstock throughput DIR: does my input keep up? python -m penstock prepare DIR OUTPUT: files that decode faster."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import sys
 
 import penstock
 from penstock import throughput
+from penstock._program import run_program
 
 USAGE = f"""{penstock.__doc__.splitlines()[0] if penstock.__doc__ else ""}
 
 usage: python -m penstock throughput [DIR] [FLAGS]    feed images to every device, and say what limits the speed
-       python -m penstock throughput --help
+       python -m penstock prepare DIR OUTPUT [FLAGS]  pack JPEGs into shards that decode faster
+       python -m penstock throughput --help           all flags; prepare --help likewise
        python -m penstock --version
 """
 
@@ -21,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["throughput"]:
         return throughput.run(arguments[1:])
+    if arguments[:1] == ["prepare"]:
+        return run_program("_prepare", arguments[1:])
     if arguments == ["--version"]:
         print(penstock.__version__)
         return 0

@@ -6,14 +6,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
-from penstock import _penstock
+from penstock._program import run_program
 
 PLOT = "  --plot FILE                         Plot throughput and stalls over time; needs matplotlib\n"
 
@@ -22,7 +19,10 @@ def run(arguments: list[str]) -> int:
     """Runs penstock-throughput with its own flags and `--plot FILE`. Returns its exit status."""
     arguments, picture = _without_plot(arguments)
     if picture is None:
-        return _run(arguments)
+        status = run_program("_throughput", arguments)
+        if "-h" in arguments or "--help" in arguments:
+            sys.stdout.write(PLOT)
+        return status
     if importlib.util.find_spec("matplotlib") is None:
         print("penstock: --plot needs matplotlib: pip install matplotlib", file=sys.stderr)
         return 2
@@ -30,7 +30,7 @@ def run(arguments: list[str]) -> int:
         print("penstock: --plot and --json cannot be used together", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
-        status = _run([*arguments, "--json", os.path.join(folder, "report")])
+        status = run_program("_throughput", [*arguments, "--json", os.path.join(folder, "report")])
         for name in os.listdir(folder):  # report, or report.RANK where there are several processes
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 root, extension = os.path.splitext(picture)
@@ -45,36 +45,6 @@ def _without_plot(arguments: list[str]) -> tuple[list[str], str | None]:
         if argument.startswith("--plot="):
             return arguments[:at] + arguments[at + 1 :], argument.removeprefix("--plot=")
     return arguments, None
-
-
-def _run(arguments: list[str]) -> int:
-    failed: list[Exception] = []
-
-    def writer(to: TextIO) -> Callable[[str], None]:
-        def write(text: str) -> None:
-            try:
-                to.write(text)
-                to.flush()
-            except Exception as error:  # told below: the run itself goes on
-                failed.append(error)
-
-        return write
-
-    # Before and after the program's own handling of signals, Ctrl-C ends it as it ends any other.
-    here = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL) if here else None
-    try:
-        flags = [os.fsencode(argument) for argument in arguments]
-        measure = _penstock._throughput  # type: ignore[attr-defined]  # not in the stub
-        status: int = measure(flags, writer(sys.stdout), writer(sys.stderr), sys.stderr.isatty())
-    finally:
-        if here:
-            signal.signal(signal.SIGINT, before)
-    if "-h" in arguments or "--help" in arguments:
-        sys.stdout.write(PLOT)
-    if failed:
-        raise failed[0]
-    return status
 
 
 def plot(report: dict[str, Any], path: str) -> None:

@@ -25,6 +25,15 @@ Device one_device(nb::handle given) {
 
 }  // namespace
 
+Crop CropGiven::value() const {
+  Crop crop;
+  if (nb::try_cast(given, crop)) return crop;
+  throw nb::type_error(("expected a crop, such as random_resized_crop(224) for training, or "
+                        "center_crop(224, resize=256) for validation, found " +
+                        shown(given))
+                           .c_str());
+}
+
 DType parse_dtype(std::string_view name) {
   std::string all;
   for (std::size_t i = 0; i < kDTypes.size(); ++i) {

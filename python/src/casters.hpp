@@ -82,6 +82,13 @@ PENSTOCK_NAMES(ReduceOp, "typing.Literal['sum', 'product', 'min', 'max', 'mean']
                {"sum", "product", "min", "max", "mean"});
 #undef PENSTOCK_NAMES
 
+/// A crop, as it was passed.
+struct CropGiven {
+  nb::object given;
+  /// Errors  nb::type_error  no Crop; names the usual ones
+  [[nodiscard]] Crop value() const;
+};
+
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
 struct DeviceList {
   nb::object given;
@@ -148,6 +155,7 @@ struct type_caster<penstock::python::Choice<E>> {
     }                                                                                             \
   }
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
+PENSTOCK_AS_GIVEN(CropGiven, "Crop");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
 PENSTOCK_AS_GIVEN(Shards,
                   "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");

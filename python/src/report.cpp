@@ -1,4 +1,4 @@
-// How a run went, and the command that measures one.
+// How a run went, and the programs that are commands of the package.
 #include <string>
 #include <vector>
 
@@ -8,6 +8,7 @@
 #include <penstock/report/report.hpp>
 
 #include "bindings.hpp"
+#include "prepare.hpp"
 #include "throughput.hpp"
 
 namespace penstock::python {
@@ -22,6 +23,21 @@ std::function<void(std::string_view)> writer(const nb::object& write) {
     const nb::gil_scoped_acquire acquired;
     write(text_of(text));
   };
+}
+
+using Program = int (*)(std::vector<std::string>, const programs::Output&);
+
+void bind_program(nb::module_& module, const char* name, Program run) {
+  module.def(name, [run](const std::vector<nb::bytes>& arguments, const nb::object& out,
+                         const nb::object& err, bool err_is_terminal) {
+    std::vector<std::string> flags;  // of any bytes, as file names are
+    for (const nb::bytes& argument : arguments)
+      flags.emplace_back(static_cast<const char*>(argument.data()), argument.size());
+    return without_gil([&] {
+      return run(std::move(flags),
+                 {.out = writer(out), .err = writer(err), .err_is_terminal = err_is_terminal});
+    });
+  });
 }
 
 }  // namespace
@@ -43,17 +59,8 @@ void bind_report(nb::module_& module) {
       .def(
           "__str__", [](const Report& self) { return text_of(self.to_text()); },
           nb::sig("def __str__(self) -> str"));
-  module.def("_throughput", [](const std::vector<nb::bytes>& arguments, const nb::object& out,
-                               const nb::object& err, bool err_is_terminal) {
-    std::vector<std::string> flags;  // of any bytes, as file names are
-    for (const nb::bytes& argument : arguments)
-      flags.emplace_back(static_cast<const char*>(argument.data()), argument.size());
-    return without_gil([&] {
-      return throughput::run_program(
-          std::move(flags),
-          {.out = writer(out), .err = writer(err), .err_is_terminal = err_is_terminal});
-    });
-  });
+  bind_program(module, "_throughput", &throughput::run_program);
+  bind_program(module, "_prepare", &prepare::run_program);
 }
 
 }  // namespace penstock::python

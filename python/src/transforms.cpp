@@ -260,12 +260,12 @@ void bind_transforms(nb::module_& module) {
 
   module.def(
       "decode_image",
-      [](const Crop& crop, float flip, std::string field, double max_megapixels, bool exif,
+      [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
          std::string geometry, const Choice<JpegDecoder>& decoder,
          const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
          const std::optional<PyJpegStats>& stats) {
         return PyTransform{decode_image({.field = std::move(field),
-                                         .crop = crop,
+                                         .crop = crop.value(),
                                          .flip = flip,
                                          .max_megapixels = max_megapixels,
                                          .exif = exif,

@@ -1,4 +1,4 @@
-"""python -m penstock throughput."""
+"""python -m penstock throughput and prepare."""
 
 from __future__ import annotations
 
@@ -52,6 +52,20 @@ def test_wrong_flags_are_2_and_bad_data_is_1(tmp_path, capsys):
     assert main(["throughput", str(tmp_path), "--on-fault", "ignore"]) == 2
     assert "--on-fault" in capsys.readouterr().err
     assert main(["thoughput"]) == 2
+
+
+def test_files_are_prepared(images, tmp_path, capsys):
+    shards = tmp_path / "shards"
+    assert main(["prepare", str(images), str(shards), "--shard-samples", "16", "--json", str(tmp_path / "report")]) == 0
+    assert "40 samples" in capsys.readouterr().out
+    assert json.loads((tmp_path / "report").read_text())["samples"] == 40
+    assert len(ps.images(shards)) == 40 and len(list(shards.glob("*.tar"))) == 3
+    assert main(["prepare", str(tmp_path / "nowhere"), str(tmp_path / "other")]) == 1
+    assert "nowhere" in capsys.readouterr().err
+    assert main(["prepare", str(images)]) == 2
+    assert "OUTPUT" in capsys.readouterr().err
+    assert main(["prepare", "--help"]) == 0
+    assert "--longest-side" in capsys.readouterr().out
 
 
 def test_help_is_the_programs(capsys):

@@ -160,3 +160,8 @@ def test_who_this_process_is(monkeypatch):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert ps.InputContext.from_environment().input_pipeline_id == 1
     assert order_of(numbers(8).seed(1).batch(4).loader()) == [2, 3, 6, 7]
+
+
+def test_a_crop_that_is_a_number_is_told_what_crops_there_are():
+    with pytest.raises(TypeError, match=r"random_resized_crop\(224\) for training.*found 224"):
+        ps.decode_image(crop=224)  # type: ignore[arg-type]

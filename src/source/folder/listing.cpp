@@ -263,7 +263,7 @@ class FileLister {
   }
 
   std::string describe_unlistable(const std::string& path, int error) const {
-    const std::string folder = (root_ / path).string();
+    const std::string folder = (path.empty() ? root_ : root_ / path).string();
     if (path.empty() && error == ENOENT) {
       return fmt::format("expected a folder at {}, found nothing; check the path", folder);
     }
