@@ -19,7 +19,7 @@ Slicing::Slicing(std::uint64_t global_batch, std::uint64_t replicas, Remainder r
     throw std::invalid_argument(
         fmt::format("a global batch of {} does not divide over {} replicas: take a multiple of {}, "
                     "such as {}, or "
-                    "allow uneven replicas (uneven = true)",
+                    "allow uneven replicas (the batch's option uneven)",
                     global_batch, replicas, replicas, next));
   if (split != Split::scatter)
     throw std::invalid_argument(
