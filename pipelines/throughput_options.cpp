@@ -167,6 +167,12 @@ void refuse_beside_plan(const CLI::App& app, const Options& options) {
           flag, "cannot be used with --plan, which sets it already; leave one of them out");
 }
 
+// Neither one of the words, nor what looks like a path, nor what is there.
+bool is_misspelt(const std::string& index) {
+  if (index == "auto" || index == "off" || index == "build") return false;
+  return index.find_first_of("/.:") == std::string::npos && !std::filesystem::exists(index);
+}
+
 void check_flags(const Options& options) {
   if (options.shuffle != "full" && options.shuffle != "off" && !to_window(options.shuffle))
     throw CLI::ValidationError(
@@ -179,6 +185,12 @@ void check_flags(const Options& options) {
     throw CLI::ValidationError("--index",
                                "expected a local file or folder, found '" + options.index +
                                    "': copy the *.jpegindex files to a local folder, and name it");
+  if (is_misspelt(options.index))
+    throw CLI::ValidationError("--index",
+                               "expected auto, off, build, shared:FILE, or a file or "
+                               "folder, found '" +
+                                   options.index + "'; a new file here is './" + options.index +
+                                   "'");
   if (options.state_every != 0 && options.state_out.empty())
     throw CLI::ValidationError("--state-every", "needs --state-out FILE to write to");
   try {

@@ -29,6 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(penstock.__version__)
         return 0
     asked = arguments in (["-h"], ["--help"])
+    if arguments and not asked:
+        print(f"penstock: expected throughput or prepare, found '{arguments[0]}'\n", file=sys.stderr)
     print(USAGE, end="", file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
 

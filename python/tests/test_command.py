@@ -51,7 +51,10 @@ def test_wrong_flags_are_2_and_bad_data_is_1(tmp_path, capsys):
     assert main(["throughput", str(tmp_path), "--devices", "gpu"]) == 2
     assert main(["throughput", str(tmp_path), "--on-fault", "ignore"]) == 2
     assert "--on-fault" in capsys.readouterr().err
+    assert main(["throughput", str(tmp_path), "--index", "on"]) == 2
+    assert "found 'on'" in capsys.readouterr().err
     assert main(["thoughput"]) == 2
+    assert "found 'thoughput'" in capsys.readouterr().err
 
 
 def test_files_are_prepared(images, tmp_path, capsys):

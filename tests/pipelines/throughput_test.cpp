@@ -191,6 +191,7 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--state-every", "5"}, 2, "--state-out");
   refuses({"--data", data, "--decode", "quick"}, 2, "--decode");
   refuses({"--data", data, "--decode", "libjpeg", "--index", "build"}, 2, "--index");
+  refuses({"--data", data, "--index", "on"}, 2, "found 'on'");
   write_file(folder_ / "notes", "This is no index, and long enough to be read.\n");
   refuses({"--data", data, "--index", (folder_ / "notes").string()}, 1, "JPEG index");
   refuses({"--data", data, "--split", "sideways"}, 2, "--split");
@@ -240,7 +241,8 @@ TEST_F(Throughput, DeliversTheSameWhateverDecodesAndWhateverIsKnown) {
   EXPECT_GE(fast["jpeg"]["own"], 2 * kImages);
   EXPECT_EQ(fast["jpeg"]["indexed"], 0);
   EXPECT_TRUE(fast["jpeg"]["index"].is_null());
-  EXPECT_GE(learning["jpeg"]["indexed"], kImages);
+  // In the second epoch; a thread that is late may have had its last image of the first one still in hand.
+  EXPECT_GE(learning["jpeg"]["indexed"].get<int>(), kImages - learning["threads"].get<int>());
   EXPECT_EQ(learning["jpeg"]["index"]["images"], kImages);
 }
 
