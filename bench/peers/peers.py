@@ -116,7 +116,8 @@ class Bench:
                 one.outputs(numbers)
             except NoResult as none:
                 refused += numbers
-                one.row.notes.append(f"refuses {kind} ones: {none}")
+                why = str(none).replace(f"{self.photographs.folder}/", "")
+                one.row.notes.append(f"refuses {kind} ones: {why}")
         self.kept[id(one)] = [number for number in self.kept[id(one)] if number not in refused]
 
     def time(self) -> None:
