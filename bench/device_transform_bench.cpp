@@ -74,8 +74,9 @@ void BM_Transform(benchmark::State& state, DType dtype, ImageLayout layout, What
   for (std::size_t i = 0; i < kRows; ++i) samples[i].number = i;
   std::vector<DeviceTransformRow> rows(kRows);
   transform.draw(RandomKey(7, 0), 0, 0, samples, {}, rows);
-  const auto out =
-      hwy::AllocateAligned<std::byte>(kRows * transform.output().bytes());  // as the loader's
+  const std::size_t out_bytes = kRows * transform.output().bytes();
+  const auto out = hwy::AllocateAligned<std::byte>(out_bytes);  // as the loader's
+  std::memset(out.get(), 0, out_bytes);  // so that its pages are there before, as the loader's are
   for (auto _ : state) {
     transform.run(in.data(), rows, out.get());
     benchmark::ClobberMemory();

@@ -43,6 +43,13 @@ cudaError_t lost(const Machine& machine, int device) {
   return machine.devices[static_cast<std::size_t>(device)].lost;
 }
 
+// Whether it went with its device; destroyed once more it is a mistake.
+template <class T, class Handle>
+bool is_remains(const std::unordered_set<T*>& all, Handle handle) {
+  auto* const given = reinterpret_cast<T*>(handle);
+  return all.contains(given) && std::exchange(given->went_with_device, false);
+}
+
 cudaError_t make_stream(cudaStream_t* handle, unsigned flags, const char* function) {
   return call(function, Needs::context, [&](Machine& machine) {
     Stream* const stream =
@@ -131,9 +138,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", Needs::context, [&](Machine& machine) {
     if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
       return cudaErrorInvalidResourceHandle;
-    auto* const given = reinterpret_cast<Stream*>(handle);
-    if (machine.streams.contains(given) && std::exchange(given->went_with_device, false))
-      return cudaErrorContextIsDestroyed;
+    if (is_remains(machine.streams, handle)) return cudaErrorContextIsDestroyed;
     Stream& stream = stream_of(machine, handle, "cudaStreamDestroy", false);
     if (stream.capture != nullptr) stream.capture->invalidated = true;
     stream.destroyed = true;
@@ -200,9 +205,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* handle) { return cudaEventCreateWithFla
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
   return call("cudaEventDestroy", Needs::context, [&](Machine& machine) {
-    auto* const given = reinterpret_cast<Event*>(handle);
-    if (machine.events.contains(given) && std::exchange(given->went_with_device, false))
-      return cudaErrorContextIsDestroyed;
+    if (is_remains(machine.events, handle)) return cudaErrorContextIsDestroyed;
     Event& event = event_of(machine, handle, "cudaEventDestroy");
     event.destroyed = true;
     --machine.live_events;
