@@ -1,7 +1,9 @@
 // The loader on every GPU there is, on the streams that programs use, and when something fails.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <thread>
 
@@ -166,6 +168,38 @@ class CudaFaultsGpu : public CudaDevicesGpu {
     (void)cudaGetLastError();
   }
 };
+
+// Step 2 is decoded before step 1, and its place has a slow reader, of step 0. In one stream, step 1's copy must not come
+// behind step 2's.
+TEST_F(CudaFaultsGpu, AStepThatIsDecodedLateIsCopiedBeforeTheNext) {
+  auto source = fake(6);
+  std::atomic<int> decoded = 0;  // of step 2
+  source->on_read = [&](std::uint64_t number) {
+    if (number >= 4) ++decoded;
+    for (int ms = 0; number == 3 && decoded < 2 && ms < 10'000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (number == 3) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  const device::CudaStream slow(0);
+  std::atomic<bool> open = false;
+  Loader loader = Dataset(source)
+                      .batch(2)
+                      .prefetch_to_devices({devices_[0]}, {.depth = 1})
+                      .loader({.threads = 2});
+  {
+    const Step batch = *loader.next();
+    batch[0].wait_on(slow.get());
+    ASSERT_TRUE(sim::enqueue_polled(slow.get(), "a slow reader", [&] {
+      return open.load() ? sim::Polled::over : sim::Polled::waits;
+    }));
+  }
+  const Step late = *loader.next();
+  auto arrived = std::async(std::launch::async, [&] { late[0].synchronize(); });
+  EXPECT_EQ(arrived.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_EQ(decoded, 2);
+  open = true;
+  arrived.get();
+}
 
 TEST_F(CudaFaultsGpu, MemoryStaysFlatOverManyLoaders) {
   const auto run = [&] {

@@ -84,6 +84,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   const std::size_t slot_bytes = slice_bytes * devices.size();
   const auto gpus =
       static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
+  publishes_in_order_ = gpus > 0;
   const std::size_t bytes_per_slot =
       slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
@@ -233,7 +234,7 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
   consumer_.notify_all();  // who waits for the numbers only
   work_ready_.notify_all();
   if (samples > 0 && read_ahead_) read_ahead_->push(batch);
-  if (samples == 0) publish(batch);
+  if (samples == 0) complete(batch);
   return true;
 }
 
@@ -355,15 +356,40 @@ void Engine::work_on_read(const std::stop_token& stop) {
 }
 
 void Engine::finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count) {
-  if (batch->unfinished.fetch_sub(count) == count) publish(batch);
+  if (batch->unfinished.fetch_sub(count) == count) complete(batch);
+}
+
+// On a GPU a copy waits for the readers of its place, and would hold up an earlier step's copy behind it.
+void Engine::complete(const std::shared_ptr<InFlight>& batch) {
+  if (!publishes_in_order_) return publish(batch);
+  std::unique_lock lock(mutex_);
+  batch->complete = true;
+  publish_in_order(lock);
+}
+
+// Publishes the oldest batches that are complete, unless another thread is at it: that one takes them along.
+void Engine::publish_in_order(std::unique_lock<std::mutex>& lock) {
+  if (publishing_) return;
+  publishing_ = true;
+  while (true) {
+    const auto next =
+        std::ranges::find(queue_, false, [](const auto& batch) { return batch->done; });
+    if (next == queue_.end() || !(*next)->complete) break;
+    const std::shared_ptr<InFlight> batch = *next;
+    lock.unlock();
+    publish(batch);
+    lock.lock();
+  }
+  publishing_ = false;
 }
 
 // The batch is never published: its step is delivered as an error.
 void Engine::give_up(InFlight& batch, std::exception_ptr error) {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     batch.error = std::move(error);
     batch.done = true;
+    if (publishes_in_order_) publish_in_order(lock);
   }
   consumer_.notify_all();
 }

@@ -2,8 +2,8 @@
 //
 // The driver draws the next step's numbers, leases a place on every device and a slot (here
 // backpressure blocks) and opens the batch. Workers take grains of samples from the oldest batch
-// that has any left; who finishes a batch's last sample publishes it, which queues its copies.
-// Batches are delivered in order.
+// that has any left; who finishes a batch's last sample publishes it, which queues its copies: on
+// GPUs in order, with those behind it that are complete. Batches are delivered in order.
 #pragma once
 
 #include <atomic>
@@ -79,6 +79,8 @@ class Engine {
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
   [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
+  void complete(const std::shared_ptr<InFlight>& batch);
+  void publish_in_order(std::unique_lock<std::mutex>& lock);
   void publish(const std::shared_ptr<InFlight>& batch);
   void zero_padding(const InFlight& batch) const;
   void give_up(InFlight& batch, std::exception_ptr error);
@@ -106,6 +108,8 @@ class Engine {
   std::deque<std::shared_ptr<InFlight>> open_;   // those with samples to claim
   std::deque<StepTimes> times_;
   bool ended_ = false;
+  bool publishes_in_order_ = false;
+  bool publishing_ = false;
   std::atomic<bool> wants_slot_ = false;
 
   std::array<std::atomic<std::int64_t>, kStages> busy_ns_{};

@@ -23,6 +23,7 @@ struct InFlight {
 
   std::uint64_t claimed = 0;  // samples handed to readers or workers; under the mutex of who does
   // Under the engine's mutex.
+  bool complete = false;     // every sample is there; on GPUs it may wait for its turn
   bool done = false;         // published, or failed
   std::exception_ptr error;  // what keeps this step from being delivered
 
