@@ -123,5 +123,56 @@ TEST(Stall, IsVisibleWhileItLasts) {
   expect_the_parts_add_up(stats);
 }
 
+// What a program does after its last step is no part of the run.
+TEST(Stall, TheClockStopsAtTheEndAndGoesOnWithTheData) {
+  constexpr std::chrono::milliseconds kPause(200);
+  const auto expect_stopped = [&](const Loader& loader, const char* why) {
+    const Stats before = loader.stats();
+    std::this_thread::sleep_for(kPause);
+    const Stats after = loader.stats();
+    EXPECT_EQ(after.seconds, before.seconds) << why;
+    EXPECT_EQ(after.consume_s, before.consume_s) << why;
+    EXPECT_EQ(after.stall_fraction, before.stall_fraction) << why;
+    expect_the_parts_add_up(after);
+  };
+  auto source = fake(8);
+  Loader loader = Dataset(source).batch(4).loader({.threads = 1});
+  while (loader.next()) {
+  }
+  expect_stopped(loader, "the end of the data");
+  loader.start();
+  (void)loader.next();
+  expect_stopped(loader, "the end, asked for again");
+  const double first = loader.stats().seconds;
+  loader.rewind();
+  std::this_thread::sleep_for(kPause);
+  while (loader.next()) {
+  }
+  expect_stopped(loader, "the end after rewind()");
+  EXPECT_GT(loader.stats().seconds, first);
+  EXPECT_LT(loader.stats().seconds, 0.2 + first);
+  EXPECT_EQ(loader.stats().steps, 4U);
+
+  loader.rewind();
+  (void)loader.next();
+  loader.stop();
+  expect_stopped(loader, "stop()");
+
+  source->bad = {5};
+  Loader broken = Dataset(source).batch(4).loader({.threads = 1});
+  EXPECT_TRUE(broken.next());
+  EXPECT_THROW((void)broken.next(), DataError);
+  expect_stopped(broken, "an error");
+
+  Loader apart =
+      Dataset(source).take(4).batch(2).prefetch_to_devices(host_devices(2)).loader({.threads = 1});
+  for (std::size_t part = 0; part < 2; ++part) {
+    auto device = apart.device(part);
+    while (device.next()) {
+    }
+  }
+  expect_stopped(apart, "both devices at the end");
+}
+
 }  // namespace
 }  // namespace penstock

@@ -91,7 +91,7 @@ class Loader {
   /// Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
   void restore(const LoaderState& state);
   /// Restarts from step 0, on the same threads and memory: for a validation set that is read again
-  /// and again. Counters (samples, faults, digests) reset.
+  /// and again. The position, faults and digests reset; stats() goes on.
   ///
   /// Errors  Error  the plan reads a stream
   void rewind();

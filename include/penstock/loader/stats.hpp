@@ -40,8 +40,8 @@ struct Stats {
   std::uint64_t samples = 0;     ///< delivered to this process's replicas
   std::uint64_t steps = 0;       ///< delivered in this run
   std::uint64_t bytes_read = 0;  ///< from storage, for the samples delivered
-  double seconds = 0;            ///< since the first next() or start()
-  double consume_s = 0;          ///< spent by the caller between calls of next()
+  double seconds = 0;    ///< from the first next() or start() to the end of the data or stop()
+  double consume_s = 0;  ///< spent by the caller between calls of next()
   double first_batch_s = 0;
   std::array<StageTime, kStages> stages{};
   /// Share of the time since the first batch that the consumer waited.

@@ -66,7 +66,7 @@ Run::~Run() {
 
 void Run::start() {
   const Lock lock(mutex_);
-  if (!stopped_) start_locked();
+  if (!stopped_ && !ended_ && !error_) start_locked();
 }
 
 void Run::start_locked() {
@@ -79,6 +79,7 @@ void Run::stop() {
   stopped_ = true;
   engine_->interrupt();
   pending_.clear();
+  end_meters(consumers_);
   arrived_.notify_all();
 }
 
@@ -148,7 +149,10 @@ std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline de
   if (ended_) return nullptr;
   refuse_to_fill_the_ring(consumers_.front());  // no batch is drawn before it has a slot
   auto batch = wait(lock, Until::numbers, consumers_, deadline);
-  if (batch && !*batch) ended_ = true;
+  if (batch && !*batch) {
+    ended_ = true;
+    end_meters(consumers_);
+  }
   return batch;
 }
 
@@ -159,6 +163,7 @@ Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> wait
       for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
       return Fetched::step;
     }
+    if (error_ || ended_) end_meters(waiting);
     if (error_) std::rethrow_exception(error_);
     if (ended_) return Fetched::end;
     for (const Consumer& consumer : waiting) refuse_to_fill_the_ring(consumer);
@@ -220,6 +225,10 @@ void Run::leave_meters(std::span<Consumer> consumers, bool delivered) {
   for (Consumer& consumer : consumers)
     if (StallMeter& meter = consumer.meter; meter.inside())
       meter.leave(now, engine_->charge_wait(meter.last(), now, fetched_), delivered);
+}
+
+void Run::end_meters(std::span<Consumer> consumers) {
+  for (Consumer& consumer : consumers) consumer.meter.end(now_ns());
 }
 
 DeviceBatch Run::take(InFlight& batch, std::size_t part,

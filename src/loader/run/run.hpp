@@ -94,6 +94,7 @@ class Run {
                                                               Deadline deadline = kNever);
   /// Charges the consumers of these that wait for the time since they began to.
   void leave_meters(std::span<Consumer> consumers, bool delivered);
+  static void end_meters(std::span<Consumer> consumers);
   void refuse_to_fill_the_ring(const Consumer& consumer) const;
   void refuse_consumers_apart() const;
   void refuse_untolerated_faults(const InFlight& batch) const;

@@ -50,6 +50,7 @@ void StallMeter::leave(std::int64_t now, const StageNs& waited, bool delivered) 
   for (std::size_t stage = 0; stage < kStages; ++stage) waits_[stage] += waited[stage];
   last_ = now;
   inside_ = false;
+  if (ended_ != 0) ended_ = now;
   if (delivered && first_batch_ns_ == 0) {
     first_batch_ns_ = std::max<std::int64_t>(now - started_, 1);
     first_waits_ns_ = sum(waits_);
@@ -59,6 +60,7 @@ void StallMeter::leave(std::int64_t now, const StageNs& waited, bool delivered) 
 void StallMeter::report(Stats& stats, std::int64_t now, const StageNs& waiting,
                         double share) const {
   if (started_ == 0) return;
+  if (ended_ != 0) now = ended_;
   const std::int64_t consumed = inside_ ? 0 : now - last_;
   stats.seconds += share * static_cast<double>(now - started_) * kNs;
   stats.consume_s += share * static_cast<double>(consume_ns_ + consumed) * kNs;

@@ -37,9 +37,15 @@ struct StepTimes {
 /// Threads  the caller locks.
 class StallMeter {
  public:
-  /// The run begins, or continues after a restore.
+  /// The run begins, or goes on: the time since end() does not count.
   void start(std::int64_t now) {
-    if (started_ == 0) started_ = last_ = now;
+    if (started_ == 0) {
+      started_ = last_ = now;
+    } else if (ended_ != 0) {
+      started_ += now - ended_;
+      last_ += now - ended_;
+      ended_ = 0;
+    }
   }
   /// next() is entered: the time since the last return was the consumer's.
   void enter(std::int64_t now) {
@@ -57,6 +63,11 @@ class StallMeter {
   /// next() returns; `waited` splits the time since enter().
   void leave(std::int64_t now, const StageNs& waited, bool delivered);
 
+  /// There is nothing more, or the loader was stopped: the clock stops.
+  void end(std::int64_t now) {
+    if (started_ != 0 && ended_ == 0) ended_ = now;
+  }
+
   [[nodiscard]] bool inside() const noexcept { return inside_; }
   [[nodiscard]] std::int64_t last() const noexcept { return last_; }
   /// Adds a `share` of the times as of `now` to `stats`; `waiting` is the charge since last() while
@@ -65,7 +76,8 @@ class StallMeter {
 
  private:
   std::int64_t started_ = 0;
-  std::int64_t last_ = 0;  // of the last enter() or leave()
+  std::int64_t ended_ = 0;  // not at the moment: 0
+  std::int64_t last_ = 0;   // of the last enter() or leave()
   std::int64_t consume_ns_ = 0;
   std::int64_t first_batch_ns_ = 0;  // from the start to the first delivery
   std::int64_t first_waits_ns_ = 0;
