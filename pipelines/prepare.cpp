@@ -381,6 +381,9 @@ int run(const Options& options, const Output& output) {
   const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(options.threads);
   {
+    if (!progress.shards().empty() && !options.quiet)
+      output.err(
+          fmt::format("{} of {} shards are there already\n", progress.shards().size(), shards));
     ProgressLine line(options, output, total,
                       std::min(total, progress.shards().size() * options.shard_samples));
     for (std::uint64_t number = progress.shards().size(); number < shards; ++number) {

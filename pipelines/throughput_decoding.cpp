@@ -1,6 +1,7 @@
 #include "throughput_decoding.hpp"
 
 #include <filesystem>
+#include <stdexcept>
 #include <string_view>
 
 #include "throughput_files.hpp"
@@ -36,12 +37,15 @@ Decoding::Decoding(const Options& options) {
   index_ = memory;
   if (options.index == "build") return;
   if (std::filesystem::is_directory(options.index)) {
-    (void)memory->load(options.index);
+    if (memory->load(options.index) == 0)
+      throw std::invalid_argument("--index: there is no *.jpegindex file with an index in '" +
+                                  options.index +
+                                  "'; penstock-prepare writes them beside its shards");
     return;
   }
   file_ = own_file(options.index, options.launch);
   saved_ = memory;
-  (void)saved_->load(file_);
+  if (std::filesystem::exists(file_)) (void)saved_->load(file_);
 }
 
 ps::TransformPtr Decoding::transform(const Options& options) const {

@@ -90,7 +90,8 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     app.parse(argc, argv);
     if (options.data.empty() != options.held_out.empty())
       throw CLI::ValidationError("--held-out",
-                                 "needs --data, and --data needs --held-out: give both or neither");
+                                 "photographs to train with (--data) and to test with (--held-out) "
+                                 "go together: give both, or neither");
     if (options.resume && options.checkpoint.empty())
       throw CLI::ValidationError("--resume", "needs --checkpoint FILE to resume from");
     if (options.devices != "auto") (void)ps::parse_devices(options.devices);

@@ -286,9 +286,9 @@ class MemoryJpegIndex(JpegIndex):
 
     def load(self, file: str | os.PathLike) -> int:
         """
-        Adds what save() wrote; returns how many. A file that does not exist has none.
+        Adds what save() wrote; returns how many.
 
-        Errors  Error  the file is there and cannot be read, or is of another kind
+        Errors  Error  there is no such file, it cannot be read, or is of another kind
         """
 
     def save(self, file: str | os.PathLike) -> None:

@@ -17,6 +17,9 @@ PLOT = "  --plot FILE                         Plot throughput and stalls over ti
 
 def run(arguments: list[str]) -> int:
     """Runs penstock-throughput with its own flags and `--plot FILE`. Returns its exit status."""
+    if arguments and arguments[-1] == "--plot":
+        print("penstock: --plot needs a file to draw to: --plot run.png", file=sys.stderr)
+        return 2
     arguments, picture = _without_plot(arguments)
     if picture is None:
         status = run_program("_throughput", arguments)

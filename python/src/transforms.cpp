@@ -162,9 +162,9 @@ Threads  any number.)")
             return without_gil([&] { return self.memory->load(file); });
           },
           "file"_a,
-          R"(Adds what save() wrote; returns how many. A file that does not exist has none.
+          R"(Adds what save() wrote; returns how many.
 
-Errors  Error  the file is there and cannot be read, or is of another kind)")
+Errors  Error  there is no such file, it cannot be read, or is of another kind)")
       .def(
           "save",
           [](const PyMemoryJpegIndex& self, const Path& file) {

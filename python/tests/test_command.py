@@ -106,6 +106,11 @@ def test_it_draws_a_picture(images, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_needs_a_file(images, capsys):
+    assert main(["throughput", str(images), "--plot"]) == 2
+    assert "--plot run.png" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is not None, reason="matplotlib is installed")
 def test_without_matplotlib_a_picture_is_refused_at_once(images, tmp_path, capsys):
     assert main(["throughput", str(images), "--plot", str(tmp_path / "picture.png")]) == 2

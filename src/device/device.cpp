@@ -30,7 +30,8 @@ Device Device::parse(std::string_view name) {
   const auto kind = to_kind(name.substr(0, colon));
   const auto index = colon == std::string_view::npos ? 0 : to_index(name.substr(colon + 1));
   if (!kind || !index)
-    throw std::invalid_argument(fmt::format("a device is host:i or cuda:i, found '{}'", name));
+    throw std::invalid_argument(fmt::format(
+        "a device is host:i or cuda:i, found '{}'; auto is every GPU there is, or the host", name));
   return {.kind = *kind, .index = *index};
 }
 

@@ -14,6 +14,9 @@ namespace {
 // Work that is too short to measure would give estimates of nothing.
 constexpr double kMeasurableS = 1e-3;
 constexpr std::uint64_t kFew = 2;
+// How much faster photographs of 500 x 375 pixels are decoded: bench/results/peers.md.
+constexpr double kIndexGain = 1.4;
+constexpr double kPreparedGain = 1.5;
 
 /// What the run's own times say about runs with other numbers of threads.
 class Estimate {
@@ -68,7 +71,10 @@ std::string advice_on_decode(const Report& report, const Estimate& estimate) {
   const double each = estimate.of_thread();
   const double wanted = estimate.of_consumer();
   const auto cores = static_cast<int>(report.cores);
-  if (each <= 0) return "decoding limits the speed: raise threads";
+  if (each <= 0)
+    return fmt::format(
+        "decoding limits the speed{}; the run was too short for an estimate",
+        estimate.has_more_cores() ? fmt::format(": raise threads, of {} cores", cores) : "");
   std::string text = fmt::format("decoding limits the speed: {} can do about {} samples/s",
                                  threads_of(threads), about(estimate.of_threads()));
   if (wanted > estimate.of_threads()) {
@@ -84,8 +90,9 @@ std::string advice_on_decode(const Report& report, const Estimate& estimate) {
         fmt::format("; twice as many cores would do about {}", about(2 * estimate.of_threads()));
   }
   if (report.jpeg && !report.jpeg->has_index)
-    text +=
-        "; files from penstock-prepare take about two thirds, with an index (--index) four fifths";
+    text += fmt::format("; an index (--index) would do about {}, penstock-prepare's files {}",
+                        about(kIndexGain * estimate.of_threads()),
+                        about(kPreparedGain * estimate.of_threads()));
   return text;
 }
 
@@ -166,6 +173,7 @@ std::string Report::advice() const {
     return advice_on_batches(*this, estimate, Stage::device_transform, "transforming batches",
                              "f16 takes less than f32");
   if (limit == name_of(Stage::order)) return advice_on_order(stats);
+  if (stats.samples == 0) return "nothing was delivered";
   std::string text = "the input keeps up: the consumer limits the speed";
   if (estimate.of_threads() > 0)
     text += fmt::format(", and the input could deliver about {} samples/s",

@@ -41,7 +41,7 @@ std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
   }
   if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
   if (const std::uint64_t all = jpeg.counts.own + others; all > delivered)
-    text += fmt::format("; {} of them decoded ahead", all - delivered);
+    text += fmt::format("; {} of them for later steps", all - delivered);
   return text;
 }
 
@@ -99,7 +99,8 @@ std::string Report::to_text() const {
       waits += fmt::format("{}{} {:.3f} s", waits.empty() ? "" : ", ",
                            name_of(static_cast<Stage>(stage)), stats.stages[stage].wait_s);
   line("waited for", waits.empty() ? "nothing" : waits);
-  line("bottleneck", fmt::format("{}: {}", stats.bottleneck(), advice()));
+  line("bottleneck",
+       stats.samples == 0 ? advice() : fmt::format("{}: {}", stats.bottleneck(), advice()));
 
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));

@@ -358,7 +358,8 @@ TEST_F(IndexFile, KeepsEverything) {
     ASSERT_NE(other.find(key(i)), nullptr);
     EXPECT_EQ(*other.find(key(i)), some_index(i));
   }
-  EXPECT_EQ(other.load(folder_ / "none"), 0U);
+  EXPECT_THAT([&] { (void)other.load(folder_ / "none"); },
+              ThrowsMessage<Error>(HasSubstr("no such file or folder of JPEG indices")));
 }
 
 TEST_F(IndexFile, OfAFolderAreAllThatAreCalledSo) {

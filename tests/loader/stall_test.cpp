@@ -34,10 +34,12 @@ TEST(Charge, FollowsABatchThroughItsStages) {
                                      .slotted = 130,
                                      .filled = 170,
                                      .copied = 175,
+                                     .transformed = 176,
                                      .read_share = 0.25}};
   // order, slot, read, decode, copy, finish
-  EXPECT_EQ(charge(100, 177, 4, times), (StageNs{10, 20, 10, 30, 5, 2}));
+  EXPECT_EQ(charge(100, 177, 4, times), (StageNs{10, 20, 10, 30, 6, 1}));
   EXPECT_EQ(charge(150, 175, 4, times), (StageNs{0, 0, 5, 15, 5, 0}));
+  EXPECT_EQ(charge(175, 180, 4, times), (StageNs{0, 0, 0, 0, 4, 1}));
 }
 
 TEST(Charge, BlamesEarlierStepsForWhatTheDriverDidMeanwhile) {

@@ -36,7 +36,8 @@ TEST(Advice, DecodingSaysHowManyThreadsTheConsumerNeeds) {
       "decoding limits the speed: 2 threads can do about 100 samples/s; the consumer could take "
       "1,000, for about 20 threads (8 cores here)");
   report.jpeg = JpegReport{};
-  EXPECT_THAT(report.advice(), HasSubstr("files from penstock-prepare take about two thirds"));
+  EXPECT_THAT(report.advice(),
+              HasSubstr("; an index (--index) would do about 140, penstock-prepare's files 150"));
   report.jpeg.reset();
   report.stats.consume_s = 5;
   EXPECT_THAT(report.advice(), HasSubstr("could take 200, for about 4 threads"));
@@ -52,6 +53,16 @@ TEST(Advice, DecodingAloneSaysWhatAllCoresWouldDo) {
       HasSubstr("2 threads can do about 100 samples/s; with 8 threads, one a core, about 400"));
   report.cores = 2;
   EXPECT_THAT(report.advice(), HasSubstr("twice as many cores would do about 200"));
+}
+
+TEST(Advice, AShortRunIsNoGroundForAnEstimateAndNoneForThreadsWithoutCores) {
+  Report report = limited_by(Stage::decode);
+  EXPECT_EQ(report.advice(),
+            "decoding limits the speed: raise threads, of 8 cores; the run was too short for an "
+            "estimate");
+  report.cores = 2;
+  EXPECT_EQ(report.advice(), "decoding limits the speed; the run was too short for an estimate");
+  EXPECT_EQ(Report().advice(), "nothing was delivered");
 }
 
 TEST(Advice, ReadingSaysHowManyReadersKeepUp) {

@@ -94,10 +94,10 @@ class MemoryJpegIndex final : public JpegIndexStore {
 
   /// Adds the indices of a file that save() wrote, or of all files of a folder that are called
   /// *.jpegindex, such as penstock-prepare writes beside its shards; returns how many. Parts that
-  /// are damaged are left out, and a file that does not exist has none.
+  /// are damaged are left out.
   ///
-  /// Errors  Error  the file is there and cannot be read, or is of another kind; or is in a bucket:
-  ///                indices are kept on a disk
+  /// Errors  Error  there is no such file, it cannot be read, or is of another kind; or it is in a
+  ///                bucket: indices are kept on a disk
   std::size_t load(const std::filesystem::path& file_or_folder);
   /// Writes all indices, each with its key and a checksum, under another name, then renames it.
   ///

@@ -188,7 +188,11 @@ std::size_t MemoryJpegIndex::bytes() const {
 std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
   require_on_disk(file);
   std::error_code error;
-  if (!std::filesystem::exists(file, error)) return 0;
+  if (!std::filesystem::exists(file, error))
+    throw Error(
+        fmt::format("{}: no such file or folder of JPEG indices: name one that save() or "
+                    "penstock-prepare wrote",
+                    file.string()));
   if (std::filesystem::is_directory(file, error)) {
     std::size_t loaded = 0;
     for (const auto& entry : std::filesystem::directory_iterator(file, error))

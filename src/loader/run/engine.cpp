@@ -458,6 +458,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       const std::int64_t work = batch->read_ns + batch->decode_ns;
       found->filled = filled;
       found->copied = copied;
+      found->transformed = finished;
       found->read_share =
           work > 0 ? static_cast<double>(batch->read_ns) / static_cast<double>(work) : 0;
     }

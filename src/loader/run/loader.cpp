@@ -59,7 +59,8 @@ Loader::Iterator Loader::begin() {
 Epochs Loader::epochs() {
   if (run_->has_ended())
     throw std::logic_error(
-        "this loader has delivered all its epochs: make a new one for another run");
+        "this loader has delivered all its epochs: call rewind() to begin again, or make a new "
+        "one");
   return Epochs(*this);
 }
 

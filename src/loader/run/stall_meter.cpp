@@ -40,7 +40,8 @@ StageNs charge(std::int64_t from, std::int64_t to, std::uint64_t step,
     part(Stage::read) += reading;
     part(Stage::decode) += filling - reading;
     part(Stage::copy) += until(times_of.copied);
-    part(Stage::device_transform) += until(0);
+    part(Stage::device_transform) += until(times_of.transformed);
+    part(Stage::copy) += until(0);  // handing over
   }
   part(Stage::order) += until(0);  // the driver has not begun, or found the end
   return parts;

@@ -19,6 +19,7 @@ struct StepTimes {
   std::int64_t slotted = 0;
   std::int64_t filled = 0;
   std::int64_t copied = 0;
+  std::int64_t transformed = 0;
   double read_share = 0;  // of the time between slotted and filled
 };
 
