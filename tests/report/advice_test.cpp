@@ -136,6 +136,10 @@ TEST(History, KeepsAtMostItsNumberAndEndsWhereTheRunDoes) {
   history.end(stats);
   EXPECT_GE(history.moments().size(), History::kMost / 3);
   EXPECT_EQ(history.moments().back().samples, 100'000U);
+  const double between = history.moments()[1].seconds - history.moments()[0].seconds;
+  for (std::size_t k = 1; k + 1 < history.moments().size(); ++k)
+    EXPECT_NEAR(history.moments()[k].seconds - history.moments()[k - 1].seconds, between,
+                between / 2);
   for (std::size_t k = 1; k < history.moments().size(); ++k)
     ASSERT_GT(history.moments()[k].seconds, history.moments()[k - 1].seconds - 1e-9);
 }
