@@ -151,20 +151,16 @@ class Progress {
   void save() const {
     json all = head_;
     all["shards"] = shards_;
-    programs::write_atomically(path_.string(),
-                               all.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+    ps::write_file(path_.string(), all.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
   }
   // Files that a run was writing when it was killed.
   void remove_what_was_begun(const Options& options) const {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(options.output, error)) {
       const std::string name = entry.path().filename().string();
-      const bool shard =
-          name.starts_with(options.name + "-") && name.find(".tar.tmp.") != std::string::npos;
-      const bool report =
-          name.starts_with(path_.filename().string() + ".") && name.ends_with(".part");
-      const bool index = name.starts_with(options.name + "-") && name.ends_with(".jpegindex.new");
-      if (shard || report || index) fs::remove(entry.path());
+      const bool own =
+          name.starts_with(options.name + "-") || name.starts_with(path_.filename().string() + ".");
+      if (own && name.find(".tmp.") != std::string::npos) fs::remove(entry.path());
     }
   }
   static void refuse_to_write_among_others(const fs::path& folder) {
@@ -426,7 +422,7 @@ int run(const Options& options, const Output& output) {
   if (json_to_stdout)
     output.out(text);
   else if (!options.json.empty())
-    programs::write_atomically(options.json, text);
+    ps::write_file(options.json, text);
   return 0;
 }
 

@@ -1,17 +1,23 @@
 // Where a program writes: the standard streams, or what Python gives it.
 #pragma once
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include <unistd.h>
+
+#include <penstock/core/error.hpp>
 
 namespace programs {
 
 /// The exit status of wrong flags.
 inline constexpr int kUsageError = 2;
 
+/// `out` throws penstock::Error where the text is lost, as on a full disk.
 struct Output {
   std::function<void(std::string_view)> out;
   std::function<void(std::string_view)> err;
@@ -19,13 +25,15 @@ struct Output {
 };
 
 inline Output standard_output() {
-  const auto to = [](std::FILE* file) {
-    return [file](std::string_view text) {
-      std::fwrite(text.data(), 1, text.size(), file);
-      std::fflush(file);
-    };
+  const auto out = [](std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() || std::fflush(stdout) != 0)
+      throw penstock::Error(std::string("the standard output cannot be written to: ") +
+                            std::strerror(errno));
   };
-  return {.out = to(stdout), .err = to(stderr), .err_is_terminal = isatty(STDERR_FILENO) != 0};
+  const auto err = [](std::string_view text) {
+    (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  };
+  return {.out = out, .err = err, .err_is_terminal = isatty(STDERR_FILENO) != 0};
 }
 
 }  // namespace programs

@@ -5,12 +5,7 @@
 
 namespace programs {
 
-/// Errors  penstock::Error  names `what` and the file
+/// Errors  penstock::Error  cannot be read, or is longer than a gigabyte; names `what` and the file
 [[nodiscard]] std::string read_text(const std::string& what, const std::string& path);
-
-/// All of the text or nothing appears under `path`, also when the machine stops in between.
-///
-/// Errors  penstock::Error
-void write_atomically(const std::string& path, const std::string& text);
 
 }  // namespace programs

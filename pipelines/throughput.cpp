@@ -13,7 +13,6 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
 
-#include "text_file.hpp"
 #include "throughput_decoding.hpp"
 #include "throughput_files.hpp"
 #include "throughput_options.hpp"
@@ -23,7 +22,6 @@ namespace throughput {
 namespace {
 
 namespace ps = penstock;
-using programs::write_atomically;
 
 constexpr int kDataError = 1;
 constexpr int kInterrupted = 130;
@@ -171,7 +169,7 @@ void deliver(const Options& options, const Output& output, ps::Loader& loader, E
     ++steps;
     if (options.state_every != 0 && steps % options.state_every == 0) {
       digests.write();  // first, so that no state is ahead of it
-      write_atomically(state_out, loader.state().to_json());
+      ps::write_file(state_out, loader.state().to_json());
     }
     progress.update(loader, *step);
   }
@@ -209,14 +207,14 @@ int run(const Options& options, const Output& output) {
     timeline->write(own_file(options.timeline, options.launch));
   }
   if (!options.state_out.empty())
-    write_atomically(own_file(options.state_out, options.launch), loader.state().to_json());
+    ps::write_file(own_file(options.state_out, options.launch), loader.state().to_json());
 
   const bool json_to_out = options.json == "-";
   (json_to_out ? output.err : output.out)(report.to_text());
   if (json_to_out)
     output.out(report.to_json() + "\n");
   else if (!options.json.empty())
-    write_atomically(own_file(options.json, options.launch), report.to_json() + "\n");
+    ps::write_file(own_file(options.json, options.launch), report.to_json() + "\n");
   return interrupted == 0 ? 0 : kInterrupted;
 }
 

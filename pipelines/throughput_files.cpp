@@ -15,7 +15,6 @@ namespace throughput {
 
 namespace ps = penstock;
 using programs::read_text;
-using programs::write_atomically;
 
 namespace {
 
@@ -149,7 +148,7 @@ void DigestFile::write() const {
   std::string text = fmt::format("{} {} {}\n", kMagic, kFormat, world_);
   for (const auto& [step, digest] : digests_)
     text += fmt::format("{} {}\n", step, digest.to_string());
-  write_atomically(path_, text);
+  ps::write_file(path_, text);
 }
 
 }  // namespace throughput

@@ -7,8 +7,6 @@
 
 #include <penstock/core/clock.hpp>
 
-#include "text_file.hpp"
-
 namespace programs {
 
 namespace ps = penstock;
@@ -102,7 +100,7 @@ void Timeline::write(const std::string& path) const {
       "{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {}, \"args\": {{\"name\": "
       "\"penstock\"}}}}\n]}}\n",
       pid);
-  write_atomically(path, text);
+  ps::write_file(path, text);
 }
 
 }  // namespace programs

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +19,7 @@
 #include <penstock/sync.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "text_file.hpp"
 #include "train_classifier_checkpoint.hpp"
 #include "train_classifier_model.hpp"
 #include "train_classifier_options.hpp"
@@ -190,8 +190,11 @@ class Trainer {
 
 void write_losses(const Options& options, const Report& report) {
   if (options.losses.empty()) return;
-  std::ofstream file(options.losses, options.resume ? std::ios::app : std::ios::trunc);
-  for (const auto& [step, loss] : report.losses) file << fmt::format("{} {:.9g}\n", step, loss);
+  std::string text;
+  if (options.resume && std::filesystem::exists(options.losses))
+    text = programs::read_text("file of losses", options.losses);
+  for (const auto& [step, loss] : report.losses) text += fmt::format("{} {:.9g}\n", step, loss);
+  ps::write_file(options.losses, text);
 }
 
 void print(const Options& options, const ps::Replicas& replicas, const Report& report,
@@ -223,7 +226,7 @@ void print(const Options& options, const ps::Replicas& replicas, const Report& r
   if (options.json == "-")
     fmt::print("{}\n", object.dump(2));
   else
-    std::ofstream(options.json) << object.dump(2) << '\n';
+    ps::write_file(options.json, object.dump(2) + "\n");
 }
 
 int run(const Options& options) {

@@ -1,8 +1,12 @@
 #include "train_classifier_checkpoint.hpp"
 
-#include <cstdio>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,38 +15,80 @@ namespace classifier {
 
 namespace ps = penstock;
 
-// One line of JSON, then the numbers as they lie in memory.
+namespace {
+
+constexpr std::string_view kFormat = "penstock-checkpoint 2";
+constexpr std::uint64_t kLongestHead = std::uint64_t{64} << 20;
+
+std::string digest_of(std::span<const std::byte> bytes) {
+  ps::RowHasher hasher(0, 0, {});
+  hasher.add(bytes);
+  return hasher.finish().to_string();
+}
+
+template <class T>
+T field(const nlohmann::json& head, const char* name, const std::string& path) {
+  const auto found = head.find(name);
+  const bool is_right =
+      found != head.end() &&
+      (std::is_same_v<T, std::string> ? found->is_string() : found->is_number_unsigned());
+  if (!is_right)
+    throw ps::Error(fmt::format("the checkpoint '{}' is damaged: its field '{}'", path, name));
+  return found->get<T>();
+}
+
+}  // namespace
+
+// One line of JSON, then the numbers as they lie in memory: parameters, then velocity.
 void Checkpoint::write(const std::string& path) const {
-  const std::string part = path + ".part";
-  const nlohmann::json head{{"format", "penstock-checkpoint 1"},
-                            {"parameters", weights.parameters.size()},
-                            {"loader", loader.to_json()}};
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << head.dump() << '\n';
+  std::string numbers;
   for (const auto* values : {&weights.parameters, &weights.velocity})
-    file.write(reinterpret_cast<const char*>(values->data()),
-               static_cast<std::streamsize>(values->size() * sizeof(float)));
-  file.close();
-  if (!file || std::rename(part.c_str(), path.c_str()) != 0)
-    throw ps::Error(fmt::format("the checkpoint '{}' cannot be written", path));
+    numbers.append(reinterpret_cast<const char*>(values->data()), values->size() * sizeof(float));
+  const nlohmann::json head{{"format", kFormat},
+                            {"parameters", weights.parameters.size()},
+                            {"digest", digest_of(std::as_bytes(std::span(numbers)))},
+                            {"loader", loader.to_json()}};
+  ps::write_file(path, head.dump() + '\n' + numbers);
 }
 
 Checkpoint Checkpoint::read(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw ps::Error(fmt::format("the checkpoint '{}' cannot be read", path));
-  std::string line;
-  std::getline(file, line);
+  if (error || !file)
+    throw ps::Error(fmt::format("the checkpoint '{}' cannot be read: {}", path,
+                                error ? error.message() : std::strerror(errno)));
+  std::string line(static_cast<std::size_t>(std::min<std::uintmax_t>(bytes, kLongestHead)), '\0');
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(std::min(line.find('\n'), line.size()));
   const nlohmann::json head = nlohmann::json::parse(line, nullptr, false);
-  if (!head.is_object() || head.value("format", "") != "penstock-checkpoint 1")
+  if (!head.is_object() || !head.contains("format"))
     throw ps::Error(fmt::format("'{}' is not a checkpoint of this program", path));
+  if (const auto format = field<std::string>(head, "format", path); format != kFormat)
+    throw ps::Error(
+        fmt::format("the checkpoint '{}' has the format '{}', and this program reads '{}'", path,
+                    format, kFormat));
+  const auto parameters = field<std::uint64_t>(head, "parameters", path);
+  const std::uint64_t numbers = bytes - std::min<std::uint64_t>(bytes, line.size() + 1);
+  constexpr std::uint64_t kEach = 2 * sizeof(float);
+  if (numbers % kEach != 0 || numbers / kEach != parameters)
+    throw ps::Error(
+        fmt::format("the checkpoint '{}' is damaged: its head says {} parameters, of 8 bytes each, "
+                    "and {} bytes follow",
+                    path, parameters, numbers));
   Checkpoint checkpoint;
-  checkpoint.loader = ps::LoaderState::from_json(head.at("loader").get<std::string>());
-  for (auto* values : {&checkpoint.weights.parameters, &checkpoint.weights.velocity}) {
-    values->resize(head.at("parameters").get<std::size_t>());
-    file.read(reinterpret_cast<char*>(values->data()),
-              static_cast<std::streamsize>(values->size() * sizeof(float)));
-  }
-  if (!file) throw ps::Error(fmt::format("the checkpoint '{}' is truncated", path));
+  std::vector<float> values(static_cast<std::size_t>(2 * parameters));
+  file.clear();
+  file.seekg(static_cast<std::streamoff>(line.size() + 1));
+  if (!file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(numbers)))
+    throw ps::Error(fmt::format("the checkpoint '{}' cannot be read to its end", path));
+  if (digest_of(std::as_bytes(std::span(values))) != field<std::string>(head, "digest", path))
+    throw ps::Error(fmt::format(
+        "the checkpoint '{}' is damaged: its numbers are not those that its digest is of", path));
+  checkpoint.loader = ps::LoaderState::from_json(field<std::string>(head, "loader", path));
+  const auto half = values.begin() + static_cast<std::ptrdiff_t>(parameters);
+  checkpoint.weights.parameters.assign(values.begin(), half);
+  checkpoint.weights.velocity.assign(half, values.end());
   return checkpoint;
 }
 

@@ -58,4 +58,5 @@
 #include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
+#include <penstock/core/write_file.hpp>
 // clang-format on

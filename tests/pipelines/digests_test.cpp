@@ -215,6 +215,6 @@ int main(int argc, char** argv) {
   penstock::recording = argc > 2 && std::strcmp(argv[2], "--record") == 0;
   const int status = RUN_ALL_TESTS();
   if (penstock::recording && status == 0)
-    penstock::testing_support::write_file(PENSTOCK_DIGESTS, penstock::fixture.dump(1) + "\n");
+    penstock::write_file(PENSTOCK_DIGESTS, penstock::fixture.dump(1) + "\n");
   return status;
 }

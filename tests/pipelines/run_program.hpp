@@ -45,10 +45,6 @@ inline Losses read_losses(const fs::path& path) {
   return losses;
 }
 
-inline void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
 struct Outcome {
   int status = -1;  // exit status, or minus the signal
   std::string out;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/busy.hpp"
 #include "tests/pipelines/run_program.hpp"
@@ -207,6 +208,46 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
           "/proc/no/state");
   if (penstock::gpu_count() == 0)
     refuses({"--data", data, "--devices", "cuda:0"}, 1, "cuda:0 cannot be used");
+}
+
+// Devices and pipes are written to, never replaced; a report that is lost is no success.
+TEST_F(Throughput, OutputFilesMayBeDevicesAndLostOnesAreAnError) {
+  const std::string data = photos().string();
+  const auto run_with = [&](const std::string& flag, const std::string& file) {
+    return run(
+        {"--data", data, "--crop", "32", "--batch", "8", "--steps", "2", "--quiet", flag, file});
+  };
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* flag : {"--json", "--record", "--state-out"}) {
+    std::string text;
+    std::jthread reader([&] { text = read_file(pipe); });
+    const Outcome outcome = run_with(flag, pipe.string());
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    reader.join();
+    EXPECT_GT(text.size(), 20U) << flag;
+    EXPECT_TRUE(fs::is_fifo(pipe)) << flag;
+    const Outcome lost = run_with(flag, "/dev/full");
+    EXPECT_EQ(lost.status, 1) << flag;
+    EXPECT_THAT(lost.err, HasSubstr("/dev/full: No space left on device"));
+  }
+  fs::create_symlink("report", folder_ / "link");
+  EXPECT_EQ(run_with("--json", (folder_ / "link").string()).status, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_GT(fs::file_size(folder_ / "report"), 20U);
+
+  for (const char* flags : {"--json -", "--devices host:1"}) {
+    const std::string command = program + " --crop 32 --batch 8 --steps 2 --quiet --data '" + data +
+                                "' " + flags + " >/dev/full 2>" + (folder_ / "lost").string();
+    const int status = std::system(command.c_str());  // NOLINT
+    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+    EXPECT_THAT(read_file(folder_ / "lost"), HasSubstr("standard output cannot be written to"));
+  }
+}
+
+TEST_F(Throughput, EndlessInputFilesAreRefused) {
+  EXPECT_THAT(run({"--data", photos().string(), "--state-in", "/dev/zero"}).err,
+              HasSubstr("longer than a gigabyte"));
 }
 
 TEST_F(Throughput, ReportsTheKeysOfItsInterface) {

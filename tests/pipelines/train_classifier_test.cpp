@@ -183,10 +183,36 @@ TEST_F(TrainClassifier, WrongFlagsAndCheckpointsAreRefusedByName) {
   fs::remove(checkpoint);
   ASSERT_EQ(train(small({"--checkpoint", checkpoint.string(), "--checkpoint-every", "24"})).status,
             0);
-  fs::resize_file(checkpoint, fs::file_size(checkpoint) - 1);
-  outcome = train(small(resume));
-  EXPECT_EQ(outcome.status, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("truncated"));
+  const std::string whole = read_file(checkpoint);
+  const std::size_t head = whole.find('\n');
+  const auto with = [&](const std::string& what, const std::string& instead) {
+    std::string text = whole;
+    return text.replace(text.find(what), what.size(), instead);
+  };
+  const std::size_t in_the_numbers = (head + whole.size()) / 2;
+  std::string flipped = whole;
+  flipped[in_the_numbers] = static_cast<char>(flipped[in_the_numbers] ^ 0x40);
+  const std::string huge = with("\"parameters\":", "\"parameters\":1");
+  for (const auto& [text, says] : std::vector<std::pair<std::string, const char*>>{
+           {whole.substr(0, whole.size() - 1), "bytes follow"},
+           {whole + "more", "bytes follow"},
+           {whole.substr(0, head), "bytes follow"},
+           {whole.substr(0, head / 2), "is not a checkpoint"},
+           {"", "is not a checkpoint"},
+           {"[]\n", "is not a checkpoint"},
+           {flipped, "its numbers are not those that its digest is of"},
+           {huge, "bytes follow"},
+           {with("\"parameters\":", "\"parameters\":-"), "its field 'parameters'"},
+           {with("\"parameters\":", "\"parameters\":1e30,\"was\":"), "its field 'parameters'"},
+           {with("\"digest\":\"", "\"digest\":5,\"was\":\""), "its field 'digest'"},
+           {with("\"loader\"", "\"was\""), "its field 'loader'"},
+           {with("penstock_state", "penstock_plate"), "is not a saved state"},
+           {with("checkpoint 2", "checkpoint 1"), "has the format 'penstock-checkpoint 1'"}}) {
+    write_file(checkpoint, text);
+    outcome = train(small(resume));
+    EXPECT_EQ(outcome.status, 1) << says;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+  }
 }
 
 // Its defaults, on two replicas: within a minute on two cores, which is two minutes of one.

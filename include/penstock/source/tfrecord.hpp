@@ -78,7 +78,7 @@ namespace source {
 [[nodiscard]] SourcePtr tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 
 }  // namespace source
-namespace source {
+namespace core {
 class OutputFile;
 }
 
@@ -130,7 +130,7 @@ class TfRecordWriter {
   void finish();
 
  private:
-  std::unique_ptr<source::OutputFile> file_;
+  std::unique_ptr<core::OutputFile> file_;
 };
 
 }  // namespace penstock

@@ -80,7 +80,7 @@ namespace source {
 [[nodiscard]] SourcePtr webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 
 }  // namespace source
-namespace source {
+namespace core {
 class OutputFile;
 }
 
@@ -116,7 +116,7 @@ class TarWriter {
   void finish();
 
  private:
-  std::unique_ptr<source::OutputFile> file_;
+  std::unique_ptr<core::OutputFile> file_;
 };
 
 }  // namespace penstock

@@ -15,6 +15,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 
+#include "src/core/output_file.hpp"
+
 namespace penstock {
 namespace {
 
@@ -86,10 +88,6 @@ static_assert(sizeof(RecordHead) == 40);
 
 std::uint64_t checksum_of(const JpegKey& key, std::span<const std::byte> bytes) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), key.size ^ key.hash[0] ^ key.hash[1]);
-}
-
-[[noreturn]] void fail(const std::filesystem::path& file, std::string_view what) {
-  throw Error(fmt::format("{}: {}: {}", file.string(), what, std::strerror(errno)));
 }
 
 void require_on_disk(const std::filesystem::path& file) {
@@ -234,22 +232,18 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
 
 void MemoryJpegIndex::save(const std::filesystem::path& file) const {
   require_on_disk(file);
-  std::filesystem::path other = file;
-  other += ".new";
+  core::OutputFile out(file);
+  out.write(std::as_bytes(std::span(kFileMark)));
   {
-    std::ofstream out(other, std::ios::binary | std::ios::trunc);
-    out.write(kFileMark.data(), static_cast<std::streamsize>(kFileMark.size()));
     const std::shared_lock lock(mutex_);
     for (const auto& [key, index] : indices_) {
       const std::vector<std::byte> bytes = index->to_bytes();
       const RecordHead head{key, bytes.size(), checksum_of(key, bytes)};
-      out.write(reinterpret_cast<const char*>(&head), sizeof(head));
-      out.write(reinterpret_cast<const char*>(bytes.data()),
-                static_cast<std::streamsize>(bytes.size()));
+      out.write(std::as_bytes(std::span(&head, 1)));
+      out.write(bytes);
     }
-    if (!out.flush()) fail(other, "cannot write the JPEG index");
   }
-  if (std::rename(other.c_str(), file.c_str()) != 0) fail(file, "cannot rename the JPEG index");
+  out.finish();
 }
 
 }  // namespace penstock

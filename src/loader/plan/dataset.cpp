@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/write_file.hpp>
 #include <penstock/loader/dataset.hpp>
 
 #include "src/loader/plan/branches.hpp"
@@ -15,7 +16,6 @@
 #include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/plan/stream_records.hpp"
-#include "src/source/shards/output_file.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock {
@@ -144,10 +144,7 @@ Dataset Dataset::from_json(std::string_view text, const PlanJsonOptions& options
 void Dataset::save(const std::filesystem::path& file, PlanJsonOptions options) const {
   if (file.empty()) throw Error("a plan is saved under the name of a file, found none");
   if (options.lists.empty()) options.lists = std::filesystem::absolute(file).parent_path();
-  const std::string text = to_json(options) + '\n';
-  source::OutputFile output(file);
-  output.write(std::as_bytes(std::span(text)));
-  output.finish();
+  write_file(file, to_json(options) + '\n');
 }
 
 Dataset Dataset::load(const std::filesystem::path& file, PlanJsonOptions options) {

@@ -6,8 +6,8 @@
 
 #include <penstock/core/digest.hpp>
 
+#include "src/core/output_file.hpp"
 #include "src/source/arrays/npy.hpp"
-#include "src/source/shards/output_file.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::loader {
@@ -34,7 +34,7 @@ std::string npy_header(std::size_t count) {
 
 template <class T>
 void write_file(const std::vector<T>& list, const std::filesystem::path& path) {
-  source::OutputFile file(path);
+  core::OutputFile file(path);
   const std::string header = npy_header<T>(list.size());
   file.write(std::as_bytes(std::span(header)));
   file.write(std::as_bytes(std::span(list)));

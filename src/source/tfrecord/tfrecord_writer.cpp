@@ -3,7 +3,7 @@
 
 #include <penstock/source/tfrecord.hpp>
 
-#include "src/source/shards/output_file.hpp"
+#include "src/core/output_file.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
 
@@ -67,7 +67,7 @@ std::string ExampleWriter::encode() const {
 }
 
 TfRecordWriter::TfRecordWriter(const std::filesystem::path& path)
-    : file_(std::make_unique<source::OutputFile>(path)) {}
+    : file_(std::make_unique<core::OutputFile>(path)) {}
 TfRecordWriter::TfRecordWriter(TfRecordWriter&&) noexcept = default;
 TfRecordWriter& TfRecordWriter::operator=(TfRecordWriter&&) noexcept = default;
 TfRecordWriter::~TfRecordWriter() = default;

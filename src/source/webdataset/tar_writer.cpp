@@ -6,7 +6,7 @@
 
 #include <penstock/source/webdataset.hpp>
 
-#include "src/source/shards/output_file.hpp"
+#include "src/core/output_file.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 
 namespace penstock {
@@ -28,7 +28,7 @@ std::string pax_path(std::string_view name) {
   return fmt::format("{}{}", size, record);
 }
 
-void add_member(source::OutputFile& file, std::string_view name, char type,
+void add_member(core::OutputFile& file, std::string_view name, char type,
                 std::span<const std::byte> data) {
   file.write(source::make_tar_header(name, data.size(), type));
   file.write(data);
@@ -39,7 +39,7 @@ void add_member(source::OutputFile& file, std::string_view name, char type,
 }  // namespace
 
 TarWriter::TarWriter(const std::filesystem::path& path)
-    : file_(std::make_unique<source::OutputFile>(path)) {}
+    : file_(std::make_unique<core::OutputFile>(path)) {}
 TarWriter::TarWriter(TarWriter&&) noexcept = default;
 TarWriter& TarWriter::operator=(TarWriter&&) noexcept = default;
 TarWriter::~TarWriter() = default;

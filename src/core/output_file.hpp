@@ -1,4 +1,4 @@
-// source/shards/output_file: a new file that appears under its name when it is complete.
+// core/output_file: a file that appears under its name when it is complete.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "src/storage/local/file.hpp"
-
-namespace penstock::source {
+namespace penstock::core {
 
 /// Writes to a file beside `path`, through a buffer; finish() gives it its name. Without that it is
-/// removed.
+/// removed. A symbolic link is followed first. What is there and is no regular file (a device, a
+/// pipe, /dev/stdout) is never replaced: it is written to at once.
 class OutputFile {
  public:
   /// Errors  Error  the file cannot be made
@@ -26,21 +25,23 @@ class OutputFile {
   /// Errors  Error             the storage is full, or fails
   ///         std::logic_error  after finish()
   void write(std::span<const std::byte> bytes);
-  /// Flushes to the storage, and replaces what was at `path`.
+  /// Flushes file and folder to the storage, and replaces what was at `path`.
   ///
   /// Errors  as write
   void finish();
 
  private:
+  void make_beside();
   void flush();
   void put(std::span<const std::byte> bytes);
   [[noreturn]] void fail(const char* verb, int error);
 
-  std::filesystem::path path_;
-  std::filesystem::path aside_;
-  storage::FileDescriptor file_;
+  std::filesystem::path path_;    // as it was given
+  std::filesystem::path target_;  // behind its links
+  std::filesystem::path aside_;   // empty: written to where it is, or finished
+  int file_ = -1;
   std::vector<std::byte> buffer_;
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace penstock::source
+}  // namespace penstock::core
