@@ -51,7 +51,8 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
       "lies its JPEG index (*.jpegindex), recording which files passed verification, so that\n"
       "only the crop has to be decoded. A run that was interrupted resumes when it is started\n"
       "again.\n"
-      "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
+      "Exit status: 0, also where images cannot be decoded: they are packed as they are, and "
+      "listed;\n1 for a record that cannot be read, whose message names the file; 2 for wrong "
       "flags.",
       "penstock-prepare");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
@@ -97,7 +98,13 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
       ->type_name("T")
       ->check(programs::whole_number(0, programs::kMostThreads))
       ->capture_default_str();
-  app.add_flag("--dry-run", options.dry_run, "Do everything except writing");
+  CLI::Option* const dry_run =
+      app.add_flag("--dry-run", options.dry_run, "Do everything except writing");
+  app.add_flag(
+         "--verify", options.verify,
+         "Prepare every shard again, with the same flags, and compare it with the one that is "
+         "there; changes\nnothing. Exit status 1 where something differs")
+      ->excludes(dry_run);
   app.add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
   app.add_flag("--quiet", options.quiet, "No progress line");

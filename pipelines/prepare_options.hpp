@@ -25,6 +25,7 @@ struct Options {
   bool skip_bad = false;
   int threads = 0;
   bool dry_run = false;
+  bool verify = false;
   std::string json;
   bool quiet = false;
 };

@@ -534,7 +534,7 @@ Errors  Error  another dataset or plan; says what differs. The loader stays wher
       .def(
           "rewind", [](const LoaderHandle& self) { self->rewind(); },
           R"(Restarts from step 0, on the same threads and memory: for a validation set that is read
-again and again. Counters (samples, faults, digests) reset.
+again and again. The position, faults and digests reset; stats() goes on.
 
 Errors  Error  the plan reads a stream)")
       .def(

@@ -30,8 +30,7 @@ Device Device::parse(std::string_view name) {
   const auto kind = to_kind(name.substr(0, colon));
   const auto index = colon == std::string_view::npos ? 0 : to_index(name.substr(colon + 1));
   if (!kind || !index)
-    throw std::invalid_argument(fmt::format(
-        "a device is host:i or cuda:i, found '{}'; auto is every GPU there is, or the host", name));
+    throw std::invalid_argument(fmt::format("a device is host:i or cuda:i, found '{}'", name));
   return {.kind = *kind, .index = *index};
 }
 
@@ -50,23 +49,26 @@ std::vector<Device> host_devices(int count) {
 std::vector<Device> parse_devices(std::string_view spec) {
   if (spec == "auto") return all_gpus_or_host();
   const bool is_list = spec.find(',') != std::string_view::npos;
-  if (!is_list && spec.starts_with("host:")) {
-    const auto count = to_index(spec.substr(5));
-    if (!count || *count < 1)
-      throw std::invalid_argument(
-          fmt::format("'host:N' asks for N host devices, at least 1; found '{}'", spec));
-    return host_devices(*count);
-  }
+  if (!is_list && spec.starts_with("host:") && spec != "host:0")
+    if (const auto count = to_index(spec.substr(5))) return host_devices(*count);
   std::vector<Device> devices;
   std::string_view rest = spec;
   while (true) {
     const std::size_t comma = rest.find(',');
     const std::string_view item = rest.substr(0, comma);
     const auto bare_index = to_index(item);
-    if (bare_index && !devices.empty())
+    if (bare_index && !devices.empty()) {
       devices.push_back({devices.back().kind, *bare_index});  // the 1 of "cuda:0,1"
-    else
-      devices.push_back(Device::parse(item));
+    } else {
+      try {
+        devices.push_back(Device::parse(item));
+      } catch (const std::invalid_argument&) {
+        throw std::invalid_argument(
+            fmt::format("expected auto, host:4 (four host devices), or devices such as cuda:0,1 or "
+                        "host:0,host:1; found '{}'",
+                        spec));
+      }
+    }
     if (comma == std::string_view::npos) return devices;
     rest.remove_prefix(comma + 1);
   }

@@ -90,9 +90,10 @@ std::string advice_on_decode(const Report& report, const Estimate& estimate) {
         fmt::format("; twice as many cores would do about {}", about(2 * estimate.of_threads()));
   }
   if (report.jpeg && !report.jpeg->has_index)
-    text += fmt::format("; an index (--index) would do about {}, penstock-prepare's files {}",
-                        about(kIndexGain * estimate.of_threads()),
-                        about(kPreparedGain * estimate.of_threads()));
+    text += fmt::format(
+        "; an index (--index build) would do about {} from the second epoch on, penstock-prepare's "
+        "files {}",
+        about(kIndexGain * estimate.of_threads()), about(kPreparedGain * estimate.of_threads()));
   return text;
 }
 

@@ -41,7 +41,7 @@ std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
   }
   if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
   if (const std::uint64_t all = jpeg.counts.own + others; all > delivered)
-    text += fmt::format("; {} of them for later steps", all - delivered);
+    text += fmt::format("; {} of them decoded ahead and not delivered", all - delivered);
   return text;
 }
 

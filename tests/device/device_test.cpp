@@ -38,7 +38,9 @@ TEST(ParseDevices, ReadsTheProgramsFlag) {
   EXPECT_THAT(names(parse_devices("cuda:0,1")), ElementsAre("cuda:0", "cuda:1"));
   EXPECT_THAT(names(parse_devices("cuda:0,host:0")), ElementsAre("cuda:0", "host:0"));
   EXPECT_THAT(names(parse_devices("cuda:0,0")), ElementsAre("cuda:0", "cuda:0"));
-  for (const char* wrong : {"", "host:0", "host:x", "cuda:0,", "4", "cuda:0,gpu"})
+  EXPECT_THAT(names(parse_devices("host:0")), ElementsAre("host:0"));
+  EXPECT_THAT(names(parse_devices("host")), ElementsAre("host:0"));
+  for (const char* wrong : {"", "host:x", "host:-1", "cuda:0,", "4", "cuda:0,gpu"})
     EXPECT_THROW((void)parse_devices(wrong), std::invalid_argument) << wrong;
 }
 

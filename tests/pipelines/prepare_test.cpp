@@ -3,7 +3,9 @@
 #include <random>
 #include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 
 #include "tests/pipelines/run_program.hpp"
 
@@ -14,6 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
 class Prepare : public Throughput {
@@ -207,6 +210,93 @@ TEST_F(Prepare, RefusesToWriteAmongOtherFilesOrOtherwiseMadeShards) {
   refuses({(folder_ / "nowhere").string(), (folder_ / "x").string()}, 1, "nowhere");
   refuses({data.string()}, 2, "OUTPUT");
   EXPECT_FALSE(fs::exists(folder_ / "x"));
+}
+
+// Each sample has a key of its own, and none looks like a note, whatever the files are called.
+TEST_F(Prepare, AnyNamesMakeShardsThatAllReadersReadWhole) {
+  const fs::path data = folder_ / "data";
+  std::string image;
+  for (const auto& entry : fs::recursive_directory_iterator(photos()))
+    if (image.empty() && entry.is_regular_file()) image = read_file(entry.path());
+  const std::vector<std::string> names{"__train__/1.jpg",
+                                       "__train__/2.jpg",
+                                       "_train__/1.jpg",
+                                       "____/1.jpg",
+                                       "b/a.b.jpg",
+                                       "b/a.c.jpg",
+                                       "b/a.jpg",
+                                       "b/a_.jpg",
+                                       "b/x\ny.jpg",
+                                       "b/__y__.jpg",
+                                       "b/w\xff.jpg",
+                                       "b/-rf.jpg",
+                                       "b/" + std::string(150, 'l') + ".jpg",
+                                       "v1.2/1.jpg",
+                                       "b/with space.jpg"};
+  for (const std::string& name : names) {
+    fs::create_directories((data / name).parent_path());
+    write_file(data / name, image);
+  }
+  const Outcome outcome = run({data.string(), out_.string(), "--quiet"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(source::webdataset(out_.string())->size(), names.size());
+  const fs::path files = folder_ / "files";
+  fs::create_directories(files);
+  ASSERT_EQ(std::system(("tar xf " + (out_ / "data-000000.tar").string() + " -C " + files.string())
+                            .c_str()),  // NOLINT
+            0);
+  std::size_t images = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(files))
+    images += entry.path().extension() == ".jpg" ? 1 : 0;
+  EXPECT_EQ(images, names.size());
+  EXPECT_EQ(run({data.string(), out_.string(), "--verify"}).status, 0);
+}
+
+TEST_F(Prepare, VerifyComparesShardsAndIndicesWithTheirSource) {
+  const fs::path data = make_folder(20);
+  const std::vector<std::string> flags{data.string(), out_.string(), "--shard-samples", "8",
+                                       "--quiet"};
+  const auto verify = [&] {
+    auto with = flags;
+    with.emplace_back("--verify");
+    return run(with);
+  };
+  EXPECT_THAT(verify().err, HasSubstr("holds nothing that penstock-prepare made"));
+  ASSERT_EQ(run(flags).status, 0);
+  const auto before = contents(out_);
+  Outcome outcome = verify();
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("3 shards and their indices are what 20 samples"));
+
+  const fs::path shard = out_ / "data-000001.tar";
+  std::string bytes = read_file(shard);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_file(shard, bytes);
+  write_file(out_ / "data-000002.jpegindex", read_file(out_ / "data-000000.jpegindex"));
+  outcome = verify();
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("data-000001.tar': differs from byte " +
+                                           std::to_string(bytes.size() / 2) + " on, in "),
+                                 HasSubstr(".jpg\n"),
+                                 HasSubstr("data-000002.jpegindex': 4 of its 4 images are missing"),
+                                 Not(HasSubstr("data-000000"))));
+  fs::remove(shard);
+  EXPECT_THAT(verify().out, HasSubstr("data-000001.tar': it is not there"));
+  write_file(shard, before.at("data-000001.tar"));
+  write_file(data / fs::directory_iterator(data)->path().filename(),
+             read_file(data / fs::directory_iterator(data)->path().filename()) + "more");
+  outcome = verify();
+  EXPECT_EQ(outcome.status, 1) << outcome.out;
+}
+
+TEST_F(Prepare, TwoAtATimeInOneFolderAreRefused) {
+  fs::create_directories(out_);
+  const int folder = ::open(out_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(folder, LOCK_EX), 0);
+  const Outcome outcome = run({photos().string(), out_.string()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("another penstock-prepare writes to '" + out_.string()));
+  ::close(folder);
 }
 
 TEST_F(Prepare, ADryRunWritesNothing) {

@@ -36,8 +36,8 @@ TEST(Advice, DecodingSaysHowManyThreadsTheConsumerNeeds) {
       "decoding limits the speed: 2 threads can do about 100 samples/s; the consumer could take "
       "1,000, for about 20 threads (8 cores here)");
   report.jpeg = JpegReport{};
-  EXPECT_THAT(report.advice(),
-              HasSubstr("; an index (--index) would do about 140, penstock-prepare's files 150"));
+  EXPECT_THAT(report.advice(), HasSubstr("; an index (--index build) would do about 140 from the "
+                                         "second epoch on, penstock-prepare's files 150"));
   report.jpeg.reset();
   report.stats.consume_s = 5;
   EXPECT_THAT(report.advice(), HasSubstr("could take 200, for about 4 threads"));

@@ -35,8 +35,8 @@ struct Device {
 /// host:0 … host:count-1.
 [[nodiscard]] std::vector<Device> host_devices(int count);
 
-/// The programs' flag: "auto" (all_gpus_or_host()), "host:4" (four host devices), or a list such
-/// as "cuda:0,1" or "cuda:0,host:0".
+/// The programs' flag: "auto" (all_gpus_or_host()), "host:4" (four host devices), a device ("cuda:0",
+/// "host:0"), or a list such as "cuda:0,1" or "cuda:0,host:0".
 ///
 /// Errors  std::invalid_argument  not such a text, or an empty list
 [[nodiscard]] std::vector<Device> parse_devices(std::string_view spec);

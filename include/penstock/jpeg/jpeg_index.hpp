@@ -96,7 +96,7 @@ class MemoryJpegIndex final : public JpegIndexStore {
   /// *.jpegindex, such as penstock-prepare writes beside its shards; returns how many. Parts that
   /// are damaged are left out.
   ///
-  /// Errors  Error  there is no such file, it cannot be read, or is of another kind; or it is in a
+  /// Errors  Error  there is no such file, none in the folder, it cannot be read, or is of another kind; or it is in a
   ///                bucket: indices are kept on a disk
   std::size_t load(const std::filesystem::path& file_or_folder);
   /// Writes all indices, each with its key and a checksum, under another name, then renames it.

@@ -193,10 +193,18 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
                     file.string()));
   if (std::filesystem::is_directory(file, error)) {
     std::size_t loaded = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(file, error))
-      if (entry.path().extension() == kExtension && !entry.is_directory(error))
-        loaded += load(entry.path());
+    bool is_any = false;
+    for (const auto& entry : std::filesystem::directory_iterator(file, error)) {
+      if (entry.path().extension() != kExtension || entry.is_directory(error)) continue;
+      loaded += load(entry.path());
+      is_any = true;
+    }
     if (error) throw Error(fmt::format("{}: {}", file.string(), error.message()));
+    if (!is_any)
+      throw Error(
+          fmt::format("{}: there is no *.jpegindex file in this folder: penstock-prepare "
+                      "writes them beside its shards",
+                      file.string()));
     return loaded;
   }
   if (std::filesystem::file_size(file, error) == 0 && !error)

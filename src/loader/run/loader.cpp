@@ -50,9 +50,8 @@ DeviceLoader::Iterator DeviceLoader::begin() { return Iterator(*this); }
 Loader::Iterator Loader::begin() {
   if (run_->has_ended())
     throw std::logic_error(
-        "this loader has delivered all its steps: make a new one for another run, or put repeat() "
-        "into "
-        "the plan and loop over loader.epochs()");
+        "this loader has delivered all its steps: call rewind() to begin again, or put repeat() "
+        "into the plan and loop over loader.epochs()");
   return {*this, std::nullopt};
 }
 

@@ -36,6 +36,10 @@ DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
   if (tolerated.policy != OnFault::raise)
     return DataError(
         fault, "repair the data, or raise the number or the rate of faults that is tolerated");
+  if (fault.cause)
+    return DataError(fault,
+                     "correct the function that raised it, or skip such samples with the fault "
+                     "policy replace or mask");
   return DataError(fault,
                    fault.transient
                        ? "resume from a state when the storage is back, or retry for longer "
