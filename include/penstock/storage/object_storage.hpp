@@ -41,7 +41,7 @@ struct ObjectStorageOptions {
   /// custom endpoint, and for names with a dot.
   std::optional<bool> path_style{};
   std::chrono::milliseconds connect_timeout{5000};
-  /// A request that receives no byte for this long has failed, and may be retried
+  /// A request that receives less than 1 KiB a second for this long has failed, and may be retried
   /// (LoaderOptions::retry).
   std::chrono::milliseconds timeout{30000};
   ObjectCacheOptions cache{};

@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 // A page of a listing, or an error; more is none of them.
 constexpr std::size_t kMaxBody = std::size_t{64} << 20;
+// A server that sends a byte now and then could hold a thread for ever.
+constexpr curl_off_t kLeastBytesASecond = 1024;
 
 // One transfer, as curl's callbacks see it.
 struct Transfer {
@@ -25,8 +27,9 @@ struct Transfer {
   std::optional<std::span<std::byte>> into;
   CURL* curl = nullptr;
   std::chrono::milliseconds idle{};
-  Clock::time_point last_byte = Clock::now();
+  Clock::time_point enough_at = Clock::now();  // when there were enough bytes last, and how many
   curl_off_t bytes = 0;
+  bool trickles = false;
   bool stalled = false;
   bool overflow = false;
 
@@ -61,11 +64,15 @@ struct Transfer {
   // curl calls this at least once a second.
   int watch(curl_off_t now_bytes) {
     const Clock::time_point now = Clock::now();
-    if (now_bytes != bytes) {
+    const auto enough =
+        std::max<curl_off_t>(std::chrono::duration_cast<std::chrono::seconds>(idle).count(), 1) *
+        kLeastBytesASecond;
+    if (now_bytes - bytes >= enough) {
       bytes = now_bytes;
-      last_byte = now;
+      enough_at = now;
     }
-    stalled = now - last_byte > idle;
+    trickles = now_bytes > bytes;
+    stalled = now - enough_at > idle;
     return stalled ? 1 : 0;
   }
 };
@@ -160,7 +167,9 @@ class HttpClient::Handle {
       return std::move(transfer.response);
     }
     if (transfer.stalled) {
-      return Fault{.reason = fmt::format("no byte for {} ms (the timeout)", timeouts.idle.count()),
+      return Fault{.reason = fmt::format("{} for {} ms (the timeout)",
+                                         transfer.trickles ? "less than 1 KiB a second" : "no byte",
+                                         timeouts.idle.count()),
                    .transient = true};
     }
     return Fault{.reason = error_.front() != '\0' ? error_.data() : ::curl_easy_strerror(code),

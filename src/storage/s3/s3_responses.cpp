@@ -7,6 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "src/core/printable.hpp"
+
 namespace penstock::storage {
 
 namespace {
@@ -63,7 +65,11 @@ S3Error parse_s3_error(std::string_view xml) {
   pugi::xml_document document;
   if (!document.load_buffer(xml.data(), xml.size())) return {};
   const pugi::xml_node root = document.child("Error");
-  return {root.child_value("Code"), root.child_value("Message"), root.child_value("Region")};
+  constexpr std::size_t kMost = 300;  // more than S3 says
+  const auto text = [&](const char* name) {
+    return core::printable(root.child_value(name), kMost);
+  };
+  return {text("Code"), text("Message"), text("Region")};
 }
 
 std::int64_t version_of_etag(std::string_view etag) noexcept {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <initializer_list>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -173,7 +174,10 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) co
 void S3Store::list(const ObjectName& prefix, bool recursive,
                    const std::function<bool(ListedObject&&)>& each) const {
   const ObjectName bucket{prefix.bucket, ""};
+  constexpr int kMostEmptyPages = 100;
   std::string token;
+  std::unordered_set<std::string> seen;
+  int empty_pages = 0;
   do {
     auto page = with_retries([&]() -> Result<S3Page> {
       auto response = send("GET", bucket, query_of(prefix, recursive, token), "", std::nullopt);
@@ -192,6 +196,13 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
       if (!each(std::move(entry))) return;
     }
     token = std::move(page->next);
+    const auto refuse = [&](const std::string& what) {
+      throw Error(fmt::format("cannot list {}: {} gives {}: is it an S3 server?", prefix.url(),
+                              endpoint_, what));
+    };
+    if (!token.empty() && !seen.insert(token).second) refuse("the same page of its list again");
+    empty_pages = page->entries.empty() ? empty_pages + 1 : 0;
+    if (empty_pages == kMostEmptyPages) refuse(fmt::format("{} empty pages", empty_pages));
   } while (!token.empty());
 }
 

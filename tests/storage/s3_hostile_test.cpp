@@ -1,0 +1,159 @@
+// Servers that mean harm, or are out of order: what they say is neither believed for ever nor shown to a terminal as it is.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/source/images.hpp>
+#include <penstock/storage/object_storage.hpp>
+
+#include "src/core/printable.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+// Gives every request one answer; a request at a time. After `head` it sends the rest byte by byte, each after a pause.
+class Server {
+ public:
+  using Answer = std::function<std::string(int request)>;
+  explicit Server(Answer answer, std::chrono::milliseconds pause = {})
+      : answer_(std::move(answer)), pause_(pause) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 16), 0);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+  }
+  ~Server() {
+    thread_.request_stop();
+    thread_.join();
+    ::close(listener_);
+  }
+  [[nodiscard]] ObjectStorageOptions options() const {
+    return {
+        .endpoint = fmt::format("http://127.0.0.1:{}", port_), .anonymous = true, .timeout = 1s};
+  }
+  [[nodiscard]] int requests() const { return requests_; }
+
+  static std::string xml(const std::string& body, const char* status = "200 OK") {
+    return fmt::format("HTTP/1.1 {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
+                       body.size(), body);
+  }
+
+ private:
+  void serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      pollfd ready{listener_, POLLIN, 0};
+      if (::poll(&ready, 1, 20) <= 0) continue;
+      const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      std::string request;
+      char part[4096];
+      while (request.find("\r\n\r\n") == std::string::npos) {
+        const ssize_t count = ::recv(client, part, sizeof part, 0);
+        if (count <= 0) break;
+        request.append(part, static_cast<std::size_t>(count));
+      }
+      const std::string answer = answer_(++requests_);
+      const std::size_t at_once =
+          pause_ == 0ms ? answer.size() : std::min(answer.size(), answer.find("\r\n\r\n") + 4);
+      bool sent = ::send(client, answer.data(), at_once, MSG_NOSIGNAL) >= 0;
+      for (std::size_t at = at_once; sent && at < answer.size() && !stop.stop_requested(); ++at) {
+        std::this_thread::sleep_for(pause_);
+        sent = ::send(client, answer.data() + at, 1, MSG_NOSIGNAL) == 1;
+      }
+      ::close(client);
+    }
+  }
+
+  Answer answer_;
+  std::chrono::milliseconds pause_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<int> requests_ = 0;
+  std::jthread thread_;
+};
+
+std::string page(const std::string& entries, const std::string& next) {
+  return Server::xml("<ListBucketResult>" + entries +
+                     "<IsTruncated>true</IsTruncated>"
+                     "<NextContinuationToken>" +
+                     next + "</NextContinuationToken></ListBucketResult>");
+}
+
+auto open(const Server& server) {
+  return
+      [&server] { (void)source::image_folder("s3://photos/train", {.storage = server.options()}); };
+}
+
+constexpr const char* kEntry = "<Contents><Key>train/a.txt</Key><Size>1</Size></Contents>";
+
+TEST(HostileS3, AListThatGoesInCirclesEnds) {
+  const Server one([](int) { return page(kEntry, "again"); });
+  EXPECT_THAT(open(one), ThrowsMessage<Error>(HasSubstr("the same page of its list again")));
+  EXPECT_LE(one.requests(), 3);
+  const Server two([](int request) { return page(kEntry, request % 2 == 0 ? "even" : "odd"); });
+  EXPECT_THAT(open(two), ThrowsMessage<Error>(HasSubstr("the same page of its list again")));
+  const Server empty([](int request) { return page("", std::to_string(request)); });
+  EXPECT_THAT(open(empty), ThrowsMessage<Error>(HasSubstr("100 empty pages")));
+}
+
+TEST(HostileS3, WhatItSaysIsShownWithoutItsControlCharactersAndCutShort) {
+  const std::string clear = "\x1b[2J\x1b]0;title\x07";
+  const Server server([&](int) {
+    return Server::xml("<Error><Code>Odd" + clear + "</Code><Message>" + clear +
+                           std::string(100'000, 'm') + "</Message></Error>",
+                       "418 I'm a teapot");
+  });
+  try {
+    open(server)();
+    FAIL() << "was believed";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07")), HasSubstr("\\x1b[2J"),
+                            HasSubstr("mmm ...")));
+    EXPECT_LT(text.size(), 2'000U);
+  }
+}
+
+TEST(HostileS3, LessThanAKibibyteASecondIsNoAnswer) {
+  const Server server([](int) { return Server::xml(std::string(1'000'000, ' ')); }, 50ms);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(open(server),
+              ThrowsMessage<Error>(HasSubstr("less than 1 KiB a second for 1000 ms")));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+}
+
+TEST(Printable, ControlCharactersAreEscaped) {
+  EXPECT_EQ(core::printable("a\tb\n\x1b[31m\x7f"), "a\\x09b\\x0a\\x1b[31m\\x7f");
+  EXPECT_EQ(core::printable("Übergröße \xff"), "Übergröße \xff");
+  EXPECT_EQ(core::printable("\xc2\x9b"
+                            "2J"),
+            "\xc2\\x9b2J");
+  EXPECT_EQ(core::printable("abcdef", 3), "abc ...");
+  const Fault fault{.reason = "bad\x1b", .file = "x\ny.jpg"};
+  EXPECT_EQ(fault.to_string(), "sample 0 (epoch 0, step 0), x\\x0ay.jpg: bad\\x1b");
+}
+
+}  // namespace
+}  // namespace penstock
