@@ -39,8 +39,9 @@ std::shared_ptr<ps::Communicator> connect(const Options& options) {
 #endif
 #ifdef PENSTOCK_HAVE_GLOO
   if (options.transport == "gloo")
-    return ps::gloo_communicator(ps::Rendezvous::from_environment(),
-                                 {.timeout_s = options.timeout_s});
+    return ps::gloo_communicator(
+        ps::Rendezvous::from_environment({.timeout_s = options.join_timeout_s}),
+        {.timeout_s = options.timeout_s});
 #endif
   throw ps::Error(
       fmt::format("this program was built without {}: install its development package "

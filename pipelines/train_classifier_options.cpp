@@ -47,6 +47,10 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--timeout", options.timeout_s, "Seconds to wait for other replicas")
       ->check(programs::number(0, 1'000'000))
       ->capture_default_str();
+  app.add_option("--join-timeout", options.join_timeout_s,
+                 "Seconds to wait for the other processes at the start (gloo)")
+      ->check(programs::number(0, 1'000'000))
+      ->capture_default_str();
   app.add_option("--wire", options.wire, "Type in which gradients are sent")
       ->check(CLI::IsMember({"none", "f16", "bf16"}))
       ->capture_default_str();

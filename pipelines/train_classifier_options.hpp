@@ -24,6 +24,7 @@ struct Options {
   std::string devices = "host:1";
   std::string transport = "auto";
   double timeout_s = 60;
+  double join_timeout_s = 60;
   std::string wire = "none";
   double rate = 0.05;
   std::uint64_t seed = 7;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -33,7 +34,17 @@ using sync::Socket;
 using sync::SteadyClock;
 
 // How many ports from the first on rank 0 tries, and the others with it.
-constexpr std::uint16_t kPorts = 4;
+constexpr std::uint32_t kPorts = 4;
+// Rank 0 answers a hello at once; another program may never say a word.
+constexpr double kAnswerTimeout = 2;
+constexpr std::chrono::milliseconds kLongestPause(500);
+
+std::vector<std::uint16_t> ports_from(std::uint16_t first) {
+  std::vector<std::uint16_t> ports;
+  for (std::uint32_t port = first; port < first + kPorts && port <= 65'535; ++port)
+    ports.push_back(static_cast<std::uint16_t>(port));
+  return ports;
+}
 
 // What is the same in all processes of a run, and differs between runs.
 std::string run_id_of(const RendezvousOptions& options) {
@@ -111,7 +122,7 @@ class Rendezvous::Impl {
 
   /// Rank 0: listens at the first port from `port` on that is free, or at any for 0. The port.
   std::uint16_t serve(const std::string& address, std::uint16_t port, const std::string& token) {
-    for (std::uint16_t next = port; next < port + kPorts; ++next)
+    for (const std::uint16_t next : ports_from(port))
       if (auto socket = sync::listen_at(address, next)) {
         const std::uint16_t found = sync::port_of(*socket);
         server_ = std::make_unique<sync::RendezvousServer>(std::move(*socket), token, world_,
@@ -120,21 +131,28 @@ class Rendezvous::Impl {
       }
     throw Error(
         fmt::format("ports {} to {} are taken by other programs: choose another MASTER_PORT", port,
-                    port + kPorts - 1));
+                    ports_from(port).back()));
   }
 
   /// One round over the places: whether rank 0 was found at one. Throws what it refused for good.
   bool try_join(const std::vector<Place>& places, const std::string& token) {
     for (const Place& place : places) {
-      auto socket =
-          sync::connect_to(place.address, place.port, std::min(deadline_, sync::deadline_in(1)));
+      auto socket = sync::connect_to(place.address, place.port,
+                                     std::min(deadline_, sync::deadline_in(1)), &why_not_);
       if (!socket) continue;
       const Frame hello{
           FrameKind::hello,
           {sync::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
       if (!sync::send_all(socket->get(), sync::encode(hello))) continue;
-      // Rank 0 answers when all have joined, or says why not; another program never does.
-      if (const auto answer = first_frame(*socket)) {
+      // Rank 0 answers at once, and again when all have joined, or says why not; another program never does.
+      sync::FrameReader in;
+      auto answer = next_frame(*socket, in, std::min(deadline_, sync::deadline_in(kAnswerTimeout)));
+      if (answer && answer->kind == FrameKind::heard)
+        // Rank 0 gives up first, and says who is missing.
+        answer = next_frame(*socket, in, deadline_ + std::chrono::seconds(2));
+      else if (!answer)
+        why_not_ = fmt::format("another program listens at {}:{}", place.address, place.port);
+      if (answer) {
         if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
           stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
           continue;
@@ -145,7 +163,7 @@ class Rendezvous::Impl {
         if (answer->kind != FrameKind::welcome) continue;
         own_address_ = answer->texts.at(0);
         socket_ = std::move(*socket);
-        thread_ = std::jthread([this] { listen(); });
+        thread_ = std::jthread([this, in = std::move(in)]() mutable { listen(std::move(in)); });
         return true;
       }
     }
@@ -156,16 +174,18 @@ class Rendezvous::Impl {
     while (!try_join(places, token)) wait_a_moment(places);
   }
   /// Errors  Error  the time is over
-  void wait_a_moment(const std::vector<Place>& places) const {
+  void wait_a_moment(const std::vector<Place>& places) {
     if (SteadyClock::now() > deadline_) {
       const std::string where =
           places.empty() ? "the file" : fmt::format("{}:{}", places[0].address, places[0].port);
       throw Error(fmt::format(
           "process {} of {} did not find process 0 at {} within {} s{}: is it running, and are the "
-          "address and the port right?",
-          rank_, world_, where, options_.timeout_s, stale_.empty() ? "" : "; " + stale_));
+          "address and the port right?{}",
+          rank_, world_, where, options_.timeout_s, stale_.empty() ? "" : "; " + stale_,
+          why_not_.empty() ? "" : fmt::format(" ({})", why_not_)));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min(2 * pause_, kLongestPause);
   }
 
   void set(std::string_view key, std::string_view value) {
@@ -181,15 +201,18 @@ class Rendezvous::Impl {
     if (world_ > 1) send({FrameKind::get, {key}});
     std::unique_lock lock(mutex_);
     if (!news_.wait_until(lock, sync::deadline_in(timeout_s),
-                          [&] { return values_.contains(key) || ended_; }))
+                          [&] { return values_.contains(key) || ended_ || !failed_.empty(); }))
       throw Error(
           fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
                       "no process has set",
                       rank_, timeout_s, key));
     const auto found = values_.find(key);
     if (found == values_.end())
-      throw Error(fmt::format("process {} has lost the rendezvous: {}", rank_,
-                              failed_.empty() ? "process 0 has ended" : failed_.front()));
+      throw Error(
+          ended_ ? fmt::format("process {} has lost the rendezvous: {}", rank_,
+                               failed_.empty() ? "process 0 has ended" : failed_.front())
+                 : fmt::format("process {} waits for the key '{}' of the rendezvous no longer: {}",
+                               rank_, key, failed_.front()));
     std::string value = found->second;
     if (world_ > 1) values_.erase(found);
     return value;
@@ -233,10 +256,8 @@ class Rendezvous::Impl {
   }
 
  private:
-  std::optional<Frame> first_frame(const Socket& socket) {
-    const Deadline patience =
-        deadline_ + std::chrono::seconds(2);  // rank 0 gives up first, and says who is missing
-    sync::FrameReader in;
+  static std::optional<Frame> next_frame(const Socket& socket, sync::FrameReader& in,
+                                         Deadline patience) {
     try {
       for (;;) {
         if (auto frame = in.next()) return frame;
@@ -261,10 +282,9 @@ class Rendezvous::Impl {
                               departed(1).value_or("process 0 is gone")));
   }
 
-  void listen() {
-    sync::FrameReader in;
+  void listen(sync::FrameReader in) {
     try {
-      while (in.read(socket_.get()))
+      do {
         while (auto frame = in.next()) {
           tell([&] {
             if (frame->kind == FrameKind::value) values_[frame->texts.at(0)] = frame->texts.at(1);
@@ -275,6 +295,7 @@ class Rendezvous::Impl {
             }
           });
         }
+      } while (in.read(socket_.get()));
     } catch (const std::exception&) {  // damaged: as good as gone
     }
     tell([&] {
@@ -305,7 +326,9 @@ class Rendezvous::Impl {
   Deadline deadline_;  // for joining
   std::string own_address_ = "127.0.0.1";
   std::atomic<std::uint32_t> numbers_ = 0;
-  std::string stale_;  // who else was found there
+  std::string stale_;    // who else was found there
+  std::string why_not_;  // why the last attempt failed
+  std::chrono::milliseconds pause_{10};
   std::unique_ptr<sync::RendezvousServer> server_;
   Socket socket_;
   std::mutex send_mutex_;
@@ -332,8 +355,8 @@ std::shared_ptr<Rendezvous> Rendezvous::from_environment(const RendezvousOptions
   if (launch.world == 1) return at("", 0, 0, 1, options);
   const std::string_view text = port_text == nullptr ? "" : port_text;
   std::uint16_t port = 0;
-  if (address == nullptr ||
-      std::from_chars(text.data(), text.data() + text.size(), port).ec != std::errc{})
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (address == nullptr || error != std::errc{} || stop != text.data() + text.size() || port == 0)
     throw Error(fmt::format(
         "process {} of {} needs MASTER_ADDR and MASTER_PORT to find the others, found '{}' and "
         "'{}': torchrun sets them; with another launcher set them, or use a shared file",
@@ -354,8 +377,7 @@ std::shared_ptr<Rendezvous> Rendezvous::at(const std::string& address, std::uint
     if (rank == 0)
       places.push_back({address, impl->serve(address, port, token)});
     else
-      for (std::uint16_t next = 0; next < kPorts; ++next)
-        places.push_back({address, static_cast<std::uint16_t>(port + next)});
+      for (const std::uint16_t next : ports_from(port)) places.push_back({address, next});
     impl->join(places, token);
   }
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
@@ -394,9 +416,13 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
       const std::string ticket = write_ticket(own, impl->serve("", 0, own));
       const std::filesystem::path part = path.string() + "." + own;
       {
-        std::ofstream file(part);
-        file << ticket << '\n';
-        if (!file.flush())
+        // It holds the token: for this user's eyes.
+        const int made =
+            ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        const Socket file(made);  // closes it
+        const std::string line = ticket + '\n';
+        if (made < 0 ||
+            ::write(made, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
           throw Error(fmt::format("'{}' cannot be written: give a folder that all processes share",
                                   part.string()));
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,6 +15,25 @@
 #include <unistd.h>
 
 namespace penstock::sync {
+
+namespace {
+
+// What a stranger may cost, and how long: a process of ours says hello at once.
+constexpr double kHelloTimeout = 5;
+constexpr std::size_t kMostHelloBytes = 4096;
+constexpr std::size_t kMostStrangers = 64;
+// Addresses, and NCCL's ids.
+constexpr std::size_t kMostStored = std::size_t{256} << 20;
+
+std::uint32_t to_number(const std::string& text) {
+  std::uint32_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end) throw Error("not a rendezvous of penstock");
+  return number;
+}
+
+}  // namespace
 
 RendezvousServer::RendezvousServer(Socket listener, std::string token, std::uint32_t world,
                                    double timeout_s)
@@ -44,7 +64,8 @@ void RendezvousServer::serve() {
   for (;;) {
     std::vector<pollfd> polled;
     polled.push_back({wake_read_.get(), static_cast<short>(stopping ? 0 : POLLIN), 0});
-    polled.push_back({listener_.get(), static_cast<short>(stopping ? 0 : POLLIN), 0});
+    const bool accepts = !stopping && SteadyClock::now() >= accepts_from_;
+    polled.push_back({accepts ? listener_.get() : -1, POLLIN, 0});
     bool unsent = false;
     for (const Client& client : clients_) {
       polled.push_back({client.socket.get(),
@@ -52,25 +73,22 @@ void RendezvousServer::serve() {
       unsent = unsent || !client.out.empty();
     }
     if (stopping && (!unsent || SteadyClock::now() > last)) return;
-    const bool timed = !complete_ || stopping;
+    const bool timed =
+        !complete_ || stopping || std::ranges::any_of(clients_, &Client::is_stranger);
     if (::poll(polled.data(), polled.size(), timed ? 20 : -1) < 0 && errno != EINTR) return;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       Client& client = clients_[i];
       const short events = polled[i + 2].revents;
       if ((events & POLLOUT) != 0) flush(client);
       if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
-      try {
-        const bool open = client.in.read(client.socket.get());
-        while (auto frame = client.in.next()) handle(client, std::move(*frame));
-        if (!open) gone(client);
-      } catch (const std::exception&) {  // a stranger, or damaged
-        gone(client);
-      }
+      read(client);
     }
+    drop_late_strangers();
     std::erase_if(clients_, [](const Client& client) {
       return !client.socket || (client.closing && client.out.empty());
     });
-    if (!stopping && polled[1].revents != 0) accept_all();
+    if (complete_) listener_.close();
+    if (accepts && listener_ && polled[1].revents != 0) accept_all();
     if (!stopping && !complete_ && SteadyClock::now() > deadline_) expire();
     if (!stopping && polled[0].revents != 0) {
       stopping = true;
@@ -79,17 +97,54 @@ void RendezvousServer::serve() {
   }
 }
 
+void RendezvousServer::read(Client& client) {
+  try {
+    const bool open = client.in.read(client.socket.get());
+    while (auto frame = client.in.next(client.is_stranger() ? kMostHelloBytes : kMostFrameBytes))
+      handle(client, std::move(*frame));
+    if (!open) gone(client);
+  } catch (const std::exception&) {  // a stranger, or damaged
+    gone(client);
+  }
+}
+
+void RendezvousServer::drop_late_strangers() {
+  const Deadline now = SteadyClock::now();
+  for (Client& client : clients_)
+    if (client.is_stranger() && client.socket && now > client.patience) gone(client);
+}
+
+// Of those who have not said who they are, the one who came first has had the most time.
+void RendezvousServer::make_room() {
+  const auto first = std::ranges::find_if(
+      clients_, [](const Client& client) { return client.is_stranger() && client.socket; });
+  if (first != clients_.end()) clients_.erase(first);
+}
+
 void RendezvousServer::accept_all() {
   for (;;) {
     const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0) {
+      // Without descriptors poll() would return at once, again and again.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        make_room();
+        accepts_from_ = deadline_in(0.1);
+      }
+      return;
+    }
+    if (static_cast<std::size_t>(std::ranges::count_if(clients_, &Client::is_stranger)) >=
+        kMostStrangers)
+      make_room();
     const int on = 1;
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     for (const auto& [option, seconds] :
          {std::pair{TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}})
       (void)::setsockopt(fd, IPPROTO_TCP, option, &seconds, sizeof seconds);
-    clients_.emplace_back().socket = Socket(fd);
+    Client& client = clients_.emplace_back();
+    client.socket = Socket(fd);
+    client.patience = deadline_in(kHelloTimeout);
+    read(client);  // a hello may be there already, and makes it no stranger
   }
 }
 
@@ -98,6 +153,12 @@ void RendezvousServer::handle(Client& client, Frame frame) {
   switch (frame.kind) {
     case FrameKind::set: {
       const std::string& key = frame.texts.at(0);
+      stored_ += key.size() + frame.texts.at(1).size();
+      if (stored_ > kMostStored)
+        return tell_all({FrameKind::failed,
+                         {fmt::format("process {} stored more than {} MiB in the rendezvous",
+                                      client.rank, kMostStored >> 20),
+                          fmt::format("{}", client.rank)}});
       const std::string& value = values_[key] = frame.texts.at(1);
       for (auto [at, end] = waiting_.equal_range(key); at != end; ++at)
         for (Client& other : clients_)
@@ -139,8 +200,8 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
   if (complete_)
     return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
                   true);
-  const auto rank = static_cast<std::uint32_t>(std::stoul(hello.texts[2]));
-  const auto world = static_cast<std::uint32_t>(std::stoul(hello.texts[3]));
+  const std::uint32_t rank = to_number(hello.texts[2]);
+  const std::uint32_t world = to_number(hello.texts[3]);
   if (world != world_)
     return refuse(client,
                   fmt::format("process 0 has a world of {} processes, process {} one of {}", world_,
@@ -154,6 +215,7 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
         false);
   seen_[rank] = 1;
   client.rank = rank;
+  tell(client, {FrameKind::heard, {}});
   if (++here_ < world_) return;
   complete_ = true;
   for (Client& each : clients_)
@@ -161,6 +223,7 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
 }
 
 void RendezvousServer::refuse(Client& client, const std::string& why, bool stale) {
+  refused_ = why;
   tell(client, {FrameKind::refused, {why, stale ? "stale" : ""}});
   client.closing = true;
 }
@@ -181,8 +244,10 @@ void RendezvousServer::expire() {
   std::string missing;
   for (std::uint32_t rank = 0; rank < world_; ++rank)
     if (seen_[rank] == 0) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+  if (!refused_.empty()) missing += fmt::format("; one was refused: {}", refused_);
   for (Client& client : clients_) {
     client.rank = -1;
+    client.patience = deadline_in(kHelloTimeout);
     refuse(client,
            fmt::format("of {} processes these did not join within {} s: {}", world_, timeout_s_,
                        missing),

@@ -14,7 +14,8 @@ namespace penstock::sync {
 /// Version of what is said over the sockets.
 inline constexpr const char* kRendezvousMagic = "penstock rendezvous 1";
 
-/// Keeps the keys, and tells every process which others have left.
+/// Keeps the keys, and tells every process which others have left. It listens until all have come; who has not said in time
+/// who it is, or says more than a hello has, is dropped.
 ///
 /// Threads  one of its own.
 class RendezvousServer {
@@ -33,10 +34,15 @@ class RendezvousServer {
     std::string out;
     std::int64_t rank = -1;  // not one of us yet
     bool closing = false;    // once `out` is sent
+    Deadline patience{};     // for a hello, and for taking what refuses it
+    [[nodiscard]] bool is_stranger() const noexcept { return rank < 0; }
   };
 
   void serve();
+  void read(Client& client);
   void accept_all();
+  void make_room();
+  void drop_late_strangers();
   void handle(Client& client, Frame frame);
   void greet(Client& client, const Frame& hello);
   void refuse(Client& client, const std::string& why, bool stale);
@@ -55,6 +61,9 @@ class RendezvousServer {
   std::uint32_t here_ = 0;
   std::vector<char> seen_;
   std::vector<Client> clients_;
+  std::string refused_;  // the last one who said it was a process of this run, and was not
+  Deadline accepts_from_{};
+  std::size_t stored_ = 0;  // bytes in values_
   std::map<std::string, std::string> values_;
   std::multimap<std::string, std::int64_t> waiting_;  // key, rank
   Socket wake_read_;

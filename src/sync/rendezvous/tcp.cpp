@@ -24,16 +24,15 @@ namespace penstock::sync {
 
 namespace {
 
-constexpr std::size_t kMostBytes = 16U << 20;
-
 struct Addresses {
   addrinfo* first = nullptr;
+  int error = 0;  // of getaddrinfo
   Addresses(const std::string& host, std::uint16_t port, int flags) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = flags;
-    (void)::getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints,
-                        &first);
+    error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(),
+                          &hints, &first);
   }
   Addresses(const Addresses&) = delete;
   Addresses& operator=(const Addresses&) = delete;
@@ -75,12 +74,18 @@ void Socket::close() noexcept {
 }
 
 std::optional<Socket> listen_at(const std::string& address, std::uint16_t port) {
-  const Addresses asked(address, port, 0);
+  const Addresses asked(address, port, address == "localhost" ? 0 : AI_NUMERICHOST);
   const bool local =
       !address.empty() && asked.first != nullptr && is_loopback(asked.first->ai_addr);
   const Addresses any(local ? address : "", port, AI_PASSIVE);
+  std::vector<const addrinfo*> places;
+  for (const addrinfo* at = any.first; at != nullptr; at = at->ai_next) places.push_back(at);
+  // A socket for IPv6 takes IPv4, too; within the machine each address is its own.
+  if (!local)
+    std::ranges::stable_partition(places,
+                                  [](const addrinfo* at) { return at->ai_family == AF_INET6; });
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* at = any.first; at != nullptr; at = at->ai_next) {
+  for (const addrinfo* at : places) {
     Socket socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {
       error = errno;
@@ -88,6 +93,8 @@ std::optional<Socket> listen_at(const std::string& address, std::uint16_t port) 
     }
     // A port whose last owner was killed a moment ago is free.
     set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+    if (const int off = 0; !local && at->ai_family == AF_INET6)
+      (void)::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (::bind(socket.get(), at->ai_addr, at->ai_addrlen) == 0 && ::listen(socket.get(), 1024) == 0)
       return socket;
     error = errno;
@@ -106,20 +113,30 @@ std::uint16_t port_of(const Socket& socket) {
                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
-                                 Deadline deadline) {
+std::optional<Socket> connect_to(const std::string& address, std::uint16_t port, Deadline deadline,
+                                 std::string* why) {
   const Addresses found(address, port, 0);
+  const auto tell = [&](const std::string& what) {
+    if (why != nullptr) *why = what;
+  };
+  if (found.first == nullptr)
+    tell(fmt::format("the name '{}' cannot be resolved: {}", address, ::gai_strerror(found.error)));
   for (const addrinfo* at = found.first; at != nullptr; at = at->ai_next) {
     Socket socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) continue;
     if (::connect(socket.get(), at->ai_addr, at->ai_addrlen) != 0) {
-      if (errno != EINPROGRESS) continue;
+      if (errno != EINPROGRESS) {
+        tell(std::strerror(errno));
+        continue;
+      }
       pollfd ready{socket.get(), POLLOUT, 0};
-      int error = 0;
+      int error = ETIMEDOUT;
       socklen_t length = sizeof error;
       if (::poll(&ready, 1, milliseconds_until(deadline)) != 1 ||
-          ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0)
+          ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
+        tell(std::strerror(error));
         continue;
+      }
     }
     (void)::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
@@ -172,9 +189,9 @@ std::string encode(const Frame& frame) {
     number(body, text.size());
     body += text;
   }
-  if (body.size() > kMostBytes)
+  if (body.size() > kMostFrameBytes)
     throw std::invalid_argument(fmt::format("a key and its value have at most {} bytes, found {}",
-                                            kMostBytes, body.size()));
+                                            kMostFrameBytes, body.size()));
   std::string bytes;
   number(bytes, body.size());
   return bytes + body;
@@ -187,7 +204,7 @@ bool FrameReader::read(int fd) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-std::optional<Frame> FrameReader::next() {
+std::optional<Frame> FrameReader::next(std::size_t most) {
   const auto number = [&](std::size_t at) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < 4; ++i)
@@ -196,7 +213,7 @@ std::optional<Frame> FrameReader::next() {
   };
   if (bytes_.size() < 4) return std::nullopt;
   const std::size_t size = number(0);
-  if (size < 1 || size > kMostBytes) throw Error("not a rendezvous of penstock");
+  if (size < 1 || size > most) throw Error("not a rendezvous of penstock");
   if (bytes_.size() < 4 + size) return std::nullopt;
   Frame frame{static_cast<FrameKind>(bytes_[4]), {}};
   for (std::size_t at = 5; at < 4 + size;) {

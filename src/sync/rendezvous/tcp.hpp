@@ -36,22 +36,23 @@ class Socket {
   int fd_ = -1;
 };
 
-/// Listens on all of this machine's addresses, or only within it where `address` is one of its
-/// loopback. Port 0: any. None where the port is taken.
+/// Listens on all of this machine's addresses, IPv6 and IPv4, or only within it where `address` is
+/// "localhost" or a number of the loopback. (A name that is 127.0.1.1 in a machine's own /etc/hosts
+/// is another number elsewhere.) Port 0: any. None where the port is taken.
 ///
 /// Errors  Error
 [[nodiscard]] std::optional<Socket> listen_at(const std::string& address, std::uint16_t port);
 [[nodiscard]] std::uint16_t port_of(const Socket& socket);
-/// None if there was no answer before `deadline`.
+/// None if there was no answer before `deadline`; where `why` is given, it says why not.
 [[nodiscard]] std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
-                                               Deadline deadline);
+                                               Deadline deadline, std::string* why = nullptr);
 /// The other end's address, in numbers.
 [[nodiscard]] std::string peer_address(const Socket& socket);
 /// Where other machines may reach this one, loopback last.
 [[nodiscard]] std::vector<std::string> own_addresses();
 
-/// The last two are what all others are told of a process: that it died or broke off, or that it
-/// left.
+/// `failed` and `gone` are what all others are told of a process: that it died or broke off, or that
+/// it left.
 enum class FrameKind : std::uint8_t {
   hello,
   welcome,
@@ -62,8 +63,11 @@ enum class FrameKind : std::uint8_t {
   left,
   broke_off,
   failed,
-  gone
+  gone,
+  heard  ///< a hello was understood; the welcome comes when all are there
 };
+
+inline constexpr std::size_t kMostFrameBytes = 16U << 20;
 
 struct Frame {
   FrameKind kind = FrameKind::hello;
@@ -79,8 +83,8 @@ class FrameReader {
   [[nodiscard]] bool read(int fd);
   /// The next whole frame, if it is there.
   ///
-  /// Errors  Error  these are no frames
-  [[nodiscard]] std::optional<Frame> next();
+  /// Errors  Error  these are no frames, or one has more than `most` bytes
+  [[nodiscard]] std::optional<Frame> next(std::size_t most = kMostFrameBytes);
 
  private:
   std::string bytes_;

@@ -1,0 +1,244 @@
+// Others at the rendezvous's port: they cost little, for a short time, and keep nobody from joining.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/sync/rendezvous.hpp>
+
+#include "src/sync/rendezvous/rendezvous_server.hpp"
+#include "src/sync/rendezvous/tcp.hpp"
+
+namespace penstock {
+namespace {
+
+using namespace std::chrono_literals;
+using sync::Frame;
+using sync::FrameKind;
+using sync::Socket;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using Clock = std::chrono::steady_clock;
+
+std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
+
+Socket stranger_at(std::uint16_t port) {
+  for (;;)
+    if (auto socket = sync::connect_to("127.0.0.1", port, sync::deadline_in(1)))
+      return std::move(*socket);
+}
+
+double resident_mib() {
+  std::ifstream status("/proc/self/statm");
+  double pages = 0;
+  status >> pages >> pages;
+  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+double cpu_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// Whether the other end has closed it, within a while.
+bool is_closed(const Socket& socket, std::chrono::milliseconds within) {
+  timeval patience{};
+  patience.tv_sec = within.count() / 1000;
+  patience.tv_usec = within.count() % 1000 * 1000;
+  (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char byte = 0;
+  const ssize_t count = ::recv(socket.get(), &byte, 1, 0);
+  return count == 0 || (count < 0 && errno != EAGAIN);
+}
+
+/// Rank 0 waits on a thread; the other rank joins when the test says so.
+class World {
+ public:
+  explicit World(std::uint16_t port, double timeout_s = 60) : port_(port), timeout_s_(timeout_s) {
+    host_ = std::jthread([this] { first_ = Rendezvous::at("127.0.0.1", port_, 0, 2, options()); });
+  }
+  void join() {
+    second_ = Rendezvous::at("127.0.0.1", port_, 1, 2, options());
+    host_.join();
+    first_->set("key", "value");
+    EXPECT_EQ(second_->get("key"), "value");
+  }
+
+ private:
+  [[nodiscard]] RendezvousOptions options() const {
+    return {.timeout_s = timeout_s_, .run_id = "r"};
+  }
+  std::uint16_t port_;
+  double timeout_s_;
+  std::shared_ptr<Rendezvous> first_;
+  std::shared_ptr<Rendezvous> second_;
+  std::jthread host_;
+};
+
+TEST(Strangers, AThousandOfThemCostLittleMemoryAndKeepNobodyOut) {
+  const std::uint16_t port = free_port();
+  World world(port);
+  const double before = resident_mib();
+  // Each announces a frame of 16 MiB and sends a good part of it.
+  std::vector<Socket> strangers;
+  const std::string announced("\x00\x00\x00\x01", 4);
+  const std::string much(100'000, 'x');
+  for (int k = 0; k < 1000; ++k) {
+    if (strangers.size() == 200) strangers.erase(strangers.begin());
+    Socket socket = stranger_at(port);
+    (void)::send(socket.get(), announced.data(), announced.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)::send(socket.get(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    strangers.push_back(std::move(socket));
+  }
+  EXPECT_LT(resident_mib() - before, 10);
+  world.join();
+}
+
+TEST(Strangers, WhoSaysNothingIsDroppedAndALongHelloIsNoHello) {
+  const std::uint16_t port = free_port();
+  World world(port);
+  const Socket silent = stranger_at(port);
+  const Socket chatty = stranger_at(port);
+  const std::string much = sync::encode({FrameKind::hello, {std::string(5'000, 'x')}});
+  (void)::send(chatty.get(), much.data(), much.size(), MSG_NOSIGNAL);
+  EXPECT_TRUE(is_closed(chatty, 2s));
+  const Socket odd = stranger_at(port);
+  const std::string hello =
+      sync::encode({FrameKind::hello, {sync::kRendezvousMagic, "r", "4294967296", "2"}});
+  (void)::send(odd.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
+  EXPECT_TRUE(is_closed(odd, 2s)) << "a rank of 2^32 is not rank 0";
+  EXPECT_TRUE(is_closed(silent, 10s));
+  world.join();
+  EXPECT_FALSE(sync::connect_to("127.0.0.1", port, sync::deadline_in(0.5)))
+      << "when all have come nobody listens";
+}
+
+TEST(Strangers, WithoutDescriptorsItWaitsInsteadOfSpinning) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const std::uint16_t port = free_port();
+  World world(port);
+  std::vector<Socket> strangers;
+  for (int k = 0; k < 3; ++k) strangers.push_back(stranger_at(port));
+  // The next number that is free is one too many; what connects stays in the queue.
+  const int next = ::dup(0);
+  ::close(next);
+  Socket waiting(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const rlimit none{static_cast<rlim_t>(waiting.get()) + 1, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(waiting.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  const double cpu = cpu_seconds();
+  std::this_thread::sleep_for(1s);
+  const double used = cpu_seconds() - cpu;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(used, 0.3);
+  world.join();
+}
+
+// A program that listens at MASTER_PORT and never says a word.
+TEST(Strangers, AtTheFirstPortAreSkipped) {
+  const auto silent = sync::listen_at("127.0.0.1", 0);
+  const auto begin = Clock::now();
+  World world(sync::port_of(*silent));
+  world.join();
+  EXPECT_LT(Clock::now() - begin, 10s);
+}
+
+TEST(Strangers, OtherAddressesAreReached) {
+  for (const char* address : {"::1", "localhost"}) {
+    const std::uint16_t port = free_port();
+    std::shared_ptr<Rendezvous> first;
+    std::jthread host([&] { first = Rendezvous::at(address, port, 0, 2, {.timeout_s = 20}); });
+    try {
+      (void)Rendezvous::at(address, port, 1, 2, {.timeout_s = 20});
+    } catch (const Error& error) {
+      if (std::string(address) == "::1" && !sync::listen_at("::1", 0)) GTEST_SKIP() << error.what();
+      ADD_FAILURE() << error.what();
+    }
+  }
+  // All addresses of this machine, and IPv6 beside IPv4.
+  const auto all = sync::listen_at("some-host", 0);
+  EXPECT_TRUE(sync::connect_to("127.0.0.1", sync::port_of(*all), sync::deadline_in(1)));
+  const std::vector<std::string> own = sync::own_addresses();
+  EXPECT_TRUE(sync::connect_to(own.front(), sync::port_of(*all), sync::deadline_in(1)));
+}
+
+TEST(Strangers, WhyNobodyWasFoundIsSaid) {
+  EXPECT_THAT(
+      [] { (void)Rendezvous::at("no-such-host.invalid", 29500, 1, 2, {.timeout_s = 0.2}); },
+      ThrowsMessage<Error>(HasSubstr("the name 'no-such-host.invalid' cannot be resolved")));
+  const std::uint16_t port = free_port();
+  EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.2}); },
+              ThrowsMessage<Error>(HasSubstr("(Connection refused)")));
+  // A port near the last one: the next ones do not wrap around.
+  EXPECT_THAT([] { (void)Rendezvous::at("127.0.0.1", 65'534, 1, 2, {.timeout_s = 0.2}); },
+              ThrowsMessage<Error>(HasSubstr("did not find process 0 at 127.0.0.1:65534")));
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("RANK", "1", 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  for (const char* wrong : {"0", "65536", "29500x", "-1", ""}) {
+    ::setenv("MASTER_PORT", wrong, 1);
+    EXPECT_THAT([] { (void)Rendezvous::from_environment({.timeout_s = 0.2}); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("needs MASTER_ADDR and MASTER_PORT"),
+                                           HasSubstr(std::string("'") + wrong + "'"))));
+  }
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+}
+
+TEST(Strangers, RankZeroSaysWhomItRefused) {
+  const std::uint16_t port = free_port();
+  std::jthread other([&] {
+    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 3, {.timeout_s = 5}); },
+                ThrowsMessage<Error>(HasSubstr("process 0 has a world of 2 processes")));
+  });
+  EXPECT_THAT(
+      [&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout_s = 1}); },
+      ThrowsMessage<Error>(HasSubstr("did not join within 1 s: 1; one was refused: process 0 "
+                                     "has a world of 2 processes, process 1 one of 3")));
+}
+
+TEST(Strangers, AWaitForAKeyEndsWhenAPeerDies) {
+  const std::uint16_t port = free_port();
+  std::vector<std::shared_ptr<Rendezvous>> all(3);
+  {
+    std::vector<std::jthread> ranks;
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      ranks.emplace_back([&, rank] { all[rank] = Rendezvous::at("127.0.0.1", port, rank, 3); });
+  }
+  std::jthread killer([&] {
+    std::this_thread::sleep_for(100ms);
+    all[2]->abort("it fell over");
+  });
+  const auto begin = Clock::now();
+  EXPECT_THAT([&] { (void)all[1]->get("never set", 30); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("waits for the key 'never set'"),
+                                         HasSubstr("process 2 has left: it fell over"))));
+  EXPECT_LT(Clock::now() - begin, 5s);
+}
+
+}  // namespace
+}  // namespace penstock
