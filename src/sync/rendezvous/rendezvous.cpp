@@ -206,6 +206,9 @@ class Rendezvous::Impl {
           fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
                       "no process has set",
                       rank_, timeout_s, key));
+    // Somebody died; the answer may be on its way all the same.
+    news_.wait_until(lock, std::min(sync::deadline_in(timeout_s), sync::deadline_in(1)),
+                     [&] { return values_.contains(key) || ended_; });
     const auto found = values_.find(key);
     if (found == values_.end())
       throw Error(
