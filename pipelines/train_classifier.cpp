@@ -230,16 +230,42 @@ void print(const Options& options, const ps::Replicas& replicas, const Report& r
     ps::write_file(options.json, object.dump(2) + "\n");
 }
 
+// Process 0's, wherever the others run.
+std::optional<Checkpoint> checkpoint_of(const Options& options, ps::Communicator* processes) {
+  if (!options.resume) return std::nullopt;
+  std::string found;  // with a mark before it, since a file may be empty
+  if (options.launch.rank == 0 && std::filesystem::exists(options.checkpoint))
+    found = "+" + programs::read_text("checkpoint", options.checkpoint);
+  if (processes != nullptr) found = ps::broadcast_text(*processes, found);
+  if (found.empty()) return std::nullopt;
+  return Checkpoint::from_bytes(std::string_view(found).substr(1), options.checkpoint);
+}
+
+// Processes that differ would spoil each other's weights, or wait for each other for ever.
+void require_same_run(const Options& options, ps::Communicator& processes, const ps::Loader& train,
+                      const ps::Loader& held_out) {
+  std::vector<ps::Fact> facts = train.facts();
+  for (ps::Fact& fact : held_out.facts()) facts.push_back({"held-out: " + fact.name, fact.value});
+  const auto add = [&](const char* flag, const auto& value) {
+    facts.push_back({flag, fmt::format("{}", value)});
+  };
+  add("--steps", options.steps ? std::to_string(*options.steps) : "none");
+  add("--epochs", options.epochs);
+  add("--rate", options.rate);
+  add("--micro-steps", options.micro_steps);
+  add("--wire", options.wire);
+  add("--classes", options.classes);
+  ps::require_agreement(ps::exchange_over(processes), facts);
+}
+
 int run(const Options& options) {
   const auto processes = connect(options);
   ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
-  std::optional<Checkpoint> start;
-  if (options.resume && std::filesystem::exists(options.checkpoint)) {
-    start = Checkpoint::read(options.checkpoint);
-    train.restore(start->loader);
-  }
+  const std::optional<Checkpoint> start = checkpoint_of(options, processes.get());
+  if (start) train.restore(start->loader);
+  if (processes) require_same_run(options, *processes, train, held_out);
   const ps::Dataset data = dataset(options, false);
   const std::size_t classes = options.data.empty() ? static_cast<std::size_t>(options.classes)
                                                    : data.source().class_names().size();

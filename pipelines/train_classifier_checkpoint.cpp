@@ -1,10 +1,7 @@
 #include "train_classifier_checkpoint.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <span>
 #include <string_view>
 
@@ -18,7 +15,6 @@ namespace ps = penstock;
 namespace {
 
 constexpr std::string_view kFormat = "penstock-checkpoint 2";
-constexpr std::uint64_t kLongestHead = std::uint64_t{64} << 20;
 
 std::string digest_of(std::span<const std::byte> bytes) {
   ps::RowHasher hasher(0, 0, {});
@@ -51,16 +47,8 @@ void Checkpoint::write(const std::string& path) const {
   ps::write_file(path, head.dump() + '\n' + numbers);
 }
 
-Checkpoint Checkpoint::read(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file)
-    throw ps::Error(fmt::format("the checkpoint '{}' cannot be read: {}", path,
-                                error ? error.message() : std::strerror(errno)));
-  std::string line(static_cast<std::size_t>(std::min<std::uintmax_t>(bytes, kLongestHead)), '\0');
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(std::min(line.find('\n'), line.size()));
+Checkpoint Checkpoint::from_bytes(std::string_view bytes, const std::string& path) {
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
   const nlohmann::json head = nlohmann::json::parse(line, nullptr, false);
   if (!head.is_object() || !head.contains("format"))
     throw ps::Error(fmt::format("'{}' is not a checkpoint of this program", path));
@@ -69,7 +57,8 @@ Checkpoint Checkpoint::read(const std::string& path) {
         fmt::format("the checkpoint '{}' has the format '{}', and this program reads '{}'", path,
                     format, kFormat));
   const auto parameters = field<std::uint64_t>(head, "parameters", path);
-  const std::uint64_t numbers = bytes - std::min<std::uint64_t>(bytes, line.size() + 1);
+  const std::string_view rest = bytes.substr(std::min(bytes.size(), line.size() + 1));
+  const std::uint64_t numbers = rest.size();
   constexpr std::uint64_t kEach = 2 * sizeof(float);
   if (numbers % kEach != 0 || numbers / kEach != parameters)
     throw ps::Error(
@@ -78,10 +67,7 @@ Checkpoint Checkpoint::read(const std::string& path) {
                     path, parameters, numbers));
   Checkpoint checkpoint;
   std::vector<float> values(static_cast<std::size_t>(2 * parameters));
-  file.clear();
-  file.seekg(static_cast<std::streamoff>(line.size() + 1));
-  if (!file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(numbers)))
-    throw ps::Error(fmt::format("the checkpoint '{}' cannot be read to its end", path));
+  std::memcpy(values.data(), rest.data(), rest.size());
   if (digest_of(std::as_bytes(std::span(values))) != field<std::string>(head, "digest", path))
     throw ps::Error(fmt::format(
         "the checkpoint '{}' is damaged: its numbers are not those that its digest is of", path));

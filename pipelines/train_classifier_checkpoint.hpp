@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <penstock/penstock.hpp>
 
@@ -17,8 +18,8 @@ struct Checkpoint {
   ///
   /// Errors  penstock::Error
   void write(const std::string& path) const;
-  /// Errors  penstock::Error  no such file, or damaged
-  [[nodiscard]] static Checkpoint read(const std::string& path);
+  /// Errors  penstock::Error  damaged; names `path`, which these bytes are of
+  [[nodiscard]] static Checkpoint from_bytes(std::string_view bytes, const std::string& path);
 };
 
 }  // namespace classifier

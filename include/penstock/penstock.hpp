@@ -50,6 +50,7 @@
 #include <penstock/device/device_transform.hpp>
 
 // The types that all of them use.
+#include <penstock/core/agreement.hpp>
 #include <penstock/core/description.hpp>
 #include <penstock/core/digest.hpp>
 #include <penstock/core/tensor.hpp>

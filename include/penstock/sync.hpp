@@ -6,6 +6,7 @@
 #include <penstock/sync/replicas.hpp>
 #include <penstock/sync/gradient_sync.hpp>
 #include <penstock/sync/communicator.hpp>
+#include <penstock/sync/exchange.hpp>
 #include <penstock/sync/mirrored.hpp>
 #include <penstock/sync/placement.hpp>
 #include <penstock/sync/rendezvous.hpp>

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/agreement.hpp>
 #include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/state.hpp>
@@ -107,6 +108,9 @@ class Loader {
   /// Errors  std::out_of_range  the plan has no such step; and as for next()
   [[nodiscard]] Step batch_at(std::uint64_t step) const;
 
+  /// What must be the same in all processes of a run, for require_agreement(): the plan with the fingerprints of its data, the
+  /// seed, the step that comes next, and the number of processes.
+  [[nodiscard]] std::vector<Fact> facts() const;
   /// Steps from the very start to the end of the plan; none when endless.
   [[nodiscard]] std::optional<std::uint64_t> size() const;
   /// The seed in use: the plan's, or the one that was drawn.

@@ -82,6 +82,7 @@ void Loader::set_weights(std::uint64_t step, std::vector<double> weights) {
 }
 Step Loader::batch_at(std::uint64_t step) const { return run_->batch_at(step); }
 
+std::vector<Fact> Loader::facts() const { return run_->facts(); }
 std::optional<std::uint64_t> Loader::size() const { return run_->steps(); }
 std::uint64_t Loader::seed() const noexcept { return run_->seed(); }
 std::span<const Device> Loader::devices() const noexcept { return run_->devices(); }

@@ -323,6 +323,14 @@ const std::string& Run::identity() const {
   return identity_;
 }
 
+std::vector<Fact> Run::facts() const {
+  const Lock lock(mutex_);
+  return {{"the plan", identity()},
+          {"the seed", std::to_string(config_->seed)},
+          {"the next step", std::to_string(progress_.step)},
+          {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)}};
+}
+
 LoaderState Run::state() const {
   Lock lock(mutex_);
   LoaderState state{.step = progress_.step,

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/agreement.hpp>
 #include <penstock/loader/loader.hpp>
 
 #include "src/loader/plan/plan.hpp"
@@ -38,6 +39,7 @@ class Run {
   void start();
   void stop();
   std::optional<std::uint32_t> next_epoch();
+  [[nodiscard]] std::vector<Fact> facts() const;
   LoaderState state() const;
   void restore(const LoaderState& state);
   void set_weights(std::uint64_t step, std::vector<double> weights);

@@ -1,0 +1,50 @@
+// Texts of all ranks, of any bytes and sizes.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/penstock.hpp>
+#include <penstock/sync.hpp>
+
+#include "tests/loader/fakes.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(ExchangeOver, GivesAllRanksTheTextsOfAll) {
+  Replicas replicas(host_devices(3));
+  const std::vector<std::string> own{"", std::string("a\0b", 3), std::string(100'000, 'x')};
+  replicas.run([&](ReplicaContext& replica) {
+    Communicator& all = replica.communicator();
+    const Exchange exchange = exchange_over(all);
+    EXPECT_THAT(exchange(own[all.rank()]), ElementsAre(own[0], own[1], own[2]));
+    EXPECT_THAT(exchange(""), ElementsAre("", "", ""));
+    for (std::uint32_t root = 0; root < 3; ++root)
+      EXPECT_EQ(broadcast_text(all, own[all.rank()], root), own[root]);
+  });
+}
+
+TEST(ExchangeOver, LoadersThatDifferAreToldInEveryReplica) {
+  Replicas replicas(host_devices(2));
+  replicas.run([&](ReplicaContext& replica) {
+    Communicator& all = replica.communicator();
+    const auto facts = [&](std::uint64_t seed, std::uint64_t batch) {
+      return Dataset(testing_support::fake(10)).seed(seed).shuffle().batch(batch).loader().facts();
+    };
+    require_agreement(exchange_over(all), facts(7, 2));
+    EXPECT_THAT([&] { require_agreement(exchange_over(all), facts(7 + all.rank(), 2)); },
+                ThrowsMessage<Error>(HasSubstr("the seed is '7' in process 0, '8' in process 1")));
+    EXPECT_THAT([&] { require_agreement(exchange_over(all), facts(7, 2 + all.rank())); },
+                ThrowsMessage<Error>(HasSubstr("the plan is ")));
+  });
+}
+
+}  // namespace
+}  // namespace penstock
