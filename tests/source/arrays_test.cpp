@@ -258,6 +258,11 @@ TEST_F(Arrays, CheckATypeAndShapeThatAreGivenForANpyFile) {
         (void)source::arrays({{"x", path, DType::f32, {3}}});
       },
       ThrowsMessage<Error>(AllOf(HasSubstr("f32 [2]"), HasSubstr("f32 [3]"))));
+  EXPECT_THAT(
+      [&] {
+        (void)source::arrays({{"x", path, {}, {7}}});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("f32 [2]"), HasSubstr("f32 [7] was asked for"))));
   EXPECT_THROW((void)source::arrays({{"x", path, DType::i32, {2}}}), Error);
   EXPECT_THROW((void)source::arrays({{"x", path, {}, {}, 128}}), std::invalid_argument);
 }

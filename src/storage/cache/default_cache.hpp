@@ -6,7 +6,9 @@
 namespace penstock::storage {
 
 /// $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID in the
-/// temporary folder.
+/// temporary folder, which this makes.
+///
+/// Errors  std::filesystem::filesystem_error  that last one is another user's, or others may write to it
 [[nodiscard]] std::filesystem::path default_cache();
 
 }  // namespace penstock::storage
