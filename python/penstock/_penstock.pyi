@@ -837,7 +837,7 @@ class Loader:
     def rewind(self) -> None:
         """
         Restarts from step 0, on the same threads and memory: for a validation set that is read
-        again and again. Counters (samples, faults, digests) reset.
+        again and again. The position, faults and digests reset; stats() goes on.
 
         Errors  Error  the plan reads a stream
         """
