@@ -164,6 +164,31 @@ class Flaky final : public Source {
   mutable std::map<std::uint64_t, int> failed_;
 };
 
+// What was read ahead and drawn is wanted no longer: a stop takes as long as one sample.
+TEST(ReadAhead, StopDropsWhatIsQueued) {
+  const auto slow = map_function(
+      {.name = "slow", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
+      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
+        std::this_thread::sleep_for(5ms);
+        std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
+      });
+  for (const int io_threads : {0, 4})
+    for (const std::uint64_t batch : {64, 4000}) {
+      Loader loader = Dataset(fake(10'000))
+                          .map(slow)
+                          .repeat()
+                          .batch(batch)
+                          .loader({.threads = 2, .io_threads = io_threads});
+      loader.start();
+      std::this_thread::sleep_for(50ms);
+      const auto begin = std::chrono::steady_clock::now();
+      loader.stop();
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms)
+          << io_threads << " threads read, batches of " << batch;
+      EXPECT_FALSE(loader.next());
+    }
+}
+
 TEST(Retry, ReadsAgainWhatMayPassAndLosesNothing) {
   const auto expected = run(shuffled(fake(500)), {.threads = 2});
   for (const int io_threads : {0, 4}) {

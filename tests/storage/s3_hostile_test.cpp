@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/penstock.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/storage/object_storage.hpp>
 
@@ -31,7 +33,8 @@ using ::testing::ThrowsMessage;
 // Gives every request one answer; a request at a time. After `head` it sends the rest byte by byte, each after a pause.
 class Server {
  public:
-  using Answer = std::function<std::string(int request)>;
+  /// Nothing: the connection stays, and is never answered.
+  using Answer = std::function<std::string(const std::string& request)>;
   explicit Server(Answer answer, std::chrono::milliseconds pause = {})
       : answer_(std::move(answer)), pause_(pause) {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -49,6 +52,7 @@ class Server {
     thread_.request_stop();
     thread_.join();
     ::close(listener_);
+    for (const int client : silent_) ::close(client);
   }
   [[nodiscard]] ObjectStorageOptions options() const {
     return {
@@ -74,7 +78,12 @@ class Server {
         if (count <= 0) break;
         request.append(part, static_cast<std::size_t>(count));
       }
-      const std::string answer = answer_(++requests_);
+      ++requests_;
+      const std::string answer = answer_(request);
+      if (answer.empty()) {
+        silent_.push_back(client);
+        continue;
+      }
       const std::size_t at_once =
           pause_ == 0ms ? answer.size() : std::min(answer.size(), answer.find("\r\n\r\n") + 4);
       bool sent = ::send(client, answer.data(), at_once, MSG_NOSIGNAL) >= 0;
@@ -90,6 +99,7 @@ class Server {
   std::chrono::milliseconds pause_;
   int listener_ = -1;
   int port_ = 0;
+  std::vector<int> silent_;
   std::atomic<int> requests_ = 0;
   std::jthread thread_;
 };
@@ -109,18 +119,21 @@ auto open(const Server& server) {
 constexpr const char* kEntry = "<Contents><Key>train/a.txt</Key><Size>1</Size></Contents>";
 
 TEST(HostileS3, AListThatGoesInCirclesEnds) {
-  const Server one([](int) { return page(kEntry, "again"); });
+  const Server one([](const std::string&) { return page(kEntry, "again"); });
   EXPECT_THAT(open(one), ThrowsMessage<Error>(HasSubstr("the same page of its list again")));
   EXPECT_LE(one.requests(), 3);
-  const Server two([](int request) { return page(kEntry, request % 2 == 0 ? "even" : "odd"); });
+  const Server two([number = 0](const std::string&) mutable {
+    return page(kEntry, ++number % 2 == 0 ? "even" : "odd");
+  });
   EXPECT_THAT(open(two), ThrowsMessage<Error>(HasSubstr("the same page of its list again")));
-  const Server empty([](int request) { return page("", std::to_string(request)); });
+  const Server empty(
+      [number = 0](const std::string&) mutable { return page("", std::to_string(++number)); });
   EXPECT_THAT(open(empty), ThrowsMessage<Error>(HasSubstr("100 empty pages")));
 }
 
 TEST(HostileS3, WhatItSaysIsShownWithoutItsControlCharactersAndCutShort) {
   const std::string clear = "\x1b[2J\x1b]0;title\x07";
-  const Server server([&](int) {
+  const Server server([&](const std::string&) {
     return Server::xml("<Error><Code>Odd" + clear + "</Code><Message>" + clear +
                            std::string(100'000, 'm') + "</Message></Error>",
                        "418 I'm a teapot");
@@ -137,11 +150,36 @@ TEST(HostileS3, WhatItSaysIsShownWithoutItsControlCharactersAndCutShort) {
 }
 
 TEST(HostileS3, LessThanAKibibyteASecondIsNoAnswer) {
-  const Server server([](int) { return Server::xml(std::string(1'000'000, ' ')); }, 50ms);
+  const Server server([](const std::string&) { return Server::xml(std::string(1'000'000, ' ')); },
+                      50ms);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(open(server),
               ThrowsMessage<Error>(HasSubstr("less than 1 KiB a second for 1000 ms")));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+}
+
+// It lists, says how large its object is, and never gives it.
+TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForIt) {
+  const Server server([](const std::string& request) -> std::string {
+    if (request.find("list-type") != std::string::npos)
+      return Server::xml(
+          "<ListBucketResult><Contents><Key>train/a.jpg</Key><Size>1000</Size><ETag>x</ETag>"
+          "</Contents></ListBucketResult>");
+    return "";
+  });
+  ObjectStorageOptions options = server.options();
+  options.timeout = 60s;
+  for (const int io_threads : {0, 4}) {
+    Loader loader = Dataset(source::image_folder("s3://photos/train", {.storage = options}))
+                        .map(decode_image({.crop = random_resized_crop(32)}))
+                        .batch(1)
+                        .loader({.threads = 1, .io_threads = io_threads});
+    loader.start();
+    std::this_thread::sleep_for(200ms);
+    const auto begin = std::chrono::steady_clock::now();
+    loader.stop();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms) << io_threads;
+  }
 }
 
 TEST(Printable, ControlCharactersAreEscaped) {

@@ -9,6 +9,7 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/loader/run/observed.hpp"
 #include "src/staging/host_memory.hpp"
 
@@ -144,6 +145,7 @@ Engine::~Engine() {
 void Engine::stop() {
   stop_stream_.request_stop();
   for (std::jthread& thread : threads_) thread.request_stop();
+  if (read_ahead_) read_ahead_->request_stop();
   threads_.clear();  // joins
   if (read_ahead_) read_ahead_->stop();
 }
@@ -301,6 +303,7 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
 // ---- the workers ----
 
 void Engine::work(const std::stop_token& stop) {
+  const core::Interruption interruption(stop);
   RowWorker rows(config_.recipe, record_limit_, stop);
   std::int64_t sample_ns = kGrainNs;
   while (true) {
@@ -330,8 +333,8 @@ void Engine::work(const std::stop_token& stop) {
     }
     sample_ns = std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(count), 1);
     note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
+    if (stop.stop_requested()) return;  // in the middle of it
     finish_samples(batch, count);
-    if (stop.stop_requested()) break;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <penstock/core/clock.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/loader/run/observed.hpp"
 #include "src/loader/run/record_reader.hpp"
 
@@ -27,8 +28,12 @@ void ReadAhead::start() {
     threads_.emplace_back([this](const std::stop_token& stop) { read(stop); });
 }
 
-void ReadAhead::stop() {
+void ReadAhead::request_stop() {
   for (std::jthread& thread : threads_) thread.request_stop();
+}
+
+void ReadAhead::stop() {
+  request_stop();
   threads_.clear();  // joins
   const std::lock_guard lock(mutex_);
   batches_.clear();
@@ -49,7 +54,8 @@ void ReadAhead::push(std::shared_ptr<InFlight> batch) {
 
 std::unique_ptr<ReadSample> ReadAhead::pop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (!ready_.wait(lock, stop, [&] { return !read_.empty(); })) return nullptr;
+  ready_.wait(lock, stop, [&] { return !read_.empty(); });
+  if (stop.stop_requested()) return nullptr;  // what was read is wanted no longer
   auto sample = std::move(read_.front());
   read_.pop_front();
   return sample;
@@ -65,7 +71,8 @@ void ReadAhead::give_back(std::unique_ptr<ReadSample> sample) {
 }
 
 void ReadAhead::read(const std::stop_token& stop) {
-  while (true) {
+  const core::Interruption interruption(stop);
+  while (!stop.stop_requested()) {
     std::unique_ptr<ReadSample> sample;
     {
       std::unique_lock lock(mutex_);
@@ -82,7 +89,6 @@ void ReadAhead::read(const std::stop_token& stop) {
       read_.push_back(std::move(sample));
     }
     ready_.notify_one();
-    if (stop.stop_requested()) return;
   }
 }
 

@@ -43,6 +43,8 @@ class ReadAhead {
   void start();
   /// Joins the threads, and discards what was pushed and read. start() starts again.
   void stop();
+  /// Begins to stop, without waiting for what is being read.
+  void request_stop();
 
   void push(std::shared_ptr<InFlight> batch);
   /// The next sample that was read; null when `stop` was requested first.

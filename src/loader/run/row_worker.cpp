@@ -40,7 +40,7 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 
   const std::int64_t begin = now_ns();
   std::int64_t sample_begin = begin;
-  for (std::uint64_t sample = first; sample < first + count; ++sample) {
+  for (std::uint64_t sample = first; sample < first + count && !stop_.stop_requested(); ++sample) {
     if (sample >= part->first_sample + part->slice.samples) part = part_of(batch, sample);
     const bool timed = (sample - first) % timed_every == 0;
     if (timed && timed_every > 1) sample_begin = now_ns();

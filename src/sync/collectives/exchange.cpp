@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -29,7 +28,7 @@ Exchange exchange_over(Communicator& communicator) {
     communicator.all_gather(view_of(std::as_const(size)), view_of(sizes));
     const auto most = static_cast<std::size_t>(std::ranges::max(sizes));
     std::vector<std::uint8_t> padded(std::max<std::size_t>(most, 1));
-    std::memcpy(padded.data(), own.data(), own.size());
+    std::ranges::copy(own, padded.begin());
     std::vector<std::uint8_t> all(ranks * padded.size());
     communicator.all_gather(view_of(std::as_const(padded)), view_of(all));
     std::vector<std::string> texts;
@@ -46,7 +45,7 @@ std::string broadcast_text(Communicator& communicator, const std::string& text,
   std::vector<std::int64_t> size{static_cast<std::int64_t>(text.size())};
   communicator.broadcast(view_of(size), root);
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(size[0]));
-  if (communicator.rank() == root) std::memcpy(bytes.data(), text.data(), text.size());
+  if (communicator.rank() == root) std::ranges::copy(text, bytes.begin());
   if (!bytes.empty()) communicator.broadcast(view_of(bytes), root);
   return {bytes.begin(), bytes.end()};
 }

@@ -1,0 +1,31 @@
+// core/interruption: whether the work that this thread does is wanted no longer.
+#pragma once
+
+#include <stop_token>
+#include <utility>
+
+namespace penstock::core {
+
+/// Tells what waits for long, far below the loader's threads (a request to a server), that the loader has been stopped.
+///
+/// Threads  each thread has its own; where none was set, nothing is interrupted.
+class Interruption {
+ public:
+  explicit Interruption(std::stop_token stop) : stop_(std::move(stop)), before_(current_) {
+    current_ = &stop_;
+  }
+  ~Interruption() { current_ = before_; }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  [[nodiscard]] static bool is_requested() noexcept {
+    return current_ != nullptr && current_->stop_requested();
+  }
+
+ private:
+  static inline thread_local const std::stop_token* current_ = nullptr;
+  std::stop_token stop_;
+  const std::stop_token* before_;
+};
+
+}  // namespace penstock::core
