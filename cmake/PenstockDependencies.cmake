@@ -17,11 +17,13 @@ if(PENSTOCK_GLOO)
   find_package(Gloo)
 endif()
 
+# Signs requests to object storage, and proves to the processes of a launch who they are.
+find_package(OpenSSL)
+
 # Object storage, optional too.
 set(PENSTOCK_HAVE_S3 OFF)
 if(PENSTOCK_S3)
   find_package(CURL 7.85)
-  find_package(OpenSSL)
   find_package(pugixml)
   if(CURL_FOUND AND OPENSSL_FOUND AND pugixml_FOUND)
     set(PENSTOCK_HAVE_S3 ON)

@@ -40,7 +40,8 @@ std::shared_ptr<ps::Communicator> connect(const Options& options) {
 #ifdef PENSTOCK_HAVE_GLOO
   if (options.transport == "gloo")
     return ps::gloo_communicator(
-        ps::Rendezvous::from_environment({.timeout_s = options.join_timeout_s}),
+        ps::Rendezvous::from_environment(
+            {.timeout_s = options.join_timeout_s, .unreachable_s = options.timeout_s}),
         {.timeout_s = options.timeout_s});
 #endif
   throw ps::Error(

@@ -190,7 +190,7 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                         std::optional<std::filesystem::path> file,
                         std::optional<std::string> address, std::optional<std::uint32_t> rank,
                         std::optional<std::uint32_t> world, double timeout_s, double join_timeout_s,
-                        std::string run_id) {
+                        std::string run_id, std::string secret) {
   if (file && address)
     throw std::invalid_argument("file and address exclude each other: give one of them");
   if (rank.has_value() != world.has_value())
@@ -223,15 +223,17 @@ PyCommunicator* connect(std::string transport, nb::handle device,
   if ((on->kind == Device::Kind::cuda) != (transport == "nccl"))
     throw std::invalid_argument("'" + transport + "' does not carry memory of " + on->to_string() +
                                 ": " + (on_cuda ? "'nccl' does" : "'gloo' does"));
-  return new PyCommunicator(
-      meet_interruptibly({transport,
-                          on,
-                          std::move(file),
-                          std::move(address),
-                          launch,
-                          timeout_s,
-                          {.timeout_s = join_timeout_s, .run_id = std::move(run_id)}}),
-      transport);
+  return new PyCommunicator(meet_interruptibly({transport,
+                                                on,
+                                                std::move(file),
+                                                std::move(address),
+                                                launch,
+                                                timeout_s,
+                                                {.timeout_s = join_timeout_s,
+                                                 .run_id = std::move(run_id),
+                                                 .secret = std::move(secret),
+                                                 .unreachable_s = timeout_s}}),
+                            transport);
 }
 
 void require_same_device(const CallerTensor& tensor, const std::string& what,
@@ -341,11 +343,12 @@ Errors  SyncError, NcclError, CudaError)")
       "connect", &connect, "transport"_a = "auto", nb::kw_only(), "device"_a.none() = nb::none(),
       "file"_a.none() = nb::none(), "address"_a.none() = nb::none(), "rank"_a.none() = nb::none(),
       "world"_a.none() = nb::none(), "timeout_s"_a = 300.0, "join_timeout_s"_a = 60.0,
-      "run_id"_a = "",
+      "run_id"_a = "", "secret"_a = "",
       nb::sig("def connect(transport: typing.Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, "
               "device: str | Device | None = None, file: str | os.PathLike[str] | None = None, "
               "address: str | None = None, rank: int | None = None, world: int | None = None, "
-              "timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '') -> "
+              "timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '', "
+              "secret: str = '') -> "
               "Communicator"),
       R"(Finds the other processes of this run, and returns when all have joined.
 
@@ -358,8 +361,12 @@ that no launcher started is a world of one: it connects to no other process and 
 `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
 `rank, world` of this process; by default the launcher's.
 `timeout_s`   how long a call waits for the others before an error names those that are late;
-              `join_timeout_s` how long to wait for them to join.
-`run_id`      processes of another run are rejected; by default the launcher's.
+              `join_timeout_s` how long to wait for them to join. A machine that answers nothing for
+              `timeout_s` is taken for dead.
+`run_id`      processes of another run are rejected; by default the launcher's, and PENSTOCK_RUN_ID.
+`secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
+              default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
+              what is sent is not encrypted.
 
 Errors  Error       processes did not join (names them); another run at that address; a transport
                     that this build lacks; says what to do

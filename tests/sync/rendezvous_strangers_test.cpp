@@ -128,8 +128,8 @@ TEST(Strangers, WhoSaysNothingIsDroppedAndALongHelloIsNoHello) {
   (void)::send(chatty.get(), much.data(), much.size(), MSG_NOSIGNAL);
   EXPECT_TRUE(is_closed(chatty, 2s));
   const Socket odd = stranger_at(port);
-  const std::string hello =
-      sync::encode({FrameKind::hello, {sync::kRendezvousMagic, "r", "4294967296", "2"}});
+  const std::string hello = sync::encode(
+      {FrameKind::hello, {sync::kRendezvousMagic, "hmac-sha256", "4294967296", "2", "nonce"}});
   (void)::send(odd.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
   EXPECT_TRUE(is_closed(odd, 2s)) << "a rank of 2^32 is not rank 0";
   EXPECT_TRUE(is_closed(silent, 10s));

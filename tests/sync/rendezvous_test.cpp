@@ -253,7 +253,7 @@ TEST(Frames, DamagedOnesAreRefusedNotBelieved) {
       }
       sync::FrameReader reader;
       try {
-        while (reader.read(in.get()))
+        while (reader.read(in.get()) == sync::FrameReader::Result::open)
           while (const auto frame = reader.next()) EXPECT_LE(frame->texts.size(), 80U);
       } catch (const Error&) {
       }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <penstock/core/launcher.hpp>
 
@@ -17,8 +18,27 @@ struct RendezvousOptions {
   /// How long to wait for the others to come, and for a key.
   double timeout_s = 60;
   /// Distinguishes this run from others at the same address: processes of another run are rejected.
-  /// Empty: what the launcher says (torchrun's run and restart, mpirun's job, srun's step).
+  /// Empty: what the launcher says (torchrun's run and restart, mpirun's job, srun's step) and
+  /// PENSTOCK_RUN_ID.
   std::string run_id;
+  /// What only this run's processes know, 16 characters at least: each proves to process 0, and that
+  /// to each, that it knows it (HMAC-SHA256; the secret is not sent). Empty: PENSTOCK_SECRET, or the
+  /// file that PENSTOCK_SECRET_FILE names. It keeps strangers out; what is sent is not encrypted.
+  std::string secret;
+  /// A machine that answers nothing for so long is taken for dead.
+  double unreachable_s = 60;
+  /// Is told, in process 0, what an address and a port alone do not keep out. By default standard
+  /// error is.
+  std::function<void(const std::string&)> on_warning;
+};
+
+/// What a call between processes waits for, where it takes too long.
+struct PendingCall {
+  std::uint64_t communicator = 0;  ///< the same in all processes
+  std::uint64_t number = 0;        ///< of the call on that communicator
+  std::uint32_t phase = 0;         ///< of the call
+  std::uint32_t peer = 0;          ///< from whom nothing has come yet
+  std::string call;                ///< in words
 };
 
 /// A small key-value store in rank 0, over TCP: addresses, NCCL's id. Every
@@ -79,6 +99,14 @@ class Rendezvous {
   /// Calls `body`, on this rendezvous's own thread, when a peer dies or breaks off; at once if
   /// one has. Releasing the handle cancels this, and waits for a call in progress.
   [[nodiscard]] std::shared_ptr<void> on_failure(std::function<void()> body);
+  /// What this process's calls wait for, whenever one asks who holds up the others: `body` is called
+  /// on this rendezvous's own thread. Releasing the handle cancels this, and waits for a call in
+  /// progress.
+  [[nodiscard]] std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body);
+  /// A call of this process took too long: all processes say what theirs wait for, and process 0
+  /// concludes who holds them up. All learn it as a failure. Where process 0 does not answer within
+  /// 3 s, that is what is said.
+  [[nodiscard]] std::string inquire(const PendingCall& late);
   /// Tells the others that this process makes no more calls, and why. Calls in progress with them
   /// continue. Does not throw.
   void leave(std::string_view why) noexcept;

@@ -6,11 +6,11 @@
 #include <span>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/sha.h>
 
 #include <penstock/core/error.hpp>
+
+#include "src/core/hmac_sha256.hpp"
 
 namespace penstock::storage {
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kEmptyHash =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-using Hash = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+using Hash = core::Sha256;
 
 std::string hex(const Hash& hash) { return fmt::format("{:02x}", fmt::join(hash, "")); }
 
@@ -31,16 +31,6 @@ std::string_view text_of(const Hash& hash) {
 Hash sha256(std::string_view text) {
   Hash hash;
   ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
-  return hash;
-}
-
-Hash hmac(std::string_view key, std::string_view text) {
-  Hash hash;
-  unsigned size = 0;
-  const void* const made =
-      ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
-             reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data(), &size);
-  if (made == nullptr) throw Error("OpenSSL cannot make an HMAC-SHA256, which S3 requests need");
   return hash;
 }
 
@@ -95,16 +85,16 @@ std::vector<std::string> sign_aws_request(const AwsRequest& request,
   const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, region);
   const std::string to_sign =
       fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hex(sha256(canonical)));
-  Hash key = hmac("AWS4" + credentials.secret_key, day);
+  Hash key = core::hmac_sha256("AWS4" + credentials.secret_key, day);
   for (const std::string_view part :
        {region, std::string_view("s3"), std::string_view("aws4_request")}) {
-    key = hmac(text_of(key), part);
+    key = core::hmac_sha256(text_of(key), part);
   }
   std::vector<std::string> headers;
   for (const auto& [name, value] : own) headers.push_back(fmt::format("{}: {}", name, value));
   headers.push_back(fmt::format(
       "authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
-      credentials.access_key, scope, names, hex(hmac(text_of(key), to_sign))));
+      credentials.access_key, scope, names, hex(core::hmac_sha256(text_of(key), to_sign))));
   return headers;
 }
 

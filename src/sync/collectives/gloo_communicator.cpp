@@ -58,31 +58,35 @@ class NoSigpipe {
   bool was_pending_ = false;
 };
 
-// Gloo's idea of a rendezvous, over ours.
+// Gloo's idea of a rendezvous, over ours. All of it ends at one time, whatever Gloo asks for.
 class Store final : public gloo::rendezvous::Store {
  public:
-  Store(Rendezvous& rendezvous, std::string prefix)
-      : rendezvous_(rendezvous), prefix_(std::move(prefix)) {}
+  Store(Rendezvous& rendezvous, std::string prefix, Deadline deadline)
+      : rendezvous_(rendezvous), prefix_(std::move(prefix)), deadline_(deadline) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
     rendezvous_.set(prefix_ + key, {data.data(), data.size()});
   }
   std::vector<char> get(const std::string& key) override {
-    const std::string value = rendezvous_.get(prefix_ + key);
+    const std::string value = wait_for(key);
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) (void)rendezvous_.get(prefix_ + key);
+    for (const std::string& key : keys) (void)wait_for(key);
   }
-  void wait(const std::vector<std::string>& keys,
-            const std::chrono::milliseconds& timeout) override {
-    for (const std::string& key : keys)
-      (void)rendezvous_.get(prefix_ + key, std::chrono::duration<double>(timeout).count());
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
+    wait(keys);
+  }
+
+  [[nodiscard]] std::string wait_for(const std::string& key) {
+    const std::chrono::duration<double> left = deadline_ - SteadyClock::now();
+    return rendezvous_.get(prefix_ + key, std::max(left.count(), 0.0));
   }
 
  private:
   Rendezvous& rendezvous_;
   std::string prefix_;
+  Deadline deadline_;
 };
 
 // What all duplicates have in common.
@@ -113,6 +117,9 @@ class GlooLinks final : public sync::Links {
     return start(peer, true, bytes.data(), bytes.size(), slot(received_, peer, lane));
   }
 
+  [[nodiscard]] std::uint32_t peer_of(Ticket ticket) const override {
+    return messages_[ticket].peer;
+  }
   void wait(Ticket ticket, Deadline deadline) override {
     Message& message = messages_[ticket];
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
@@ -145,7 +152,13 @@ class GlooLinks final : public sync::Links {
     else
       mesh_->rendezvous->leave(why);
   }
-  void accuse(const std::string& why) noexcept override { mesh_->rendezvous->abort(why); }
+  [[nodiscard]] std::optional<std::string> inquire(const PendingCall& late) override {
+    return mesh_->rendezvous->inquire(late);
+  }
+  void on_inquiry(std::function<std::vector<PendingCall>()> report) override {
+    reports_ = report ? mesh_->rendezvous->on_inquiry(std::move(report)) : nullptr;
+  }
+  [[nodiscard]] std::uint64_t channel() const noexcept override { return channel_; }
 
   void clear() noexcept override { messages_.clear(); }
 
@@ -208,7 +221,8 @@ class GlooLinks final : public sync::Links {
   std::mutex mutex_;
   const char* interrupted_ = nullptr;  // why
   Message* waited_for_ = nullptr;
-  std::shared_ptr<void> failures_;  // ends first: it uses what is above
+  std::shared_ptr<void> failures_;  // end first: they use what is above
+  std::shared_ptr<void> reports_;
 };
 
 }  // namespace
@@ -228,18 +242,24 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
       auto device = gloo::transport::tcp::CreateDevice(address);
       mesh->context = std::make_shared<gloo::rendezvous::Context>(
           static_cast<int>(meeting.rank()), static_cast<int>(meeting.world()));
-      mesh->context->setTimeout(timeout);
+      // Gloo waits five times as long for a connection.
+      mesh->context->setTimeout(std::max(timeout / 5, std::chrono::milliseconds(1)));
       const std::string prefix = fmt::format("gloo {}/", meeting.next_number());
-      Store store(meeting, prefix);
+      Store store(meeting, prefix, sync::deadline_in(options.timeout_s));
       mesh->context->connectFullMesh(store, device);
+      mesh->context->setTimeout(timeout);
       // The rendezvous must stay until all are connected.
-      meeting.set(fmt::format("{}connected {}", prefix, meeting.rank()), "");
+      const auto connected = [](std::uint32_t rank) { return fmt::format("connected {}", rank); };
+      store.set(connected(meeting.rank()), {});
       for (std::uint32_t rank = 0; rank < meeting.world(); ++rank)
-        (void)meeting.get(fmt::format("{}connected {}", prefix, rank));
+        (void)store.wait_for(connected(rank));
     } catch (const gloo::Exception& error) {
-      throw Error(fmt::format("process {} of {} cannot reach the others over Gloo: {}{}",
-                              meeting.rank(), meeting.world(), error.what(),
-                              meeting.departed().value_or("")));
+      const std::string why =
+          fmt::format("process {} of {} cannot connect to the others over Gloo: {}", meeting.rank(),
+                      meeting.world(), error.what());
+      const std::optional<std::string> known = meeting.departed();
+      meeting.abort(why);
+      throw Error(known ? fmt::format("{}; {}", why, *known) : why);
     }
   }
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),

@@ -4,12 +4,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/sync/rendezvous.hpp>
 
 namespace penstock::sync {
 
@@ -43,12 +46,16 @@ class Links {
   using Ticket = std::size_t;
 
   virtual ~Links() = default;
+  /// The same for all processes' links of a channel.
+  [[nodiscard]] virtual std::uint64_t channel() const noexcept { return 0; }
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
 
   /// Starts; the memory must stay, and may not be touched, until wait() has returned.
   virtual Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
   virtual Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
+  /// Whose message it is, or for whom.
+  [[nodiscard]] virtual std::uint32_t peer_of(Ticket ticket) const = 0;
   /// Errors  PeerError
   virtual void wait(Ticket ticket, Deadline deadline) = 0;
   /// Forgets all messages, finished or not: none touches its memory from now on.
@@ -58,9 +65,14 @@ class Links {
   /// This process makes no more calls at all: for transports that can tell more than messages do.
   /// `broke_off`: in the middle of one, so that the others wait in vain.
   virtual void farewell(const std::string& /*why*/, bool /*broke_off*/) noexcept {}
-  /// A peer was late, which no connection tells: lets the others know before this process ends, so
-  /// that they blame the peer and not this process.
-  virtual void accuse(const std::string& /*why*/) noexcept {}
+  /// `late` took too long: who holds up whom, from what the calls of all processes wait for. None
+  /// where that cannot be known.
+  [[nodiscard]] virtual std::optional<std::string> inquire(const PendingCall& /*late*/) {
+    return std::nullopt;
+  }
+  /// What this process's calls on this channel wait for, for others' inquiries. `report` is called
+  /// on any thread until another one, or none, is given.
+  virtual void on_inquiry(std::function<std::vector<PendingCall>()> /*report*/) {}
   /// A number that this process has not given out before.
   [[nodiscard]] virtual std::uint64_t next_channel() noexcept = 0;
   /// The same peers once more, on a channel that all have agreed upon: its messages are never taken

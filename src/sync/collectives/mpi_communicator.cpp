@@ -151,6 +151,9 @@ class MpiLinks final : public sync::Links {
     });
   }
 
+  [[nodiscard]] std::uint32_t peer_of(Ticket ticket) const override {
+    return messages_[ticket].peer;
+  }
   void wait(Ticket ticket, Deadline deadline) override {
     for (MPI_Request& part : messages_[ticket].parts) {
       const auto begin = SteadyClock::now();

@@ -44,9 +44,12 @@ ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double ti
     : Communicator(links->rank(), links->size(), Device{}),
       links_(std::move(links)),
       timeout_s_(timeout_s),
-      heads_(size()) {}
+      heads_(size()) {
+  links_->on_inquiry([this] { return report(); });
+}
 
 ProcessCommunicator::~ProcessCommunicator() {
+  links_->on_inquiry({});
   say_goodbye(broken_ ? core::text_of(broken_) : "it ended");
   links_->clear();
 }
@@ -127,6 +130,15 @@ void ProcessCommunicator::guarded(const Collective& call, const std::function<vo
   if (left_) fail(fmt::format("process {} has left: it makes no more collectives", rank()));
   ++sequence_;
   deadline_ = deadline_in(timeout_s_);
+  note_pending([&](auto& pending) {
+    pending = {.communicator = links_->channel(),
+               .number = sequence_,
+               .phase = 0,
+               .peer = rank(),
+               .call = call.to_string()};
+  });
+  const std::shared_ptr<void> over(
+      nullptr, [this](void*) { note_pending([](auto& pending) { pending.reset(); }); });
   try {
     if (size() > 1)
       body();
@@ -134,9 +146,8 @@ void ProcessCommunicator::guarded(const Collective& call, const std::function<vo
       body();
     links_->clear();
   } catch (const PeerError& error) {
-    links_->clear();
     const std::string message = explain(error, call.to_string());
-    if (error.late()) links_->accuse(message);
+    links_->clear();
     fail(message);
   } catch (...) {
     links_->clear();
@@ -153,17 +164,36 @@ void ProcessCommunicator::fail(const std::string& message) {
 std::string ProcessCommunicator::explain(const PeerError& error, const std::string& what) {
   const std::string where = fmt::format("process {} of {}, in its {} collective, {}", rank(),
                                         size(), ordinal(sequence_), what);
+  if (error.late()) return fmt::format("{}: {}", where, explain_late(error));
   if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
-  if (error.late())
-    return fmt::format(
-        "{}: process {} did not come within {} s: it is stopped, hangs, or is busy with something "
-        "else; raise the timeout if it may take that long",
-        where, error.peer(), timeout_s_);
   return fmt::format("{}: process {} is gone ({})", where, error.peer(), error.what());
 }
 
+std::string ProcessCommunicator::explain_late(const PeerError& error) {
+  const std::string late =
+      fmt::format("process {} did not come within {} s", error.peer(), timeout_s_);
+  try {
+    if (const auto found = links_->inquire(report().at(0)))
+      return fmt::format("{}: {}", late, *found);
+  } catch (const Error& lost) {
+    return fmt::format("{}: {}", late, lost.what());
+  }
+  return late +
+         ": it is stopped, hangs, or is busy with something else; raise the timeout if it may take "
+         "that long";
+}
+
+std::vector<PendingCall> ProcessCommunicator::report() {
+  const std::lock_guard lock(pending_mutex_);
+  if (!pending_) return {};
+  return {*pending_};
+}
+
 void ProcessCommunicator::wait(const Tickets& tickets) {
-  for (const Links::Ticket ticket : tickets) links_->wait(ticket, deadline_);
+  for (const Links::Ticket ticket : tickets) {
+    note_pending([&](auto& pending) { pending->peer = links_->peer_of(ticket); });
+    links_->wait(ticket, deadline_);
+  }
 }
 
 void ProcessCommunicator::agree(const Collective& call) {
@@ -179,6 +209,7 @@ void ProcessCommunicator::agree(const Collective& call) {
     tickets.push_back(links_->send(peer, Lane::head, std::as_bytes(std::span(&mine, 1))));
   });
   wait(tickets);
+  note_pending([](auto& pending) { pending->phase = 1; });
   for (std::uint32_t peer = 0; peer < size(); ++peer) {
     const Head& head = heads_[peer];
     if (head.leaves)
@@ -248,6 +279,7 @@ void ProcessCommunicator::all_reduce_parts(const Collective& call,
     shares.push_back(
         {part.data(), part.data() + piece(part.size(), unit, rank()).first, part.size()});
   reduce_pieces(call, shares);
+  note_pending([](auto& pending) { pending->phase = 2; });
   exchange_pieces(parts, unit);
 }
 

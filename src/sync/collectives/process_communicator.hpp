@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,15 @@ class ProcessCommunicator final : public Communicator {
   void for_peers(const F& body) const;
   [[noreturn]] void fail(const std::string& message);
   [[nodiscard]] std::string explain(const PeerError& error, const std::string& what);
+  [[nodiscard]] std::string explain_late(const PeerError& error);
+  /// What the others are told that wait for this one.
+  [[nodiscard]] std::vector<PendingCall> report();
+  /// Changes what report() says of the call in progress.
+  template <class F>
+  void note_pending(const F& change) {
+    const std::lock_guard lock(pending_mutex_);
+    change(pending_);
+  }
 
   std::mutex mutex_;
   std::unique_ptr<Links> links_;
@@ -84,6 +94,8 @@ class ProcessCommunicator final : public Communicator {
   std::vector<std::byte> scratch_;
   std::exception_ptr broken_;
   bool left_ = false;
+  std::mutex pending_mutex_;
+  std::optional<PendingCall> pending_;  // the call in progress
 };
 
 }  // namespace penstock::sync

@@ -7,7 +7,7 @@
 #include <list>
 #include <map>
 #include <mutex>
-#include <random>
+#include <span>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -21,6 +21,8 @@
 
 #include <penstock/sync/rendezvous.hpp>
 
+#include "src/sync/rendezvous/inquest.hpp"
+#include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
 
 namespace penstock {
@@ -30,6 +32,8 @@ namespace {
 using sync::Deadline;
 using sync::Frame;
 using sync::FrameKind;
+using sync::FrameReader;
+using sync::LaunchKey;
 using sync::Socket;
 using sync::SteadyClock;
 
@@ -37,6 +41,8 @@ using sync::SteadyClock;
 constexpr std::uint32_t kPorts = 4;
 // Rank 0 answers a hello at once; another program may never say a word.
 constexpr double kAnswerTimeout = 2;
+// Longer than process 0 asks the others.
+constexpr double kVerdictTimeout = 3;
 constexpr std::chrono::milliseconds kLongestPause(500);
 
 std::vector<std::uint16_t> ports_from(std::uint16_t first) {
@@ -44,22 +50,6 @@ std::vector<std::uint16_t> ports_from(std::uint16_t first) {
   for (std::uint32_t port = first; port < first + kPorts && port <= 65'535; ++port)
     ports.push_back(static_cast<std::uint16_t>(port));
   return ports;
-}
-
-// What is the same in all processes of a run, and differs between runs.
-std::string run_id_of(const RendezvousOptions& options) {
-  if (!options.run_id.empty()) return options.run_id;
-  std::string id;
-  for (const char* name :
-       {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "PMIX_NAMESPACE",
-        "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID", "PENSTOCK_RUN_ID"})
-    if (const char* value = std::getenv(name)) id += fmt::format("{}={};", name, value);
-  return id;
-}
-
-std::string random_token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 struct Place {
@@ -74,7 +64,7 @@ std::string write_ticket(const std::string& token, std::uint16_t port) {
   return ticket;
 }
 
-bool read_ticket(const std::string& ticket, std::string& token, std::vector<Place>& places) {
+bool read_ticket(const std::string& ticket, LaunchKey& key, std::vector<Place>& places) {
   std::vector<std::string> words;
   for (std::size_t at = 0; at < ticket.size();) {
     const std::size_t end = std::min(ticket.find(' ', at), ticket.size());
@@ -85,10 +75,27 @@ bool read_ticket(const std::string& ticket, std::string& token, std::vector<Plac
   if (words.size() < 4 || words[0] != "penstock-1" ||
       std::from_chars(words[2].data(), words[2].data() + words[2].size(), port).ec != std::errc{})
     return false;
-  token = words[1];
+  key = sync::ticket_key(words[1]);
   places.clear();
   for (std::size_t i = 3; i < words.size(); ++i) places.push_back({words[i], port});
   return true;
+}
+
+// What an address and a port do not tell.
+void warn_of_strangers(const std::string& address, const LaunchKey& key,
+                       const RendezvousOptions& options) {
+  if (key.has_secret || (key.has_id && sync::is_within_machine(address))) return;
+  const std::string warning = fmt::format(
+      "the processes meet at {} without a secret: {}", address,
+      key.has_id ? "whoever reaches it can take a process's place; give all of them the same "
+                   "PENSTOCK_SECRET_FILE"
+                 : "nothing tells this launch from another one there; give all of them the same "
+                   "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has");
+  static std::atomic_flag is_said;
+  if (options.on_warning)
+    options.on_warning(warning);
+  else if (!is_said.test_and_set())
+    fmt::print(stderr, "penstock: warning: {}\n", warning);
 }
 
 void require_rank(std::uint32_t rank, std::uint32_t world) {
@@ -121,12 +128,12 @@ class Rendezvous::Impl {
   [[nodiscard]] const RendezvousOptions& options() const noexcept { return options_; }
 
   /// Rank 0: listens at the first port from `port` on that is free, or at any for 0. The port.
-  std::uint16_t serve(const std::string& address, std::uint16_t port, const std::string& token) {
+  std::uint16_t serve(const std::string& address, std::uint16_t port, const LaunchKey& key) {
     for (const std::uint16_t next : ports_from(port))
       if (auto socket = sync::listen_at(address, next)) {
         const std::uint16_t found = sync::port_of(*socket);
-        server_ = std::make_unique<sync::RendezvousServer>(std::move(*socket), token, world_,
-                                                           options_.timeout_s);
+        server_ =
+            std::make_unique<sync::RendezvousServer>(std::move(*socket), key, world_, options_);
         return found;
       }
     throw Error(
@@ -134,44 +141,41 @@ class Rendezvous::Impl {
                     ports_from(port).back()));
   }
 
-  /// One round over the places: whether rank 0 was found at one. Throws what it refused for good.
-  bool try_join(const std::vector<Place>& places, const std::string& token) {
-    for (const Place& place : places) {
-      auto socket = sync::connect_to(place.address, place.port,
-                                     std::min(deadline_, sync::deadline_in(1)), &why_not_);
-      if (!socket) continue;
-      const Frame hello{
-          FrameKind::hello,
-          {sync::kRendezvousMagic, token, std::to_string(rank_), std::to_string(world_)}};
-      if (!sync::send_all(socket->get(), sync::encode(hello))) continue;
-      // Rank 0 answers at once, and again when all have joined, or says why not; another program never does.
-      sync::FrameReader in;
-      auto answer = next_frame(*socket, in, std::min(deadline_, sync::deadline_in(kAnswerTimeout)));
-      if (answer && answer->kind == FrameKind::heard)
-        // Rank 0 gives up first, and says who is missing.
-        answer = next_frame(*socket, in, deadline_ + std::chrono::seconds(2));
-      else if (!answer)
-        why_not_ = fmt::format("another program listens at {}:{}", place.address, place.port);
-      if (answer) {
-        if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
-          stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
-          continue;
-        }
-        if (answer->kind == FrameKind::refused)
-          throw Error(fmt::format("process {} of {} at the rendezvous {}:{}: {}", rank_, world_,
-                                  place.address, place.port, answer->texts.at(0)));
-        if (answer->kind != FrameKind::welcome) continue;
-        own_address_ = answer->texts.at(0);
-        socket_ = std::move(*socket);
-        thread_ = std::jthread([this, in = std::move(in)]() mutable { listen(std::move(in)); });
-        return true;
-      }
+  /// One round over the places: whether process 0 was found at one. Throws what it refused for good.
+  bool try_join(const std::vector<Place>& places, const LaunchKey& key) {
+    return std::ranges::any_of(places, [&](const Place& place) { return try_join(place, key); });
+  }
+  bool try_join(const Place& place, const LaunchKey& key) {
+    auto socket = sync::connect_to(place.address, place.port,
+                                   std::min(deadline_, sync::deadline_in(1)), &why_not_);
+    if (!socket) return false;
+    sync::watch_connection(*socket, options_.unreachable_s);
+    FrameReader in;
+    auto answer = introduce(*socket, in, key);
+    if (!answer) {
+      why_not_ = fmt::format("another program listens at {}:{}", place.address, place.port);
+      return false;
     }
-    return false;
+    // Process 0 gives up first, and says who is missing.
+    if (answer->kind == FrameKind::heard)
+      answer = next_frame(*socket, in, deadline_ + std::chrono::seconds(2));
+    if (!answer) return false;
+    if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
+      stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
+      return false;
+    }
+    if (answer->kind == FrameKind::refused)
+      throw Error(fmt::format("process {} of {} at the rendezvous {}:{}: {}", rank_, world_,
+                              place.address, place.port, answer->texts.at(0)));
+    if (answer->kind != FrameKind::welcome) return false;
+    own_address_ = answer->texts.at(0);
+    socket_ = std::move(*socket);
+    thread_ = std::jthread([this, in = std::move(in)]() mutable { listen(std::move(in)); });
+    return true;
   }
 
-  void join(const std::vector<Place>& places, const std::string& token) {
-    while (!try_join(places, token)) wait_a_moment(places);
+  void join(const std::vector<Place>& places, const LaunchKey& key) {
+    while (!try_join(places, key)) wait_a_moment(places);
   }
   /// Errors  Error  the time is over
   void wait_a_moment(const std::vector<Place>& places) {
@@ -237,11 +241,22 @@ class Rendezvous::Impl {
   std::shared_ptr<void> on_failure(std::function<void()> body) {
     const std::lock_guard watching(watch_mutex_);
     if (failure()) body();
-    const auto place = watchers_.insert(watchers_.end(), std::move(body));
-    return {nullptr, [this, place](void*) {
-              const std::lock_guard over(watch_mutex_);
-              watchers_.erase(place);
-            }};
+    return added(watchers_, std::move(body));
+  }
+
+  std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body) {
+    const std::lock_guard watching(watch_mutex_);
+    return added(reporters_, std::move(body));
+  }
+
+  std::string inquire(const PendingCall& late) {
+    send({FrameKind::late, sync::to_texts(std::span(&late, 1))});
+    std::unique_lock lock(mutex_);
+    news_.wait_until(lock, sync::deadline_in(kVerdictTimeout),
+                     [&] { return !failed_.empty() || ended_; });
+    return failed_.empty()
+               ? "process 0 does not answer: it is stopped, or its machine cannot be reached"
+               : failed_.front();
   }
 
   void leave(std::string_view why, bool broke_off) noexcept {
@@ -259,6 +274,27 @@ class Rendezvous::Impl {
   }
 
  private:
+  // What process 0 answers: that it knows this one now, or why it does not. Nothing from another program.
+  std::optional<Frame> introduce(const Socket& socket, FrameReader& in, const LaunchKey& key) {
+    const auto patience = std::min(deadline_, sync::deadline_in(kAnswerTimeout));
+    const std::string nonce = sync::make_nonce();
+    const Frame hello{FrameKind::hello,
+                      {sync::kRendezvousMagic, sync::proof_method(), std::to_string(rank_),
+                       std::to_string(world_), nonce}};
+    if (!sync::send_all(socket.get(), sync::encode(hello))) return std::nullopt;
+    auto answer = next_frame(socket, in, patience);
+    if (!answer || answer->kind != FrameKind::challenge) return answer;
+    if (answer->texts.size() != 2) return std::nullopt;
+    const std::string& its_nonce = answer->texts[0];
+    if (!sync::are_equal(answer->texts[1], sync::proof_of_host(key, nonce, its_nonce)))
+      return Frame{FrameKind::refused,
+                   {"a process of another run, or with another secret, listens there", "stale"}};
+    const Frame proof{FrameKind::proof,
+                      {sync::proof_of_guest(key, its_nonce, nonce, rank_, world_)}};
+    if (!sync::send_all(socket.get(), sync::encode(proof))) return std::nullopt;
+    return next_frame(socket, in, patience);
+  }
+
   static std::optional<Frame> next_frame(const Socket& socket, sync::FrameReader& in,
                                          Deadline patience) {
     try {
@@ -270,7 +306,8 @@ class Rendezvous::Impl {
         if (left <= 0 ||
             ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 1000))) < 0)
           return std::nullopt;
-        if (ready.revents != 0 && !in.read(socket.get())) return std::nullopt;
+        if (ready.revents != 0 && in.read(socket.get()) != FrameReader::Result::open)
+          return std::nullopt;
       }
     } catch (const Error&) {  // another program
       return std::nullopt;
@@ -285,26 +322,57 @@ class Rendezvous::Impl {
                               departed(1).value_or("process 0 is gone")));
   }
 
-  void listen(sync::FrameReader in) {
+  void listen(FrameReader in) {
+    auto result = FrameReader::Result::open;
     try {
       do {
         while (auto frame = in.next()) {
-          tell([&] {
-            if (frame->kind == FrameKind::value) values_[frame->texts.at(0)] = frame->texts.at(1);
-            const bool failed = frame->kind == FrameKind::failed;
-            if (failed || frame->kind == FrameKind::gone) {
-              (failed ? failed_ : left_).push_back(frame->texts.at(0));
-              host_gone_ = host_gone_ || frame->texts.at(1) == "0";
-            }
-          });
+          if (frame->kind == FrameKind::inquiry)
+            answer();
+          else
+            tell([&] { note(*frame); });
         }
-      } while (in.read(socket_.get()));
+        result = in.read(socket_.get());
+      } while (result == FrameReader::Result::open);
     } catch (const std::exception&) {  // damaged: as good as gone
     }
     tell([&] {
       ended_ = true;
-      if (!leaving_ && !host_gone_) failed_.emplace_back("process 0 has died");
+      if (!leaving_ && !host_gone_)
+        failed_.emplace_back(
+            result == FrameReader::Result::unreachable
+                ? fmt::format("process 0 is unreachable: its machine has answered nothing for {} s",
+                              options_.unreachable_s)
+                : "process 0 has died");
     });
+  }
+
+  void note(const Frame& frame) {
+    if (frame.kind == FrameKind::value) values_[frame.texts.at(0)] = frame.texts.at(1);
+    const bool failed = frame.kind == FrameKind::failed;
+    if (!failed && frame.kind != FrameKind::gone) return;
+    (failed ? failed_ : left_).push_back(frame.texts.at(0));
+    host_gone_ = host_gone_ || frame.texts.at(1) == "0";
+  }
+
+  // Says what this process's calls wait for.
+  void answer() {
+    std::vector<PendingCall> calls;
+    {
+      const std::lock_guard watching(watch_mutex_);
+      for (const auto& reporter : reporters_)
+        std::ranges::move(reporter(), std::back_inserter(calls));
+    }
+    send({FrameKind::pending, sync::to_texts(calls)});
+  }
+
+  template <class F>
+  std::shared_ptr<void> added(std::list<F>& to, F body) {
+    const auto place = to.insert(to.end(), std::move(body));
+    return {nullptr, [this, &to, place](void*) {
+              const std::lock_guard over(watch_mutex_);
+              to.erase(place);
+            }};
   }
 
   // Changes what is known, and wakes all waiting threads.
@@ -345,6 +413,7 @@ class Rendezvous::Impl {
   bool host_gone_ = false;  // process 0 has said so
   std::mutex watch_mutex_;  // taken before mutex_
   std::list<std::function<void()>> watchers_;
+  std::list<std::function<std::vector<PendingCall>()>> reporters_;
   std::jthread thread_;
 };
 
@@ -375,13 +444,15 @@ std::shared_ptr<Rendezvous> Rendezvous::at(const std::string& address, std::uint
                                            const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
   if (world > 1) {
-    const std::string token = run_id_of(options);
+    const LaunchKey key = sync::launch_key(options);
     std::vector<Place> places;
-    if (rank == 0)
-      places.push_back({address, impl->serve(address, port, token)});
-    else
+    if (rank == 0) {
+      warn_of_strangers(address, key, options);
+      places.push_back({address, impl->serve(address, port, key)});
+    } else {
       for (const std::uint16_t next : ports_from(port)) places.push_back({address, next});
-    impl->join(places, token);
+    }
+    impl->join(places, key);
   }
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
 }
@@ -391,18 +462,18 @@ std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::u
                                                 const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
   if (world > 1) {
-    std::string token;
+    LaunchKey key;
     std::vector<Place> places;
     std::string ticket;
     if (rank == 0) {
-      const std::string own = random_token();
-      ticket = write_ticket(own, impl->serve("", 0, own));
+      const std::string own = sync::make_nonce();
+      ticket = write_ticket(own, impl->serve("", 0, sync::ticket_key(own)));
     }
     ticket = exchange(ticket);
-    if (!read_ticket(ticket, token, places))
+    if (!read_ticket(ticket, key, places))
       throw Error(fmt::format("process {} of {} was given '{}', which is not a ticket of process 0",
                               rank, world, ticket));
-    impl->join(places, token);
+    impl->join(places, key);
   }
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
 }
@@ -412,11 +483,11 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
                                                      const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
   if (world > 1) {
-    std::string token;
+    LaunchKey key;
     std::vector<Place> places;
     if (rank == 0) {
-      const std::string own = random_token();
-      const std::string ticket = write_ticket(own, impl->serve("", 0, own));
+      const std::string own = sync::make_nonce();
+      const std::string ticket = write_ticket(own, impl->serve("", 0, sync::ticket_key(own)));
       const std::filesystem::path part = path.string() + "." + own;
       {
         // It holds the token: for this user's eyes.
@@ -430,10 +501,10 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
                                   part.string()));
       }
       std::filesystem::rename(part, path);  // whole, or not there
-      (void)read_ticket(ticket, token, places);
+      (void)read_ticket(ticket, key, places);
       std::error_code ignored;
       try {
-        impl->join(places, token);
+        impl->join(places, key);
       } catch (...) {
         std::filesystem::remove(path, ignored);
         throw;
@@ -444,7 +515,7 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
       for (;;) {
         std::string line;
         std::getline(std::ifstream(path) >> std::ws, line);
-        if (read_ticket(line, token, places) && impl->try_join(places, token)) break;
+        if (read_ticket(line, key, places) && impl->try_join(places, key)) break;
         impl->wait_a_moment({});
       }
     }
@@ -464,6 +535,10 @@ std::optional<std::string> Rendezvous::departed(double wait_s) const {
   return impl_->departed(wait_s);
 }
 std::optional<std::string> Rendezvous::failure() const { return impl_->failure(); }
+std::shared_ptr<void> Rendezvous::on_inquiry(std::function<std::vector<PendingCall>()> body) {
+  return impl_->on_inquiry(std::move(body));
+}
+std::string Rendezvous::inquire(const PendingCall& late) { return impl_->inquire(late); }
 std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
   return impl_->on_failure(std::move(body));
 }

@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "src/core/printable.hpp"
+
 namespace penstock::sync {
 
 namespace {
@@ -22,8 +24,11 @@ namespace {
 constexpr double kHelloTimeout = 5;
 constexpr std::size_t kMostHelloBytes = 4096;
 constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostNonceBytes = 64;
 // Addresses, and NCCL's ids.
 constexpr std::size_t kMostStored = std::size_t{256} << 20;
+// Who runs says at once what it waits for.
+constexpr double kInquestTimeout = 2;
 
 std::uint32_t to_number(const std::string& text) {
   std::uint32_t number = 0;
@@ -35,13 +40,14 @@ std::uint32_t to_number(const std::string& text) {
 
 }  // namespace
 
-RendezvousServer::RendezvousServer(Socket listener, std::string token, std::uint32_t world,
-                                   double timeout_s)
+RendezvousServer::RendezvousServer(Socket listener, LaunchKey key, std::uint32_t world,
+                                   const RendezvousOptions& options)
     : listener_(std::move(listener)),
-      token_(std::move(token)),
+      key_(std::move(key)),
       world_(world),
-      timeout_s_(timeout_s),
-      deadline_(deadline_in(timeout_s)),
+      timeout_s_(options.timeout_s),
+      unreachable_s_(options.unreachable_s),
+      deadline_(deadline_in(options.timeout_s)),
       seen_(world) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -74,7 +80,7 @@ void RendezvousServer::serve() {
     }
     if (stopping && (!unsent || SteadyClock::now() > last)) return;
     const bool timed =
-        !complete_ || stopping || std::ranges::any_of(clients_, &Client::is_stranger);
+        !complete_ || stopping || inquest_ || std::ranges::any_of(clients_, &Client::is_stranger);
     if (::poll(polled.data(), polled.size(), timed ? 20 : -1) < 0 && errno != EINTR) return;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       Client& client = clients_[i];
@@ -90,6 +96,7 @@ void RendezvousServer::serve() {
     if (complete_) listener_.close();
     if (accepts && listener_ && polled[1].revents != 0) accept_all();
     if (!stopping && !complete_ && SteadyClock::now() > deadline_) expire();
+    if (inquest_ && SteadyClock::now() > inquest_->deadline) end_inquest();
     if (!stopping && polled[0].revents != 0) {
       stopping = true;
       last = deadline_in(1);
@@ -99,10 +106,11 @@ void RendezvousServer::serve() {
 
 void RendezvousServer::read(Client& client) {
   try {
-    const bool open = client.in.read(client.socket.get());
+    const FrameReader::Result result = client.in.read(client.socket.get());
     while (auto frame = client.in.next(client.is_stranger() ? kMostHelloBytes : kMostFrameBytes))
       handle(client, std::move(*frame));
-    if (!open) gone(client);
+    if (result != FrameReader::Result::open)
+      gone(client, result == FrameReader::Result::unreachable);
   } catch (const std::exception&) {  // a stranger, or damaged
     gone(client);
   }
@@ -137,12 +145,9 @@ void RendezvousServer::accept_all() {
       make_room();
     const int on = 1;
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    for (const auto& [option, seconds] :
-         {std::pair{TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}})
-      (void)::setsockopt(fd, IPPROTO_TCP, option, &seconds, sizeof seconds);
     Client& client = clients_.emplace_back();
     client.socket = Socket(fd);
+    watch_connection(client.socket, unreachable_s_);
     client.patience = deadline_in(kHelloTimeout);
     read(client);  // a hello may be there already, and makes it no stranger
   }
@@ -183,29 +188,71 @@ void RendezvousServer::handle(Client& client, Frame frame) {
                  fmt::format("{}", rank)}});
       return;
     }
+    case FrameKind::late:
+      return begin_inquest(static_cast<std::uint32_t>(client.rank), frame);
+    case FrameKind::pending:
+      if (!inquest_) return;
+      inquest_->answers[static_cast<std::size_t>(client.rank)] = calls_from(frame.texts);
+      if (std::ranges::all_of(inquest_->answers, &Answer::has_value)) end_inquest();
+      return;
     default:
       throw Error("not a rendezvous of penstock");
   }
 }
 
+void RendezvousServer::begin_inquest(std::uint32_t rank, const Frame& late) {
+  if (inquest_) return;
+  const std::vector<PendingCall> calls = calls_from(late.texts);
+  if (calls.empty()) throw Error("not a rendezvous of penstock");
+  inquest_ = {.rank = rank,
+              .late = calls.front(),
+              .answers = std::vector<Answer>(world_),
+              .deadline = deadline_in(kInquestTimeout)};
+  tell_all({FrameKind::inquiry, {}});
+}
+
+void RendezvousServer::end_inquest() {
+  const std::string found = conclude(inquest_->rank, inquest_->late, inquest_->answers);
+  inquest_.reset();
+  tell_all({FrameKind::failed, {found, ""}});
+}
+
 void RendezvousServer::greet(Client& client, const Frame& hello) {
   if (client.closing) return;
-  if (hello.kind != FrameKind::hello || hello.texts.size() != 4 ||
-      hello.texts[0] != kRendezvousMagic)
+  if (!client.due_proof.empty()) return admit(client, hello);
+  if (hello.kind != FrameKind::hello || hello.texts.size() != 5 ||
+      hello.texts[0] != kRendezvousMagic || hello.texts[4].size() > kMostNonceBytes)
     throw Error("not a rendezvous of penstock");
-  if (hello.texts[1] != token_)
-    return refuse(client, "a process of another run listens there", true);
+  client.said_rank = to_number(hello.texts[2]);
+  client.said_world = to_number(hello.texts[3]);
+  if (hello.texts[1] != proof_method())
+    return refuse(
+        client,
+        fmt::format("process 0's build proves who it is by '{}', process {}'s by '{}': "
+                    "build both with OpenSSL, or both without",
+                    proof_method(), client.said_rank, core::printable(hello.texts[1], 20)),
+        false);
+  const std::string nonce = make_nonce();
+  client.due_proof =
+      proof_of_guest(key_, nonce, hello.texts[4], client.said_rank, client.said_world);
+  tell(client, {FrameKind::challenge, {nonce, proof_of_host(key_, hello.texts[4], nonce)}});
+}
+
+void RendezvousServer::admit(Client& client, const Frame& proof) {
+  if (proof.kind != FrameKind::proof || proof.texts.size() != 1)
+    throw Error("not a rendezvous of penstock");
+  if (!are_equal(proof.texts[0], client.due_proof))
+    return refuse(client, "a process of another run, or with another secret, listens there", true);
   // A process that comes now is ahead of process 0, which has yet to end this one and open the
   // next.
   if (complete_)
     return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
                   true);
-  const std::uint32_t rank = to_number(hello.texts[2]);
-  const std::uint32_t world = to_number(hello.texts[3]);
-  if (world != world_)
+  const std::uint32_t rank = client.said_rank;
+  if (client.said_world != world_)
     return refuse(client,
                   fmt::format("process 0 has a world of {} processes, process {} one of {}", world_,
-                              rank, world),
+                              rank, client.said_world),
                   false);
   if (rank >= world_ || seen_[rank] != 0)
     return refuse(
@@ -228,14 +275,25 @@ void RendezvousServer::refuse(Client& client, const std::string& why, bool stale
   client.closing = true;
 }
 
-void RendezvousServer::gone(Client& client) {
+void RendezvousServer::gone(Client& client, bool unreachable) {
   const std::int64_t rank = std::exchange(client.rank, -1);
   client.socket.close();
   client.out.clear();
-  if (rank < 0) return;
+  if (rank < 0) {
+    // It left when it saw that process 0 does not know its key.
+    if (!client.due_proof.empty() && !client.closing)
+      refused_ =
+          fmt::format("process {} is of another run, or has another secret", client.said_rank);
+    return;
+  }
   if (complete_)
     return tell_all(
-        {FrameKind::failed, {fmt::format("process {} has died", rank), fmt::format("{}", rank)}});
+        {FrameKind::failed,
+         {unreachable ? fmt::format("process {} is unreachable: its machine has answered "
+                                    "nothing for {} s",
+                                    rank, unreachable_s_)
+                      : fmt::format("process {} has died", rank),
+          fmt::format("{}", rank)}});
   seen_[static_cast<std::size_t>(rank)] = 0;  // it may come again
   --here_;
 }

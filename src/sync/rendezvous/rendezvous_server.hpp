@@ -7,21 +7,23 @@
 #include <thread>
 #include <vector>
 
+#include "src/sync/rendezvous/inquest.hpp"
+#include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
 
 namespace penstock::sync {
 
 /// Version of what is said over the sockets.
-inline constexpr const char* kRendezvousMagic = "penstock rendezvous 1";
+inline constexpr const char* kRendezvousMagic = "penstock rendezvous 2";
 
-/// Keeps the keys, and tells every process which others have left. It listens until all have come; who has not said in time
-/// who it is, or says more than a hello has, is dropped.
+/// Keeps the keys, and tells every process which others have left, or hold them up. It listens until all have come; who has
+/// not proven in time that it is one of us, or says more than that takes, is dropped.
 ///
 /// Threads  one of its own.
 class RendezvousServer {
  public:
-  /// `token` is what a process of this run says when it comes.
-  RendezvousServer(Socket listener, std::string token, std::uint32_t world, double timeout_s);
+  RendezvousServer(Socket listener, LaunchKey key, std::uint32_t world,
+                   const RendezvousOptions& options);
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;
   /// Sends what is still to be sent, and closes.
@@ -32,9 +34,12 @@ class RendezvousServer {
     Socket socket;
     FrameReader in;
     std::string out;
-    std::int64_t rank = -1;  // not one of us yet
-    bool closing = false;    // once `out` is sent
-    Deadline patience{};     // for a hello, and for taking what refuses it
+    std::int64_t rank = -1;       // not one of us yet
+    std::uint32_t said_rank = 0;  // what it still has to prove
+    std::uint32_t said_world = 0;
+    std::string due_proof;
+    bool closing = false;  // once `out` is sent
+    Deadline patience{};   // for a hello, and for taking what refuses it
     [[nodiscard]] bool is_stranger() const noexcept { return rank < 0; }
   };
 
@@ -45,17 +50,21 @@ class RendezvousServer {
   void drop_late_strangers();
   void handle(Client& client, Frame frame);
   void greet(Client& client, const Frame& hello);
+  void admit(Client& client, const Frame& proof);
+  void begin_inquest(std::uint32_t rank, const Frame& late);
+  void end_inquest();
   void refuse(Client& client, const std::string& why, bool stale);
-  void gone(Client& client);
+  void gone(Client& client, bool unreachable = false);
   void expire();
   void tell(Client& client, const Frame& frame);
   void tell_all(const Frame& frame);
   static void flush(Client& client);
 
   Socket listener_;
-  std::string token_;
+  LaunchKey key_;
   std::uint32_t world_;
   double timeout_s_;
+  double unreachable_s_;
   Deadline deadline_;  // for all to come
   bool complete_ = false;
   std::uint32_t here_ = 0;
@@ -66,6 +75,13 @@ class RendezvousServer {
   std::size_t stored_ = 0;  // bytes in values_
   std::map<std::string, std::string> values_;
   std::multimap<std::string, std::int64_t> waiting_;  // key, rank
+  struct Inquest {
+    std::uint32_t rank = 0;  // whose call is late
+    PendingCall late;
+    std::vector<Answer> answers;
+    Deadline deadline;
+  };
+  std::optional<Inquest> inquest_;
   Socket wake_read_;
   Socket wake_write_;
   std::jthread thread_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -73,10 +74,13 @@ void Socket::close() noexcept {
   fd_ = -1;
 }
 
+bool is_within_machine(const std::string& address) {
+  const Addresses asked(address, 0, address == "localhost" ? 0 : AI_NUMERICHOST);
+  return !address.empty() && asked.first != nullptr && is_loopback(asked.first->ai_addr);
+}
+
 std::optional<Socket> listen_at(const std::string& address, std::uint16_t port) {
-  const Addresses asked(address, port, address == "localhost" ? 0 : AI_NUMERICHOST);
-  const bool local =
-      !address.empty() && asked.first != nullptr && is_loopback(asked.first->ai_addr);
+  const bool local = is_within_machine(address);
   const Addresses any(local ? address : "", port, AI_PASSIVE);
   std::vector<const addrinfo*> places;
   for (const addrinfo* at = any.first; at != nullptr; at = at->ai_next) places.push_back(at);
@@ -140,14 +144,22 @@ std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
     }
     (void)::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) & ~O_NONBLOCK);
     set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
-    // A machine that loses its power says nothing: ask it now and then.
-    set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE);
-    for (const auto& [option, seconds] :
-         {std::pair{TCP_KEEPIDLE, 5}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}})
-      (void)::setsockopt(socket.get(), IPPROTO_TCP, option, &seconds, sizeof seconds);
     return socket;
   }
   return std::nullopt;
+}
+
+// A machine that loses its power says nothing: it is asked now and then, and what it does not acknowledge counts, too.
+void watch_connection(const Socket& socket, double seconds) {
+  constexpr int kQuestions = 3;
+  const int between = static_cast<int>(std::clamp(std::ceil(seconds / (kQuestions + 1)), 1.0, 1e4));
+  const int longest_ms = static_cast<int>(std::clamp(seconds * 1e3, 1e3, 2e9));
+  set_option(socket.get(), SOL_SOCKET, SO_KEEPALIVE);
+  for (const auto& [option, value] : {std::pair{TCP_KEEPIDLE, between},
+                                      {TCP_KEEPINTVL, between},
+                                      {TCP_KEEPCNT, kQuestions},
+                                      {TCP_USER_TIMEOUT, longest_ms}})
+    (void)::setsockopt(socket.get(), IPPROTO_TCP, option, &value, sizeof value);
 }
 
 std::string peer_address(const Socket& socket) {
@@ -197,11 +209,14 @@ std::string encode(const Frame& frame) {
   return bytes + body;
 }
 
-bool FrameReader::read(int fd) {
+FrameReader::Result FrameReader::read(int fd) {
   std::array<char, 4096> buffer;
   const ssize_t count = ::recv(fd, buffer.data(), buffer.size(), 0);
   if (count > 0) bytes_.append(buffer.data(), static_cast<std::size_t>(count));
-  return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
+  if (count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN))) return Result::open;
+  const bool unreachable =
+      count < 0 && (errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == ENETUNREACH);
+  return unreachable ? Result::unreachable : Result::ended;
 }
 
 std::optional<Frame> FrameReader::next(std::size_t most) {

@@ -42,10 +42,14 @@ class Socket {
 ///
 /// Errors  Error
 [[nodiscard]] std::optional<Socket> listen_at(const std::string& address, std::uint16_t port);
+/// Whether listen_at() lets only this machine's processes in.
+[[nodiscard]] bool is_within_machine(const std::string& address);
 [[nodiscard]] std::uint16_t port_of(const Socket& socket);
 /// None if there was no answer before `deadline`; where `why` is given, it says why not.
 [[nodiscard]] std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
                                                Deadline deadline, std::string* why = nullptr);
+/// From now on a machine that has answered nothing for `seconds` counts as unreachable.
+void watch_connection(const Socket& socket, double seconds);
 /// The other end's address, in numbers.
 [[nodiscard]] std::string peer_address(const Socket& socket);
 /// Where other machines may reach this one, loopback last.
@@ -64,7 +68,12 @@ enum class FrameKind : std::uint8_t {
   broke_off,
   failed,
   gone,
-  heard  ///< a hello was understood; the welcome comes when all are there
+  heard,      ///< a proof was good; the welcome comes when all are there
+  challenge,  ///< process 0's proof, and what it wants proven
+  proof,
+  late,     ///< a call took too long
+  inquiry,  ///< what do your calls wait for?
+  pending,  ///< this; nothing: there is no call
 };
 
 inline constexpr std::size_t kMostFrameBytes = 16U << 20;
@@ -79,8 +88,9 @@ struct Frame {
 /// Bytes that have come, until they make frames.
 class FrameReader {
  public:
-  /// Reads what there is; false at the end of the connection.
-  [[nodiscard]] bool read(int fd);
+  enum class Result : std::uint8_t { open, ended, unreachable };
+  /// Reads what there is.
+  [[nodiscard]] Result read(int fd);
   /// The next whole frame, if it is there.
   ///
   /// Errors  Error  these are no frames, or one has more than `most` bytes

@@ -98,12 +98,18 @@ TEST_F(SyncProcesses, AStoppedPeerIsNamedByAllSurvivorsWithinTheTimeout) {
 #ifndef PENSTOCK_HAVE_GLOO
   GTEST_SKIP() << "built without Gloo";
 #endif
-  auto workers = start("gloo", 3, {"beat", "2"});
-  wait_until_beating(workers);
-  workers[1].signal(SIGSTOP);
-  for (const std::size_t rank : {0U, 2U}) {
-    EXPECT_EQ(workers[rank].join(), kNoticed);
-    EXPECT_THAT(workers[rank].output(), HasSubstr("process 1"));
+  // The last one is process 0, which concludes for all: then each says so for itself.
+  for (const auto& [count, victim] : {std::pair{3, 1}, {4, 2}, {4, 2}, {4, 2}, {3, 0}}) {
+    auto workers = start("gloo", count, {"beat", "2"});
+    wait_until_beating(workers);
+    workers[static_cast<std::size_t>(victim)].signal(SIGSTOP);
+    for (int rank = 0; rank < count; ++rank) {
+      Process& worker = workers[static_cast<std::size_t>(rank)];
+      if (rank == victim) continue;
+      EXPECT_EQ(worker.join(), kNoticed);
+      EXPECT_THAT(worker.output(),
+                  HasSubstr(fmt::format("process {} does not answer: it is stopped", victim)));
+    }
   }
 }
 

@@ -30,9 +30,9 @@
 
 namespace penstock::test {
 
-namespace {
-
 std::string transport;  // NOLINT
+
+namespace {
 
 // What was said goes to stdout, where the test reads it.
 void say(const std::string& what) {

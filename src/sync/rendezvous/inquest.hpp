@@ -1,0 +1,26 @@
+// sync/rendezvous/inquest: who holds up the others, from what all their calls wait for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/sync/rendezvous.hpp>
+
+namespace penstock::sync {
+
+/// A process's calls, none where it makes none; nothing at all where it did not answer.
+using Answer = std::optional<std::vector<PendingCall>>;
+
+/// Follows who waits for whom, from `late` of process `rank` on: to a process that does not answer, or makes no call; to
+/// two that wait for each other in calls of different communicators; or to a message that was sent and did not come.
+[[nodiscard]] std::string conclude(std::uint32_t rank, const PendingCall& late,
+                                   std::span<const Answer> answers);
+
+[[nodiscard]] std::vector<std::string> to_texts(std::span<const PendingCall> calls);
+/// Errors  Error  these are no calls
+[[nodiscard]] std::vector<PendingCall> calls_from(std::span<const std::string> texts);
+
+}  // namespace penstock::sync

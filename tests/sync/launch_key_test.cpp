@@ -1,0 +1,213 @@
+// What keeps the processes of other launches, and strangers, out.
+#include "src/sync/rendezvous/launch_key.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/sync/rendezvous.hpp>
+
+#include "src/sync/rendezvous/tcp.hpp"
+
+namespace penstock {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::ThrowsMessage;
+
+constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
+
+std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
+
+/// Variables for as long as this lives.
+class Variables {
+ public:
+  explicit Variables(const std::map<std::string, std::string>& values) {
+    for (const auto& [name, value] : values) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+      names_.push_back(name);
+    }
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    for (const std::string& name : names_) ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+std::string key_of(const std::map<std::string, std::string>& variables,
+                   const RendezvousOptions& options = {}) {
+  const Variables set(variables);
+  return sync::launch_key(options).bytes;
+}
+
+#ifdef PENSTOCK_HAVE_OPENSSL
+constexpr bool kHasSecrets = true;
+#else
+constexpr bool kHasSecrets = false;
+#endif
+
+TEST(LaunchKey, DiffersBetweenRunsRestartsAndSecrets) {
+  const std::string plain = key_of({});
+  EXPECT_EQ(plain, key_of({{"TORCHELASTIC_RUN_ID", "none"}})) << "torchrun's name for every run";
+  const std::vector<std::string> all{
+      plain,
+      key_of({{"TORCHELASTIC_RUN_ID", "a"}}),
+      key_of({{"TORCHELASTIC_RUN_ID", "a"}, {"TORCHELASTIC_RESTART_COUNT", "1"}}),
+      key_of({{"PENSTOCK_RUN_ID", "a"}}),
+      key_of({}, {.run_id = "a"}),
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(all[i], all[j]) << i << " and " << j;
+  if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
+  EXPECT_NE(plain, key_of({{"PENSTOCK_SECRET", kSecret}}));
+  EXPECT_EQ(key_of({{"PENSTOCK_SECRET", kSecret}}), key_of({}, {.secret = kSecret}));
+}
+
+TEST(LaunchKey, ASecretIsReadFromItsFile) {
+  if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
+  const std::filesystem::path file = testing::TempDir() + fmt::format("secret{}", ::getpid());
+  const auto read = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    return key_of({{"PENSTOCK_SECRET_FILE", file.string()}});
+  };
+  EXPECT_EQ(read(std::string(kSecret) + "\r\n"), key_of({{"PENSTOCK_SECRET", kSecret}}));
+  EXPECT_THAT([&] { (void)read("\n"); }, ThrowsMessage<Error>(HasSubstr("is empty")));
+  EXPECT_THAT([&] { (void)read("short\n"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("at least 16 characters, found 5"),
+                                         Not(HasSubstr("short")), HasSubstr("openssl rand"))));
+  std::filesystem::remove(file);
+  EXPECT_THAT(
+      [&] {
+        (void)key_of({{"PENSTOCK_SECRET_FILE", file.string()}});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr(file.string()), HasSubstr("No such file"))));
+  EXPECT_EQ(key_of({{"PENSTOCK_SECRET_FILE", "/dev/zero"}}).size(), 4096U + 3U)
+      << "not read to its end";
+}
+
+TEST(LaunchKey, AProofIsOfBothNoncesAndAllThatIsSaid) {
+  const sync::LaunchKey key = sync::ticket_key("key");
+  const std::string proof = sync::proof_of_guest(key, "a", "b", 1, 4);
+  for (const std::string& other :
+       {sync::proof_of_guest(sync::ticket_key("kez"), "a", "b", 1, 4),
+        sync::proof_of_guest(key, "c", "b", 1, 4), sync::proof_of_guest(key, "a", "c", 1, 4),
+        sync::proof_of_guest(key, "a", "b", 2, 4), sync::proof_of_guest(key, "a", "b", 1, 5),
+        sync::proof_of_host(key, "a", "b"), sync::proof_of_host(key, "b", "a")})
+    EXPECT_FALSE(sync::are_equal(proof, other));
+  EXPECT_TRUE(sync::are_equal(proof, sync::proof_of_guest(key, "a", "b", 1, 4)));
+  EXPECT_NE(sync::make_nonce(), sync::make_nonce());
+}
+
+TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
+  const auto warned = [](const std::string& address, RendezvousOptions options) {
+    std::vector<std::string> warnings;
+    options.timeout_s = 0.01;
+    options.on_warning = [&](const std::string& what) { warnings.push_back(what); };
+    EXPECT_THROW((void)Rendezvous::at(address, free_port(), 0, 2, options), Error);
+    return warnings;
+  };
+  EXPECT_THAT(warned("127.0.0.1", {.run_id = "r"}), IsEmpty());
+  EXPECT_THAT(warned("127.0.0.1", {}),
+              ElementsAre(HasSubstr("nothing tells this launch from another")));
+  EXPECT_THAT(warned("10.1.2.3", {.run_id = "r"}),
+              ElementsAre(HasSubstr("can take a process's place")));
+  if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
+  EXPECT_THAT(warned("10.1.2.3", {.secret = kSecret}), IsEmpty());
+}
+
+// Two launches of the same command at the same port, the processes of both in any order.
+TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
+  const std::uint16_t port = free_port();
+  const auto come = [&](const std::string& run, std::uint32_t rank) {
+    const auto meeting =
+        Rendezvous::at("127.0.0.1", port, rank, 2, {.timeout_s = 20, .run_id = run});
+    meeting->set(fmt::format("from {}", rank), run);
+    EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), run);
+    meeting->set(fmt::format("done {}", rank), "");
+    (void)meeting->get(fmt::format("done {}", 1 - rank));
+  };
+  std::vector<std::jthread> all;
+  for (const auto& [run, rank] : {std::pair{"a", 0U}, {"b", 0U}, {"b", 1U}, {"a", 1U}}) {
+    all.emplace_back([&come, run = run, rank = rank] { come(run, rank); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// Listens to a process that joins, then tries to join in its place with what it has heard.
+TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
+  if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
+  const std::uint16_t port = free_port();
+  const RendezvousOptions options{.timeout_s = 20, .run_id = "a run", .secret = kSecret};
+  std::shared_ptr<Rendezvous> first;
+  std::jthread host([&] {
+    try {
+      first = Rendezvous::at("127.0.0.1", port, 0, 2, options);
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
+
+  // Between the two: hands on what both say.
+  const auto between = sync::listen_at("127.0.0.1", 0);
+  std::jthread guest([&, between_port = sync::port_of(*between)] {
+    RendezvousOptions hasty = options;
+    hasty.timeout_s = 2;
+    EXPECT_THROW((void)Rendezvous::at("127.0.0.1", between_port, 1, 2, hasty), Error);
+  });
+  const auto read_some = [](int fd) {
+    std::array<char, 4096> bytes{};
+    const ssize_t count = ::recv(fd, bytes.data(), bytes.size(), 0);
+    return std::string(bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+  };
+  {
+    sync::Socket there;
+    while (!there) there = sync::Socket(::accept(between->get(), nullptr, nullptr));
+    std::optional<sync::Socket> here;  // process 0 may not listen yet
+    while (!here) here = sync::connect_to("127.0.0.1", port, sync::deadline_in(5));
+    const std::string hello = read_some(there.get());
+    ASSERT_TRUE(sync::send_all(here->get(), hello));
+    const std::string challenge = read_some(here->get());
+    ASSERT_TRUE(sync::send_all(there.get(), challenge));
+    const std::string proof = read_some(there.get());
+    EXPECT_THAT(hello + challenge + proof, AllOf(Not(HasSubstr(kSecret)), Not(HasSubstr("a run"))));
+    // The same hello and proof to another challenge.
+    const auto again = sync::connect_to("127.0.0.1", port, sync::deadline_in(5));
+    ASSERT_TRUE(sync::send_all(again->get(), hello));
+    EXPECT_NE(read_some(again->get()), challenge);
+    ASSERT_TRUE(sync::send_all(again->get(), proof));
+    EXPECT_THAT(read_some(again->get()), HasSubstr("another run, or with another secret"));
+  }
+  guest.join();
+  for (const std::string& secret : {std::string(), std::string(32, 'x')}) {
+    RendezvousOptions other = options;
+    other.secret = secret;
+    other.timeout_s = 0.3;
+    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, other); },
+                ThrowsMessage<Error>(HasSubstr("another secret")));
+  }
+  (void)Rendezvous::at("127.0.0.1", port, 1, 2, options);
+}
+
+}  // namespace
+}  // namespace penstock
