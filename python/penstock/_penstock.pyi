@@ -1455,7 +1455,7 @@ class Communicator:
 def transports() -> list[str]:
     """The transports in this build: of "gloo", "mpi" and "nccl"."""
 
-def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '') -> Communicator:
+def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '', secret: str = '') -> Communicator:
     """
     Finds the other processes of this run, and returns when all have joined.
 
@@ -1468,8 +1468,12 @@ def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, devic
     `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
     `rank, world` of this process; by default the launcher's.
     `timeout_s`   how long a call waits for the others before an error names those that are late;
-                  `join_timeout_s` how long to wait for them to join.
-    `run_id`      processes of another run are rejected; by default the launcher's.
+                  `join_timeout_s` how long to wait for them to join. A machine that answers nothing for
+                  `timeout_s` is taken for dead.
+    `run_id`      processes of another run are rejected; by default the launcher's, and PENSTOCK_RUN_ID.
+    `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
+                  default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
+                  what is sent is not encrypted.
 
     Errors  Error       processes did not join (names them); another run at that address; a transport
                         that this build lacks; says what to do
