@@ -105,7 +105,7 @@ class Rendezvous {
   [[nodiscard]] std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body);
   /// A call of this process took too long: all processes say what theirs wait for, and process 0
   /// concludes who holds them up. All learn it as a failure. Where process 0 does not answer within
-  /// 3 s, that is what is said.
+  /// 5 s, that is what is said.
   [[nodiscard]] std::string inquire(const PendingCall& late);
   /// Tells the others that this process makes no more calls, and why. Calls in progress with them
   /// continue. Does not throw.

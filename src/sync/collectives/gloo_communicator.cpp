@@ -101,8 +101,8 @@ class GlooLinks final : public sync::Links {
   explicit GlooLinks(std::shared_ptr<Mesh> mesh, std::uint64_t channel = 0)
       : mesh_(std::move(mesh)),
         channel_(channel),
-        sent_(size() * 2),
-        received_(size() * 2),
+        sent_(size() * sync::kLanes),
+        received_(size() * sync::kLanes),
         // A connection tells of the death of the peer that is waited for, and not of others'.
         failures_(mesh_->rendezvous->on_failure([this] { interrupt("a process is gone"); })) {}
 
@@ -168,7 +168,7 @@ class GlooLinks final : public sync::Links {
   }
 
   [[nodiscard]] std::optional<std::string> explanation() override {
-    return mesh_->rendezvous->departed(0.5);
+    return mesh_->rendezvous->departed(2);
   }
 
  private:
@@ -195,7 +195,7 @@ class GlooLinks final : public sync::Links {
   // The number of a message between two peers, the same on both sides.
   std::uint64_t slot(std::vector<std::uint64_t>& counts, std::uint32_t peer, Lane lane) {
     const auto which = static_cast<std::uint64_t>(lane);
-    return channel_ << 48 | which << 47 | counts[2 * peer + which]++;
+    return channel_ << 48 | which << 46 | counts[sync::kLanes * peer + which]++;
   }
   Ticket start(std::uint32_t peer, bool receives, std::byte* data, std::size_t bytes,
                std::uint64_t slot) {

@@ -35,8 +35,9 @@ class PeerError : public Error {
   bool late_;
 };
 
-/// Two kinds of message between the same peers never overtake their own kind.
-enum class Lane : std::uint8_t { head, data };
+/// Messages between the same peers never overtake their own kind.
+enum class Lane : std::uint8_t { head, data, farewell };
+inline constexpr std::size_t kLanes = 3;
 
 /// This process's messages to and from the others of a group.
 ///

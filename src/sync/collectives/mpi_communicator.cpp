@@ -51,7 +51,8 @@ class Session {
   [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
   [[nodiscard]] std::uint64_t next_channel() noexcept { return next_channel_++; }
   [[nodiscard]] int tag(std::uint64_t channel, Lane lane) const noexcept {
-    return static_cast<int>(channel % (most_ / 2) * 2 + static_cast<std::uint64_t>(lane));
+    return static_cast<int>(channel % (most_ / sync::kLanes) * sync::kLanes +
+                            static_cast<std::uint64_t>(lane));
   }
   /// This process receives from `channel` no more: takes the others' goodbyes, which may come
   /// later, out of MPI's memory.
@@ -60,7 +61,7 @@ class Session {
     const std::lock_guard lock(mutex_);
     ended_.push_back(channel);
     for (const std::uint64_t each : ended_)
-      for (const Lane lane : {Lane::head, Lane::data}) take_all(tag(each, lane));
+      for (const Lane lane : {Lane::head, Lane::data, Lane::farewell}) take_all(tag(each, lane));
     if (ended_.size() > kRemembered) ended_.pop_front();
   }
 

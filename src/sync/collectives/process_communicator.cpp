@@ -19,6 +19,9 @@ constexpr std::size_t kSmallBytes = 16U << 10;
 // Shares of a piece come in slices that stay in the second-level cache until they are added up.
 constexpr std::size_t kSliceBytes = 256U << 10;
 constexpr std::size_t kRootBytes = 1U << 20;
+// After the steps of the heads: the data, and what the sums are handed out in.
+constexpr std::uint32_t kDataPhase = 100;
+constexpr std::uint32_t kHandOutPhase = 101;
 
 std::string ordinal(std::uint64_t number) {
   const std::uint64_t tens = number % 100;
@@ -59,7 +62,7 @@ std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
   std::unique_ptr<Links> copy;
   guarded(call, [&] {
     agree(call);
-    copy = links_->duplicate(heads_[0].channel);
+    copy = links_->duplicate(head_of(0).channel);
   });
   return std::make_unique<ProcessCommunicator>(std::move(copy), timeout_s_);
 }
@@ -79,19 +82,35 @@ bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
   if (left_ || size() == 1) return broke_off;
   left_ = true;
   try {
-    Head& head = heads_[rank()];
-    head = {.sequence = sequence_ + 1, .leaves = true};
-    std::memcpy(head.text.data(), why.data(), std::min(why.size(), kTextBytes - 1));
+    // In the place of all heads that this process would hand on.
+    std::ranges::fill(heads_, Head{.sequence = sequence_ + 1, .leaves = true, .leaver = rank()});
+    farewell_.fill('\0');
+    std::ranges::copy(std::string_view(why).substr(0, kTextBytes - 1), farewell_.begin());
     // Not waited for: who reads it does so much later, or never.
-    for_peers([&](std::uint32_t peer) {
+    const auto send = [&](std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
       try {
-        (void)links_->send(peer, Lane::head, std::as_bytes(std::span(&head, 1)));
+        (void)links_->send(peer, lane, bytes);
       } catch (const Error&) {  // it has gone before
       }
+    };
+    for_peers([&](std::uint32_t peer) {
+      send(peer, Lane::farewell, std::as_bytes(std::span(farewell_)));
+    });
+    for_steps([&](std::uint32_t to, std::uint32_t, std::span<Head> gives, std::span<Head>) {
+      send(to, Lane::head, std::as_bytes(gives));
     });
   } catch (...) {
   }
   return broke_off;
+}
+
+template <class F>
+void ProcessCommunicator::for_steps(const F& body) {
+  for (std::uint32_t known = 1; known < size(); known *= 2) {
+    const std::uint32_t more = std::min(known, size() - known);
+    body((rank() + known) % size(), (rank() + size() - known) % size(),
+         std::span(heads_).first(more), std::span(heads_).subspan(known, more));
+  }
 }
 
 template <class F>
@@ -107,9 +126,15 @@ void ProcessCommunicator::perform(const Collective& call, const std::byte* in, s
     if (in != out && bytes > 0) std::memcpy(out, in, bytes);
     return;
   }
+  const std::size_t bytes = call.count * size_of(call.dtype) *
+                            (call.kind == Collective::Kind::reduce_scatter ? size() : 1);
+  const bool is_small = bytes <= kCarriedBytes;
   guarded(call, [&] {
-    agree(call);
-    transfer(call, in, out);
+    agree(call, {in, is_small ? bytes : 0});
+    if (is_small)
+      take_small(call, out);
+    else
+      transfer(call, in, out);
   });
 }
 
@@ -179,8 +204,8 @@ std::string ProcessCommunicator::explain_late(const PeerError& error) {
     return fmt::format("{}: {}", late, lost.what());
   }
   return late +
-         ": it is stopped, hangs, or is busy with something else; raise the timeout if it may take "
-         "that long";
+         ": it, or a process that it waits for, is stopped, hangs, or is busy with something else; "
+         "raise the timeout if it may take that long";
 }
 
 std::vector<PendingCall> ProcessCommunicator::report() {
@@ -196,32 +221,66 @@ void ProcessCommunicator::wait(const Tickets& tickets) {
   }
 }
 
-void ProcessCommunicator::agree(const Collective& call) {
-  Head& mine = heads_[rank()];
+void ProcessCommunicator::agree(const Collective& call, std::span<const std::byte> small) {
+  Head& mine = heads_[0];
   mine = {.sequence = sequence_, .call = call};
   if (call.kind == Collective::Kind::duplicate) mine.channel = links_->next_channel();
-  Tickets tickets;
-  for_peers([&](std::uint32_t peer) {
-    tickets.push_back(
-        links_->receive(peer, Lane::head, std::as_writable_bytes(std::span(&heads_[peer], 1))));
+  std::ranges::copy(small, mine.carried.begin());
+  Tickets sent;
+  for_steps([&](std::uint32_t to, std::uint32_t from, std::span<Head> gives, std::span<Head> gets) {
+    const auto received = links_->receive(from, Lane::head, std::as_writable_bytes(gets));
+    sent.push_back(links_->send(to, Lane::head, std::as_bytes(gives)));
+    wait({received});
+    note_pending([](auto& pending) { ++pending->phase; });
   });
-  for_peers([&](std::uint32_t peer) {
-    tickets.push_back(links_->send(peer, Lane::head, std::as_bytes(std::span(&mine, 1))));
-  });
-  wait(tickets);
-  note_pending([](auto& pending) { pending->phase = 1; });
+  wait(sent);
+  note_pending([](auto& pending) { pending->phase = kDataPhase; });
+  const Head& first = head_of(0);
   for (std::uint32_t peer = 0; peer < size(); ++peer) {
-    const Head& head = heads_[peer];
-    if (head.leaves)
+    const Head& head = head_of(peer);
+    if (head.leaves) {
+      std::array<char, kTextBytes> why{};
+      wait({links_->receive(head.leaver, Lane::farewell, std::as_writable_bytes(std::span(why)))});
       fail(fmt::format(
           "process {} of {} waits in its {} collective, {}, and process {} makes no "
           "more: {}",
-          rank(), size(), ordinal(sequence_), call.to_string(), peer, head.text.data()));
-    if (head.call != heads_[0].call)
+          rank(), size(), ordinal(sequence_), call.to_string(), head.leaver, why.data()));
+    }
+    if (head.call != first.call)
       fail(
           fmt::format("the processes' {} collectives differ: process 0 calls {}, process {} calls "
                       "{}; every process must make the same calls in the same order",
-                      ordinal(sequence_), heads_[0].call.to_string(), peer, head.call.to_string()));
+                      ordinal(sequence_), first.call.to_string(), peer, head.call.to_string()));
+  }
+}
+
+// All data of a call that came with the heads.
+void ProcessCommunicator::take_small(const Collective& call, std::byte* out) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  if (bytes == 0) return;
+  const std::size_t offset =
+      call.kind == Collective::Kind::reduce_scatter ? rank() * bytes : std::size_t{0};
+  std::vector<const std::byte*> inputs;
+  for (std::uint32_t peer = 0; peer < size(); ++peer)
+    inputs.push_back(head_of(peer).carried.data() + offset);
+  switch (call.kind) {
+    case Collective::Kind::reduce:
+      if (rank() != call.root) return;
+      [[fallthrough]];
+    case Collective::Kind::all_reduce:
+    case Collective::Kind::reduce_scatter:
+      return reduce_elements(inputs, std::array{out}, call.count, call.dtype, call.op, size());
+    case Collective::Kind::broadcast:
+      std::memcpy(out, inputs[call.root], bytes);
+      return;
+    case Collective::Kind::all_gather:
+      for (std::uint32_t peer = 0; peer < size(); ++peer)
+        std::memcpy(out + peer * bytes, inputs[peer], bytes);
+      return;
+    case Collective::Kind::barrier:
+    case Collective::Kind::duplicate:
+    case Collective::Kind::end_of_run:
+      return;
   }
 }
 
@@ -279,7 +338,7 @@ void ProcessCommunicator::all_reduce_parts(const Collective& call,
     shares.push_back(
         {part.data(), part.data() + piece(part.size(), unit, rank()).first, part.size()});
   reduce_pieces(call, shares);
-  note_pending([](auto& pending) { pending->phase = 2; });
+  note_pending([](auto& pending) { pending->phase = kHandOutPhase; });
   exchange_pieces(parts, unit);
 }
 

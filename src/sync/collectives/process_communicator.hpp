@@ -17,8 +17,12 @@
 
 namespace penstock::sync {
 
-/// Before a collective every process tells every other one what it is about to do; so a difference
-/// is an error on all, and no bytes are taken for those of another call.
+/// Before a collective every process learns what every other one is about to do; so a difference is
+/// an error on all, and no bytes are taken for those of another call. These heads go round in
+/// ceil(log2 n) steps, one message each, and carry small data with them.
+///
+/// Source  the heads' way: Bruck et al., "Efficient Algorithms for All-to-All Communications in
+///         Multiport Message-Passing Systems", IEEE TPDS 8 (1997)
 ///
 /// Every process adds up one piece, gets the others' shares of it in no particular order, adds them
 /// in the order of ranks, and hands the sum out. That is as many bytes as a ring moves, in two
@@ -33,6 +37,7 @@ class ProcessCommunicator final : public Communicator {
 
  private:
   static constexpr std::size_t kTextBytes = 448;
+  static constexpr std::size_t kCarriedBytes = 64;
 
   /// What goes ahead of a collective, and what comes instead when a process leaves.
   struct Head {
@@ -40,7 +45,8 @@ class ProcessCommunicator final : public Communicator {
     Collective call;
     std::uint64_t channel = 0;  // of a duplicate; process 0's counts
     bool leaves = false;
-    std::array<char, kTextBytes> text{};  // why it leaves
+    std::uint32_t leaver = 0;                                    // whose text says why
+    alignas(16) std::array<std::byte, kCarriedBytes> carried{};  // all data of a small call
   };
   using Tickets = std::vector<Links::Ticket>;
   using Pieces = std::function<std::span<std::byte>(std::uint32_t peer)>;
@@ -58,8 +64,12 @@ class ProcessCommunicator final : public Communicator {
   /// Whether in the middle of a collective, or after one that failed.
   bool say_goodbye(const std::string& why) noexcept;
   void guarded(const Collective& call, const std::function<void()>& body);
-  void agree(const Collective& call);
+  void agree(const Collective& call, std::span<const std::byte> small = {});
   void transfer(const Collective& call, const std::byte* in, std::byte* out);
+  void take_small(const Collective& call, std::byte* out);
+  /// body(to, from, heads to send, heads to receive) for each step of the heads' way.
+  template <class F>
+  void for_steps(const F& body);
   void all_reduce(const Collective& call, std::byte* data);
   void all_reduce_parts(const Collective& call, std::span<const std::span<std::byte>> parts);
   void reduce_pieces(const Collective& call, std::span<const Share> shares);
@@ -73,6 +83,9 @@ class ProcessCommunicator final : public Communicator {
                                                           std::uint32_t piece) const;
   template <class F>
   void for_peers(const F& body) const;
+  [[nodiscard]] const Head& head_of(std::uint32_t peer) const {
+    return heads_[(rank() + size() - peer) % size()];
+  }
   [[noreturn]] void fail(const std::string& message);
   [[nodiscard]] std::string explain(const PeerError& error, const std::string& what);
   [[nodiscard]] std::string explain_late(const PeerError& error);
@@ -90,7 +103,8 @@ class ProcessCommunicator final : public Communicator {
   double timeout_s_;
   std::uint64_t sequence_ = 0;
   Deadline deadline_;
-  std::vector<Head> heads_;  // one a process; my own is what I send
+  std::vector<Head> heads_;  // my own, then those of the ranks below it, from the nearest on
+  std::array<char, kTextBytes> farewell_{};
   std::vector<std::byte> scratch_;
   std::exception_ptr broken_;
   bool left_ = false;

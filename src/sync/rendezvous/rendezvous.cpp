@@ -42,7 +42,7 @@ constexpr std::uint32_t kPorts = 4;
 // Rank 0 answers a hello at once; another program may never say a word.
 constexpr double kAnswerTimeout = 2;
 // Longer than process 0 asks the others.
-constexpr double kVerdictTimeout = 3;
+constexpr double kVerdictTimeout = 5;
 constexpr std::chrono::milliseconds kLongestPause(500);
 
 std::vector<std::uint16_t> ports_from(std::uint16_t first) {

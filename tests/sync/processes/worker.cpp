@@ -6,6 +6,7 @@
 //   ends
 //   penstock_sync_worker mpi|gloo|nccl alone TIMEOUT          one barrier, to which only process 0
 //   comes
+//   penstock_sync_worker mpi|gloo|nccl join TIMEOUT           nothing more
 //   penstock_sync_worker mpi|gloo replicas TIMEOUT            the same as beat, on two GPUs a process
 //
 // Over nccl all processes take cuda:0, which NCCL allows where each has its own NCCL_HOSTID.
@@ -54,6 +55,10 @@ void beat(Communicator& all, StreamHandle stream, bool says) {
 int run(const std::string& how, double timeout_s) {
   try {
     const auto all = connect(timeout_s);
+    if (how == "join") {
+      say("joined");
+      for (;;) ::pause();
+    }
     if (how == "alone") {
       say("beating");
       while (all->rank() > 0) ::pause();

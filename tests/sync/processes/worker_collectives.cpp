@@ -219,11 +219,10 @@ TEST(Late, AProcessIsNamedWithinTheTimeout) {
   const std::int64_t begin = now_ns();
   std::vector<float> values(100'000);
   const std::string said = said_by([&] { all->all_reduce(view_of(values)); });
-  EXPECT_THAT(said, HasSubstr("process 1"));
   if (test::transport == "gloo")
     EXPECT_THAT(said, HasSubstr("process 1 makes no call"));
   else
-    EXPECT_THAT(said, HasSubstr("0.7 s"));
+    EXPECT_THAT(said, AllOf(HasSubstr("0.7 s"), HasSubstr("or a process that it waits for")));
   EXPECT_LT(now_ns() - begin, 2'400'000'000);
 }
 
