@@ -114,6 +114,71 @@ TEST_F(AwsFiles, HalfAKeyAndAnUnknownProfileAreErrors) {
                   AllOf(HasSubstr("no AWS profile 'nobody'"), HasSubstr(home_.path().string()))));
 }
 
+// What a profile asks for is never replaced by something else that the machine has.
+TEST_F(AwsFiles, WhatIsNotSupportedIsRefusedByName) {
+  const std::string keys = "aws_access_key_id = k\naws_secret_access_key = s\n";
+  const auto refusal = [&](const std::string& config) -> std::string {
+    home_.write(".aws/config", config);
+    try {
+      const auto found = credentials();
+      return found ? "key " + found->access_key : "none";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  for (const char* sso : {"sso_session = work\n", "sso_start_url = https://x\n"})
+    for (const std::string& also : {std::string(), keys})
+      EXPECT_THAT(refusal(std::string("[default]\n") + sso + also),
+                  AllOf(HasSubstr("the profile 'default' signs in by single sign-on"),
+                        HasSubstr("aws sso login --profile default")));
+  const std::string role = "[default]\nrole_arn = arn:aws:iam::123456789012:role/r\n";
+  EXPECT_THAT(refusal(role), HasSubstr("needs a source_profile, or a credential_source"));
+  EXPECT_THAT(refusal(role + keys), HasSubstr("needs a source_profile, or a credential_source"));
+  EXPECT_THAT(refusal(role + "source_profile = base\nmfa_serial = x\n"),
+              HasSubstr("asks for a second factor (mfa_serial)"));
+  EXPECT_THAT(refusal(role + "source_profile = base\n"), HasSubstr("no AWS profile 'base'"));
+  EXPECT_THAT(refusal(role + "source_profile = base\n[profile base]\nregion = x\n"),
+              HasSubstr("its source_profile or credential_source has no credentials"));
+  EXPECT_THAT(refusal(role + "source_profile = base\n[profile base]\nsource_profile = third\n"),
+              HasSubstr("has its own from a third"));
+  EXPECT_THAT(refusal("[default]\nweb_identity_token_file = /nowhere\n"),
+              HasSubstr("has a token, '/nowhere', and no role"));
+  EXPECT_THAT(refusal(role + "web_identity_token_file = /nowhere\n"),
+              HasSubstr("the web identity token '/nowhere' of the role"));
+  variables_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/nowhere";
+  EXPECT_THAT(refusal("[default]\n" + keys), HasSubstr("set AWS_ROLE_ARN"));
+}
+
+TEST_F(AwsFiles, ACredentialProcessIsRun) {
+  const auto run = [&](const std::string& command) {
+    home_.write(".aws/config", "[default]\ncredential_process = " + command + "\n");
+    return credentials();
+  };
+  const auto found = run(
+      R"(echo '{"Version": 1, "AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t"}')");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->access_key + found->secret_key + found->session_token, "kst");
+  EXPECT_THAT([&] { (void)run("exit 3"); },
+              ThrowsMessage<Error>(
+                  HasSubstr("credential_process of the profile 'default' failed with status 3")));
+  EXPECT_THAT([&] { (void)run("echo {}"); },
+              ThrowsMessage<Error>(HasSubstr("gave no AWS credentials")));
+}
+
+TEST(StsAnswers, CredentialsAreFoundAndNothingElse) {
+  const auto found = storage::parse_sts_credentials(
+      "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>k</AccessKeyId>"
+      "<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>"
+      "<Expiration>2030-01-02T03:04:05Z</Expiration></Credentials></AssumeRoleResult></"
+      "AssumeRoleResponse>");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->credentials.session_token, "t");
+  EXPECT_EQ(std::chrono::system_clock::to_time_t(found->expires), 1893553445);
+  for (const char* wrong : {"", "<a/>", "<Credentials/>",
+                            "<a><Credentials><AccessKeyId>k</AccessKeyId></Credentials></a>", "{"})
+    EXPECT_FALSE(storage::parse_sts_credentials(wrong)) << wrong;
+}
+
 TEST(S3Answers, PagesAreReadWithTheirKeysDecoded) {
   const auto page = parse_s3_page(
       "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"

@@ -255,6 +255,48 @@ TEST_F(S3, CredentialsComeFromTheContainerAndTheInstance) {
   EXPECT_EQ(instance.origin(), "the EC2 instance's role");
 }
 
+// Moto gives credentials of any role to any token, and checks who asks to assume one.
+TEST_F(S3, CredentialsComeFromRolesAndWebIdentities) {
+  const TemporaryFolder home;
+  home.write("token", "a token\n");
+  home.write("config",
+             "[profile base]\naws_access_key_id = testing\naws_secret_access_key = testing\n"
+             "[profile role]\nrole_arn = arn:aws:iam::123456789012:role/r\n"
+             "source_profile = base\nexternal_id = a/b\nrole_session_name = me\n");
+  std::map<std::string, std::string> variables;
+  const auto environment = [&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto chain = [&](const std::map<std::string, std::string>& given) {
+    variables = given;
+    variables["AWS_ENDPOINT_URL_STS"] = server_->endpoint();
+    variables["AWS_CONFIG_FILE"] = (home.path() / "config").string();
+    // The node's own, which must not take their place.
+    variables["AWS_EC2_METADATA_SERVICE_ENDPOINT"] = server_->endpoint();
+    return std::make_unique<storage::AwsCredentialChain>(storage::AwsProfile("", environment),
+                                                         environment);
+  };
+  const auto identity = chain({{"AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/pod"},
+                               {"AWS_WEB_IDENTITY_TOKEN_FILE", (home.path() / "token").string()}});
+  const auto first = identity->get();
+  ASSERT_TRUE(first);
+  EXPECT_THAT(first->access_key, testing::StartsWith("ASIA"));
+  EXPECT_THAT(first->session_token, Not(testing::IsEmpty()));
+  EXPECT_EQ(identity->origin(), "the web identity");
+  EXPECT_EQ(identity->get()->access_key, first->access_key) << "asked again, though they last";
+
+  const auto role = chain({{"AWS_PROFILE", "role"}});
+  EXPECT_THAT(role->get()->access_key, testing::StartsWith("ASIA"));
+  EXPECT_EQ(role->origin(), "the role of the profile 'role'");
+
+  variables["AWS_ENDPOINT_URL_STS"] = "http://127.0.0.1:9";
+  storage::AwsCredentialChain lost(storage::AwsProfile("role", environment), environment);
+  EXPECT_THAT([&] { (void)lost.get(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("credentials of the role 'arn:aws:iam"),
+                                         HasSubstr("127.0.0.1:9"), Not(HasSubstr("a%2Fb")))));
+}
+
 TEST_F(S3, TheCacheAnswersInTheServersPlaceAndIsNotTrusted) {
   const TemporaryFolder cache;
   auto cached = options();

@@ -1,16 +1,21 @@
 #include "src/storage/s3/aws_credentials.hpp"
 
-#include <ctime>
+#include <array>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
 
 #include <penstock/core/error.hpp>
 
 #include "src/core/lower_case.hpp"
+#include "src/core/printable.hpp"
 #include "src/storage/retry.hpp"
 #include "src/storage/s3/http.hpp"
 
@@ -19,6 +24,7 @@ namespace penstock::storage {
 namespace {
 
 using namespace std::chrono_literals;
+using Clock = std::chrono::system_clock;
 
 // These are a hop away, or not there at all.
 constexpr HttpTimeouts kNear{.connect = 1000ms, .idle = 5000ms};
@@ -31,72 +37,61 @@ std::string require_answer(const HttpClient& client, const HttpRequest& request)
   }
   if (!response->is_good()) {
     throw Error(fmt::format("cannot get AWS credentials from {}: status {}, {}", request.url,
-                            response->status, response->body.substr(0, 200)));
+                            response->status, core::printable(response->body, 200)));
   }
   return std::move(response->body);
 }
 
-}  // namespace
-
-AwsCredentialChain::AwsCredentialChain(const AwsProfile& profile, Environment environment)
-    : environment_(std::move(environment)) {
-  const auto take = [&](std::optional<std::string> key, std::optional<std::string> secret,
-                        std::optional<std::string> token, const std::string& origin) {
-    if (!key && !secret) return;
-    if (!key || !secret) {
-      throw Error(fmt::format("{} gives {}, but no {}; give both, or neither", origin,
-                              key ? "an access key" : "a secret access key",
-                              key ? "secret access key" : "access key"));
-    }
-    credentials_ = AwsCredentials{std::move(*key), std::move(*secret), token.value_or("")};
-    origin_ = origin;
+/// As the endpoints and programs of AWS write them; these call the token by two names.
+TemporaryCredentials parse(const std::string& json, const std::string& from) {
+  const auto answer = nlohmann::json::parse(json, nullptr, false);
+  const auto text = [&](const char* key) {
+    const auto found = answer.is_object() ? answer.find(key) : answer.end();
+    return answer.is_object() && found != answer.end() && found->is_string()
+               ? found->get<std::string>()
+               : std::string();
   };
-  take(environment_("AWS_ACCESS_KEY_ID"), environment_("AWS_SECRET_ACCESS_KEY"),
-       environment_("AWS_SESSION_TOKEN"), "the environment");
-  if (!credentials_) {
-    take(profile.get("aws_access_key_id"), profile.get("aws_secret_access_key"),
-         profile.get("aws_session_token"), fmt::format("the profile '{}'", profile.name()));
+  std::string token = text("Token");
+  if (token.empty()) token = text("SessionToken");
+  TemporaryCredentials temporary{{text("AccessKeyId"), text("SecretAccessKey"), std::move(token)},
+                                 parse_aws_time(text("Expiration"))};
+  if (temporary.credentials.access_key.empty() || temporary.credentials.secret_key.empty()) {
+    throw Error(
+        fmt::format("{} gave no AWS credentials: expected AccessKeyId and SecretAccessKey", from));
   }
+  return temporary;
 }
 
-std::string AwsCredentialChain::origin() const {
-  const std::lock_guard lock(mutex_);
-  return origin_;
-}
-
-std::optional<AwsCredentials> AwsCredentialChain::get() {
-  const std::lock_guard lock(mutex_);
-  if (credentials_ && !expires_) return credentials_;
-  const Time now = std::chrono::system_clock::now();
-  if (credentials_ && now + 5min < *expires_) return credentials_;
-  if (looked_ && !credentials_) return std::nullopt;
-  looked_ = true;
-  try {
-    std::string origin = "the container's endpoint";
-    std::optional<Temporary> found = from_container();
-    if (!found) {
-      origin = "the EC2 instance's role";
-      found = from_instance();
-    }
-    if (!found) return std::nullopt;
-    origin_ = std::move(origin);
-    credentials_ = std::move(found->credentials);
-    expires_ = found->expires;
-  } catch (const Error&) {
-    // The old ones still do until they end.
-    if (!credentials_ || now >= *expires_) throw;
+std::optional<TemporaryCredentials> keys_from(std::optional<std::string> key,
+                                              std::optional<std::string> secret,
+                                              std::optional<std::string> token,
+                                              const std::string& origin) {
+  if (!key && !secret) return std::nullopt;
+  if (!key || !secret) {
+    throw Error(fmt::format("{} gives {}, but no {}; give both, or neither", origin,
+                            key ? "an access key" : "a secret access key",
+                            key ? "secret access key" : "access key"));
   }
-  return credentials_;
+  return TemporaryCredentials{{std::move(*key), std::move(*secret), token.value_or("")}};
 }
 
-std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_container() const {
-  const auto relative = environment_("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
-  const auto full = environment_("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+std::optional<TemporaryCredentials> keys_of(const Environment& environment) {
+  return keys_from(environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
+                   environment("AWS_SESSION_TOKEN"), "the environment");
+}
+std::optional<TemporaryCredentials> keys_of(const AwsProfile& profile) {
+  return keys_from(profile.get("aws_access_key_id"), profile.get("aws_secret_access_key"),
+                   profile.get("aws_session_token"), profile.to_string());
+}
+
+std::optional<TemporaryCredentials> from_container(const Environment& environment) {
+  const auto relative = environment("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+  const auto full = environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (!relative && !full) return std::nullopt;
   HttpRequest request{.url = relative ? "http://169.254.170.2" + *relative : *full,
                       .past_proxies = true};
-  std::string token = environment_("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("");
-  if (const auto path = environment_("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")) {
+  std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("");
+  if (const auto path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")) {
     std::ifstream file(*path, std::ios::binary);
     token.assign(std::istreambuf_iterator<char>(file), {});
     while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
@@ -105,12 +100,12 @@ std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_container(
   return parse(require_answer(HttpClient(kNear), request), request.url);
 }
 
-std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_instance() const {
-  if (core::lower_case(environment_("AWS_EC2_METADATA_DISABLED").value_or("")) == "true") {
+std::optional<TemporaryCredentials> from_instance(const Environment& environment) {
+  if (core::lower_case(environment("AWS_EC2_METADATA_DISABLED").value_or("")) == "true") {
     return std::nullopt;
   }
   std::string base =
-      environment_("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254");
+      environment("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or("http://169.254.169.254");
   while (base.ends_with('/')) base.pop_back();
   const HttpClient client(kNear);
   auto token = client.send({.method = "PUT",
@@ -127,25 +122,153 @@ std::optional<AwsCredentialChain::Temporary> AwsCredentialChain::from_instance()
   return parse(require_answer(client, request), request.url);
 }
 
-AwsCredentialChain::Temporary AwsCredentialChain::parse(const std::string& json,
-                                                        const std::string& from) {
-  const auto answer = nlohmann::json::parse(json, nullptr, false);
-  const auto text = [&](const char* key) {
-    const auto found = answer.is_object() ? answer.find(key) : answer.end();
-    return answer.is_object() && found != answer.end() && found->is_string()
-               ? found->get<std::string>()
-               : std::string();
+// The user's own program, from the user's own file; its errors go to the terminal.
+TemporaryCredentials from_process(const std::string& command, const std::string& origin) {
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "re"), ::pclose);
+  if (!pipe) throw Error(fmt::format("{} cannot be started", origin));
+  std::string output;
+  std::array<char, 4096> bytes{};
+  constexpr std::size_t kMost = 1 << 20;
+  while (const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), pipe.get())) {
+    if (output.size() < kMost) output.append(bytes.data(), count);
+  }
+  const int status = ::pclose(pipe.release());
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw Error(fmt::format("{} failed with status {}", origin,
+                            WIFEXITED(status) ? WEXITSTATUS(status) : -1));
+  return parse(output, origin);
+}
+
+}  // namespace
+
+AwsCredentialChain::AwsCredentialChain(const AwsProfile& profile, Environment environment)
+    : environment_(std::move(environment)), fetch_(choose(profile)) {}
+
+std::string AwsCredentialChain::origin() const {
+  const std::lock_guard lock(mutex_);
+  return found_ ? found_->origin : "";
+}
+
+std::optional<AwsCredentials> AwsCredentialChain::get() {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  const bool are_fresh = found_ && now < found_->credentials.expires - 5min;
+  if (are_fresh) return found_->credentials.credentials;
+  if (looked_ && !found_) return std::nullopt;
+  looked_ = true;
+  try {
+    auto found = fetch_();
+    if (!found && !found_) return std::nullopt;
+    if (found) found_ = std::move(found);
+  } catch (const Error&) {
+    // The old ones still do until they end.
+    if (!found_ || now >= found_->credentials.expires) {
+      looked_ = false;
+      throw;
+    }
+  }
+  return found_->credentials.credentials;
+}
+
+AwsCredentialChain::Fetch AwsCredentialChain::choose(const AwsProfile& profile) const {
+  const auto always = [](TemporaryCredentials keys, std::string origin) -> Fetch {
+    return [found = Found{std::move(keys), std::move(origin)}] { return found; };
   };
-  Temporary temporary{{text("AccessKeyId"), text("SecretAccessKey"), text("Token")}, Time::max()};
-  if (temporary.credentials.access_key.empty() || temporary.credentials.secret_key.empty()) {
+  if (auto keys = keys_of(environment_)) return always(*std::move(keys), "the environment");
+  if (profile.get("role_arn") && !profile.get("web_identity_token_file")) return role_of(profile);
+  for (const auto& [arn, token_file, session, origin] :
+       {std::tuple{environment_("AWS_ROLE_ARN"), environment_("AWS_WEB_IDENTITY_TOKEN_FILE"),
+                   environment_("AWS_ROLE_SESSION_NAME"), std::string("the web identity")},
+        {profile.get("role_arn"), profile.get("web_identity_token_file"),
+         profile.get("role_session_name"),
+         fmt::format("the web identity of {}", profile.to_string())}}) {
+    if (!token_file) continue;
+    if (!arn)
+      throw Error(fmt::format("{} has a token, '{}', and no role: set AWS_ROLE_ARN, or role_arn",
+                              origin, *token_file));
+    return [sts = AwsSts(profile, environment_), role = AwsRole{*arn, session.value_or("")},
+            token_file = *token_file, origin = origin] {
+      return Found{sts.assume_role_with_web_identity(role, token_file), origin};
+    };
+  }
+  for (const char* key : {"sso_session", "sso_start_url", "sso_account_id"})
+    if (profile.get(key))
+      throw Error(fmt::format(
+          "{} signs in by single sign-on ({}), which is not supported: run 'aws sso login "
+          "--profile "
+          "{}', then 'eval \"$(aws configure export-credentials --profile {} --format env)\"'",
+          profile.to_string(), key, profile.name(), profile.name()));
+  if (auto keys = keys_of(profile)) return always(*std::move(keys), profile.to_string());
+  if (const auto command = profile.get("credential_process")) {
+    const std::string origin = fmt::format("the credential_process of {}", profile.to_string());
+    return [command = *command, origin] { return Found{from_process(command, origin), origin}; };
+  }
+  return [environment = environment_]() -> std::optional<Found> {
+    if (auto found = from_container(environment))
+      return Found{*std::move(found), "the container's endpoint"};
+    if (auto found = from_instance(environment))
+      return Found{*std::move(found), "the EC2 instance's role"};
+    return std::nullopt;
+  };
+}
+
+// A role that the profile's owner takes on, with the credentials of another profile, or of the machine.
+AwsCredentialChain::Fetch AwsCredentialChain::role_of(const AwsProfile& profile) const {
+  const AwsRole role{.arn = profile.get("role_arn").value(),
+                     .session_name = profile.get("role_session_name").value_or(""),
+                     .external_id = profile.get("external_id").value_or(""),
+                     .duration_s = profile.get("duration_seconds").value_or("")};
+  const std::string origin = fmt::format("the role of {}", profile.to_string());
+  if (profile.get("mfa_serial"))
     throw Error(
-        fmt::format("{} gave no AWS credentials: expected AccessKeyId and SecretAccessKey", from));
+        fmt::format("{} asks for a second factor (mfa_serial), which is not supported: run 'eval "
+                    "\"$(aws configure export-credentials --profile {} --format env)\"'",
+                    origin, profile.name()));
+  std::function<std::optional<TemporaryCredentials>()> own;
+  const auto from = profile.get("source_profile");
+  const auto place = profile.get("credential_source");
+  if (from == profile.name()) {
+    own = [keys = keys_of(profile)] { return keys; };
+  } else if (from) {
+    const AwsProfile other(*from, environment_);
+    if (other.get("source_profile") && other.get("source_profile") != other.name())
+      throw Error(
+          fmt::format("{} has its credentials from {}, which has its own from a third: give "
+                      "it keys, or the profile that has them",
+                      origin, other.to_string()));
+    // That profile's own, and not what else this machine has.
+    const Environment hidden = [environment =
+                                    environment_](const char* name) -> std::optional<std::string> {
+      const std::string_view asked(name);
+      if (asked == "AWS_EC2_METADATA_DISABLED") return "true";
+      if (asked.starts_with("AWS_WEB_IDENTITY") || asked.starts_with("AWS_CONTAINER")) return {};
+      return environment(name);
+    };
+    own = [chain = std::make_shared<AwsCredentialChain>(
+               other, hidden)]() -> std::optional<TemporaryCredentials> {
+      auto keys = chain->get();
+      if (!keys) return std::nullopt;
+      return TemporaryCredentials{*std::move(keys)};
+    };
+  } else if (place == "Ec2InstanceMetadata") {
+    own = [environment = environment_] { return from_instance(environment); };
+  } else if (place == "EcsContainer") {
+    own = [environment = environment_] { return from_container(environment); };
+  } else {
+    throw Error(fmt::format(
+        "{} needs a source_profile, or a credential_source that is Ec2InstanceMetadata or "
+        "EcsContainer, found '{}'",
+        origin, place.value_or("")));
   }
-  std::tm parts{};
-  if (::strptime(text("Expiration").c_str(), "%Y-%m-%dT%H:%M:%S", &parts) != nullptr) {
-    temporary.expires = std::chrono::system_clock::from_time_t(::timegm(&parts));
-  }
-  return temporary;
+  return [sts = AwsSts(profile, environment_), role, own, origin] {
+    const auto keys = own();
+    if (!keys)
+      throw Error(
+          fmt::format("{} cannot be taken on: its source_profile or credential_source has "
+                      "no credentials",
+                      origin));
+    return Found{sts.assume_role(role, keys->credentials), origin};
+  };
 }
 
 }  // namespace penstock::storage

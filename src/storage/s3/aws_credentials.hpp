@@ -2,46 +2,48 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_signature.hpp"
+#include "src/storage/s3/aws_sts.hpp"
 
 namespace penstock::storage {
 
-/// Looks where the AWS tools look: the environment, the profile's keys, the container's endpoint,
-/// the EC2 instance's. What is temporary is fetched again five minutes before it ends.
+/// Looks where the AWS tools look, in their order: the environment, the profile's role, a web identity, the profile's keys
+/// and its credential_process, the container's endpoint, the EC2 instance's role. What is configured is used, or
+/// refused by name; nothing else takes its place. What is temporary is fetched again five minutes before it ends.
 ///
 /// Threads  any number at once.
 class AwsCredentialChain {
  public:
+  /// Errors  Error  half of a key; a profile that asks for what is not supported
   AwsCredentialChain(const AwsProfile& profile, Environment environment);
 
   /// Nothing where there are none.
   ///
-  /// Errors  Error  there should be some: half of a key, or an endpoint that does not answer
+  /// Errors  Error  what should give some does not
   [[nodiscard]] std::optional<AwsCredentials> get();
   /// Where the credentials come from, for messages.
   [[nodiscard]] std::string origin() const;
 
  private:
-  using Time = std::chrono::system_clock::time_point;
-  struct Temporary {
-    AwsCredentials credentials;
-    Time expires;
+  struct Found {
+    TemporaryCredentials credentials;
+    std::string origin;
   };
-  [[nodiscard]] std::optional<Temporary> from_container() const;
-  [[nodiscard]] std::optional<Temporary> from_instance() const;
-  [[nodiscard]] static Temporary parse(const std::string& json, const std::string& from);
+  using Fetch = std::function<std::optional<Found>()>;
+  [[nodiscard]] Fetch choose(const AwsProfile& profile) const;
+  [[nodiscard]] Fetch role_of(const AwsProfile& profile) const;
 
   Environment environment_;
+  Fetch fetch_;
   mutable std::mutex mutex_;
-  std::optional<AwsCredentials> credentials_;
-  std::optional<Time> expires_;
+  std::optional<Found> found_;
   bool looked_ = false;
-  std::string origin_;
 };
 
 }  // namespace penstock::storage

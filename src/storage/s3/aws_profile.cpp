@@ -81,6 +81,8 @@ AwsProfile::AwsProfile(const std::string& name, const Environment& environment)
   if (from_config) values_.merge(*from_config);
 }
 
+std::string AwsProfile::to_string() const { return fmt::format("the profile '{}'", name_); }
+
 std::optional<std::string> AwsProfile::get(std::string_view key) const {
   const auto found = values_.find(key);
   if (found == values_.end() || found->second.empty()) return std::nullopt;

@@ -20,6 +20,8 @@ class AwsProfile {
   AwsProfile(const std::string& name, const Environment& environment);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// "the profile 'default'".
+  [[nodiscard]] std::string to_string() const;
   [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
 
  private:

@@ -82,12 +82,12 @@ std::vector<std::string> sign_aws_request(const AwsRequest& request,
   }
   const std::string canonical = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.method, request.path,
                                             request.query, lines, names, kEmptyHash);
-  const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, region);
+  const std::string scope = fmt::format("{}/{}/{}/aws4_request", day, region, request.service);
   const std::string to_sign =
       fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hex(sha256(canonical)));
   Hash key = core::hmac_sha256("AWS4" + credentials.secret_key, day);
   for (const std::string_view part :
-       {region, std::string_view("s3"), std::string_view("aws4_request")}) {
+       {region, std::string_view(request.service), std::string_view("aws4_request")}) {
     key = core::hmac_sha256(text_of(key), part);
   }
   std::vector<std::string> headers;

@@ -25,7 +25,9 @@ struct AwsRequest {
   std::string host;   ///< with its port, where that is not the usual one
   std::string path;   ///< encoded
   std::string query;  ///< encoded, its parameters sorted
-  std::vector<std::pair<std::string, std::string>> headers;  ///< others to be signed, such as range
+  /// Others to be signed, such as range.
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string service = "s3";
 };
 
 /// The headers to send with the request, "name: value", those of its own aside.

@@ -165,6 +165,10 @@ class HttpClient::Handle {
     if (request.past_proxies) set(CURLOPT_NOPROXY, "*");
     if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
     if (request.method == "PUT") set(CURLOPT_CUSTOMREQUEST, "PUT");
+    if (request.method == "POST") {
+      set(CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
+      set(CURLOPT_POSTFIELDS, request.body.c_str());
+    }
     if (const char* const bundle = std::getenv("AWS_CA_BUNDLE")) set(CURLOPT_CAINFO, bundle);
 
     const CURLcode code = perform();

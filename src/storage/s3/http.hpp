@@ -18,10 +18,11 @@
 namespace penstock::storage {
 
 struct HttpRequest {
-  std::string method = "GET";  ///< GET, HEAD or PUT, without a body
+  std::string method = "GET";  ///< GET, HEAD, PUT, or POST, which alone has a body
   std::string url;
   std::vector<std::string> headers;  ///< "name: value"
   bool past_proxies = false;         ///< for addresses that only this machine has
+  std::string body{};
 };
 
 struct HttpResponse {
