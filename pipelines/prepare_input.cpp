@@ -1,6 +1,8 @@
 #include "prepare_input.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -11,7 +13,7 @@ namespace ps = penstock;
 namespace {
 
 ps::SourcePtr open_tar(const Options& options, std::vector<std::string>& also) {
-  ps::WebDatasetOptions tar;
+  ps::WebDatasetOptions tar{.storage = options.storage.storage()};
   tar.fields[1].required = false;
   tar.fields[1].default_value = -1;  // no label, no .cls
   for (const std::string& extension : options.also) {
@@ -22,7 +24,7 @@ ps::SourcePtr open_tar(const Options& options, std::vector<std::string>& also) {
 }
 
 ps::SourcePtr open_records(const Options& options) {
-  ps::TfRecordOptions records;
+  ps::TfRecordOptions records{.storage = options.storage.storage()};
   records.fields[1].required = false;
   records.fields[1].default_value = -1;
   return ps::source::tfrecord(options.input, records);
@@ -35,8 +37,9 @@ std::vector<std::byte> copy(const ps::ConstTensorView& view) {
 
 }  // namespace
 
-Input::Input(const Options& options) {
-  switch (ps::image_form(options.input)) {
+Input::Input(const Options& options) : retry_(options.storage.retry()) {
+  const ps::ObjectStorageOptions storage = options.storage.storage();
+  switch (ps::image_form(options.input, storage)) {
     case ps::ImageForm::tar:
       source_ = open_tar(options, also_);
       break;
@@ -44,7 +47,7 @@ Input::Input(const Options& options) {
       source_ = open_records(options);
       break;
     case ps::ImageForm::folder:
-      source_ = ps::source::image_folder(options.input);
+      source_ = ps::source::image_folder(options.input, {.storage = storage});
       break;
   }
 }
@@ -63,7 +66,13 @@ std::string Input::key_of(std::uint64_t number) const {
 }
 
 ps::Result<Sample> Input::read(std::uint64_t number, ps::Record& record) const {
-  if (auto result = source_->read(number, record); !result) return std::move(result.fault());
+  std::chrono::milliseconds wait = retry_.initial_backoff;
+  for (int attempt = 1;; ++attempt, wait *= 2) {
+    auto result = source_->read(number, record);
+    if (result) break;
+    if (!result.fault().transient || attempt >= retry_.attempts) return std::move(result.fault());
+    std::this_thread::sleep_for(wait);
+  }
   Sample sample{.key = key_of(number), .image = copy(record[0]), .others = {}};
   const std::int64_t label = *record[1].data<std::int64_t>();
   const auto add_text = [&](const char* extension, const std::string& text) {

@@ -40,6 +40,7 @@ class Input {
   [[nodiscard]] std::string key_of(std::uint64_t number) const;
 
   penstock::SourcePtr source_;
+  penstock::RetryOptions retry_;
   std::vector<std::string> also_;  // extensions of the fields after image and label
 };
 

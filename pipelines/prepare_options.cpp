@@ -98,6 +98,7 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
       ->type_name("T")
       ->check(programs::whole_number(0, programs::kMostThreads))
       ->capture_default_str();
+  programs::add_storage_flags(app, options.storage);
   CLI::Option* const dry_run =
       app.add_flag("--dry-run", options.dry_run, "Do everything except writing");
   app.add_flag(

@@ -10,6 +10,7 @@
 #include <penstock/penstock.hpp>
 
 #include "program_output.hpp"
+#include "storage_flags.hpp"
 
 namespace prepare {
 
@@ -24,6 +25,7 @@ struct Options {
   std::vector<std::string> also = {"json", "txt"};
   bool skip_bad = false;
   int threads = 0;
+  programs::StorageFlags storage;
   bool dry_run = false;
   bool verify = false;
   std::string json;

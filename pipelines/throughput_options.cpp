@@ -113,6 +113,7 @@ void add_flags(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"fast", "reference", "libjpeg"}))
       ->type_name("fast|reference|libjpeg")
       ->capture_default_str();
+  programs::add_storage_flags(*machine, options.storage);
   machine
       ->add_option(
           "--index", options.index,
@@ -273,7 +274,7 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
   auto dataset = options.data.empty()
                      ? ps::synthetic_images(
                            {.count = options.synthetic, .progress = show_progress(options, output)})
-                     : ps::images(options.data, {.labels = options.labels});
+                     : ps::images(options.data, {.labels = options.labels, .storage = options.storage.storage()});
   if (options.seed) dataset = dataset.seed(*options.seed);
   if (options.shuffle == "full") dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))
@@ -302,6 +303,7 @@ ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_byt
           .digest = options.digest,
           .threads = options.threads,
           .io_threads = options.io_threads,
+          .retry = options.storage.retry(),
           .budget_bytes = (options.budget_mb << 20) - index_bytes};
 }
 

@@ -8,6 +8,7 @@
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "storage_flags.hpp"
 #include "throughput.hpp"
 
 namespace throughput {
@@ -40,6 +41,7 @@ struct Options {
   std::uint64_t state_every = 0;
   std::string state_in;
   bool digest = false;
+  programs::StorageFlags storage;
   std::string record;
   std::string verify;
   std::string timeline;

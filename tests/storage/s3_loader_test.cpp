@@ -203,6 +203,32 @@ TEST_F(S3Loader, TheProgramReadsBucketsAndOutlivesFaults) {
   EXPECT_EQ(value_of(there, "samples"), "180");
   EXPECT_GT(server.gets(), 180);
 }
+
+TEST_F(S3Loader, TheProgramsAskAsOftenAndWaitAsLongAsTheirFlagsSay) {
+  const TemporaryFolder output;
+  const auto run = [](const S3Server& server, const std::string& line) {
+    ::setenv("AWS_ENDPOINT_URL", server.endpoint().c_str(), 1);
+    const std::string said = command(line + " 2>&1; echo status $?").out;
+    ::unsetenv("AWS_ENDPOINT_URL");
+    return said;
+  };
+  const std::string throughput = std::string(PENSTOCK_THROUGHPUT) +
+                                 " --data s3://photos/folder --crop 32 --batch 20 --seed 7 ";
+  const std::string prepare =
+      std::string(PENSTOCK_PREPARE) + " s3://photos/folder " + output.path().string() + " ";
+  {
+    const S3Server server(photos(), {"--fail-every", "7"});
+    EXPECT_THAT(run(server, throughput + "--read-attempts 1"), HasSubstr("status 1"));
+    EXPECT_THAT(run(server, throughput), HasSubstr("status 0"));
+    EXPECT_THAT(run(server, prepare + "--read-attempts 1"), HasSubstr("status 1"));
+    EXPECT_THAT(run(server, prepare), HasSubstr("status 0"));
+  }
+  const S3Server server(photos(), {"--hang-after", "10"});
+  const auto begin = Clock::now();
+  EXPECT_THAT(run(server, throughput + "--read-attempts 1 --storage-timeout 0.5"),
+              AllOf(HasSubstr("no byte for 500 ms"), HasSubstr("status 1")));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15));
+}
 #endif
 
 }  // namespace
