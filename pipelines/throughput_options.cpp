@@ -274,7 +274,8 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
   auto dataset = options.data.empty()
                      ? ps::synthetic_images(
                            {.count = options.synthetic, .progress = show_progress(options, output)})
-                     : ps::images(options.data, {.labels = options.labels, .storage = options.storage.storage()});
+                     : ps::images(options.data,
+                                  {.labels = options.labels, .storage = options.storage.storage()});
   if (options.seed) dataset = dataset.seed(*options.seed);
   if (options.shuffle == "full") dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))

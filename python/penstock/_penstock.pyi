@@ -819,6 +819,12 @@ class Loader:
     def __exit__(self, type: object, value: object, traceback: object, /) -> None:
         """stop()."""
 
+    def facts(self) -> dict[str, str]:
+        """
+        What must be the same in all processes of a run, for require_agreement: the plan with the
+        fingerprints of its data, the seed, the step that comes next, and the number of processes.
+        """
+
     def state_dict(self) -> dict[str, Any]:
         """
         What was delivered so far, not what was read ahead: plain values, a few hundred bytes as
@@ -1032,7 +1038,7 @@ class Dataset:
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None) -> Loader:
         """
         The running iterator. Reading starts with its first step, or with start().
 
@@ -1050,6 +1056,11 @@ class Dataset:
         Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
         them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
         other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
+
+        `exchange`: gives every process the texts of all, in the order of their ranks, such as
+        `penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict
+        or rewind, compares facts() of all processes: where plan, data, seed or position differ, that is
+        an Error in each that names both. It is called once in every process, on the thread of that step.
 
         Errors  ValueError  no batch in the plan; options that do not fit it or each other
                 CudaError   a device that cannot be used
@@ -1437,6 +1448,11 @@ class Communicator:
     def broadcast(self, data: Any, root: int = 0, stream: int | None = None) -> None:
         """`data` becomes that of the process `root`, in place, in every process."""
 
+    def exchange(self, text: str) -> list[str]:
+        """
+        The texts of all processes, in the order of their ranks. Over "gloo" and "mpi".
+        """
+
     def check(self) -> None:
         """
         Raises what has broken the communicator, if anything has.
@@ -1451,6 +1467,17 @@ class Communicator:
         """Returns when every process has called it."""
 
     def __repr__(self) -> str: ...
+
+def require_agreement(exchange: Callable[[str], list[str]], facts: Mapping[str, str]) -> None:
+    """
+    Compares facts of all processes, which would otherwise train on other data, or wait for each
+    other. `exchange` gives every process the texts of all, in the order of their ranks:
+
+        group = connect()
+        require_agreement(group.exchange, loader.facts() | {"learning rate": str(rate)})
+
+    Errors  Error  in every process: each fact that differs, with its values and who has them
+    """
 
 def transports() -> list[str]:
     """The transports in this build: of "gloo", "mpi" and "nccl"."""

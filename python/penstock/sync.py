@@ -17,6 +17,22 @@ Over Gloo on the host and NCCL on CUDA devices, where this build has them: trans
 """
 
 from penstock._errors import NcclError, SyncError
-from penstock._penstock import Communicator, GradientSync, connect, broadcast_state, transports
+from penstock._penstock import (
+    Communicator,
+    GradientSync,
+    broadcast_state,
+    connect,
+    require_agreement,
+    transports,
+)
 
-__all__ = ["connect", "Communicator", "GradientSync", "broadcast_state", "transports", "SyncError", "NcclError"]
+__all__ = [
+    "connect",
+    "Communicator",
+    "GradientSync",
+    "broadcast_state",
+    "require_agreement",
+    "transports",
+    "SyncError",
+    "NcclError",
+]

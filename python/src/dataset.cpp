@@ -12,6 +12,7 @@
 #include "bindings.hpp"
 #include "casters.hpp"
 #include "loader_handle.hpp"
+#include "python_exchange.hpp"
 
 namespace penstock::python {
 
@@ -32,7 +33,8 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  const std::optional<InputContext>& context, const Choice<InputMode>& mode,
                  const Choice<ShardPolicy>& shards, bool digest, bool digest_transformed,
                  int threads, std::optional<int> io_threads, int attempts, double initial_backoff_s,
-                 const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes) {
+                 const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes,
+                 nb::handle exchange) {
   if (!(initial_backoff_s >= 0 && initial_backoff_s <= 3600))
     throw std::invalid_argument("initial_backoff_s is a wait of 0 to 3600 seconds");
   const LoaderOptions options{
@@ -41,6 +43,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  .max_rate = max_fault_rate},
       .context = context,
       .mode = mode.value("mode"),
+      .exchange = exchange.is_none() ? Exchange() : exchange_of(exchange),
       .shards = shards.value("shards"),
       .digest = digest,
       .digest_transformed = digest_transformed,
@@ -207,7 +210,7 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
            "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false,
            "digest_transformed"_a = false, "threads"_a = 0, "io_threads"_a.none() = nb::none(),
            "attempts"_a = 5, "initial_backoff_s"_a = 0.05, "thread_budget"_a.none() = nb::none(),
-           "budget_bytes"_a = 0,
+           "budget_bytes"_a = 0, "exchange"_a.none() = nb::none(),
            R"(The running iterator. Reading starts with its first step, or with start().
 
 `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
@@ -224,6 +227,11 @@ A read that fails with a transient error, as on a network disk, is retried, up t
 Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
 them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
 other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
+
+`exchange`: gives every process the texts of all, in the order of their ranks, such as
+`penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict
+or rewind, compares facts() of all processes: where plan, data, seed or position differ, that is
+an Error in each that names both. It is called once in every process, on the thread of that step.
 
 Errors  ValueError  no batch in the plan; options that do not fit it or each other
         CudaError   a device that cannot be used

@@ -512,6 +512,17 @@ Errors  IndexError  there is no such device)")
           nb::sig("def __exit__(self, type: object, value: object, traceback: object, /) -> None"),
           "stop().")
       .def(
+          "facts",
+          [](const LoaderHandle& self) {
+            nb::dict facts;
+            for (const Fact& fact : without_gil([&] { return self->loader().facts(); }))
+              facts[fact.name.c_str()] = fact.value;
+            return facts;
+          },
+          nb::sig("def facts(self) -> dict[str, str]"),
+          R"(What must be the same in all processes of a run, for require_agreement: the plan with the
+fingerprints of its data, the seed, the step that comes next, and the number of processes.)")
+      .def(
           "state_dict",
           [](const LoaderHandle& self) {
             return to_dict(without_gil([&] { return self->loader().state(); }));

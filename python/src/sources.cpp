@@ -116,11 +116,15 @@ Dataset open_arrays(nb::handle given) {
   for (const nb::handle item : given.attr("items")()) {
     ArrayField field;
     Path path;
+    const std::string name = nb::cast<std::string>(nb::str(nb::handle(item[0])));
     if (nb::try_cast(nb::handle(item[1]), path))
       field.path = path;
-    else
-      field = nb::cast<ArrayField>(item[1]);
-    field.name = nb::cast<std::string>(item[0]);
+    else if (!nb::try_cast(nb::handle(item[1]), field))
+      throw std::invalid_argument(
+          "arrays: the field '" + name + "' is expected to be a path or an ArrayField, found " +
+          nb::cast<std::string>(nb::str(nb::handle(item[1].type()).attr("__name__"))) +
+          "; memory() takes arrays");
+    field.name = name;
     fields.push_back(std::move(field));
   }
   return without_gil([&] { return arrays(std::move(fields)); });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -20,6 +22,7 @@
 #include "caller_tensor.hpp"
 #include "casters.hpp"
 #include "communicators.hpp"
+#include "python_exchange.hpp"
 #include "python_object.hpp"
 
 namespace penstock::python {
@@ -311,6 +314,15 @@ Stream  on a CUDA device queued on `stream`, by default torch's current one.)")
                   "-> None"),
           "`data` becomes that of the process `root`, in place, in every process.")
       .def(
+          "exchange",
+          [](PyCommunicator& self, const std::string& text) {
+            const auto held = self.held.use();
+            if (held->size() == 1) return std::vector{text};
+            return interruptibly(*held, [&] { return exchange_over(*held)(text); });
+          },
+          "text"_a,
+          R"(The texts of all processes, in the order of their ranks. Over "gloo" and "mpi".)")
+      .def(
           "check",
           [](PyCommunicator& self) {
             const auto held = self.held.use();
@@ -337,6 +349,26 @@ Errors  SyncError, NcclError, CudaError)")
           "Returns when every process has called it.")
       .def("__repr__", &text_of);
 
+  module.def(
+      "require_agreement",
+      [](nb::handle exchange, const std::map<std::string, std::string>& given) {
+        std::vector<Fact> facts;
+        for (const auto& [name, value] : given) facts.push_back({name, value});
+        without_gil([&, exchange = exchange_of(exchange)] {
+          require_agreement(exchange, facts);
+          return 0;
+        });
+      },
+      "exchange"_a, "facts"_a,
+      nb::sig("def require_agreement(exchange: collections.abc.Callable[[str], list[str]], facts: "
+              "collections.abc.Mapping[str, str]) -> None"),
+      R"(Compares facts of all processes, which would otherwise train on other data, or wait for each
+other. `exchange` gives every process the texts of all, in the order of their ranks:
+
+    group = connect()
+    require_agreement(group.exchange, loader.facts() | {"learning rate": str(rate)})
+
+Errors  Error  in every process: each fact that differs, with its values and who has them)");
   module.def("transports", &transports,
              R"(The transports in this build: of "gloo", "mpi" and "nccl".)");
   module.def(

@@ -193,6 +193,8 @@ def test_array_files(tmp_path):
     assert raw.offset == 4 and raw.dtype == "i16" and raw.path == tmp_path / "y.raw"
     with pytest.raises(ps.Error, match=r"gone\.npy"):
         ps.arrays({"x": tmp_path / "gone.npy"})
+    with pytest.raises(ValueError, match=r"'x' is expected to be a path or an ArrayField, found ndarray; memory\(\) takes"):
+        ps.arrays({"x": np.zeros(3)})  # type: ignore[dict-item]
 
 
 def test_a_missing_folder_is_an_error_that_says_so():

@@ -376,3 +376,44 @@ print([parameter.tolist() for parameter in model.parameters()])
 def test_names_are_those_of_the_package():
     assert ps.sync.GradientSync is GradientSync and isinstance(connect(), Communicator)
     assert issubclass(SyncError, ps.Error)
+
+
+@gloo
+def test_loaders_compare_themselves_at_their_first_step() -> None:
+    code = """
+import penstock as ps
+group = connect()
+def loader(seed):
+    return (ps.memory({"x": np.arange(10)}).seed(seed).shuffle().batch(2)
+            .loader(exchange=group.exchange))
+assert group.exchange(f"from {rank}") == ["from 0", "from 1"]
+assert sum(1 for _ in loader(7)) == 5
+for attempt in (lambda: next(iter(loader(7 + rank))),
+                lambda: require_agreement(group.exchange, loader(3).facts() | {"rate": str(rank)})):
+    try:
+        attempt()
+        print("nothing")
+    except ps.Error as error:
+        print(error)
+print("end")
+"""
+    with processes(code) as started:
+        for process in started:
+            out, err = process.communicate(timeout=TIMEOUT_S)
+            assert "the seed is '7' in process 0, '8' in process 1" in out, out + err
+            assert "rate is '0' in process 0, '1' in process 1" in out, out + err
+            assert out.endswith("end\n")
+
+
+def test_an_exchange_that_raises_ends_the_loader_with_its_error() -> None:
+    def loader(exchange: object) -> ps.Loader:
+        return ps.memory({"x": np.arange(10)}).batch(2).loader(exchange=exchange)
+
+    def broken(own: str) -> list[str]:
+        raise KeyError("the network")
+
+    with pytest.raises(KeyError, match="the network"):
+        next(iter(loader(broken)))
+    with pytest.raises(ps.Error, match="a list of str"):
+        next(iter(loader(lambda own: 3)))
+    assert sum(1 for _ in loader(lambda own: [own])) == 5

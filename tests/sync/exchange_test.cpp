@@ -46,5 +46,40 @@ TEST(ExchangeOver, LoadersThatDifferAreToldInEveryReplica) {
   });
 }
 
+TEST(ExchangeOver, ALoaderComparesItselfAtItsFirstStep) {
+  Replicas replicas(host_devices(2));
+  replicas.run([&](ReplicaContext& replica) {
+    Communicator& all = replica.communicator();
+    const auto loader = [&](std::uint64_t seed) {
+      return Dataset(testing_support::fake(10))
+          .seed(seed)
+          .shuffle()
+          .batch(2)
+          .loader(
+              {.context = InputContext{.num_input_pipelines = 2, .input_pipeline_id = all.rank()},
+               .exchange = exchange_over(all)});
+    };
+    Loader same = loader(7);
+    ASSERT_TRUE(same.next());
+    ASSERT_TRUE(same.next());
+    const LoaderState state = same.state();
+    while (same.next()) {
+    }
+    // Only one of them resumes.
+    if (all.rank() == 0)
+      same.restore(state);
+    else
+      same.rewind();
+    EXPECT_THAT(
+        [&] { (void)same.next(); },
+        ThrowsMessage<Error>(HasSubstr("the next step is '2' in process 0, '0' in process 1")));
+    EXPECT_THAT([&] { (void)same.next(); }, ThrowsMessage<Error>(HasSubstr("the next step is")))
+        << "said again, without the others";
+    Loader other = loader(7 + all.rank());
+    EXPECT_THAT([&] { (void)other.next(); },
+                ThrowsMessage<Error>(HasSubstr("the seed is '7' in process 0, '8' in process 1")));
+  });
+}
+
 }  // namespace
 }  // namespace penstock

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <penstock/batch/slicing.hpp>
+#include <penstock/core/agreement.hpp>
 #include <penstock/core/launcher.hpp>
 #include <penstock/order/mix.hpp>
 
@@ -163,6 +164,10 @@ struct LoaderOptions {
   /// In modes other than `one`, a state can be restored only with the same number of processes and
   /// devices.
   InputMode mode = InputMode::one;
+  /// With one, the first step, and the first after restore() or rewind(), compares Loader::facts() of all processes, so that
+  /// these cannot differ in plan, data, seed or position without an error. It is called on the consumer's thread, in every
+  /// process once.
+  Exchange exchange{};
   ShardPolicy shards = ShardPolicy::data;
   /// Sums a digest of everything delivered, before device transforms (Loader::digest). Costs a hash of every byte: on
   /// the CPU for host devices; on CUDA devices by a kernel behind the copy, of what has arrived there.

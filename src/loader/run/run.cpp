@@ -153,6 +153,7 @@ std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline de
   if (ended_) return nullptr;
   refuse_to_fill_the_ring(consumers_.front());  // no batch is drawn before it has a slot
   auto batch = wait(lock, Until::numbers, consumers_, deadline);
+  if (error_) std::rethrow_exception(error_);
   if (batch && !*batch) {
     ended_ = true;
     end_meters(consumers_);
@@ -183,7 +184,7 @@ Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> wait
     }
     const std::uint64_t generation = generation_;
     const auto waited = wait(lock, Until::published, waiting, deadline);
-    if (generation != generation_ || stopped_) continue;
+    if (generation != generation_ || stopped_ || error_) continue;
     if (!waited) return Fetched::late;
     const std::shared_ptr<InFlight>& batch = *waited;
     if (!batch) {
@@ -211,13 +212,22 @@ std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
   start_locked();
   for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
   fetching_ = true;
+  std::vector<Fact> facts;
+  if (options_.exchange && !agreed_) facts = facts_locked();
   lock.unlock();
   std::optional<std::shared_ptr<InFlight>> batch;
-  if (until == Until::numbers)
-    batch = engine_->wait_for_numbers(deadline);
-  else
-    batch = engine_->wait(deadline);
-  lock.lock();
+  try {
+    if (!facts.empty()) require_agreement(options_.exchange, facts);
+    if (until == Until::numbers)
+      batch = engine_->wait_for_numbers(deadline);
+    else
+      batch = engine_->wait(deadline);
+    lock.lock();
+    agreed_ = true;
+  } catch (...) {  // the processes differ, and will when asked again
+    lock.lock();
+    error_ = std::current_exception();
+  }
   fetching_ = false;
   leave_meters(consumers_, batch && *batch && until == Until::published);
   arrived_.notify_all();
@@ -325,6 +335,10 @@ const std::string& Run::identity() const {
 
 std::vector<Fact> Run::facts() const {
   const Lock lock(mutex_);
+  return facts_locked();
+}
+
+std::vector<Fact> Run::facts_locked() const {
   return {{"the plan", identity()},
           {"the seed", std::to_string(config_->seed)},
           {"the next step", std::to_string(progress_.step)},
@@ -368,6 +382,7 @@ void Run::restore(const LoaderState& state) {
   if (last && state.step > *last)
     throw Error(fmt::format("this state is damaged: it says step {}, and the plan has {}",
                             state.step, *last));
+  agreed_ = false;
   restart_from(state.step, std::move(config));
   weights_ = state.weights;
   for (Consumer& consumer : consumers_) consumer.step = state.step;

@@ -84,6 +84,7 @@ class Run {
   };
 
   void start_locked();
+  [[nodiscard]] std::vector<Fact> facts_locked() const;
   void restart_from(std::uint64_t step, EngineConfig config);
   /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
   [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
@@ -119,6 +120,7 @@ class Run {
       pending_;                   // from the engine, not yet taken by all consumers
   std::uint64_t fetched_ = 0;     // the next step to come from the engine
   bool fetching_ = false;         // a consumer waits for the engine
+  bool agreed_ = false;           // or there is nobody to agree with
   std::uint64_t generation_ = 0;  // restarts of the engine
   std::exception_ptr error_;      // what next() threw and will throw again
   bool ended_ = false;
