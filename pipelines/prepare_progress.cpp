@@ -8,6 +8,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "text_file.hpp"
+
 namespace prepare {
 
 namespace fs = std::filesystem;
@@ -83,8 +85,8 @@ bool Progress::read() {
   if (!fs::exists(path_)) return false;
   const ps::Error damaged(
       fmt::format("'{}' is damaged: remove the folder and start again", path_.string()));
-  std::ifstream file(path_);
-  const json found = json::parse(file, nullptr, false);
+  const json found =
+      json::parse(programs::read_text("list of shards", path_.string()), nullptr, false);
   if (!found.is_object() || !found.contains("shards")) throw damaged;
   for (const char* const of_input : {"source", "samples"})
     if (found.value(of_input, json()) != head_[of_input])

@@ -52,11 +52,18 @@ std::optional<std::uint64_t> first_difference(const fs::path& one, const fs::pat
   constexpr std::size_t kPart = std::size_t{1} << 20;
   std::ifstream left(one, std::ios::binary);
   std::ifstream right(other, std::ios::binary);
+  // Two files that cannot be read are not the same.
+  const auto require = [](const std::ifstream& file, const fs::path& path) {
+    if (!file.is_open() || file.bad())
+      throw ps::Error(fmt::format("'{}' cannot be read: {}", path.string(), std::strerror(errno)));
+  };
   std::vector<char> a(kPart);
   std::vector<char> b(kPart);
   for (std::uint64_t at = 0;;) {
     left.read(a.data(), kPart);
     right.read(b.data(), kPart);
+    require(left, one);
+    require(right, other);
     const auto from_left = static_cast<std::size_t>(left.gcount());
     const auto from_right = static_cast<std::size_t>(right.gcount());
     const std::size_t both = std::min(from_left, from_right);

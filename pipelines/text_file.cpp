@@ -18,10 +18,12 @@ constexpr std::size_t kMost = std::size_t{1} << 30;  // /dev/zero has no end
 }
 
 std::string read_text(const std::string& what, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
+  const auto refuse = [&] {
     throw ps::Error(
         fmt::format("the {} '{}' cannot be read: {}", what, path, std::strerror(errno)));
+  };
+  std::ifstream file(path, std::ios::binary);
+  if (!file) refuse();
   std::string text;
   std::vector<char> part(std::size_t{1} << 20);
   while (file.read(part.data(), static_cast<std::streamsize>(part.size())), file.gcount() > 0) {
@@ -30,6 +32,7 @@ std::string read_text(const std::string& what, const std::string& path) {
       throw ps::Error(
           fmt::format("the {} '{}' is longer than a gigabyte: name another file", what, path));
   }
+  if (file.bad()) refuse();
   return text;
 }
 

@@ -211,7 +211,13 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
     return 0;  // cut off at its very start
   std::ifstream in(file, std::ios::binary);
   std::string mark(kFileMark.size(), '\0');
-  if (!in || !in.read(mark.data(), static_cast<std::streamsize>(mark.size())) || mark != kFileMark)
+  const auto require_no_error = [&] {
+    if (in.bad())
+      throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  };
+  if (in) in.read(mark.data(), static_cast<std::streamsize>(mark.size()));
+  require_no_error();
+  if (!in || mark != kFileMark)
     throw Error(fmt::format(
         "{}: expected a JPEG index that penstock wrote, found another file: name another one",
         file.string()));
@@ -235,6 +241,7 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
       ++loaded;
     }
   }
+  require_no_error();  // what was read is whole, and the rest must not be lost when it is saved
   return loaded;
 }
 
