@@ -415,6 +415,19 @@ TEST_F(QueueProcess, AStrangerClosesNothing) {
   EXPECT_FALSE(queue_->closed());
 }
 
+// A byte of a greeting now and then keeps no connection.
+TEST_F(QueueProcess, AGreetingThatDoesNotEndIsDroppedInTime) {
+  serve();
+  RawClient none(path());
+  RawClient some(path());
+  const source::Greeting greeting{.length = 100};
+  some.send(source::bytes_of(greeting)).send(source::bytes_of(std::array<char, 3>{'x'}));
+  RawClient sound(path());
+  sound.greet().hear(source::FrameKind::welcome);
+  await([&] { return server_->stats().refused == 2; });
+  EXPECT_FALSE(queue_->closed());
+}
+
 TEST_F(QueueProcess, ARecordLargerThanTheServerTakesIsRefusedBeforeItIsSent) {
   serve({.max_record_bytes = 60});
   QueueClient own = client();

@@ -167,9 +167,8 @@ class QueueServer::Impl {
   std::optional<Ended> greet(Connection& connection) {
     const int fd = connection.socket.get();
     source::Greeting greeting;
-    const auto in_time = std::chrono::steady_clock::now() + kGreetingTime;
-    if (!source::wait_readable(fd, in_time) || !source::receive_plain(connection.in, greeting) ||
-        greeting.magic != source::kQueueMagic)
+    connection.in.set_deadline(std::chrono::steady_clock::now() + kGreetingTime);
+    if (!source::receive_plain(connection.in, greeting) || greeting.magic != source::kQueueMagic)
       return Ended{End::stranger, "a program that is not a queue client connected"};
     const int process = source::process_of(fd);
     connection.name = fmt::format("a client (process {})", process);
@@ -183,7 +182,8 @@ class QueueServer::Impl {
                                             source::kMaxTextBytes, greeting.length));
     std::vector<std::byte> bytes(greeting.length);
     if (connection.in.receive(bytes) != bytes.size())
-      return Ended{End::lost, "it disconnected during the greeting"};
+      return Ended{End::lost, "it disconnected during the greeting, or did not end it in time"};
+    connection.in.set_deadline(std::chrono::steady_clock::time_point::max());
     const auto hello = source::read_hello(bytes);
     if (!hello) return refuse(connection, "the greeting is malformed");
     connection.name = fmt::format("client '{}' (process {})", hello->name, process);
@@ -303,7 +303,7 @@ class QueueServer::Impl {
     gone_.notify_all();
   }
 
-  static constexpr std::chrono::seconds kGreetingTime{10};
+  static constexpr std::chrono::seconds kGreetingTime{5};
 
   const QueueServerOptions options_;
   const std::shared_ptr<Queue> queue_;

@@ -194,6 +194,7 @@ std::size_t Receiver::receive(std::span<std::byte> bytes) noexcept {
     // What would fill the buffer goes straight to where it belongs.
     const bool direct = bytes.size() - done >= buffer_.size();
     const std::span<std::byte> into = direct ? bytes.subspan(done) : std::span(buffer_);
+    if (deadline_ != Clock::time_point::max() && !wait_readable(fd_, deadline_)) return done;
     ssize_t got;
     do {
       got = ::recv(fd_, into.data(), into.size(), 0);

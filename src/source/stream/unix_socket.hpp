@@ -57,8 +57,12 @@ class Receiver {
  public:
   explicit Receiver(int fd) : fd_(fd), buffer_(kBufferBytes) {}
 
-  /// How much of `bytes` was received: less than all only at the end of the connection, or where it
-  /// failed.
+  /// Nothing is waited for after it; none again for time_point::max().
+  void set_deadline(std::chrono::steady_clock::time_point deadline) noexcept {
+    deadline_ = deadline;
+  }
+  /// How much of `bytes` was received: less than all only at the end of the connection, where it
+  /// failed, or after the deadline.
   [[nodiscard]] std::size_t receive(std::span<std::byte> bytes) noexcept;
   /// Whether the next receive() has to ask the system.
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
@@ -70,6 +74,7 @@ class Receiver {
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
 };
 
 /// Whether there is something to receive, the end of the connection included, before `deadline`.
