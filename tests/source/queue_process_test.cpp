@@ -415,17 +415,21 @@ TEST_F(QueueProcess, AStrangerClosesNothing) {
   EXPECT_FALSE(queue_->closed());
 }
 
-// A byte of a greeting now and then keeps no connection.
 TEST_F(QueueProcess, AGreetingThatDoesNotEndIsDroppedInTime) {
   serve();
+  const source::Greeting greeting{.length = 100};
   RawClient none(path());
   RawClient some(path());
-  const source::Greeting greeting{.length = 100};
-  some.send(source::bytes_of(greeting)).send(source::bytes_of(std::array<char, 3>{'x'}));
+  some.send(source::bytes_of(greeting).first(3));
   RawClient sound(path());
   sound.greet().hear(source::FrameKind::welcome);
   await([&] { return server_->stats().refused == 2; });
   EXPECT_FALSE(queue_->closed());
+  // A client of ours that hangs is a lost one.
+  RawClient hung(path());
+  hung.send(source::bytes_of(greeting)).send(source::bytes_of(std::array<char, 3>{'x'}));
+  await([&] { return queue_->closed(); });
+  EXPECT_THAT(server_->stats().last_error, HasSubstr("or did not end it in time"));
 }
 
 TEST_F(QueueProcess, ARecordLargerThanTheServerTakesIsRefusedBeforeItIsSent) {
