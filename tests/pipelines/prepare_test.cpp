@@ -15,7 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
+using testing::Ge;
 using testing::HasSubstr;
+using testing::Le;
 using testing::Not;
 using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
@@ -150,8 +152,9 @@ TEST_F(Prepare, WritesAnIndexThatThroughputGoesByFromTheFirstEpochOn) {
   fs::remove(out_ / "data-000002.jpegindex");
   const json in_part = report(prepared);
   // Some images of an epoch that was not asked for are decoded ahead.
-  EXPECT_EQ(in_part["jpeg"]["own"].get<int>() - in_part["jpeg"]["indexed"].get<int>(), kImages - 50)
-      << "the others are learned";
+  EXPECT_THAT(in_part["jpeg"]["own"].get<int>() - in_part["jpeg"]["indexed"].get<int>(),
+              AllOf(Ge(kImages - 50), Le(kImages - 50 + 3)))
+      << "the others are learned, unless the next epoch's are decoded beside them";
   EXPECT_EQ(in_part["digest"], by_index["digest"]);
 }
 

@@ -168,7 +168,7 @@ class GlooLinks final : public sync::Links {
   }
 
   [[nodiscard]] std::optional<std::string> explanation() override {
-    return mesh_->rendezvous->departed(2);
+    return mesh_->rendezvous->departed(0.5);
   }
 
  private:

@@ -189,23 +189,23 @@ void ProcessCommunicator::fail(const std::string& message) {
 std::string ProcessCommunicator::explain(const PeerError& error, const std::string& what) {
   const std::string where = fmt::format("process {} of {}, in its {} collective, {}", rank(),
                                         size(), ordinal(sequence_), what);
-  if (error.late()) return fmt::format("{}: {}", where, explain_late(error));
-  if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
-  return fmt::format("{}: process {} is gone ({})", where, error.peer(), error.what());
-}
-
-std::string ProcessCommunicator::explain_late(const PeerError& error) {
-  const std::string late =
-      fmt::format("process {} did not come within {} s", error.peer(), timeout_s_);
+  if (!error.late())
+    if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
+  const std::string what_is_seen =
+      error.late() ? fmt::format("process {} did not come within {} s", error.peer(), timeout_s_)
+                   : fmt::format("process {} is gone ({})", error.peer(), error.what());
+  // Also where a connection has ended: a process whose time is up ends those to all others.
+  std::optional<std::string> why;
   try {
-    if (const auto found = links_->inquire(report().at(0)))
-      return fmt::format("{}: {}", late, *found);
+    why = links_->inquire(report().at(0));
   } catch (const Error& lost) {
-    return fmt::format("{}: {}", late, lost.what());
+    why = lost.what();
   }
-  return late +
-         ": it, or a process that it waits for, is stopped, hangs, or is busy with something else; "
-         "raise the timeout if it may take that long";
+  if (!why && error.late())
+    why =
+        "it, or a process that it waits for, is stopped, hangs, or is busy with something else; "
+        "raise the timeout if it may take that long";
+  return fmt::format("{}: {}{}{}", where, what_is_seen, why ? ": " : "", why.value_or(""));
 }
 
 std::vector<PendingCall> ProcessCommunicator::report() {
@@ -226,11 +226,16 @@ void ProcessCommunicator::agree(const Collective& call, std::span<const std::byt
   mine = {.sequence = sequence_, .call = call};
   if (call.kind == Collective::Kind::duplicate) mine.channel = links_->next_channel();
   std::ranges::copy(small, mine.carried.begin());
+  // All that will come is asked for at once: transports hold a message back until then, and who leaves does not wait for it.
+  Tickets received;
+  for_steps([&](std::uint32_t, std::uint32_t from, std::span<Head>, std::span<Head> gets) {
+    received.push_back(links_->receive(from, Lane::head, std::as_writable_bytes(gets)));
+  });
   Tickets sent;
-  for_steps([&](std::uint32_t to, std::uint32_t from, std::span<Head> gives, std::span<Head> gets) {
-    const auto received = links_->receive(from, Lane::head, std::as_writable_bytes(gets));
+  for_steps([&](std::uint32_t to, std::uint32_t, std::span<Head> gives, std::span<Head>) {
+    const Links::Ticket next = received[sent.size()];
     sent.push_back(links_->send(to, Lane::head, std::as_bytes(gives)));
-    wait({received});
+    wait({next});
     note_pending([](auto& pending) { ++pending->phase; });
   });
   wait(sent);
@@ -238,19 +243,28 @@ void ProcessCommunicator::agree(const Collective& call, std::span<const std::byt
   const Head& first = head_of(0);
   for (std::uint32_t peer = 0; peer < size(); ++peer) {
     const Head& head = head_of(peer);
-    if (head.leaves) {
-      std::array<char, kTextBytes> why{};
-      wait({links_->receive(head.leaver, Lane::farewell, std::as_writable_bytes(std::span(why)))});
-      fail(fmt::format(
-          "process {} of {} waits in its {} collective, {}, and process {} makes no "
-          "more: {}",
-          rank(), size(), ordinal(sequence_), call.to_string(), head.leaver, why.data()));
-    }
+    if (head.leaves)
+      fail(
+          fmt::format("process {} of {} waits in its {} collective, {}, and process {} makes no "
+                      "more: {}",
+                      rank(), size(), ordinal(sequence_), call.to_string(), head.leaver,
+                      farewell_of(head.leaver)));
     if (head.call != first.call)
       fail(
           fmt::format("the processes' {} collectives differ: process 0 calls {}, process {} calls "
                       "{}; every process must make the same calls in the same order",
                       ordinal(sequence_), first.call.to_string(), peer, head.call.to_string()));
+  }
+}
+
+// Why it left; its last word may have gone with it.
+std::string ProcessCommunicator::farewell_of(std::uint32_t leaver) {
+  std::array<char, kTextBytes> why{};
+  try {
+    wait({links_->receive(leaver, Lane::farewell, std::as_writable_bytes(std::span(why)))});
+    return why.data();
+  } catch (const PeerError&) {
+    return links_->explanation().value_or("it has ended");
   }
 }
 

@@ -66,6 +66,7 @@ class ProcessCommunicator final : public Communicator {
   void guarded(const Collective& call, const std::function<void()>& body);
   void agree(const Collective& call, std::span<const std::byte> small = {});
   void transfer(const Collective& call, const std::byte* in, std::byte* out);
+  [[nodiscard]] std::string farewell_of(std::uint32_t leaver);
   void take_small(const Collective& call, std::byte* out);
   /// body(to, from, heads to send, heads to receive) for each step of the heads' way.
   template <class F>
@@ -88,7 +89,6 @@ class ProcessCommunicator final : public Communicator {
   }
   [[noreturn]] void fail(const std::string& message);
   [[nodiscard]] std::string explain(const PeerError& error, const std::string& what);
-  [[nodiscard]] std::string explain_late(const PeerError& error);
   /// What the others are told that wait for this one.
   [[nodiscard]] std::vector<PendingCall> report();
   /// Changes what report() says of the call in progress.

@@ -79,6 +79,8 @@ class Process:
         self.rank, self.output, self.ended = rank, "", None
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", f"{PREFIX}{host}", *command],
+            # Ignored in what a shell starts in the background, and so in its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env=ours, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
         self.reader = threading.Thread(target=self._read, daemon=True)
