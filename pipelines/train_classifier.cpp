@@ -41,7 +41,12 @@ std::shared_ptr<ps::Communicator> connect(const Options& options) {
   if (options.transport == "gloo")
     return ps::gloo_communicator(
         ps::Rendezvous::from_environment(
-            {.timeout_s = options.join_timeout_s, .unreachable_s = options.timeout_s}),
+            {.timeout_s = options.join_timeout_s,
+             .unreachable_s = options.timeout_s,
+             .on_warning =
+                 [](const std::string& what) {
+                   fmt::print(stderr, "penstock-train-classifier: warning: {}\n", what);
+                 }}),
         {.timeout_s = options.timeout_s});
 #endif
   throw ps::Error(

@@ -1500,7 +1500,7 @@ def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, devic
     `run_id`      processes of another run are rejected; by default the launcher's, and PENSTOCK_RUN_ID.
     `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
                   default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
-                  what is sent is not encrypted.
+                  what is sent is not encrypted. Without one, process 0 may give a RuntimeWarning.
 
     Errors  Error       processes did not join (names them); another run at that address; a transport
                         that this build lacks; says what to do

@@ -226,17 +226,22 @@ PyCommunicator* connect(std::string transport, nb::handle device,
   if ((on->kind == Device::Kind::cuda) != (transport == "nccl"))
     throw std::invalid_argument("'" + transport + "' does not carry memory of " + on->to_string() +
                                 ": " + (on_cuda ? "'nccl' does" : "'gloo' does"));
-  return new PyCommunicator(meet_interruptibly({transport,
-                                                on,
-                                                std::move(file),
-                                                std::move(address),
-                                                launch,
-                                                timeout_s,
-                                                {.timeout_s = join_timeout_s,
-                                                 .run_id = std::move(run_id),
-                                                 .secret = std::move(secret),
-                                                 .unreachable_s = timeout_s}}),
-                            transport);
+  const auto warnings = std::make_shared<std::vector<std::string>>();
+  const auto warn = [warnings](const std::string& what) { warnings->push_back(what); };
+  auto met = meet_interruptibly({transport,
+                                 on,
+                                 std::move(file),
+                                 std::move(address),
+                                 launch,
+                                 timeout_s,
+                                 {.timeout_s = join_timeout_s,
+                                  .run_id = std::move(run_id),
+                                  .secret = std::move(secret),
+                                  .unreachable_s = timeout_s,
+                                  .on_warning = warn}});
+  for (const std::string& what : *warnings)
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
+  return new PyCommunicator(std::move(met), transport);
 }
 
 void require_same_device(const CallerTensor& tensor, const std::string& what,
@@ -398,7 +403,7 @@ that no launcher started is a world of one: it connects to no other process and 
 `run_id`      processes of another run are rejected; by default the launcher's, and PENSTOCK_RUN_ID.
 `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
               default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
-              what is sent is not encrypted.
+              what is sent is not encrypted. Without one, process 0 may give a RuntimeWarning.
 
 Errors  Error       processes did not join (names them); another run at that address; a transport
                     that this build lacks; says what to do

@@ -417,3 +417,20 @@ def test_an_exchange_that_raises_ends_the_loader_with_its_error() -> None:
     with pytest.raises(ps.Error, match="a list of str"):
         next(iter(loader(lambda own: 3)))
     assert sum(1 for _ in loader(lambda own: [own])) == 5
+
+
+@gloo
+def test_process_0_warns_where_nothing_tells_a_launch_from_others() -> None:
+    code = """
+import warnings
+del os.environ["TORCHELASTIC_RUN_ID"]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    group = connect()
+group.barrier()
+print([str(each.message) for each in caught if each.category is RuntimeWarning])
+"""
+    with processes(code) as started:
+        first, second = (process.communicate(timeout=TIMEOUT_S)[0] for process in started)
+    assert "nothing tells this launch from another one" in first
+    assert second.strip() == "[]"

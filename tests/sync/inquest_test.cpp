@@ -61,13 +61,13 @@ TEST(Inquest, APacketThatIsLostOneWayNamesTheLink) {
                                     one(waits_for(1, 7, 1)), one(waits_for(1, 7, 1))};
   for (const std::uint32_t rank : {0U, 1U, 2U, 3U})
     EXPECT_THAT(sync::conclude(rank, answers[rank]->front(), answers),
-                HasSubstr("what process 2 has sent does not reach process 1: the network between"))
+                HasSubstr("what processes 1 and 2 send each other does not arrive"))
         << rank;
   // Its sender may be one call further, and wait for somebody else there.
   EXPECT_THAT(sync::conclude(
                   0, waits_for(1, 7, 1),
                   std::vector<Answer>{one(waits_for(1, 7, 1)), one(waits_for(2, 8)), std::nullopt}),
-              HasSubstr("what process 1 has sent does not reach process 0"));
+              HasSubstr("what processes 0 and 1 send each other does not arrive"));
   // Cut both ways, in the same place.
   EXPECT_THAT(sync::conclude(0, waits_for(2),
                              std::vector<Answer>{one(waits_for(2)), kIdle, one(waits_for(0))}),

@@ -209,5 +209,30 @@ TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
   (void)Rendezvous::at("127.0.0.1", port, 1, 2, options);
 }
 
+// A program at process 0's port that knows what its frames look like, and no key.
+TEST(LaunchKey, AHostThatProvesNothingIsNotJoined) {
+  for (const sync::Frame& lie : {sync::Frame{sync::FrameKind::welcome, {"10.0.0.1"}},
+                                 {sync::FrameKind::heard, {}},
+                                 {sync::FrameKind::refused, {"\x1b[2Jgo away", ""}},
+                                 {sync::FrameKind::refused, {}},
+                                 {sync::FrameKind::welcome, {}},
+                                 {sync::FrameKind::challenge, {"nonce", std::string(64, '0')}}}) {
+    const auto listener = sync::listen_at("127.0.0.1", 0);
+    std::jthread liar([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        const sync::Socket guest(::accept(listener->get(), nullptr, nullptr));
+        if (guest) (void)sync::send_all(guest.get(), sync::encode(lie));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    });
+    EXPECT_THAT(
+        [&] {
+          (void)Rendezvous::at("127.0.0.1", sync::port_of(*listener), 1, 2,
+                               {.timeout_s = 0.3, .run_id = "r"});
+        },
+        ThrowsMessage<Error>(AllOf(HasSubstr("did not find process 0"), Not(HasSubstr("\x1b")))));
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -215,7 +215,7 @@ TEST(Rendezvous, TheCallerMayCarryTheTicket) {
   });
   EXPECT_THAT(
       said_by([] { (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2); }),
-      HasSubstr("was given 'hello', which is not a ticket"));
+      HasSubstr("was given 5 bytes that are not a ticket"));
 }
 
 int open_descriptors() {

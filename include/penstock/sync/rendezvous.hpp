@@ -27,8 +27,8 @@ struct RendezvousOptions {
   std::string secret;
   /// A machine that answers nothing for so long is taken for dead.
   double unreachable_s = 60;
-  /// Is told, in process 0, what an address and a port alone do not keep out. By default standard
-  /// error is.
+  /// Is told, in process 0, what an address and a port alone do not keep out: the library itself
+  /// prints nothing.
   std::function<void(const std::string&)> on_warning;
 };
 

@@ -213,7 +213,8 @@ std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
   for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
   fetching_ = true;
   std::vector<Fact> facts;
-  if (options_.exchange && !agreed_) facts = facts_locked();
+  if (options_.exchange && !std::exchange(agreed_, true)) facts = facts_locked();
+  const std::uint64_t restores = restores_;
   lock.unlock();
   std::optional<std::shared_ptr<InFlight>> batch;
   try {
@@ -223,10 +224,9 @@ std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
     else
       batch = engine_->wait(deadline);
     lock.lock();
-    agreed_ = true;
   } catch (...) {  // the processes differ, and will when asked again
     lock.lock();
-    error_ = std::current_exception();
+    if (restores == restores_) error_ = std::current_exception();
   }
   fetching_ = false;
   leave_meters(consumers_, batch && *batch && until == Until::published);
@@ -383,6 +383,7 @@ void Run::restore(const LoaderState& state) {
     throw Error(fmt::format("this state is damaged: it says step {}, and the plan has {}",
                             state.step, *last));
   agreed_ = false;
+  ++restores_;
   restart_from(state.step, std::move(config));
   weights_ = state.weights;
   for (Consumer& consumer : consumers_) consumer.step = state.step;

@@ -117,10 +117,11 @@ class Run {
   Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
   std::vector<Consumer> consumers_;                                  // one per device
   std::deque<std::shared_ptr<InFlight>>
-      pending_;                   // from the engine, not yet taken by all consumers
-  std::uint64_t fetched_ = 0;     // the next step to come from the engine
-  bool fetching_ = false;         // a consumer waits for the engine
-  bool agreed_ = false;           // or there is nobody to agree with
+      pending_;                // from the engine, not yet taken by all consumers
+  std::uint64_t fetched_ = 0;  // the next step to come from the engine
+  bool fetching_ = false;      // a consumer waits for the engine
+  bool agreed_ = false;        // with the other processes, or about to
+  std::uint64_t restores_ = 0;
   std::uint64_t generation_ = 0;  // restarts of the engine
   std::exception_ptr error_;      // what next() threw and will throw again
   bool ended_ = false;

@@ -72,7 +72,8 @@ AwsSts::AwsSts(const AwsProfile& profile, const Environment& environment) {
   for (const auto& given :
        {environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"), profile.get("region")})
     if (given && region_.empty()) region_ = *given;
-  for (const auto& given : {environment("AWS_ENDPOINT_URL_STS"), environment("AWS_ENDPOINT_URL")})
+  for (const auto& given : {environment("AWS_ENDPOINT_URL_STS"), environment("AWS_ENDPOINT_URL"),
+                            profile.get("endpoint_url")})
     if (given && endpoint_.empty()) endpoint_ = *given;
   if (endpoint_.empty())
     endpoint_ = region_.empty() ? "https://sts.amazonaws.com"

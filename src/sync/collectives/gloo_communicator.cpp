@@ -91,6 +91,7 @@ class Store final : public gloo::rendezvous::Store {
 
 // What all duplicates have in common.
 struct Mesh {
+  std::uint32_t number = 0;  // of this rendezvous's
   std::shared_ptr<Rendezvous> rendezvous;
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::atomic<std::uint64_t> next_channel = 1;
@@ -158,7 +159,9 @@ class GlooLinks final : public sync::Links {
   void on_inquiry(std::function<std::vector<PendingCall>()> report) override {
     reports_ = report ? mesh_->rendezvous->on_inquiry(std::move(report)) : nullptr;
   }
-  [[nodiscard]] std::uint64_t channel() const noexcept override { return channel_; }
+  [[nodiscard]] std::uint64_t channel() const noexcept override {
+    return std::uint64_t{mesh_->number} << 32 | channel_;
+  }
 
   void clear() noexcept override { messages_.clear(); }
 
@@ -244,7 +247,8 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
           static_cast<int>(meeting.rank()), static_cast<int>(meeting.world()));
       // Gloo waits five times as long for a connection.
       mesh->context->setTimeout(std::max(timeout / 5, std::chrono::milliseconds(1)));
-      const std::string prefix = fmt::format("gloo {}/", meeting.next_number());
+      mesh->number = meeting.next_number();
+      const std::string prefix = fmt::format("gloo {}/", mesh->number);
       Store store(meeting, prefix, sync::deadline_in(options.timeout_s));
       mesh->context->connectFullMesh(store, device);
       mesh->context->setTimeout(timeout);

@@ -75,6 +75,7 @@ void ProcessCommunicator::leave(const std::string& why) noexcept {
 bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) {  // a collective is in progress on another thread, and may wait for long
+    leaving_ = true;
     links_->interrupt();
     lock.lock();
   }
@@ -189,8 +190,10 @@ void ProcessCommunicator::fail(const std::string& message) {
 std::string ProcessCommunicator::explain(const PeerError& error, const std::string& what) {
   const std::string where = fmt::format("process {} of {}, in its {} collective, {}", rank(),
                                         size(), ordinal(sequence_), what);
+  if (leaving_) return fmt::format("{}: this process has left", where);
   if (!error.late())
     if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
+  note_pending([&](auto& pending) { pending->peer = error.peer(); });
   const std::string what_is_seen =
       error.late() ? fmt::format("process {} did not come within {} s", error.peer(), timeout_s_)
                    : fmt::format("process {} is gone ({})", error.peer(), error.what());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -108,6 +109,7 @@ class ProcessCommunicator final : public Communicator {
   std::vector<std::byte> scratch_;
   std::exception_ptr broken_;
   bool left_ = false;
+  std::atomic<bool> leaving_ = false;  // in the middle of a call
   std::mutex pending_mutex_;
   std::optional<PendingCall> pending_;  // the call in progress
 };

@@ -17,11 +17,12 @@ struct Waiting {
   PendingCall call;
 };
 
-std::string lost_between(std::uint32_t sender, std::uint32_t receiver) {
+// Which way cannot be told: where acknowledgements are lost, so is what they would be for.
+std::string lost_between(std::uint32_t one, std::uint32_t other) {
   return fmt::format(
-      "what process {} has sent does not reach process {}: the network between them is cut, or too "
-      "slow for the timeout",
-      sender, receiver);
+      "what processes {} and {} send each other does not arrive: the network between them is cut, "
+      "perhaps one way, or too slow for the timeout",
+      std::min(one, other), std::max(one, other));
 }
 
 std::string crossed(const Waiting& one, const Waiting& other) {

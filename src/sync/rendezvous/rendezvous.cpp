@@ -21,6 +21,7 @@
 
 #include <penstock/sync/rendezvous.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/sync/rendezvous/inquest.hpp"
 #include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
@@ -84,18 +85,14 @@ bool read_ticket(const std::string& ticket, LaunchKey& key, std::vector<Place>& 
 // What an address and a port do not tell.
 void warn_of_strangers(const std::string& address, const LaunchKey& key,
                        const RendezvousOptions& options) {
+  if (!options.on_warning) return;
   if (key.has_secret || (key.has_id && sync::is_within_machine(address))) return;
-  const std::string warning = fmt::format(
+  options.on_warning(fmt::format(
       "the processes meet at {} without a secret: {}", address,
       key.has_id ? "whoever reaches it can take a process's place; give all of them the same "
                    "PENSTOCK_SECRET_FILE"
                  : "nothing tells this launch from another one there; give all of them the same "
-                   "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has");
-  static std::atomic_flag is_said;
-  if (options.on_warning)
-    options.on_warning(warning);
-  else if (!is_said.test_and_set())
-    fmt::print(stderr, "penstock: warning: {}\n", warning);
+                   "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has"));
 }
 
 void require_rank(std::uint32_t rank, std::uint32_t world) {
@@ -159,7 +156,8 @@ class Rendezvous::Impl {
     // Process 0 gives up first, and says who is missing.
     if (answer->kind == FrameKind::heard)
       answer = next_frame(*socket, in, deadline_ + std::chrono::seconds(2));
-    if (!answer) return false;
+    if (!answer || answer->texts.size() < (answer->kind == FrameKind::refused ? 2U : 1U))
+      return false;
     if (answer->kind == FrameKind::refused && answer->texts.at(1) == "stale") {
       stale_ = fmt::format("{} (at {}:{})", answer->texts.at(0), place.address, place.port);
       return false;
@@ -283,8 +281,11 @@ class Rendezvous::Impl {
                        std::to_string(world_), nonce}};
     if (!sync::send_all(socket.get(), sync::encode(hello))) return std::nullopt;
     auto answer = next_frame(socket, in, patience);
-    if (!answer || answer->kind != FrameKind::challenge) return answer;
-    if (answer->texts.size() != 2) return std::nullopt;
+    // Until it has proven who it is, nothing that it says is believed.
+    if (answer && answer->kind == FrameKind::refused && !answer->texts.empty())
+      return Frame{FrameKind::refused, {core::printable(answer->texts[0], 300), "stale"}};
+    if (!answer || answer->kind != FrameKind::challenge || answer->texts.size() != 2)
+      return std::nullopt;
     const std::string& its_nonce = answer->texts[0];
     if (!sync::are_equal(answer->texts[1], sync::proof_of_host(key, nonce, its_nonce)))
       return Frame{FrameKind::refused,
@@ -471,8 +472,10 @@ std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::u
     }
     ticket = exchange(ticket);
     if (!read_ticket(ticket, key, places))
-      throw Error(fmt::format("process {} of {} was given '{}', which is not a ticket of process 0",
-                              rank, world, ticket));
+      // It may hold the token.
+      throw Error(
+          fmt::format("process {} of {} was given {} bytes that are not a ticket of process 0",
+                      rank, world, ticket.size()));
     impl->join(places, key);
   }
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));

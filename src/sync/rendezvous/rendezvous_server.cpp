@@ -23,7 +23,7 @@ namespace {
 // What a stranger may cost, and how long: a process of ours says hello at once.
 constexpr double kHelloTimeout = 5;
 constexpr std::size_t kMostHelloBytes = 4096;
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::size_t kMostStrangers = 64;  // or twice as many as are waited for
 constexpr std::size_t kMostNonceBytes = 64;
 // Addresses, and NCCL's ids.
 constexpr std::size_t kMostStored = std::size_t{256} << 20;
@@ -141,7 +141,7 @@ void RendezvousServer::accept_all() {
       return;
     }
     if (static_cast<std::size_t>(std::ranges::count_if(clients_, &Client::is_stranger)) >=
-        kMostStrangers)
+        std::max<std::size_t>(kMostStrangers, 2 * std::size_t{world_}))
       make_room();
     const int on = 1;
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -149,7 +149,7 @@ void RendezvousServer::accept_all() {
     client.socket = Socket(fd);
     watch_connection(client.socket, unreachable_s_);
     client.patience = deadline_in(kHelloTimeout);
-    read(client);  // a hello may be there already, and makes it no stranger
+    read(client);  // a hello may be there already
   }
 }
 
