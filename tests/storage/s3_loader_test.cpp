@@ -214,8 +214,9 @@ TEST_F(S3Loader, TheProgramsAskAsOftenAndWaitAsLongAsTheirFlagsSay) {
   };
   const std::string throughput = std::string(PENSTOCK_THROUGHPUT) +
                                  " --data s3://photos/folder --crop 32 --batch 20 --seed 7 ";
-  const std::string prepare =
-      std::string(PENSTOCK_PREPARE) + " s3://photos/folder " + output.path().string() + " ";
+  // oneTBB's threads live as long as the process, and with them what OpenSSL keeps for each.
+  const std::string prepare = std::string("ASAN_OPTIONS=detect_leaks=0 ") + PENSTOCK_PREPARE +
+                              " s3://photos/folder " + output.path().string() + " ";
   {
     const S3Server server(photos(), {"--fail-every", "7"});
     EXPECT_THAT(run(server, throughput + "--read-attempts 1"), HasSubstr("status 1"));
