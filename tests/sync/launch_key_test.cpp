@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -139,17 +140,23 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
 // Two launches of the same command at the same port, the processes of both in any order.
 TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
   const std::uint16_t port = free_port();
-  const auto come = [&](const std::string& run, std::uint32_t rank) {
-    const auto meeting =
-        Rendezvous::at("127.0.0.1", port, rank, 2, {.timeout_s = 20, .run_id = run});
-    meeting->set(fmt::format("from {}", rank), run);
-    EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), run);
-    meeting->set(fmt::format("done {}", rank), "");
-    (void)meeting->get(fmt::format("done {}", 1 - rank));
+  // Kept until all have read: a rendezvous ends with its process 0.
+  std::array<std::shared_ptr<Rendezvous>, 4> meetings;
+  const auto come = [&](std::shared_ptr<Rendezvous>& meeting, const std::string& run,
+                        std::uint32_t rank) {
+    try {
+      meeting = Rendezvous::at("127.0.0.1", port, rank, 2, {.timeout_s = 20, .run_id = run});
+      meeting->set(fmt::format("from {}", rank), run);
+      EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), run);
+    } catch (const Error& error) {
+      ADD_FAILURE() << "process " << rank << " of " << run << ": " << error.what();
+    }
   };
   std::vector<std::jthread> all;
   for (const auto& [run, rank] : {std::pair{"a", 0U}, {"b", 0U}, {"b", 1U}, {"a", 1U}}) {
-    all.emplace_back([&come, run = run, rank = rank] { come(run, rank); });
+    all.emplace_back([&come, &meeting = meetings[all.size()], run = run, rank = rank] {
+      come(meeting, run, rank);
+    });
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }

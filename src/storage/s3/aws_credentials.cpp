@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -91,11 +89,8 @@ std::optional<TemporaryCredentials> from_container(const Environment& environmen
   HttpRequest request{.url = relative ? "http://169.254.170.2" + *relative : *full,
                       .past_proxies = true};
   std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("");
-  if (const auto path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")) {
-    std::ifstream file(*path, std::ios::binary);
-    token.assign(std::istreambuf_iterator<char>(file), {});
-    while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
-  }
+  if (const auto path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
+    token = read_token(*path);
   if (!token.empty()) request.headers.push_back("Authorization: " + token);
   return parse(require_answer(HttpClient(kNear), request), request.url);
 }

@@ -40,6 +40,19 @@ std::optional<std::string> process_environment(const char* name) {
   return value;
 }
 
+std::string first_of(std::initializer_list<std::optional<std::string>> choices) {
+  for (const auto& choice : choices) {
+    if (choice && !choice->empty()) return *choice;
+  }
+  return {};
+}
+
+std::string read_token(const std::string& path) {
+  std::string token = text_of(path);
+  while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
+  return token;
+}
+
 std::optional<std::map<std::string, std::string, std::less<>>> read_ini_section(
     std::string_view text, std::string_view section) {
   std::optional<std::map<std::string, std::string, std::less<>>> values;

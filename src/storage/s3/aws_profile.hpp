@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,11 @@ namespace penstock::storage {
 /// A variable of the environment; nothing where it is not set, or empty.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 [[nodiscard]] std::optional<std::string> process_environment(const char* name);
+
+/// The first that is set; empty where none is.
+[[nodiscard]] std::string first_of(std::initializer_list<std::optional<std::string>> choices);
+/// What a file holds, without the ends of its last line; empty where it cannot be read.
+[[nodiscard]] std::string read_token(const std::string& path);
 
 /// What both files say of one profile; the credentials file is asked first.
 class AwsProfile {

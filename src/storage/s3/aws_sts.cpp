@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -69,12 +67,10 @@ TemporaryCredentials credentials_from(const HttpRequest& request, const AwsRole&
 }  // namespace
 
 AwsSts::AwsSts(const AwsProfile& profile, const Environment& environment) {
-  for (const auto& given :
-       {environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"), profile.get("region")})
-    if (given && region_.empty()) region_ = *given;
-  for (const auto& given : {environment("AWS_ENDPOINT_URL_STS"), environment("AWS_ENDPOINT_URL"),
-                            profile.get("endpoint_url")})
-    if (given && endpoint_.empty()) endpoint_ = *given;
+  region_ = first_of(
+      {environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"), profile.get("region")});
+  endpoint_ = first_of({environment("AWS_ENDPOINT_URL_STS"), environment("AWS_ENDPOINT_URL"),
+                        profile.get("endpoint_url")});
   if (endpoint_.empty())
     endpoint_ = region_.empty() ? "https://sts.amazonaws.com"
                                 : fmt::format("https://sts.{}.amazonaws.com{}", region_,
@@ -96,9 +92,7 @@ TemporaryCredentials AwsSts::assume_role(const AwsRole& role, const AwsCredentia
 
 TemporaryCredentials AwsSts::assume_role_with_web_identity(const AwsRole& role,
                                                            const std::string& token_file) const {
-  std::ifstream file(token_file, std::ios::binary);
-  std::string token{std::istreambuf_iterator<char>(file), {}};
-  while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
+  std::string token = read_token(token_file);
   if (token.empty())
     throw Error(fmt::format(
         "the web identity token '{}' of the role '{}' cannot be read, or is empty: check "

@@ -15,13 +15,6 @@ namespace penstock::storage {
 
 namespace {
 
-std::string first_of(std::initializer_list<std::optional<std::string>> choices) {
-  for (const auto& choice : choices) {
-    if (choice && !choice->empty()) return *choice;
-  }
-  return {};
-}
-
 std::optional<std::string> given(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }

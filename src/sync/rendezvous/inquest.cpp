@@ -1,12 +1,13 @@
 #include "src/sync/rendezvous/inquest.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
+
+#include "src/sync/rendezvous/tcp.hpp"
 
 namespace penstock::sync {
 
@@ -45,15 +46,6 @@ std::string conclude_circle(std::span<const Waiting> circle) {
   return lost_between(last->call.peer, last->rank);
 }
 
-template <class Number>
-Number number_from(const std::string& text) {
-  Number number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || stop != end) throw Error("not a rendezvous of penstock");
-  return number;
-}
-
 }  // namespace
 
 std::string conclude(std::uint32_t rank, const PendingCall& late, std::span<const Answer> answers) {
@@ -61,15 +53,12 @@ std::string conclude(std::uint32_t rank, const PendingCall& late, std::span<cons
   for (;;) {
     const Waiting here = path.back();
     const std::uint32_t peer = here.call.peer;
-    if (peer >= answers.size() || !answers[peer])
-      return fmt::format(
-          "process {} does not answer: it is stopped, or its machine cannot be reached", peer);
+    if (peer >= answers.size() || !answers[peer]) return does_not_answer(peer);
     const std::vector<PendingCall>& calls = *answers[peer];
     if (calls.empty())
       return fmt::format(
           "process {} makes no call: it hangs, or is busy with something else; raise the timeout "
-          "if "
-          "it may take that long",
+          "if it may take that long",
           peer);
     const auto same = std::ranges::find(calls, here.call.communicator, &PendingCall::communicator);
     const PendingCall& next = same != calls.end() ? *same : calls.front();
@@ -83,6 +72,11 @@ std::string conclude(std::uint32_t rank, const PendingCall& late, std::span<cons
     if (seen != path.end()) return conclude_circle(std::span(seen, path.end()));
     path.push_back({peer, next});
   }
+}
+
+std::string does_not_answer(std::uint32_t rank) {
+  return fmt::format("process {} does not answer: it is stopped, or its machine cannot be reached",
+                     rank);
 }
 
 std::vector<std::string> to_texts(std::span<const PendingCall> calls) {

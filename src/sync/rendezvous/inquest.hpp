@@ -19,6 +19,9 @@ using Answer = std::optional<std::vector<PendingCall>>;
 [[nodiscard]] std::string conclude(std::uint32_t rank, const PendingCall& late,
                                    std::span<const Answer> answers);
 
+/// What is said of a process that is asked and says nothing.
+[[nodiscard]] std::string does_not_answer(std::uint32_t rank);
+
 [[nodiscard]] std::vector<std::string> to_texts(std::span<const PendingCall> calls);
 /// Errors  Error  these are no calls
 [[nodiscard]] std::vector<PendingCall> calls_from(std::span<const std::string> texts);

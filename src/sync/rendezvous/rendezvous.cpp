@@ -252,9 +252,7 @@ class Rendezvous::Impl {
     std::unique_lock lock(mutex_);
     news_.wait_until(lock, sync::deadline_in(kVerdictTimeout),
                      [&] { return !failed_.empty() || ended_; });
-    return failed_.empty()
-               ? "process 0 does not answer: it is stopped, or its machine cannot be reached"
-               : failed_.front();
+    return failed_.empty() ? sync::does_not_answer(0) : failed_.front();
   }
 
   void leave(std::string_view why, bool broke_off) noexcept {
@@ -288,8 +286,7 @@ class Rendezvous::Impl {
       return std::nullopt;
     const std::string& its_nonce = answer->texts[0];
     if (!sync::are_equal(answer->texts[1], sync::proof_of_host(key, nonce, its_nonce)))
-      return Frame{FrameKind::refused,
-                   {"a process of another run, or with another secret, listens there", "stale"}};
+      return Frame{FrameKind::refused, {sync::kAnotherRun, "stale"}};
     const Frame proof{FrameKind::proof,
                       {sync::proof_of_guest(key, its_nonce, nonce, rank_, world_)}};
     if (!sync::send_all(socket.get(), sync::encode(proof))) return std::nullopt;
@@ -340,11 +337,7 @@ class Rendezvous::Impl {
     tell([&] {
       ended_ = true;
       if (!leaving_ && !host_gone_)
-        failed_.emplace_back(
-            result == FrameReader::Result::unreachable
-                ? fmt::format("process 0 is unreachable: its machine has answered nothing for {} s",
-                              options_.unreachable_s)
-                : "process 0 has died");
+        failed_.push_back(sync::end_of(0, result, options_.unreachable_s));
     });
   }
 

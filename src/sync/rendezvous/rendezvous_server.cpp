@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <utility>
 
 #include <fcntl.h>
@@ -29,14 +28,6 @@ constexpr std::size_t kMostNonceBytes = 64;
 constexpr std::size_t kMostStored = std::size_t{256} << 20;
 // Who runs says at once what it waits for.
 constexpr double kInquestTimeout = 2;
-
-std::uint32_t to_number(const std::string& text) {
-  std::uint32_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || stop != end) throw Error("not a rendezvous of penstock");
-  return number;
-}
 
 }  // namespace
 
@@ -109,8 +100,7 @@ void RendezvousServer::read(Client& client) {
     const FrameReader::Result result = client.in.read(client.socket.get());
     while (auto frame = client.in.next(client.is_stranger() ? kMostHelloBytes : kMostFrameBytes))
       handle(client, std::move(*frame));
-    if (result != FrameReader::Result::open)
-      gone(client, result == FrameReader::Result::unreachable);
+    if (result != FrameReader::Result::open) gone(client, result);
   } catch (const std::exception&) {  // a stranger, or damaged
     gone(client);
   }
@@ -223,8 +213,8 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
   if (hello.kind != FrameKind::hello || hello.texts.size() != 5 ||
       hello.texts[0] != kRendezvousMagic || hello.texts[4].size() > kMostNonceBytes)
     throw Error("not a rendezvous of penstock");
-  client.said_rank = to_number(hello.texts[2]);
-  client.said_world = to_number(hello.texts[3]);
+  client.said_rank = number_from<std::uint32_t>(hello.texts[2]);
+  client.said_world = number_from<std::uint32_t>(hello.texts[3]);
   if (hello.texts[1] != proof_method())
     return refuse(
         client,
@@ -241,8 +231,7 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
 void RendezvousServer::admit(Client& client, const Frame& proof) {
   if (proof.kind != FrameKind::proof || proof.texts.size() != 1)
     throw Error("not a rendezvous of penstock");
-  if (!are_equal(proof.texts[0], client.due_proof))
-    return refuse(client, "a process of another run, or with another secret, listens there", true);
+  if (!are_equal(proof.texts[0], client.due_proof)) return refuse(client, kAnotherRun, true);
   // A process that comes now is ahead of process 0, which has yet to end this one and open the
   // next.
   if (complete_)
@@ -275,7 +264,7 @@ void RendezvousServer::refuse(Client& client, const std::string& why, bool stale
   client.closing = true;
 }
 
-void RendezvousServer::gone(Client& client, bool unreachable) {
+void RendezvousServer::gone(Client& client, FrameReader::Result result) {
   const std::int64_t rank = std::exchange(client.rank, -1);
   client.socket.close();
   client.out.clear();
@@ -288,12 +277,7 @@ void RendezvousServer::gone(Client& client, bool unreachable) {
   }
   if (complete_)
     return tell_all(
-        {FrameKind::failed,
-         {unreachable ? fmt::format("process {} is unreachable: its machine has answered "
-                                    "nothing for {} s",
-                                    rank, unreachable_s_)
-                      : fmt::format("process {} has died", rank),
-          fmt::format("{}", rank)}});
+        {FrameKind::failed, {end_of(rank, result, unreachable_s_), fmt::format("{}", rank)}});
   seen_[static_cast<std::size_t>(rank)] = 0;  // it may come again
   --here_;
 }

@@ -15,6 +15,9 @@ namespace penstock::sync {
 
 /// Version of what is said over the sockets.
 inline constexpr const char* kRendezvousMagic = "penstock rendezvous 2";
+/// What is said where proofs are wrong, on either side.
+inline constexpr const char* kAnotherRun =
+    "a process of another run, or with another secret, listens there";
 
 /// Keeps the keys, and tells every process which others have left, or hold them up. It listens until all have come; who has
 /// not proven in time that it is one of us, or says more than that takes, is dropped.
@@ -54,7 +57,7 @@ class RendezvousServer {
   void begin_inquest(std::uint32_t rank, const Frame& late);
   void end_inquest();
   void refuse(Client& client, const std::string& why, bool stale);
-  void gone(Client& client, bool unreachable = false);
+  void gone(Client& client, FrameReader::Result result = FrameReader::Result::ended);
   void expire();
   void tell(Client& client, const Frame& frame);
   void tell_all(const Frame& frame);

@@ -241,6 +241,13 @@ std::optional<Frame> FrameReader::next(std::size_t most) {
   return frame;
 }
 
+std::string end_of(std::int64_t rank, FrameReader::Result result, double unreachable_s) {
+  if (result == FrameReader::Result::unreachable)
+    return fmt::format("process {} is unreachable: its machine has answered nothing for {} s", rank,
+                       unreachable_s);
+  return fmt::format("process {} has died", rank);
+}
+
 bool send_all(int fd, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
     const ssize_t count = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -1,11 +1,14 @@
 // sync/rendezvous/tcp: sockets between machines, and the frames that the rendezvous sends over them.
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -84,6 +87,15 @@ struct Frame {
 };
 
 [[nodiscard]] std::string encode(const Frame& frame);
+/// Errors  Error  the text is no such number
+template <std::unsigned_integral Number>
+[[nodiscard]] Number number_from(const std::string& text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end) throw Error("not a rendezvous of penstock");
+  return number;
+}
 
 /// Bytes that have come, until they make frames.
 class FrameReader {
@@ -100,6 +112,10 @@ class FrameReader {
   std::string bytes_;
 };
 
+/// How process `rank` ended, for the others: what reading its connection gave, where a machine may be
+/// silent for `unreachable_s`.
+[[nodiscard]] std::string end_of(std::int64_t rank, FrameReader::Result result,
+                                 double unreachable_s);
 /// Sends all of it; false where the connection has ended.
 [[nodiscard]] bool send_all(int fd, std::string_view bytes) noexcept;
 
