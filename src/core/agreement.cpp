@@ -92,7 +92,8 @@ void require_agreement(const Exchange& exchange, const std::vector<Fact>& facts)
   }
   std::string differences;
   for (const auto& [name, of_all] : values)
-    if (std::ranges::any_of(of_all, [&](const auto& value) { return value != of_all.front(); }))
+    if (std::ranges::any_of(
+            of_all, [&first = of_all.front()](const auto& value) { return value != first; }))
       differences += (differences.empty() ? "" : "; ") + difference_in(name, of_all);
   if (!differences.empty())
     throw Error("the processes of this run differ: " + differences +
