@@ -41,7 +41,7 @@ def main() -> None:
         print("all epochs are done")
         return
     for step in loader:
-        bytes_of_step = b"".join(np.ascontiguousarray(step[name]).tobytes() for name in step[0])
+        bytes_of_step = b"".join(np.ascontiguousarray(step[name]).tobytes() for name in step)
         # In earnest: train, and save this beside the model's checkpoint.
         print(f"step {step.number} of epoch {step.epoch}: {zlib.crc32(bytes_of_step):08x}", flush=True)
         save(options.state, loader.state_dict())

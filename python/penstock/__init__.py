@@ -17,6 +17,11 @@ when you import them.
 """
 
 import atexit as _atexit
+from collections.abc import Mapping as _Mapping
+
+from penstock import _calls, _penstock
+
+_calls.install(_penstock)  # before anything is taken from it
 
 from penstock import sync
 from penstock._errors import CudaError, DataError, Error, QueueClosed
@@ -146,6 +151,9 @@ __all__ = [
     "sync",
     "__version__",
 ]
+
+_Mapping.register(DeviceBatch)
+_Mapping.register(Step)
 
 # Threads that need the interpreter must be gone before it is.
 _atexit.register(_stop_all)

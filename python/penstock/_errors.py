@@ -45,3 +45,9 @@ class NcclError(Error):
 
     code: int
     """The ncclResult_t."""
+
+
+for _error in (Error, DataError, CudaError, QueueClosed):
+    _error.__module__ = "penstock"
+for _error in (SyncError, NcclError):
+    _error.__module__ = "penstock.sync"

@@ -29,6 +29,18 @@ class LoaderOptions(TypedDict, total=False):
     budget_bytes: int
 
 
+def require_batches(plan: Dataset) -> None:
+    """Errors  ValueError  the plan is not one that ends in batch"""
+    if plan.devices:
+        names = ", ".join(str(device) for device in plan.devices)
+        raise ValueError(
+            f"DataLoader takes a plan that ends in batch, and this one ends in prefetch_to_devices: leave it out and "
+            f"say DataLoader(plan, devices=...) for other devices than the default (it has {names})"
+        )
+    if plan.batch_size is None:
+        raise ValueError("DataLoader takes a plan that ends in batch, and this one has none: put .batch(256) at its end")
+
+
 class PassLoader(ABC, Generic[Batch]):
     """Each `for` loop is one pass over `dataset`, which ends in batch; the next pass is read ahead.
 
@@ -45,6 +57,8 @@ class PassLoader(ABC, Generic[Batch]):
         context: InputContext | None,
         options: LoaderOptions,
     ) -> None:
+        require_batches(dataset)
+
         def run(plan: Dataset) -> Loader:
             plan = plan.prefetch_to_devices(devices, depth=depth, split=split)
             return plan.loader(context=context, **options)
@@ -56,12 +70,25 @@ class PassLoader(ABC, Generic[Batch]):
             self._steps = run(dataset).size  # of orders that are not the plan's own
         # A finite dataset is repeated, pass by pass; an endless one is one pass.
         self._loader = run(dataset if self._steps is None else dataset.repeat())
+        self._dataset = dataset
         self._position = 0  # the next step
         self._loop = 0  # which `for` is the current one
 
     @abstractmethod
     def _convert(self, step: Step) -> Batch:
         """A step as the framework has it."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The plan that it was made of."""
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in a global batch, over all devices and processes."""
+        size = self._dataset.batch_size
+        assert size is not None  # as __init__ has required
+        return size
 
     @property
     def loader(self) -> Loader:
@@ -71,16 +98,25 @@ class PassLoader(ABC, Generic[Batch]):
     def __len__(self) -> int:
         """Steps in one pass.
 
-        Errors  TypeError  the dataset is endless
+        Errors  TypeError  the dataset is endless, or a stream
         """
         if self._steps is None:
-            raise TypeError("this dataset is endless: it has no len()")
+            return len(self._dataset)  # which says why there is none
         return self._steps
+
+    def __repr__(self) -> str:
+        kind = f"{type(self).__module__}.{type(self).__name__}"
+        return f"<{kind} of {self._dataset!r}, {self._steps if self._steps is not None else 'endless'} steps a pass>"
 
     def __bool__(self) -> bool:
         return True
 
     def __iter__(self) -> Iterator[Batch]:
+        if self._dataset.is_stream and self._loop > 0 and self._loader.has_ended():
+            raise RuntimeError(
+                "this loader reads a stream, whose records come once, and it has ended: make a new queue or generator, "
+                "and a new loader, for another pass"
+            )
         if self._steps is not None and self._loop > 0 and self._position % max(self._steps, 1) != 0:
             self._seek(self._position - self._position % self._steps + self._steps)
         self._loop += 1
@@ -129,6 +165,10 @@ class PassLoader(ABC, Generic[Batch]):
     def stats(self) -> Stats:
         """Where the time went."""
         return self._loader.stats()
+
+    def progress(self) -> dict[str, Any]:
+        """As Loader.progress: for tqdm's set_postfix."""
+        return self._loader.progress()
 
     def stop(self) -> None:
         """Joins the threads; load_state_dict starts the loader again."""

@@ -4,6 +4,7 @@ Penstock feeds training data to GPUs. Import penstock, not this module.
 """
 
 from collections.abc import (
+    AsyncIterator,
     Callable,
     Iterable,
     Iterator,
@@ -422,6 +423,13 @@ class Tensor:
         Errors  TypeError  the tensor is on a GPU
         """
 
+    def copy(self) -> Any:
+        """
+        A numpy array of its own, for what is kept: it does not hold the batch's slot.
+
+        Errors  TypeError  the tensor is on a GPU
+        """
+
     def __len__(self) -> int: ...
 
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
@@ -472,10 +480,34 @@ class DeviceBatch:
     """
     One replica's rows of a global batch, on its device.
 
-    A mapping of field names to Tensors: dict(batch), batch["image"].
+    A Mapping of field names to Tensors: dict(batch), batch["image"].
 
     Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.
     """
+
+    def __getitem__(self, field: str) -> Tensor:
+        """
+        One field of all rows.
+
+        Shapes  [size, ...]
+        Errors  KeyError  there is no such field; names those there are
+        """
+
+    def get(self, field: str, default: Any = None) -> Any:
+        """The field, or `default` where there is none of this name."""
+
+    def __contains__(self, field: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int:
+        """The number of fields."""
+
+    def keys(self) -> list[str]: ...
+
+    def values(self) -> list[Tensor]: ...
+
+    def items(self) -> list[tuple[str, Tensor]]: ...
 
     @property
     def device(self) -> Device: ...
@@ -503,24 +535,6 @@ class DeviceBatch:
     @property
     def nbytes(self) -> int:
         """Payload over all fields; padding between them is left out."""
-
-    def __getitem__(self, field: str) -> Tensor:
-        """
-        One field of all rows.
-
-        Shapes  [size, ...]
-        Errors  KeyError  there is no such field; names those there are
-        """
-
-    def __contains__(self, arg: str, /) -> bool: ...
-
-    def __iter__(self) -> Iterator[str]: ...
-
-    def keys(self) -> list[str]: ...
-
-    def values(self) -> list[Tensor]: ...
-
-    def items(self) -> list[tuple[str, Tensor]]: ...
 
     def wait_on(self, stream: int) -> None:
         """
@@ -555,8 +569,37 @@ class Step:
     """
     One step of training: a DeviceBatch for every device of this process.
 
-    step[0]["image"], or step["image"] where there is one device; for batch in step.
+    With one device it is a Mapping of field names to Tensors, as the batch: step["image"], dict(step).
+    With several: for batch in step.parts.
     """
+
+    def __getitem__(self, field: str) -> Tensor:
+        """
+        One field of all rows.
+
+        Shapes  [size, ...]
+        Errors  KeyError  there is no such field; names those there are
+        """
+
+    def get(self, field: str, default: Any = None) -> Any:
+        """The field, or `default` where there is none of this name."""
+
+    def __contains__(self, field: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int:
+        """The number of fields."""
+
+    def keys(self) -> list[str]: ...
+
+    def values(self) -> list[Tensor]: ...
+
+    def items(self) -> list[tuple[str, Tensor]]: ...
+
+    @property
+    def parts(self) -> list[DeviceBatch]:
+        """A DeviceBatch for every device of this process, in their order."""
 
     @property
     def number(self) -> int:
@@ -592,16 +635,6 @@ class Step:
         """
         The same of what transform_on_device made; zero unless loader(digest_transformed=True).
         """
-
-    def __len__(self) -> int: ...
-
-    @overload
-    def __getitem__(self, part: int) -> DeviceBatch: ...
-
-    @overload
-    def __getitem__(self, field: str) -> Tensor: ...
-
-    def __iter__(self) -> Iterator[DeviceBatch]: ...
 
     def __repr__(self) -> str: ...
 
@@ -695,6 +728,8 @@ class Stats:
         The stage waited for longest, or "consumer" for less than 2% of the time.
         """
 
+    def __repr__(self) -> str: ...
+
 class DeviceLoader:
     """
     One device's side of a loader, for a consumer thread of its own: an iterator over that
@@ -753,6 +788,13 @@ class Loader:
 
         Errors  RuntimeError  the loader has ended: a second loop is an error, not silence
         """
+
+    def __aiter__(self) -> AsyncIterator[Step]:
+        """
+        async for step in loader: as the loop without async; other tasks run while it waits.
+        """
+
+    def __repr__(self) -> str: ...
 
     def __next__(self) -> Step:
         """
@@ -882,6 +924,12 @@ class Loader:
         digest does.
         """
 
+    def progress(self) -> dict[str, Any]:
+        """
+        Samples a second, the share of the time that the loop waited, and what for: short, for
+        tqdm's set_postfix(loader.progress()).
+        """
+
     def samples_per_device(self) -> list[int]:
         """Samples delivered to each of the devices, in their order."""
 
@@ -909,7 +957,7 @@ class RandomErasing:
     A rectangle of each image that is painted over, as in torchvision. For Dataset.transform_on_device.
     """
 
-    def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: Sequence[float] = ()) -> None:
+    def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: float | Sequence[float] = ()) -> None:
         """
         `area` is the share of the image's, `ratio` height over width. `value`: one number per
         channel or one for all, in normalised units; by default 0, which is the mean.
@@ -928,8 +976,27 @@ class Dataset:
     makes it so; the message says what to do. Nothing is read before a Loader runs.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        """The records of a stream, as they arrive: Dataset(queue)."""
+    def __init__(self, data: Stream | Any, *, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, names: Sequence[str] | None = None, workers: int = 0) -> None:
+        """
+        The items of any object with __len__ and __getitem__: a PyTorch or Hugging Face data set, a
+        list; shuffled, sharded, repeated and resumed as any source. Or the records of a stream, as they
+        arrive: Dataset(queue).
+
+        An item is a dict by field name; a tuple, whose parts `names` names; or a single value, the field
+        "item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and texts (u8 [?]).
+        `fields` says what they are, as in map_function; by default the first, the middle and the last
+        item do, and an extent in which these differ may differ.
+
+        The loader's threads call data[i], with the GIL. Where the code holds it for long, give `workers`:
+        so many processes (spawn; the data set must pickle, and the program needs its
+        if __name__ == "__main__"), with the fields in shared memory. A worker seeds random, numpy and torch
+        from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
+        threads such randomness is different in every run.
+
+        Errors  TypeError   no __len__ or __getitem__
+                ValueError  no items and no fields, tuples without names, values of which no array can be
+                            made
+        """
 
     def filter(self, keep: Callable[[RecordInfo], object]) -> Dataset:
         """
@@ -989,15 +1056,13 @@ class Dataset:
         Errors  ValueError  not one weight for each position, or none above 0
         """
 
-    @overload
-    def map(self, transform: Transform) -> Dataset:
+    def map(self, transform: Transform | Callable[..., Any], *, outputs: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, inputs: Sequence[str] | None = None, name: str | None = None) -> Dataset:
         """
-        One more transform of every sample. Before or after shuffle makes no difference.
-        """
+        One more transform of every sample: a Transform, or a Python function with its `outputs`,
+        see map_function. Before or after shuffle makes no difference.
 
-    @overload
-    def map(self, function: Callable[..., Any], *, outputs: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], inputs: Sequence[str] | None = None, name: str | None = None) -> Dataset:
-        """A Python function as a transform; see map_function."""
+        Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing
+        """
 
     def batch(self, global_batch: int, *, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
         """
@@ -1009,7 +1074,7 @@ class Dataset:
         Errors  ValueError  global_batch = 0
         """
 
-    def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: Sequence[float] = (), std: Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
+    def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
         Converts images for the network on their device, in one pass: type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
@@ -1075,8 +1140,20 @@ class Dataset:
         """
         The same.
 
-        Errors  TypeError  the plan is endless
+        Errors  TypeError  the plan is endless, or reads a stream
         """
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the records come once, as they arrive: a Queue or a generator."""
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples in a global batch; None where there is no batch yet."""
+
+    @property
+    def devices(self) -> list[Device]:
+        """Those of prefetch_to_devices; empty before it."""
 
     def __bool__(self) -> bool: ...
 
@@ -1093,7 +1170,10 @@ class Dataset:
         One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".
         """
 
-    def __repr__(self) -> str: ...
+    def __repr__(self) -> str:
+        """
+        As Python that makes the plan, with penstock as ps; describe() where there is none.
+        """
 
     def to_json(self, *, allow_pickle: bool = False) -> str:
         """
@@ -1293,10 +1373,12 @@ def arrays(fields: Mapping[str, str | os.PathLike[str] | ArrayField]) -> Dataset
 def memory(columns: Mapping[str, Any]) -> Dataset:
     """
     Arrays in memory, one row a sample: {"x": x, "label": y}. numpy arrays, or what it
-    makes arrays of. Nothing is copied where the memory is dense; do not change it meanwhile.
+    makes arrays of. Nothing is copied, so do not change the arrays meanwhile. Rows may overlap:
+    numpy.lib.stride_tricks.sliding_window_view(tokens, 1025) of a memory-mapped file works.
 
     Shapes  as the arrays, without the first axis; bool comes as u8.
-    Errors  ValueError  arrays of different lengths, a dtype that penstock has not
+    Errors  ValueError  arrays of different lengths, a dtype that penstock has not, rows that are not
+                        dense in memory
     """
 
 def synthetic_images(count: int = 1000, *, seed: int = 0, classes: int = 10, cache: str | os.PathLike[str] | None = None, threads: int = 0, progress: Callable[[int, int], object] | None = None) -> Dataset:
@@ -1614,4 +1696,5 @@ def broadcast_state(state: Sequence[Any] | Mapping[str, Any], communicator: Comm
 __version__: str
 def _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...
 def _stop_all() -> None: ...
+def _serve_items(items: object, fields: object, socket: int, blocks: object, seed: object) -> None: ...
 def _run_through(loader: Loader) -> int: ...

@@ -1,11 +1,11 @@
-"""Python functions in plans: as pickles inside the JSON, or beside it in a pickle of the whole."""
+"""Python functions and data sets in plans: as pickles inside the JSON, or beside it in a pickle of the whole."""
 
 from __future__ import annotations
 
 import base64
 import json
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock._errors import Error
@@ -31,22 +31,49 @@ def describe_function(
         "outputs": [[field, dtype, list(shape)] for field, dtype, shape in outputs],
         "rng": takes_rng,
     }
-    if functions is not None:
-        options["number"] = len(functions)
-        functions.append(function)
+    return _with_object(options, function, functions)
+
+
+def describe_items(items: Any, fields: Sequence[Field], workers: int, objects: list[Any] | None) -> str:
+    """The same of "python_items", a data set."""
+    described = [[field, dtype, list(shape)] for field, dtype, shape in fields]
+    return _with_object({"fields": described, "workers": workers}, items, objects)
+
+
+def _with_object(options: dict[str, Any], found: Any, objects: list[Any] | None) -> str:
+    if objects is not None:
+        options["number"] = len(objects)
+        objects.append(found)
     else:
-        options["pickle"] = base64.b64encode(pickle.dumps(function)).decode("ascii")
+        options["pickle"] = base64.b64encode(pickle.dumps(found)).decode("ascii")
     return json.dumps(options)
+
+
+def _object_of(options: Mapping[str, Any], objects: Sequence[Any] | None) -> Any:
+    if objects is not None:
+        return objects[options["number"]]
+    return pickle.loads(base64.b64decode(options["pickle"]))
+
+
+def _shape(extents: Sequence[int]) -> tuple[int | None, ...]:
+    return tuple(None if extent < 0 else extent for extent in extents)
+
+
+def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int]:
+    """The data set of such options, its fields, and the number of worker processes."""
+    options = json.loads(text)
+    try:
+        fields = {field: (dtype, _shape(shape)) for field, dtype, shape in options["fields"]}
+        return _object_of(options, objects), fields, options["workers"]
+    except (KeyError, IndexError, TypeError, ValueError, pickle.UnpicklingError) as error:
+        raise Error(f"the Python data set in this plan is damaged: {error!r}") from error
 
 
 def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> Transform:
     """The transform of such options."""
     options = json.loads(text)
     try:
-        if functions is not None:
-            function = functions[options["number"]]
-        else:
-            function = pickle.loads(base64.b64decode(options["pickle"]))
+        function = _object_of(options, functions)
         outputs = {field: (dtype, tuple(shape)) for field, dtype, shape in options["outputs"]}
         return map_function(function, inputs=options["inputs"], outputs=outputs, name=options["name"])
     except (KeyError, IndexError, TypeError, ValueError, pickle.UnpicklingError) as error:

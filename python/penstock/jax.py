@@ -58,18 +58,18 @@ def as_arrays(
     Errors  ValueError  devices with different numbers of rows, as at the end of the data: choose
                         remainder="drop" or "pad"
     """
-    rows = {part.size for part in step}
+    rows = {part.size for part in step.parts}
     if len(rows) != 1:
         raise ValueError(
             f"step {step.number} has parts of {sorted(rows)} rows, and a sharded array needs equal "
             "ones: batch(..., remainder='drop') or 'pad'"
         )
     sharding = sharding or sharding_over(devices)
-    total = step[0].size * sharding.num_devices
+    total = step.parts[0].size * sharding.num_devices
     arrays: Arrays = {}
-    for field in step[0].fields:
+    for field in step.parts[0].fields:
         parts = []
-        for part, device in zip(step, devices):
+        for part, device in zip(step.parts, devices):
             array = jax.dlpack.from_dlpack(part[field.name])
             parts.append(array if array.devices() == {device} else jax.device_put(array, device))
         shape = (total, *parts[0].shape[1:])

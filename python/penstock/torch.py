@@ -15,7 +15,8 @@ No worker processes, no collate_fn, no pin_memory, no sampler.set_epoch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -25,7 +26,7 @@ from penstock._penstock import Dataset, DeviceBatch, InputContext, Step
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DataLoader", "Tensors", "as_tensors", "current_context", "current_device"]
+__all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "current_context", "current_device"]
 
 Tensors = dict[str, torch.Tensor]
 
@@ -54,7 +55,7 @@ def current_device() -> str:
     return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() else "host:0"
 
 
-class DataLoader(PassLoader[Union[Tensors, list[Tensors]]]):
+class DataLoader(PassLoader[Any]):
     """Each `for` loop is one pass over `dataset`, a plan that ends in batch, as dicts of tensors.
 
     With one device a step is a dict; with several it is a list of dicts, one for each.
@@ -62,6 +63,10 @@ class DataLoader(PassLoader[Union[Tensors, list[Tensors]]]):
     `dataset`  its batch is the global batch, over all processes; no prefetch_to_devices.
     `devices`  as for prefetch_to_devices; by default the current CUDA device, or the host.
     `context`  by default current_context().
+    `copy`     fields to hand out as copies, which you may keep: copy=("label",). The others' memory is
+               that of the batch, and is used again when the last tensor made of it is gone.
+    `collate`  what to make of a device's dict of tensors, by a function: lambda batch: (batch["image"],
+               batch["label"]) for loops that take x and y.
     The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
 
     A loop that was left early cannot be continued: the next one begins the next pass. state_dict and
@@ -77,12 +82,72 @@ class DataLoader(PassLoader[Union[Tensors, list[Tensors]]]):
         depth: int = 2,
         split: Literal["scatter", "round_robin", "shard_early"] = "scatter",
         context: InputContext | None = None,
+        copy: Sequence[str] = (),
+        collate: Callable[[Tensors], Any] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         devices = [current_device()] if devices is None else devices
         super().__init__(dataset, devices, depth, split, context or current_context(), options)
+        self._collate = collate
+        self._copied = frozenset([copy] if isinstance(copy, str) else copy)
+        known = [field.name for field in self._loader.fields]
+        if unknown := sorted(self._copied - set(known)):
+            raise ValueError(f"copy: there is no field '{unknown[0]}'; there are {', '.join(known)}")
 
-    def _convert(self, step: Step) -> Tensors | list[Tensors]:
-        if len(step) == 1:
-            return as_tensors(step[0])
-        return [as_tensors(part) for part in step]
+    def _convert(self, step: Step) -> Any:
+        parts = [self._tensors(part) for part in step.parts]
+        return parts[0] if len(parts) == 1 else parts
+
+    def _tensors(self, part: DeviceBatch) -> Any:
+        tensors = as_tensors(part)
+        for name in self._copied:
+            tensors[name] = tensors[name].clone()
+        return tensors if self._collate is None else self._collate(tensors)
+
+
+def from_dataset(
+    dataset: Any,
+    batch_size: int = 1,
+    *,
+    shuffle: bool = False,
+    seed: int | None = None,
+    drop_last: bool = False,
+    workers: int = 0,
+    fields: Any = None,
+    collate: Callable[[Tensors], Any] | None = None,
+    **options: Any,
+) -> DataLoader:
+    """A loader of a map-style data set, an object with __len__ and __getitem__, as
+    torch.utils.data.DataLoader(dataset, batch_size, shuffle=..., drop_last=...) is one.
+
+    Items that are tuples come as lists of tensors, dicts as dicts, single values as one tensor.
+
+    `batch_size`  the global batch, over all devices and processes.
+    `seed`        of the shuffle, and of what is random in the items where there are `workers`.
+    `workers`     processes, for items whose code holds the GIL for long; see Dataset(data).
+    `fields`      as for Dataset(data), where items differ or types should be others.
+    The rest      as for DataLoader.
+
+    Errors  as Dataset(data); ValueError  items of different sizes, which cannot lie in a batch
+    """
+    first = dataset[0] if len(dataset) else ()
+    names = None
+    if isinstance(first, tuple) and not hasattr(first, "_fields"):
+        names = [str(position) for position in range(len(first))]
+    plan = Dataset(dataset, fields=fields, names=None if fields is not None else names, workers=workers)
+    plan = plan if seed is None else plan.seed(seed)
+    plan = plan.shuffle() if shuffle else plan
+    plan = plan.batch(batch_size, remainder="drop" if drop_last else "keep")
+    if collate is None and isinstance(first, tuple):
+        collate = _as_list
+    elif collate is None and not isinstance(first, Mapping):
+        collate = _as_one
+    return DataLoader(plan, collate=collate, **options)
+
+
+def _as_list(batch: Tensors) -> list[torch.Tensor]:
+    return [tensor for name, tensor in batch.items() if name != "valid"]
+
+
+def _as_one(batch: Tensors) -> torch.Tensor:
+    return next(iter(batch.values()))

@@ -63,6 +63,25 @@ struct PyThreadBudget {
   std::shared_ptr<ThreadBudget> budget;
 };
 
+/// After a class's own constructors: where none takes the arguments, says which is wrong, and the nearest right
+/// name. (Functions and methods have this from penstock._calls.)
+struct ExplainedConstructor : nb::def_visitor<ExplainedConstructor> {
+  template <class Class, class... Extra>
+  void execute(Class& bound, const Extra&...) {
+    bound.def(
+        "__init__",
+        [type = nb::handle(bound)](typename Class::Type*, const nb::args& arguments,
+                                   const nb::kwargs& options) {
+          const nb::object why = nb::module_::import_("penstock._calls")
+                                     .attr("explain_constructor")(type, arguments, options);
+          // It may fit after a conversion, of 1 to 1.0, which is tried after this.
+          if (why.is_none()) throw nb::next_overload();
+          throw nb::type_error(nb::cast<std::string>(why).c_str());
+        },
+        nb::sig("def __init__(self, *arguments: typing.Any, **options: typing.Any) -> None"));
+  }
+};
+
 /// Calls without the GIL; the result is made before it is taken again.
 template <class Call>
 auto without_gil(Call&& call) {

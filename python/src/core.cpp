@@ -29,6 +29,7 @@ Shapes  `shape` is of one sample, without the batch axis; None is an extent that
           R"(`dtype` is "u8", "f32" and so on, or numpy's name for it.
 
 Errors  ValueError  no such dtype, or not a shape)")
+      .def(ExplainedConstructor())
       .def_ro("name", &FieldSpec::name)
       .def_prop_ro(
           "dtype", [](const FieldSpec& self) { return std::string(name_of(self.dtype)); },
@@ -109,6 +110,7 @@ Host devices are real devices: a program for four GPUs runs on host:0 to host:3.
           "name"_a, R"("host:0", "cuda:1"; "cuda" alone is cuda:0.
 
 Errors  ValueError  anything else)")
+      .def(ExplainedConstructor())
       .def_prop_ro(
           "kind",
           [](const Device& self) {
@@ -157,6 +159,7 @@ void bind_process(nb::module_& module) {
           "num_input_pipelines"_a = 1, "input_pipeline_id"_a = 0, "num_replicas_in_sync"_a = 0,
           R"(num_replicas_in_sync is over all processes; 0 means num_input_pipelines times this
 process's devices.)")
+      .def(ExplainedConstructor())
       .def_ro("num_input_pipelines", &InputContext::num_input_pipelines)
       .def_ro("input_pipeline_id", &InputContext::input_pipeline_id)
       .def_ro("num_replicas_in_sync", &InputContext::num_replicas_in_sync)
@@ -188,6 +191,7 @@ other has nothing to do, and never more.)")
             new (self) PyThreadBudget{std::make_shared<ThreadBudget>(threads)};
           },
           "threads"_a, "Errors  ValueError  threads < 1")
+      .def(ExplainedConstructor())
       .def_prop_ro("threads", [](const PyThreadBudget& self) { return self.budget->threads(); });
 }
 

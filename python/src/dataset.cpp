@@ -3,16 +3,20 @@
 #include <functional>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
 #include "casters.hpp"
 #include "loader_handle.hpp"
 #include "python_exchange.hpp"
+#include "python_source.hpp"
 
 namespace penstock::python {
 
@@ -20,6 +24,13 @@ namespace {
 
 using namespace nb::literals;
 using Seed = std::optional<std::uint64_t>;
+// One for all channels, or one for each.
+using Numbers = std::variant<float, std::vector<float>>;
+
+std::vector<float> listed(const Numbers& numbers) {
+  if (const float* const one = std::get_if<float>(&numbers)) return {*one};
+  return std::get<std::vector<float>>(numbers);
+}
 
 Dataset filtered(const Dataset& self, nb::callable keep) {
   return self.filter([&](const RecordInfo& info) {
@@ -117,28 +128,42 @@ void bind_batching(nb::class_<Dataset>& dataset) {
   dataset
       .def(
           "map",
-          [](const Dataset& self, const PyTransform& transform) {
-            return self.map(transform.transform);
-          },
-          "transform"_a,
-          "One more transform of every sample. Before or after shuffle makes no difference.")
-      .def(
-          "map",
-          [](const Dataset& self, nb::callable function, nb::handle outputs, nb::handle inputs,
+          [](const Dataset& self, nb::handle function, nb::handle outputs, nb::handle inputs,
              nb::handle name) {
+            if (nb::isinstance<PyTransform>(function)) {
+              if (!outputs.is_none() || !inputs.is_none() || !name.is_none())
+                throw std::invalid_argument(
+                    "map: outputs, inputs and name are for a Python function; a Transform has its "
+                    "own");
+              return self.map(nb::cast<const PyTransform&>(function).transform);
+            }
+            if (PyCallable_Check(function.ptr()) == 0)
+              throw nb::type_error(("map takes a Transform such as decode_image(...), or a Python "
+                                    "function with its outputs, found " +
+                                    nb::cast<std::string>(nb::str(nb::repr(function))))
+                                       .c_str());
+            if (outputs.is_none())
+              throw std::invalid_argument(
+                  "map: a Python function needs outputs, the fields that it returns: "
+                  "map(function, outputs={'image': ('f32', (3, 224, 224))})");
             const nb::object transform =
                 nb::module_::import_("penstock._map")
                     .attr("map_function")(function, "inputs"_a = inputs, "outputs"_a = outputs,
                                           "name"_a = name);
             return self.map(nb::cast<const PyTransform&>(transform).transform);
           },
-          "function"_a, nb::kw_only(), "outputs"_a, "inputs"_a.none() = nb::none(),
-          "name"_a.none() = nb::none(),
-          nb::sig("def map(self, function: collections.abc.Callable[..., typing.Any], *, outputs: "
-                  "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
-                  "collections.abc.Sequence[int | None]]], inputs: collections.abc.Sequence[str] | "
-                  "None = None, name: str | None = None) -> Dataset"),
-          "A Python function as a transform; see map_function.")
+          "transform"_a, nb::kw_only(), "outputs"_a.none() = nb::none(),
+          "inputs"_a.none() = nb::none(), "name"_a.none() = nb::none(),
+          nb::sig(
+              "def map(self, transform: Transform | collections.abc.Callable[..., typing.Any], "
+              "*, outputs: collections.abc.Sequence[FieldSpec] | "
+              "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | None]]] | "
+              "None = None, inputs: collections.abc.Sequence[str] | None = None, name: str | "
+              "None = None) -> Dataset"),
+          R"(One more transform of every sample: a Transform, or a Python function with its `outputs`,
+see map_function. Before or after shuffle makes no difference.
+
+Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing)")
       .def(
           "batch",
           [](const Dataset& self, std::uint64_t global_batch, const Choice<Remainder>& remainder,
@@ -157,14 +182,14 @@ Errors  ValueError  global_batch = 0)")
       .def(
           "transform_on_device",
           [](const Dataset& self, std::string field, const std::string& dtype,
-             const Choice<ImageLayout>& layout, std::vector<float> mean, std::vector<float> stddev,
+             const Choice<ImageLayout>& layout, const Numbers& mean, const Numbers& stddev,
              double flip, double mixup, double cutmix, const std::optional<RandomErasing>& erase,
              bool on_consumer_stream) {
             return self.transform_on_device({.field = std::move(field),
                                              .dtype = parse_dtype(dtype),
                                              .layout = layout.value("layout"),
-                                             .mean = std::move(mean),
-                                             .stddev = std::move(stddev),
+                                             .mean = listed(mean),
+                                             .stddev = listed(stddev),
                                              .flip = flip,
                                              .mixup = mixup,
                                              .cutmix = cutmix,
@@ -276,13 +301,13 @@ void declare_dataset(nb::module_& module) {
       .def(
           "__init__",
           [](RandomErasing* self, double probability, std::pair<double, double> area,
-             std::pair<double, double> ratio, std::vector<float> value) {
+             std::pair<double, double> ratio, const Numbers& value) {
             new (self) RandomErasing{.probability = probability,
                                      .min_area = area.first,
                                      .max_area = area.second,
                                      .min_ratio = ratio.first,
                                      .max_ratio = ratio.second,
-                                     .value = std::move(value)};
+                                     .value = listed(value)};
           },
           "probability"_a, nb::kw_only(),
           nb::arg("area").sig("(0.02, 0.33)") = std::pair(0.02, 0.33),
@@ -292,6 +317,7 @@ void declare_dataset(nb::module_& module) {
 channel or one for all, in normalised units; by default 0, which is the mean.
 
 Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020))")
+      .def(ExplainedConstructor())
       .def_ro("probability", &RandomErasing::probability);
   nb::class_<Dataset> dataset(
       module, "Dataset",
@@ -300,8 +326,43 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
 Immutable: every call returns a new plan. A plan that cannot work fails in the call that
 makes it so; the message says what to do. Nothing is read before a Loader runs.)");
   dataset.def(
-      "__init__", [](Dataset* self, const PyStream& stream) { new (self) Dataset(stream.stream); },
-      "stream"_a, "The records of a stream, as they arrive: Dataset(queue).");
+      "__init__",
+      [](Dataset* self, nb::handle data, nb::handle fields, nb::handle names, int workers) {
+        if (nb::isinstance<PyStream>(data)) {
+          if (!fields.is_none() || !names.is_none() || workers != 0)
+            throw std::invalid_argument(
+                "Dataset: fields, names and workers are for an object with items; a stream has its "
+                "own fields");
+          new (self) Dataset(nb::cast<const PyStream&>(data).stream);
+        } else {
+          new (self) Dataset(source_of_items(data, fields, names, workers));
+        }
+      },
+      "data"_a, nb::kw_only(), "fields"_a.none() = nb::none(), "names"_a.none() = nb::none(),
+      "workers"_a = 0,
+      nb::sig("def __init__(self, data: Stream | typing.Any, *, fields: "
+              "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
+              "collections.abc.Sequence[int | None]]] | None = None, names: "
+              "collections.abc.Sequence[str] | None = None, workers: int = 0) -> None"),
+      R"(The items of any object with __len__ and __getitem__: a PyTorch or Hugging Face data set, a
+list; shuffled, sharded, repeated and resumed as any source. Or the records of a stream, as they
+arrive: Dataset(queue).
+
+An item is a dict by field name; a tuple, whose parts `names` names; or a single value, the field
+"item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and texts (u8 [?]).
+`fields` says what they are, as in map_function; by default the first, the middle and the last
+item do, and an extent in which these differ may differ.
+
+The loader's threads call data[i], with the GIL. Where the code holds it for long, give `workers`:
+so many processes (spawn; the data set must pickle, and the program needs its
+if __name__ == "__main__"), with the fields in shared memory. A worker seeds random, numpy and torch
+from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
+threads such randomness is different in every run.
+
+Errors  TypeError   no __len__ or __getitem__
+        ValueError  no items and no fields, tuples without names, values of which no array can be
+                    made)");
+  dataset.def(ExplainedConstructor());
   bind_order(dataset);
   bind_batching(dataset);
   dataset
@@ -311,12 +372,21 @@ makes it so; the message says what to do. Nothing is read before a Loader runs.)
           "__len__",
           [](const Dataset& self) {
             const auto size = self.size();
-            if (!size) throw nb::type_error("this dataset is endless: it has no len()");
+            if (!size)
+              throw nb::type_error(
+                  self.is_stream()
+                      ? "this dataset reads a stream, which ends when it ends: it has no len()"
+                      : "this dataset is endless: it has no len()");
             return *size;
           },
           R"(The same.
 
-Errors  TypeError  the plan is endless)")
+Errors  TypeError  the plan is endless, or reads a stream)")
+      .def_prop_ro("is_stream", &Dataset::is_stream,
+                   "Whether the records come once, as they arrive: a Queue or a generator.")
+      .def_prop_ro("batch_size", &Dataset::batch_size,
+                   "Samples in a global batch; None where there is no batch yet.")
+      .def_prop_ro("devices", &Dataset::devices, "Those of prefetch_to_devices; empty before it.")
       .def("__bool__", [](const Dataset&) { return true; })
       .def_prop_ro("fields", &Dataset::fields,
                    "The fields of a sample, after the transforms so far.")
@@ -330,7 +400,19 @@ Errors  TypeError  the plan is endless)")
       .def(
           "describe", &Dataset::describe,
           R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
-      .def("__repr__", &Dataset::describe);
+      .def(
+          "__repr__",
+          [](nb::handle self) {
+            return nb::module_::import_("penstock._shown").attr("plan_text")(self);
+          },
+          nb::sig("def __repr__(self) -> str"),
+          "As Python that makes the plan, with penstock as ps; describe() where there is none.")
+      .def(
+          "_repr_html_",
+          [](nb::handle self) {
+            return nb::module_::import_("penstock._shown").attr("plan_html")(self);
+          },
+          nb::sig("def _repr_html_(self) -> str"));
   bind_plans(dataset);
 }
 

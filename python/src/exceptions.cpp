@@ -2,6 +2,7 @@
 // attributes, and type checkers know them.
 #include <exception>
 #include <stdexcept>
+#include <typeinfo>
 #include <utility>
 
 #include "bindings.hpp"
@@ -62,6 +63,9 @@ void translate(const std::exception_ptr& pointer, void*) {
     raise_builtin(PyExc_ValueError, error);
   } catch (const nb::builtin_exception&) {
     throw;  // nanobind's own, whose type it knows
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError,
+                    "a value is of another type than this call takes; its help() says which");
   } catch (const std::runtime_error& error) {
     raise_builtin(PyExc_RuntimeError, error);
   }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <nanobind/nanobind.h>
 
 #include <penstock/core/tensor.hpp>
+#include <penstock/source/arrays.hpp>
 
 namespace penstock::python {
 
@@ -20,28 +22,29 @@ namespace nb = nanobind;
 /// Errors  ImportError  of bf16, where ml_dtypes is not installed
 [[nodiscard]] nb::object numpy_dtype(DType dtype);
 
-/// The memory of an array of any kind that numpy understands: dense, in C order, kept alive. Copied
-/// where it is not dense.
+/// The memory of a value for a field: dense, in C order, kept alive. Copied where it is not dense.
+///
+/// Numbers and lists take the field's dtype, as do arrays of the same kind whose values it can hold
+/// (f64 for f32, i64 for i32); bytes and texts are u8.
 class HostArray {
  public:
-  /// An array as it is. bool counts as u8.
-  ///
-  /// Errors  std::invalid_argument  a dtype that penstock has not; names `what`
-  HostArray(nb::handle value, const std::string& what);
-  /// A value for a field: Python's numbers and lists take the field's dtype.
+  /// Errors  std::invalid_argument  no array can be made of it, or not of this dtype; names the field
   HostArray(nb::handle value, const FieldSpec& field);
 
   /// Owns  nothing: valid while any copy of this lives.
   [[nodiscard]] const ConstTensorView& view() const noexcept { return view_; }
-  /// Keeps the memory; may be dropped on any thread.
-  [[nodiscard]] std::shared_ptr<const void> owner() const;
 
  private:
-  void take(nb::object array, const std::string& what);
-
   nb::object array_;
   ConstTensorView view_;
 };
+
+/// The rows of an array, along its first axis, where they lie. Never copied: of what is no array yet
+/// (a list) numpy makes one.
+///
+/// Errors  std::invalid_argument  a single number; rows that are not dense; a dtype that penstock
+///                                has not; names the field, and says what to write
+[[nodiscard]] Column column_of(const std::string& name, nb::handle value);
 
 /// A new array with the bytes of `view`.
 [[nodiscard]] nb::object copy_to_numpy(const ConstTensorView& view);

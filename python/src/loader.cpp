@@ -1,7 +1,10 @@
 // What runs: loaders, their steps and batches, where the time went.
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -39,18 +42,11 @@ class PyStep {
   const Step& operator*() const { return *step_; }
   const Step* operator->() const { return &*step_; }
   [[nodiscard]] const std::vector<PyBatch>& parts() const noexcept { return parts_; }
-  [[nodiscard]] const PyBatch& part(std::int64_t index) const {
-    const auto size = static_cast<std::int64_t>(parts_.size());
-    if (index < -size || index >= size)
-      throw std::out_of_range("this step has " + std::to_string(size) +
-                              " parts, one for each device, found index " + std::to_string(index));
-    return parts_[static_cast<std::size_t>(index < 0 ? index + size : index)];
-  }
   [[nodiscard]] const PyBatch& only_part() const {
     if (parts_.size() != 1)
       throw std::invalid_argument("step['...'] is for one device, and this step has " +
                                   std::to_string(parts_.size()) +
-                                  ": choose a part, step[0]['...']");
+                                  ": choose a part, step.parts[0]['...']");
     return parts_.front();
   }
 
@@ -76,6 +72,9 @@ std::vector<std::string> names_of(const PyBatch& self) {
   return names;
 }
 
+const PyBatch& first_part(const PyBatch& self) { return self; }
+const PyBatch& first_part(const PyStep& self) { return self.parts().front(); }
+
 void copy_field_to(const PyBatch& self, const std::string& field, nb::handle destination,
                    const std::optional<std::uintptr_t>& stream) {
   const CallerTensor into(destination, "copy_to(destination)");
@@ -96,18 +95,81 @@ void copy_field_to(const PyBatch& self, const std::string& field, nb::handle des
   });
 }
 
+// What a mapping of field names to Tensors has, for a batch and for a step of one device.
+template <class T, class Batch>
+void bind_mapping(nb::class_<T>& owner, Batch batch) {
+  const auto tensor = [batch](const T& self, nb::handle field) -> PyTensor {
+    if (!nb::isinstance<nb::str>(field))
+      throw nb::type_error(("a field is chosen by its name, and a device by step.parts[i]; found " +
+                            nb::cast<std::string>(nb::str(nb::repr(field))))
+                               .c_str());
+    return field_of(batch(self), nb::cast<std::string>(field));
+  };
+  const auto names = [](const T& self) { return names_of(first_part(self)); };
+  owner
+      .def("__getitem__", tensor, "field"_a, nb::sig("def __getitem__(self, field: str) -> Tensor"),
+           R"(One field of all rows.
+
+Shapes  [size, ...]
+Errors  KeyError  there is no such field; names those there are)")
+      .def(
+          "get",
+          [names, tensor](const T& self, nb::handle field, nb::object otherwise) {
+            if (nb::isinstance<nb::str>(field))
+              for (const std::string& name : names(self))
+                if (name == nb::cast<std::string>(field)) return nb::cast(tensor(self, field));
+            return otherwise;
+          },
+          "field"_a, "default"_a.none() = nb::none(),
+          nb::sig("def get(self, field: str, default: typing.Any = None) -> typing.Any"),
+          "The field, or `default` where there is none of this name.")
+      .def(
+          "__contains__",
+          [names](const T& self, nb::handle field) {
+            if (!nb::isinstance<nb::str>(field)) return false;
+            return std::ranges::count(names(self), nb::cast<std::string>(field)) != 0;
+          },
+          nb::sig("def __contains__(self, field: object) -> bool"))
+      .def(
+          "__iter__", [names](const T& self) { return nb::iter(nb::cast(names(self))); },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
+      .def(
+          "__len__", [names](const T& self) { return names(self).size(); }, "The number of fields.")
+      .def("keys", names)
+      .def("values",
+           [batch](const T& self) {
+             std::vector<PyTensor> tensors;
+             const PyBatch& part = batch(self);
+             for (const std::string& name : names_of(part))
+               tensors.emplace_back(part.lease, (*part)[name]);
+             return tensors;
+           })
+      .def(
+          "items",
+          [batch](const T& self) {
+            nb::list items;
+            const PyBatch& part = batch(self);
+            for (const std::string& name : names_of(part))
+              items.append(nb::make_tuple(name, PyTensor(part.lease, (*part)[name])));
+            return items;
+          },
+          nb::sig("def items(self) -> list[tuple[str, Tensor]]"));
+}
+
 template <class T>
 std::vector<T> listed(std::span<const T> values) {
   return {values.begin(), values.end()};
 }
 
 void bind_batches(nb::module_& module) {
-  nb::class_<PyBatch>(module, "DeviceBatch", R"(One replica's rows of a global batch, on its device.
+  nb::class_<PyBatch> batch(module, "DeviceBatch",
+                            R"(One replica's rows of a global batch, on its device.
 
-A mapping of field names to Tensors: dict(batch), batch["image"].
+A Mapping of field names to Tensors: dict(batch), batch["image"].
 
-Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.)")
-      .def_prop_ro("device", [](const PyBatch& self) { return self->device(); })
+Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.)");
+  bind_mapping(batch, [](const PyBatch& self) -> const PyBatch& { return self; });
+  batch.def_prop_ro("device", [](const PyBatch& self) { return self->device(); })
       .def_prop_ro(
           "replica", [](const PyBatch& self) { return self->replica(); },
           "The replica's number over all processes.")
@@ -122,35 +184,6 @@ Owns    its slot, for as long as it or any tensor made from it lives; it may out
       .def_prop_ro(
           "nbytes", [](const PyBatch& self) { return self->bytes(); },
           "Payload over all fields; padding between them is left out.")
-      .def("__getitem__", &field_of, "field"_a, R"(One field of all rows.
-
-Shapes  [size, ...]
-Errors  KeyError  there is no such field; names those there are)")
-      .def("__contains__",
-           [](const PyBatch& self, const std::string& name) {
-             const auto names = names_of(self);
-             return std::ranges::find(names, name) != names.end();
-           })
-      .def(
-          "__iter__", [](const PyBatch& self) { return nb::iter(nb::cast(names_of(self))); },
-          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
-      .def("keys", &names_of)
-      .def("values",
-           [](const PyBatch& self) {
-             std::vector<PyTensor> tensors;
-             for (const std::string& name : names_of(self))
-               tensors.emplace_back(self.lease, (*self)[name]);
-             return tensors;
-           })
-      .def(
-          "items",
-          [](const PyBatch& self) {
-            nb::list items;
-            for (const std::string& name : names_of(self))
-              items.append(nb::make_tuple(name, PyTensor(self.lease, (*self)[name])));
-            return items;
-          },
-          nb::sig("def items(self) -> list[tuple[str, Tensor]]"))
       .def(
           "wait_on",
           [](const PyBatch& self, std::uintptr_t stream) {
@@ -193,10 +226,14 @@ Errors  KeyError  there is no such field; ValueError  another dtype or device, o
         return text + ">";
       });
 
-  nb::class_<PyStep>(module, "Step",
-                     R"(One step of training: a DeviceBatch for every device of this process.
+  nb::class_<PyStep> step(module, "Step",
+                          R"(One step of training: a DeviceBatch for every device of this process.
 
-step[0]["image"], or step["image"] where there is one device; for batch in step.)")
+With one device it is a Mapping of field names to Tensors, as the batch: step["image"], dict(step).
+With several: for batch in step.parts.)");
+  bind_mapping(step, [](const PyStep& self) -> const PyBatch& { return self.only_part(); });
+  step.def_prop_ro("parts", &PyStep::parts,
+                   "A DeviceBatch for every device of this process, in their order.")
       .def_prop_ro(
           "number", [](const PyStep& self) { return self->number(); },
           "Counted from 0 at the very start, also after a resume.")
@@ -227,25 +264,22 @@ Errors  CudaError  a GPU is lost)")
             return without_gil([&] { return self->transformed_digest().to_string(); });
           },
           "The same of what transform_on_device made; zero unless loader(digest_transformed=True).")
-      .def("__len__", [](const PyStep& self) { return self.parts().size(); })
-      .def("__getitem__", &PyStep::part, "part"_a)
-      .def(
-          "__getitem__",
-          [](const PyStep& self, const std::string& field) {
-            return field_of(self.only_part(), field);
-          },
-          "field"_a)
-      .def(
-          "__iter__", [](const PyStep& self) { return nb::iter(nb::cast(self.parts())); },
-          nb::sig("def __iter__(self) -> collections.abc.Iterator[DeviceBatch]"))
       .def("__repr__", [](const PyStep& self) {
-        return "<penstock.Step " + std::to_string(self->number()) + ", epoch " +
-               std::to_string(self->epoch()) + ", " + std::to_string(self.parts().size()) +
-               " device(s)>";
+        std::string text = "<penstock.Step " + std::to_string(self->number()) + ", epoch " +
+                           std::to_string(self->epoch());
+        for (const PyBatch& part : self.parts())
+          text += ", " + std::to_string(part->size()) + " rows on " + part->device().to_string();
+        for (const FieldSpec& spec : self.parts().front()->fields())
+          text += ", " + spec.to_string();
+        return text + ">";
       });
 }
 
 // ---- reports ----
+
+double rate_of(const Stats& stats) {
+  return stats.seconds > 0 ? static_cast<double>(stats.samples) / stats.seconds : 0;
+}
 
 void bind_stats(nb::module_& module) {
   nb::class_<StageTime>(module, "StageTime", "Seconds of wall time; busy_s adds up over threads.")
@@ -289,7 +323,15 @@ consume_s and the stages' wait_s add up to seconds.)")
               "another.")
       .def_prop_ro(
           "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
-          R"(The stage waited for longest, or "consumer" for less than 2% of the time.)");
+          R"(The stage waited for longest, or "consumer" for less than 2% of the time.)")
+      .def("__repr__", [](const Stats& self) {
+        return fmt::format(
+            "<penstock.Stats {} steps, {} samples in {:.2f} s, {:.0f} samples/s, waited for "
+            "{:.1f}% of "
+            "the time, bottleneck: {}>",
+            self.steps, self.samples, self.seconds, rate_of(self), 100 * self.stall_fraction,
+            self.bottleneck());
+      });
 }
 
 // ---- loaders ----
@@ -298,7 +340,18 @@ nb::object to_dict(const LoaderState& state) {
   return nb::module_::import_("json").attr("loads")(state.to_json());
 }
 LoaderState to_state(nb::handle given) {
-  if (nb::isinstance<nb::str>(given)) return LoaderState::from_json(nb::cast<std::string>(given));
+  const std::string shown = nb::cast<std::string>(nb::str(nb::repr(given)));
+  if (nb::isinstance<nb::str>(given)) {
+    const auto text = nb::cast<std::string>(given);
+    if (text.find('{') == std::string::npos)
+      throw std::invalid_argument(
+          "load_state_dict takes what state_dict() returned, or its JSON, found " + shown +
+          ": of a file, json.load(open(path))");
+    return LoaderState::from_json(text);
+  }
+  if (PyMapping_Check(given.ptr()) == 0)
+    throw nb::type_error(
+        ("load_state_dict takes what state_dict() returned, or its JSON, found " + shown).c_str());
   return LoaderState::from_json(
       nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given)));
 }
@@ -427,6 +480,27 @@ Threads  any; threads that share one take turns, and each gets different steps.)
           nb::sig("def __iter__(self) -> Loader"), R"(Loops over what is left.
 
 Errors  RuntimeError  the loader has ended: a second loop is an error, not silence)")
+      .def(
+          "__aiter__",
+          [](nb::object self) {
+            refuse_second_loop(nb::cast<const LoaderHandle&>(self));
+            return nb::module_::import_("penstock._steps").attr("AsyncSteps")(self);
+          },
+          nb::sig("def __aiter__(self) -> collections.abc.AsyncIterator[Step]"),
+          "async for step in loader: as the loop without async; other tasks run while it waits.")
+      .def("__repr__",
+           [](const LoaderHandle& self) {
+             const Loader& loader = self->loader();
+             return without_gil([&] {
+               const auto size = loader.size();
+               std::string text =
+                   fmt::format("<penstock.Loader, {} steps delivered in this run, {} in all, on",
+                               loader.stats().steps, size ? std::to_string(*size) : "endless");
+               for (const Device& device : loader.devices()) text += " " + device.to_string();
+               for (const FieldSpec& field : loader.fields()) text += ", " + field.to_string();
+               return text + ">";
+             });
+           })
       .def("__next__", &next_step, R"(The next step.
 
 Errors  DataError  a fault that the policy does not tolerate, at its step and on every later call
@@ -578,6 +652,19 @@ Errors  IndexError  the plan has no such step)")
           "report", reading([](const Loader& loader) { return Report::of(loader); }),
           R"(How the run went so far: a page to print, as JSON, and advice on what limits the speed. Waits as
 digest does.)")
+      .def(
+          "progress",
+          [](const LoaderHandle& self) {
+            const Stats stats = without_gil([&] { return self->loader().stats(); });
+            nb::dict progress;
+            progress["samples_per_s"] = rate_of(stats);
+            progress["stall"] = stats.stall_fraction;
+            progress["bottleneck"] = std::string(stats.bottleneck());
+            return progress;
+          },
+          nb::sig("def progress(self) -> dict[str, typing.Any]"),
+          R"(Samples a second, the share of the time that the loop waited, and what for: short, for
+tqdm's set_postfix(loader.progress()).)")
       .def("samples_per_device",
            reading([](const Loader& loader) { return loader.samples_per_device(); }),
            "Samples delivered to each of the devices, in their order.")

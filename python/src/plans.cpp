@@ -14,6 +14,7 @@
 
 #include "bindings.hpp"
 #include "casters.hpp"
+#include "python_source.hpp"
 #include "python_transform.hpp"
 
 namespace penstock::python {
@@ -25,52 +26,93 @@ using Path = std::filesystem::path;
 using Moved = std::map<std::string, std::string>;
 
 constexpr const char* kPythonFunction = "python_function";
+constexpr const char* kPythonItems = "python_items";
 
 nb::object plan_module() { return nb::module_::import_("penstock._plan"); }
 
 // Opening and writing may take long, and others work meanwhile: all of it runs without the GIL,
-// which the functions here take again. They share `functions`; whoever makes the options keeps them
+// which the functions here take again. They share `objects`; whoever makes the options keeps them
 // until it has the GIL back.
-using Functions = std::shared_ptr<const nb::object>;
+using Objects = std::shared_ptr<const nb::object>;
 
-Functions share(nb::object functions) {
-  return functions.is_none() ? nullptr : std::make_shared<const nb::object>(std::move(functions));
+Objects share(nb::object objects) {
+  return objects.is_none() ? nullptr : std::make_shared<const nb::object>(std::move(objects));
 }
 
-nb::object object_or_none(const Functions& functions) {
-  return functions ? *functions : nb::none();
+nb::object object_or_none(const Objects& objects) { return objects ? *objects : nb::none(); }
+
+nb::list listed(std::span<const FieldSpec> fields) {
+  nb::list all;
+  for (const FieldSpec& field : fields) {
+    nb::list extents;
+    for (const std::int64_t extent : field.shape.extents()) extents.append(extent);
+    all.append(nb::make_tuple(field.name, std::string(name_of(field.dtype)), extents));
+  }
+  return all;
 }
 
-// What becomes of Python functions: each is appended to `functions`, or pickled, or refused.
+// What becomes of Python functions and data sets: each is appended to `objects`, or pickled, or refused. `ask`
+// has the GIL, and returns the options as JSON.
+template <class Ask>
+Description describe_object(const char* kind, const std::string& what, const Objects& objects,
+                            bool allow_pickle, Ask&& ask) {
+  if (!objects && !allow_pickle)
+    throw Error("the Python " + what +
+                " travels by pickle only: pickle the Dataset, or allow it with allow_pickle=True");
+  const nb::gil_scoped_acquire gil;
+  try {
+    const nb::object text = ask(plan_module(), object_or_none(objects));
+    return {.name = kind, .options = nb::cast<std::string>(text), .text = {}};
+  } catch (nb::python_error& error) {
+    throw PythonException(error);
+  }
+}
+
 PlanJsonOptions writing(nb::object given, bool allow_pickle) {
   PlanJsonOptions options{.registry = plan_registry()};
-  options.describe_transform = [functions = share(std::move(given)), allow_pickle](
-                                   const Transform& transform) -> std::optional<Description> {
+  const Objects objects = share(std::move(given));
+  options.describe_transform =
+      [objects, allow_pickle](const Transform& transform) -> std::optional<Description> {
     const auto* const own = dynamic_cast<const PythonTransform*>(&transform);
     if (own == nullptr) return std::nullopt;
     const MapFunctionOptions& made_of = own->options();
-    if (!functions && !allow_pickle)
-      throw Error("the Python function '" + made_of.name +
-                  "' travels by pickle only: pickle the Dataset, or allow it with "
-                  "allow_pickle=True");
-    const nb::gil_scoped_acquire gil;
-    try {
-      nb::list outputs;
-      for (const FieldSpec& field : made_of.outputs) {
-        nb::list extents;
-        for (const std::int64_t extent : field.shape.extents()) extents.append(extent);
-        outputs.append(nb::make_tuple(field.name, std::string(name_of(field.dtype)), extents));
-      }
-      const nb::object text = plan_module().attr("describe_function")(
-          own->function(), made_of.name, made_of.inputs, outputs, own->takes_rng(),
-          object_or_none(functions));
-      return Description{
-          .name = kPythonFunction, .options = nb::cast<std::string>(text), .text = {}};
-    } catch (nb::python_error& error) {
-      throw PythonException(error);
-    }
+    return describe_object(kPythonFunction, "function '" + made_of.name + "'", objects,
+                           allow_pickle, [&](const nb::object& plans, const nb::object& list) {
+                             return plans.attr("describe_function")(
+                                 own->function(), made_of.name, made_of.inputs,
+                                 listed(made_of.outputs), own->takes_rng(), list);
+                           });
+  };
+  options.describe_source = [objects,
+                             allow_pickle](const Source& source) -> std::optional<Description> {
+    const auto* const own = dynamic_cast<const PythonSource*>(&source);
+    if (own == nullptr) return std::nullopt;
+    const PythonItems& items = own->items();
+    return describe_object(kPythonItems, "data set " + items.name, objects, allow_pickle,
+                           [&](const nb::object& plans, const nb::object& list) {
+                             return plans.attr("describe_items")(
+                                 object_of(items.items), listed(items.fields), items.workers, list);
+                           });
   };
   return options;
+}
+
+// Calls `use` with what `make` of penstock._plan makes of such options.
+template <class Use>
+auto with_object(const char* make, const char* what, std::string_view text, const Objects& objects,
+                 bool allow_pickle, Use&& use) {
+  const std::string copy(text);
+  if (!objects && !allow_pickle)
+    throw Error(
+        std::string("a Python ") + what +
+        " is pickled in it, and unpickling runs code: allow it with allow_pickle=True if you "
+        "trust where the plan comes from");
+  const nb::gil_scoped_acquire gil;
+  try {
+    return use(nb::object(plan_module().attr(make)(copy, object_or_none(objects))));
+  } catch (nb::python_error& error) {
+    throw PythonException(error);
+  }
 }
 
 PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<DeviceList>& devices,
@@ -80,23 +122,18 @@ PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<D
   if (index) options.registry.use_jpeg_index(index->store);
   if (moved) options.moved.assign(moved->begin(), moved->end());
   if (devices) options.devices = devices->value();
-  options.registry.add_transform(
-      kPythonFunction,
-      [functions = share(std::move(given)), allow_pickle](std::string_view text) -> TransformPtr {
-        const std::string copy(text);
-        if (!functions && !allow_pickle)
-          throw Error(
-              "a Python function is pickled in it, and unpickling runs code: allow it with "
-              "allow_pickle=True if you trust where the plan comes from");
-        const nb::gil_scoped_acquire gil;
-        try {
-          const nb::object transform =
-              plan_module().attr("make_function")(copy, object_or_none(functions));
-          return nb::cast<const PyTransform&>(transform).transform;
-        } catch (nb::python_error& error) {
-          throw PythonException(error);
-        }
-      });
+  const Objects objects = share(std::move(given));
+  options.registry.add_transform(kPythonFunction, [=](std::string_view text) -> TransformPtr {
+    return with_object(
+        "make_function", "function", text, objects, allow_pickle,
+        [](const nb::object& made) { return nb::cast<const PyTransform&>(made).transform; });
+  });
+  options.registry.add_source(kPythonItems, [=](std::string_view text) -> SourcePtr {
+    return with_object(
+        "make_items", "data set", text, objects, allow_pickle, [](const nb::object& made) {
+          return source_of_items(made[0], made[1], nb::none(), nb::cast<int>(made[2]));
+        });
+  });
   return options;
 }
 

@@ -38,6 +38,7 @@ void bind_field_options(nb::module_& module) {
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
 without an optional one the field is empty, or `otherwise`.)")
+      .def(ExplainedConstructor())
       .def_ro("name", &WebDatasetField::name)
       .def_ro("extensions", &WebDatasetField::extensions)
       .def_prop_ro("type",
@@ -63,6 +64,7 @@ without an optional one the field is empty, or `otherwise`.)")
           R"(Of several `features` the first that an Example has is taken. `dtype` u8 is the one
 value of a bytes_list, i64 an int64_list, f32 a float_list. `shape`: exactly so many values;
 of u8 () is as many bytes as there are.)")
+      .def(ExplainedConstructor())
       .def_ro("name", &ExampleField::name)
       .def_ro("features", &ExampleField::features)
       .def_prop_ro("dtype",
@@ -90,6 +92,7 @@ of u8 () is as many bytes as there are.)")
           nb::arg("shape").sig("()") = nb::tuple(), "offset"_a = 0,
           R"(For a raw file, one that is not .npy: `dtype`, the `shape` of a row, and the `offset` of
 the first row in bytes. For a .npy file they may be left out; if given, they are checked.)")
+      .def(ExplainedConstructor())
       .def_ro("path", &ArrayField::path)
       .def_prop_ro("dtype",
                    [](const ArrayField& self) {
@@ -134,19 +137,8 @@ Dataset open_memory(nb::handle given) {
   if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items"))
     throw std::invalid_argument("memory: expected a mapping of names to arrays, such as {'x': x}");
   std::vector<Column> columns;
-  for (const nb::handle item : given.attr("items")()) {
-    const std::string name = nb::cast<std::string>(item[0]);
-    const HostArray array(item[1], "field '" + name + "'");
-    const ConstTensorView& view = array.view();
-    if (view.shape().rank() == 0)
-      throw std::invalid_argument("field '" + name +
-                                  "': expected rows along the first axis, found a single number");
-    columns.push_back({.spec = {.name = name,
-                                .dtype = view.dtype(),
-                                .shape = Shape(view.shape().extents().subspan(1))},
-                       .bytes = view.bytes(),
-                       .owner = array.owner()});
-  }
+  for (const nb::handle item : given.attr("items")())
+    columns.push_back(column_of(nb::cast<std::string>(nb::str(nb::handle(item[0]))), item[1]));
   return Dataset(source::memory(std::move(columns)));
 }
 
@@ -279,10 +271,12 @@ Errors  Error       a file cannot be opened, is cut short, has another type or s
   module.def("memory", &open_memory, "columns"_a,
              nb::sig("def memory(columns: collections.abc.Mapping[str, typing.Any]) -> Dataset"),
              R"(Arrays in memory, one row a sample: {"x": x, "label": y}. numpy arrays, or what it
-makes arrays of. Nothing is copied where the memory is dense; do not change it meanwhile.
+makes arrays of. Nothing is copied, so do not change the arrays meanwhile. Rows may overlap:
+numpy.lib.stride_tricks.sliding_window_view(tokens, 1025) of a memory-mapped file works.
 
 Shapes  as the arrays, without the first axis; bool comes as u8.
-Errors  ValueError  arrays of different lengths, a dtype that penstock has not)");
+Errors  ValueError  arrays of different lengths, a dtype that penstock has not, rows that are not
+                    dense in memory)");
   module.def("synthetic_images", &make_synthetic, "count"_a = 1000, nb::kw_only(), "seed"_a = 0,
              "classes"_a = 10, "cache"_a.none() = nb::none(), "threads"_a = 0,
              "progress"_a.none() = nb::none(),

@@ -104,6 +104,7 @@ extent that differs from record to record. `capacity` in records: a loader needs
 buffer plus some batches.
 
 Errors  ValueError  no fields, a name twice, a capacity or max_bytes of 0)")
+      .def(ExplainedConstructor())
       .def("push", &push, "record"_a, "timeout"_a.none() = nb::none(),
            nb::sig("def push(self, record: collections.abc.Mapping[str, typing.Any] | "
                    "collections.abc.Sequence[typing.Any], timeout: float | None = None) -> bool"),

@@ -541,6 +541,7 @@ on the communicator's device; a mapping gives them names for messages.
 Errors  ValueError  no gradients, a limit of 0, memory that cannot be written to or lies elsewhere;
                     no communicator in a launcher's process
         SyncError   another process has another list or other options)")
+      .def(ExplainedConstructor())
       .def(
           "begin", [](PyGradientSync& self, std::uint64_t rows) { self.held.use()->begin(rows); },
           "rows"_a,

@@ -211,6 +211,19 @@ Stream  __dlpack__(stream=s) makes s wait until the batch has arrived; the host 
           R"(numpy.asarray(self): a view of the memory, of a host device.
 
 Errors  TypeError  the tensor is on a GPU)")
+      .def(
+          "copy",
+          [](const PyTensor& self) {
+            if (!self.on_host())
+              throw nb::type_error(
+                  "this tensor is on a GPU: torch.from_dlpack(tensor).clone() copies it there, and "
+                  ".cpu() to the host");
+            return copy_to_numpy(self.view());
+          },
+          nb::sig("def copy(self) -> typing.Any"),
+          R"(A numpy array of its own, for what is kept: it does not hold the batch's slot.
+
+Errors  TypeError  the tensor is on a GPU)")
       .def("__len__",
            [](const PyTensor& self) {
              if (self.view().shape().rank() == 0) throw nb::type_error("this tensor has no rows");

@@ -17,6 +17,7 @@
 #include "host_array.hpp"
 #include "python_object.hpp"
 #include "python_transform.hpp"
+#include "worker_pool.hpp"
 
 namespace penstock::python {
 
@@ -156,6 +157,7 @@ Threads  any number.)")
           },
           "max_bytes"_a = std::size_t{1} << 30,
           "`max_bytes` that the indices may take; once full, it takes no more.")
+      .def(ExplainedConstructor())
       .def(
           "load",
           [](const PyMemoryJpegIndex& self, const Path& file) {
@@ -189,7 +191,8 @@ Threads  any number, in any number of processes.)")
           R"(Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
 `max_bytes`, of about 400 a photograph; one that is there keeps its own limit.
 
-Errors  Error  the file cannot be made or mapped, or is of another kind)");
+Errors  Error  the file cannot be made or mapped, or is of another kind)")
+      .def(ExplainedConstructor());
 
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")
@@ -332,6 +335,7 @@ Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval
 
   module.def("_map_python", &map_python, "function"_a, "inputs"_a, "outputs"_a, "name"_a,
              "make_generator"_a.none());
+  module.def("_serve_items", &serve_items, "items"_a, "fields"_a, "socket"_a, "blocks"_a, "seed"_a);
 }
 
 }  // namespace penstock::python

@@ -62,7 +62,7 @@ def delivered(dataset: ps.Dataset) -> list[int]:
 
 def bytes_of(step: ps.Step) -> list[dict[str, bytes]]:
     """Everything in a step, copied."""
-    return [{name: np.asarray(tensor).tobytes() for name, tensor in part.items()} for part in step]
+    return [{name: np.asarray(tensor).tobytes() for name, tensor in part.items()} for part in step.parts]
 
 
 def run_python(code: str, *arguments: str, check: bool = True, **options) -> subprocess.CompletedProcess[str]:

@@ -42,7 +42,7 @@ def test_what_transforms_make_there_is_what_they_make_on_the_host(devices):
 
 def test_every_device_gets_its_part():
     step = next(numbers(64).batch(32, uneven=True).prefetch_to_devices(ALL).loader())
-    assert [str(part.device) for part in step] == [f"cuda:{index}" for index in range(ps.gpu_count())]
+    assert [str(part.device) for part in step.parts] == [f"cuda:{index}" for index in range(ps.gpu_count())]
 
 
 def test_a_tensor_is_for_cudas_array_interface_alone():

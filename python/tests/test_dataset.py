@@ -72,7 +72,7 @@ def test_mix_has_its_shares_and_zip_its_fields():
 
 def test_remainders():
     def rows(remainder):
-        return [step[0].size for step in numbers(10).batch(4, remainder=remainder).loader()]
+        return [step.parts[0].size for step in numbers(10).batch(4, remainder=remainder).loader()]
 
     assert rows("keep") == [4, 4, 2]
     assert rows("drop") == [4, 4]
@@ -82,10 +82,10 @@ def test_remainders():
 
 def test_splits_over_devices():
     plan = numbers(8).batch(4)
-    scattered = [[s.number for s in p.samples] for p in next(plan.prefetch_to_devices("host:2").loader())]
+    scattered = [[s.number for s in p.samples] for p in next(plan.prefetch_to_devices("host:2").loader()).parts]
     assert scattered == [[0, 1], [2, 3]]
     early = plan.prefetch_to_devices("host:2", split="shard_early")
-    assert [[s.number for s in p.samples] for p in next(early.loader())] == [[0, 2], [1, 3]]
+    assert [[s.number for s in p.samples] for p in next(early.loader()).parts] == [[0, 2], [1, 3]]
 
 
 @pytest.mark.parametrize(

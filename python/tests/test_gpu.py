@@ -49,7 +49,7 @@ def test_copy_to_fills_a_captured_steps_input():
     with torch.cuda.graph(graph):
         doubled = static * 2
     for step in steps():
-        step[0].copy_to("number", static)
+        step.parts[0].copy_to("number", static)
         graph.replay()
         first = step.samples[0].number
         assert doubled[:, 0].tolist() == [2 * number for number in range(first, first + 4)]

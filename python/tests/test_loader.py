@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import threading
 import time
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ def plan(count: int = 100, batch: int = 8) -> ps.Dataset:
 
 def test_steps_say_where_they_stand():
     loader = numbers(10).batch(4).repeat(2).prefetch_to_devices("host:2").loader()
-    seen = [(step.number, step.epoch, step.global_samples, [part.size for part in step]) for step in loader]
+    seen = [(step.number, step.epoch, step.global_samples, [part.size for part in step.parts]) for step in loader]
     assert seen == [
         (0, 0, 4, [2, 2]), (1, 0, 4, [2, 2]), (2, 0, 2, [1, 1]),
         (3, 1, 4, [2, 2]), (4, 1, 4, [2, 2]), (5, 1, 2, [1, 1]),
@@ -28,15 +31,16 @@ def test_steps_say_where_they_stand():
     assert len(loader) == loader.size == 6
 
 
-def test_a_step_is_a_sequence_of_parts_and_a_part_a_mapping_of_fields():
+def test_a_step_has_a_part_for_each_device_and_a_part_is_a_mapping_of_fields():
     step = next(numbers(4).batch(4).prefetch_to_devices("host:2").loader())
-    assert len(step) == 2 and [part.replica for part in step] == [0, 1]
-    assert str(step[-1].device) == "host:1"
-    with pytest.raises(IndexError, match="2 parts"):
-        step[2]
-    with pytest.raises(ValueError, match="choose a part"):
-        step["number"]
-    part = step[0]
+    assert len(step.parts) == 2 and [part.replica for part in step.parts] == [0, 1]
+    assert str(step.parts[-1].device) == "host:1"
+    for ask in (lambda: step["number"], step.values, step.items, lambda: step.get("number")):
+        with pytest.raises(ValueError, match=r"2: choose a part, step.parts\[0\]"):
+            ask()
+    assert step.keys() == ["number"] and "number" in step  # which are those of every part
+    part = step.parts[0]
+    assert isinstance(part, Mapping)
     assert list(part) == part.keys() == ["number"] and "number" in part and "label" not in part
     assert {name: tensor.shape for name, tensor in part.items()} == {"number": (2, 2)}
     assert [tensor.shape for tensor in part.values()] == [(2, 2)]
@@ -46,9 +50,67 @@ def test_a_step_is_a_sequence_of_parts_and_a_part_a_mapping_of_fields():
     assert "2 rows on host:0" in repr(part) and part.nbytes == 32
 
 
-def test_one_device_needs_no_index():
+def test_with_one_device_a_step_is_a_mapping_of_fields():
     step = next(numbers(4).batch(4).loader())
     assert np.asarray(step["number"]).tolist() == [[0, 0], [1, 1], [2, 4], [3, 9]]
+    assert isinstance(step, Mapping) and isinstance(dict(step)["number"], ps.Tensor)
+    assert list(step) == step.keys() == ["number"] and len(step) == 1
+    assert "number" in step and "label" not in step and 0 not in step
+    assert step.get("label") is None and step.get("label", 7) == 7 and step.get("number").shape == (4, 2)
+    assert [(name, tensor.shape) for name, tensor in step.items()] == [("number", (4, 2))]
+    with pytest.raises(KeyError, match="number i64"):
+        step["label"]
+    with pytest.raises(TypeError, match=r"step.parts\[i\]; found 0"):
+        step[0]
+
+
+def test_what_is_copied_does_not_hold_a_batch():
+    kept = [step["number"].copy() for step in numbers(40).batch(2).loader()]
+    assert [array[0, 0] for array in kept] == list(range(0, 40, 2)) and kept[0].flags.owndata
+    with pytest.raises(ps.Error, match=r"copy what you keep of a batch \(in Python step\['label'\].copy\(\)"):
+        _ = [step["number"] for step in numbers(40).batch(2).loader()]
+
+
+def test_loaders_and_stats_say_what_they_are():
+    loader = numbers(10).batch(2).prefetch_to_devices("host:2").loader()
+    assert repr(loader) == "<penstock.Loader, 0 steps delivered in this run, 5 in all, on host:0 host:1, number i64 [2]>"
+    next(loader)
+    assert "1 steps delivered" in repr(loader) and "1 steps, 2 samples" in repr(loader.stats())
+    assert repr(next(loader)).startswith("<penstock.Step 1, epoch 0, 1 rows on host:0, 1 rows on host:1, number i64 [2]")
+    assert "endless" in repr(numbers(10).repeat().batch(2).loader())
+    progress = loader.progress()
+    assert list(progress) == ["samples_per_s", "stall", "bottleneck"] and progress["samples_per_s"] > 0
+
+
+def test_steps_come_to_asyncio_while_others_run():
+    async def run() -> tuple[list[int], int]:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0.001)
+
+        beside = asyncio.create_task(other())
+        loader = numbers(12).map(_slowly, outputs={"number": ("i64", (2,))}).batch(4).loader(threads=1)
+        seen = []
+        # A task that is cancelled while it waits loses nothing.
+        for _ in range(3):
+            with contextlib.suppress(asyncio.TimeoutError):
+                seen += order_of([await asyncio.wait_for(loader.__aiter__().__anext__(), 0.001)])
+        async for step in loader:
+            seen += order_of([step])
+        beside.cancel()
+        return seen, turns
+
+    seen, turns = asyncio.run(run())
+    assert seen == list(range(12)) and turns > 5
+
+
+def _slowly(number):
+    time.sleep(0.01)
+    return number
 
 
 def test_a_second_loop_over_an_ended_loader_is_an_error():
@@ -270,7 +332,7 @@ def test_batches_that_fill_the_ring_raise_instead_of_waiting_for_ever():
 
 def test_every_device_can_have_a_thread_of_its_own():
     dataset = plan(103, 16).prefetch_to_devices("host:4")
-    expected = [[[s.number for s in step[part].samples] for step in dataset.loader()] for part in range(4)]
+    expected = [[[s.number for s in step.parts[part].samples] for step in dataset.loader()] for part in range(4)]
     loader = dataset.loader()
     found: list[list[list[int]]] = [[] for _ in range(4)]
 

@@ -126,13 +126,16 @@ def test_an_exception_is_a_fault_of_its_sample():
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (lambda n: n, r"returned i64 \[2\] for 'pair', expected f32 \[2\]"),
+        (lambda n: n.astype(complex), r"field 'pair': a dtype must be one of"),
+        (lambda n: np.zeros(3, "f4"), r"returned f32 \[3\] for 'pair', expected f32 \[2\]"),
         (lambda n: np.zeros(3, "f4"), r"f32 \[3\]"),
         (lambda n: (n, n), "tuple"),
         (lambda n: {"other": n}, "without 'pair'"),
         (lambda n: {"pair": n, "other": n}, "2 fields"),
-        (lambda n: None, "pair|NoneType"),
-        (lambda n: "text", "ValueError|could not convert"),
+        (lambda n: None, r"field 'pair': expected f32 \[2\], found None"),
+        (lambda n: "text", r"field 'pair': expected f32 \[2\], found str, which is u8 \[\?\]"),
+        (lambda n: [1, None], r"field 'pair': expected f32 \[2\], found \[1, None\]"),
+        (lambda n: n.astype("f4") @ [[1]], "ValueError"),
     ],
 )
 def test_a_wrong_result_is_a_fault_that_says_what_was_expected(result, message):
@@ -203,3 +206,20 @@ def test_reports_may_be_asked_for_while_a_restore_joins_threads():
         loader.load_state_dict(state)
     stop.set()
     thread.join()
+
+
+def test_values_of_the_same_kind_are_converted_where_no_number_changes():
+    outputs = {"f": ("f32", (2,)), "i": ("i32", ()), "b": ("u8", (3,))}
+
+    def make(number):
+        return number.astype(np.float64) / 3, number[0], b"abc"
+
+    step = next(numbers(4).map(make, outputs=outputs).batch(4).loader())
+    assert step["f"].numpy().dtype == np.float32 and step["i"].numpy().tolist() == [0, 1, 2, 3]
+    assert step["b"].numpy().tolist() == [[97, 98, 99]] * 4
+    large = numbers(4).map(lambda number: number[0] + (1 << 40), outputs={"i": ("i32", ())}, inputs=["number"], name="large")
+    with pytest.raises(ps.DataError, match="i32 cannot hold some of its values, which are i64"):
+        next(large.batch(4).loader())
+    fraction = numbers(4).map(lambda number: 0.5, outputs={"i": ("i64", ())}, inputs=["number"], name="fraction")
+    with pytest.raises(ps.DataError):
+        next(fraction.map(lambda i: i * 0.5, outputs={"i": ("i64", ())}, inputs=["i"], name="half").batch(4).loader())

@@ -66,12 +66,41 @@ def test_bool_comes_as_u8_and_other_endian_is_turned():
     assert step["e"].numpy().tolist() == [1, 2]
 
 
-def test_memory_that_is_not_dense_is_copied_and_dense_memory_is_kept_alive():
+def test_memory_is_never_copied_and_is_kept_alive():
     values = np.arange(20).reshape(4, 5)
-    dataset = ps.memory({"t": values.T, "r": values[::-1][:, :4].T[:5].copy().repeat(2, 0)[:5]})
-    del values
+    apart = values[:, 1:4]
+    dataset = ps.memory({"windows": np.lib.stride_tricks.sliding_window_view(np.arange(7), 4), "rows": apart})
+    changed = values
+    changed[2, 1] = 100  # before it is read
+    del values, apart
     gc.collect()
-    assert next(dataset.batch(5).loader())["t"].numpy().tolist() == np.arange(20).reshape(4, 5).T.tolist()
+    step = next(dataset.batch(4).loader())
+    assert step["windows"].numpy().tolist() == [[n, n + 1, n + 2, n + 3] for n in range(4)]
+    assert step["rows"].numpy().tolist() == [[1, 2, 3], [6, 7, 8], [100, 12, 13], [16, 17, 18]]
+    for not_dense in (np.zeros((4, 5)).T, np.zeros((4, 5))[::-1], np.zeros((4, 6))[:, ::2], np.zeros((2, 3, 4)).transpose(0, 2, 1)):
+        with pytest.raises(ValueError, match=r"field 'x': its rows do not lie dense.*np.ascontiguousarray\(\.\.\.\)"):
+            ps.memory({"x": not_dense})
+        assert len(ps.memory({"x": np.ascontiguousarray(not_dense)})) == len(not_dense)
+
+
+def test_windows_over_a_mapped_file_cost_no_memory(tmp_path):
+    tokens = np.memmap(tmp_path / "tokens", np.uint16, "w+", shape=(2_000_000,))
+    tokens[:] = np.arange(2_000_000) % 50_000
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    dataset = ps.memory({"x": np.lib.stride_tricks.sliding_window_view(tokens, 1025)})
+    assert len(dataset) == 2_000_000 - 1024
+    step = next(dataset.select([1_999_000 - 1024, 3]).batch(2).loader())
+    assert (step["x"].numpy()[1] == np.arange(3, 1028)).all()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB; a copy of the windows takes 4 GB
+
+
+def test_what_has_no_rows_is_no_column():
+    with pytest.raises(ValueError, match="found a text or bytes"):
+        ps.memory({"x": "text"})
+    with pytest.raises(ValueError, match="found a single number"):
+        ps.memory({"x": 3})
 
 
 class Capsule:
@@ -139,7 +168,7 @@ def test_a_slot_is_leased_while_anything_made_from_it_lives(export):
     loader = numbers(100).batch(2).prefetch_to_devices("host:1", depth=2).loader()
     held = export(next(loader)["number"])
     assert loader.stats().held_slots == 1
-    part = next(loader)[0]
+    part = next(loader).parts[0]
     assert loader.stats().held_slots == 2
     del part
     assert loader.stats().held_slots == 1
@@ -162,9 +191,9 @@ def test_tensors_outlive_their_loader():
 
 def test_parts_without_rows_are_empty_arrays():
     steps = list(numbers(5).batch(4).prefetch_to_devices("host:4", depth=3).loader())
-    last = [np.asarray(part["number"]) for part in steps[-1]]
+    last = [np.asarray(part["number"]) for part in steps[-1].parts]
     assert [array.shape for array in last] == [(1, 2), (0, 2), (0, 2), (0, 2)]
-    assert np.from_dlpack(steps[-1][3]["number"]).shape == (0, 2)
+    assert np.from_dlpack(steps[-1].parts[3]["number"]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -226,7 +255,7 @@ values = np.arange(4000).reshape(2000, 2)
 for devices in ("host:1", "host:2"):
     loader = ps.memory({"x": values}).batch(2).prefetch_to_devices(devices).loader()
     for step in loader:
-        for part in step:
+        for part in step.parts:
             arrays = [np.asarray(part["x"]), np.from_dlpack(part["x"]), part["x"].__dlpack__()]
     state = loader.state_dict()
 """
@@ -234,7 +263,7 @@ for devices in ("host:1", "host:2"):
 
 
 def test_copy_to_fills_the_callers_own_memory():
-    batch = next(numbers(64).batch(4).loader())[0]
+    batch = next(numbers(64).batch(4).loader()).parts[0]
     wanted = np.asarray(batch["number"]).copy()
     room = np.full((5, 2), -1, np.int64)
     batch.copy_to("number", room)

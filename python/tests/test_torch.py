@@ -83,7 +83,7 @@ def test_state_dicts_go_on_in_the_middle_of_a_pass(tmp_path):
 
 def test_several_devices_are_several_dicts():
     loader = pt.DataLoader(numbers(8).batch(4), devices="host:2")
-    assert [[part["number"][:, 0].tolist() for part in step] for step in loader] == [
+    assert [[part["number"][:, 0].tolist() for part in step.parts] for step in loader] == [
         [[0, 1], [2, 3]],
         [[4, 5], [6, 7]],
     ]

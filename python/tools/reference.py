@@ -6,9 +6,13 @@ Usage: python python/tools/reference.py [stub | reference]     writes them, with
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.metadata
+import re
 import sys
 import textwrap
+import types
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +28,28 @@ MODULES = {
 }
 
 
+@contextlib.contextmanager
+def _natives(module: types.ModuleType) -> Iterator[None]:
+    """While it lasts, the module has its own functions in place of those that penstock._calls has put around them."""
+    from penstock import _calls
+
+    found = _calls.natives(module)
+    places = [(getattr(module, name.split(".")[0]) if "." in name else module, name.split(".")[-1]) for name in found]
+    wrapped = [vars(owner)[name] for owner, name in places]
+    for (owner, name), native in zip(places, found.values()):
+        setattr(owner, name, native)
+    signatures = {one: vars(one)["__signature__"] for one in vars(module).values() if isinstance(one, type) and "__signature__" in vars(one)}
+    for owner in signatures:
+        del owner.__signature__
+    try:
+        yield
+    finally:
+        for owner, signature in signatures.items():
+            owner.__signature__ = signature
+        for (owner, name), call in zip(places, wrapped):
+            setattr(owner, name, call)
+
+
 def make_stub() -> str:
     """The stub of penstock._penstock, as nanobind's stubgen makes it."""
     import nanobind.stubgen
@@ -31,9 +57,12 @@ def make_stub() -> str:
 
     version = importlib.metadata.version("nanobind").rsplit(".", 1)[0]
     generator = nanobind.stubgen.StubGen(penstock._penstock, include_docstrings=True, include_private=False)
-    generator.put(penstock._penstock)
-    text = generator.get()
-    private = "__version__: str\ndef _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...\ndef _stop_all() -> None: ...\ndef _run_through(loader: Loader) -> int: ...\n"
+    with _natives(penstock._penstock):
+        generator.put(penstock._penstock)
+    # The last overload of a constructor only says what is wrong with a call.
+    text = re.sub(r"( +)@overload\n +def __init__\(self, \*arguments: Any, \*\*options: Any\) -> None: \.\.\.\n\n?", "", generator.get())
+    text = re.sub(r" +@overload\n( +def __init__)", r"\1", text)
+    private = "__version__: str\ndef _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...\ndef _stop_all() -> None: ...\ndef _serve_items(items: object, fields: object, socket: int, blocks: object, seed: object) -> None: ...\ndef _run_through(loader: Loader) -> int: ...\n"
     lines = [line.rstrip() for line in f"{text.rstrip()}\n\n{private}".splitlines()]
     return f"# Made by scripts/python-reference with nanobind {version}. Kept, so that a change shows.\n" + "\n".join(lines) + "\n"
 

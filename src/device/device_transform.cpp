@@ -56,6 +56,12 @@ void check_numbers(const DeviceTransformOptions& options) {
   if (!(erase.min_ratio > 0 && erase.min_ratio <= erase.max_ratio && erase.max_ratio <= 1000))
     refuse(options, fmt::format("erase: 0 < min_ratio <= max_ratio <= 1000, found {} and {}",
                                 erase.min_ratio, erase.max_ratio));
+  for (const float mean : options.mean)
+    if (!(mean <= 1))
+      refuse(options,
+             fmt::format("pixels count from 0 to 1, and so does mean, found {}: divide mean "
+                         "and standard deviation by 255",
+                         mean));
   for (const float stddev : options.stddev)
     if (!(stddev > 0)) refuse(options, fmt::format("stddev is above 0, found {}", stddev));
 }

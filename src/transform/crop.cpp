@@ -96,7 +96,7 @@ Crop center_crop(ImageSize size, CenterCropOptions options) {
   if (options.resize < std::max(size.height, size.width))
     throw std::invalid_argument(
         fmt::format("center_crop: the shorter side is resized to {}, which is less than the crop "
-                    "of {}x{}: raise .resize",
+                    "of {}x{}: raise resize",
                     options.resize, size.height, size.width));
   Crop crop;
   crop.kind_ = Crop::Kind::center;

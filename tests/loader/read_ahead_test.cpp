@@ -1,8 +1,11 @@
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -131,6 +134,58 @@ TEST(ReadAhead, CanBeDestroyedAtAnyMoment) {
     loader.start();
     for (int step = 0; step < round % 4; ++step) ASSERT_TRUE(loader.next());
   }
+}
+
+// ---- sources that make samples ----
+
+/// Record n is a random number.
+class Drawn final : public Source {
+ public:
+  explicit Drawn(const std::string& field = "value") : fields_{{field, DType::u64, {}}} {}
+  [[nodiscard]] std::uint64_t size() const noexcept override { return 40; }
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t, Record& record) const override {
+    record.reset(1);
+    const std::uint64_t value = record.random().u64();
+    std::byte* const bytes = record.allocate(sizeof value)->data();
+    std::memcpy(bytes, &value, sizeof value);
+    record.set(0, bytes, DType::u64, {});
+    return {};
+  }
+  [[nodiscard]] std::string location(std::uint64_t number) const override {
+    return std::to_string(number);
+  }
+  [[nodiscard]] std::string fingerprint() const override { return "drawn"; }
+
+ private:
+  std::vector<FieldSpec> fields_;
+};
+
+std::vector<std::uint64_t> values_of(const Dataset& plan, const std::string& field,
+                                     const LoaderOptions& options) {
+  std::vector<std::uint64_t> values;
+  for (const Step& step : plan.batch(4).loader(options)) {
+    const TensorView view = step[0][field];
+    const auto* const data = view.data<std::uint64_t>();
+    values.insert(values.end(), data, data + view.shape()[0]);
+  }
+  return values;
+}
+
+TEST(RecordRandom, IsAFunctionOfSeedEpochNumberAndDraw) {
+  const Dataset plan = Dataset(std::make_shared<Drawn>()).seed(3);
+  const auto twice = values_of(plan.repeat(2), "value", {.threads = 1, .io_threads = 0});
+  EXPECT_EQ(values_of(plan.repeat(2), "value", {.threads = 3, .io_threads = 4}), twice);
+  EXPECT_EQ(std::set(twice.begin(), twice.end()).size(), 80U) << "two epochs have other numbers";
+  EXPECT_NE(values_of(plan.seed(4), "value", {}).front(), twice.front());
+  const auto drawn = values_of(plan.select({5, 5, 5, 5}), "value", {});
+  EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 4U);
+}
+
+TEST(RecordRandom, PartsOfAZipHaveNumbersOfTheirOwn) {
+  const Dataset plan =
+      zip({Dataset(std::make_shared<Drawn>()), Dataset(std::make_shared<Drawn>("other"))}).seed(3);
+  EXPECT_NE(values_of(plan, "value", {}), values_of(plan, "other", {}));
 }
 
 // ---- reading again ----

@@ -333,6 +333,31 @@ TEST(Memory, HandsOutRowsOfItsColumnsWithoutACopy) {
   EXPECT_EQ(record.bytes_read(), 0U) << "nothing came from storage";
 }
 
+// Windows of three tokens, one after each token.
+TEST(Memory, RowsMayOverlapOrLieApart) {
+  const std::vector<std::uint16_t> tokens = {0, 1, 2, 3, 4, 5};
+  const auto rows = [&](const Shape& row, std::optional<std::size_t> stride, std::size_t count) {
+    return source::memory({{.spec = {"x", DType::u16, row},
+                            .bytes = std::as_bytes(std::span(tokens).first(count)),
+                            .stride = stride}});
+  };
+  const SourcePtr windows = rows({3}, 2, 6);
+  ASSERT_EQ(windows->size(), 4U);
+  Record record;
+  ASSERT_TRUE(windows->read(3, record));
+  EXPECT_EQ(record[0].data<std::uint16_t>(), tokens.data() + 3);
+  const SourcePtr apart = rows({1}, 4, 5);
+  ASSERT_EQ(apart->size(), 3U);
+  ASSERT_TRUE(apart->read(2, record));
+  EXPECT_EQ(*record[0].data<std::uint16_t>(), 4);
+  EXPECT_NE(apart->fingerprint(), rows({1}, 8, 5)->fingerprint());
+  EXPECT_EQ(rows({3}, 2, 0)->size(), 0U);
+  for (const std::size_t stride : {std::size_t{0}, std::size_t{4}})
+    EXPECT_THAT([&] { (void)rows({3}, stride, 6); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("up to the last")));
+  EXPECT_THROW((void)rows({3}, 2, 2), std::invalid_argument);
+}
+
 TEST(Memory, KeepsTheOwnerOfItsBytes) {
   auto owner = std::make_shared<std::vector<std::byte>>(4);
   const std::weak_ptr<std::vector<std::byte>> watch = owner;

@@ -94,6 +94,12 @@ class Dataset {
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
   [[nodiscard]] const Source& source() const;
+  /// Whether the records come once, as they arrive.
+  [[nodiscard]] bool is_stream() const noexcept;
+  /// Samples in a global batch; none where there is no batch yet.
+  [[nodiscard]] std::optional<std::uint64_t> batch_size() const noexcept;
+  /// Those of prefetch_to_devices; empty before it.
+  [[nodiscard]] std::vector<Device> devices() const;
   /// For people, all of it: "image_folder(path=/data/train).shuffle(seed=7).batch(256)".
   [[nodiscard]] std::string describe() const;
 

@@ -80,6 +80,8 @@ struct PlanJsonOptions {
   /// Writing only: asked for each transform before the registry is; what it returns is written. For
   /// bindings of other languages.
   std::function<std::optional<Description>(const Transform&)> describe_transform{};
+  /// The same for each source.
+  std::function<std::optional<Description>(const Source&)> describe_source{};
 };
 
 }  // namespace penstock

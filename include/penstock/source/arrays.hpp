@@ -33,6 +33,9 @@ struct Column {
   FieldSpec spec;  ///< of one row
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner{};
+  /// Bytes from the begin of one row to that of the next, where rows overlap (windows that slide
+  /// over tokens) or lie apart; none: a row follows the other. `bytes` ends with the last row.
+  std::optional<std::size_t> stride{};
 };
 
 namespace source {

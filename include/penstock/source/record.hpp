@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/sample_id.hpp>
 #include <penstock/core/tensor.hpp>
 
 namespace penstock {
@@ -50,6 +52,15 @@ class Record {
   /// counts as this one's.
   [[nodiscard]] Record& part(std::size_t index);
 
+  /// Random numbers of the sample that is read, for a source that makes samples: the same for one
+  /// seed, source, epoch, number and draw, on any thread and after a resume.
+  [[nodiscard]] Random random() const noexcept { return {random_key_, sample_, random_stream_}; }
+  /// Said by the loader before it reads.
+  void set_sample(const SampleId& sample, const RandomKey& key) noexcept {
+    sample_ = sample;
+    random_key_ = key;
+  }
+
   /// All fields, in the order of Source::fields().
   [[nodiscard]] std::span<const ConstTensorView> views() const noexcept { return fields_; }
 
@@ -76,6 +87,9 @@ class Record {
   std::size_t limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;
+  SampleId sample_{};
+  RandomKey random_key_{};
+  std::uint16_t random_stream_ = 0;  // parts have numbers of their own
 };
 
 }  // namespace penstock

@@ -17,6 +17,7 @@ namespace penstock::loader {
 inline constexpr std::uint32_t kFirstTransform = 0x100;
 inline constexpr std::uint32_t kReplacement = 0x200;
 inline constexpr std::uint32_t kDeviceTransform = 0x300;
+inline constexpr std::uint32_t kReading = 0x400;
 
 /// One source, and what is done to each of its records.
 struct Branch {

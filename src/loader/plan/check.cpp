@@ -86,8 +86,8 @@ class BeforeCheck {
     if (!plan_.is_plain() || plan_.find<Batch>() != nullptr)
       refuse(
           "filter comes first, right after the source: after an operation on positions it would "
-          "move other samples between batches; a sample that turns out bad later is a fault, see "
-          "FaultOptions");
+          "move other samples between batches; a sample that turns out bad later is a fault, which "
+          "the loader's fault policy is for");
     refuse_stream(plan_, "filter");
   }
   void operator()(const Shuffle& shuffle) const {

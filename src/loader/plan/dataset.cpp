@@ -131,6 +131,18 @@ std::vector<FieldSpec> Dataset::fields() const { return loader::fields_of(*plan_
 
 const Source& Dataset::source() const { return *loader::branches_of(*plan_).front().source; }
 
+bool Dataset::is_stream() const noexcept { return plan_->stream() != nullptr; }
+
+std::optional<std::uint64_t> Dataset::batch_size() const noexcept {
+  const loader::Batch* const batch = plan_->find<loader::Batch>();
+  return batch == nullptr ? std::nullopt : std::optional(batch->global_batch);
+}
+
+std::vector<Device> Dataset::devices() const {
+  const loader::Prefetch* const prefetch = plan_->find<loader::Prefetch>();
+  return prefetch == nullptr ? std::vector<Device>() : prefetch->devices;
+}
+
 std::string Dataset::describe() const { return loader::describe(*plan_); }
 
 std::string Dataset::to_json(const PlanJsonOptions& options) const {

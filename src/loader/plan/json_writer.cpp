@@ -101,8 +101,22 @@ class Writer {
     return summary_of(numbers);
   }
 
+  // What another language has to say of it.
+  std::optional<Json> write_own(const Source& source) const {
+    if (purpose_ != Purpose::travel || !options_->describe_source) return std::nullopt;
+    try {
+      const auto own = options_->describe_source(source);
+      if (!own) return std::nullopt;
+      return Json{{"source", core::write_description(*own, where_ + kItsOptions)},
+                  {"fingerprint", source.fingerprint()}};
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
+  }
+
   Json write_source(const Source& source) const {
     if (purpose_ == Purpose::identity) return {{"fingerprint", source.fingerprint()}};
+    if (auto own = write_own(source)) return *std::move(own);
     const auto description = source.description();
     if (purpose_ == Purpose::people && (!description || !description->text.empty()))
       return {{"source", description ? description->text : source.fingerprint()}};

@@ -50,7 +50,8 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         .chain = transform::TransformChain(branch.source->fields(), branch.transforms, own_seed,
                                            kFirstTransform, number),
         .candidates = {},
-        .replacement_key = RandomKey(own_seed, kReplacement, number)};
+        .replacement_key = RandomKey(own_seed, kReplacement, number),
+        .read_key = RandomKey(own_seed, kReading, number)};
     for (const auto& of_group : candidates) recipe.candidates.push_back(of_group[number]);
     branches.push_back(std::move(recipe));
   }

@@ -98,8 +98,9 @@ void ReadAhead::read_one(ReadSample& sample, const std::stop_token& stop) const 
   const Observed observed(recipe_->observer, Stage::read, batch.info->step, sample.sample);
   const std::int64_t begin = now_ns();
   const std::size_t held = sample.record.memory_bytes();
-  sample.result = read_record(*recipe_->branches[id.source].source, id.number, sample.record,
-                              recipe_->retry, stop, batch.retries);
+  const BranchRecipe& branch = recipe_->branches[id.source];
+  sample.result = read_record(*branch.source, id, branch.read_key, sample.record, recipe_->retry,
+                              stop, batch.retries);
   note_memory_(static_cast<std::int64_t>(sample.record.memory_bytes()) -
                static_cast<std::int64_t>(held));
   batch.read_ns += now_ns() - begin;

@@ -26,15 +26,16 @@ Fault fault_of_exception(const std::exception_ptr& thrown) {
   return {.reason = core::text_of(thrown), .cause = thrown};
 }
 
-Result<void> read_record(const Source& source, std::uint64_t number, Record& record,
-                         const RetryOptions& retry, const std::stop_token& stop,
+Result<void> read_record(const Source& source, const SampleId& sample, const RandomKey& key,
+                         Record& record, const RetryOptions& retry, const std::stop_token& stop,
                          std::atomic<std::uint64_t>& retries) {
+  record.set_sample(sample, key);
   std::chrono::nanoseconds wait = retry.initial_backoff;
   for (int attempt = 1;; ++attempt, wait *= 2) {
     record.reset(source.fields().size());  // for a source that forgets to
     Result<void> result;
     try {
-      result = source.read(number, record);
+      result = source.read(sample.number, record);
     } catch (...) {
       return fault_of_exception(std::current_exception());
     }

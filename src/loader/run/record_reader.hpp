@@ -15,11 +15,12 @@ namespace penstock::loader {
 /// What a source or a transform threw, as a fault.
 [[nodiscard]] Fault fault_of_exception(const std::exception_ptr& thrown);
 
-/// Reads record `number`. A transient fault is read again, after a wait that doubles each time;
+/// Reads a sample's record; `key` is for its random numbers. A transient fault is read again, after a wait that doubles each time;
 /// when no attempt is left, the fault says how many there were. `stop` ends the waiting.
 ///
 /// `retries` counts the attempts after the first.
-[[nodiscard]] Result<void> read_record(const Source& source, std::uint64_t number, Record& record,
+[[nodiscard]] Result<void> read_record(const Source& source, const SampleId& sample,
+                                       const RandomKey& key, Record& record,
                                        const RetryOptions& retry, const std::stop_token& stop,
                                        std::atomic<std::uint64_t>& retries);
 

@@ -113,7 +113,8 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
     result = std::move(read->result);
   } else {
     const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);
-    result = read_record(*branch.source, id.number, record_, recipe_->retry, stop_, batch.retries);
+    result = read_record(*branch.source, id, branch.read_key, record_, recipe_->retry, stop_,
+                         batch.retries);
   }
   bytes_read_ += record.bytes_read();
   if (read_done_ == 0) read_done_ = now_ns();

@@ -26,6 +26,7 @@ struct BranchRecipe {
   transform::TransformChain chain;
   std::vector<order::OrderPtr> candidates;  // of each group
   RandomKey replacement_key;
+  RandomKey read_key;  // for sources that make samples
 };
 
 /// What all workers of a run share; immutable.

@@ -265,7 +265,8 @@ void Run::refuse_to_fill_the_ring(const Consumer& consumer) const {
   if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
   throw Error(
       fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
-                  "filled: release one, copy what you need, or raise the depth of "
+                  "filled: copy what you keep of a batch (in Python step['label'].copy(), or "
+                  ".clone() of a torch tensor), or release it, or raise the depth of "
                   "prefetch_to_devices (now {1})",
                   engine_->slots(), config_->depth));
 }

@@ -13,8 +13,8 @@ namespace penstock::source {
 
 namespace {
 
-bool is_aligned(const std::byte* data, std::size_t row_bytes, DType dtype) noexcept {
-  return (reinterpret_cast<std::uintptr_t>(data) | row_bytes) % size_of(dtype) == 0;
+bool is_aligned(const std::byte* data, std::size_t stride, DType dtype) noexcept {
+  return (reinterpret_cast<std::uintptr_t>(data) | stride) % size_of(dtype) == 0;
 }
 
 // Both ends of an array tell most data sets of equal shape apart at no cost.
@@ -36,7 +36,8 @@ ColumnSource::ColumnSource(std::string kind, std::vector<Rows> columns, bool fro
     const FieldSpec& spec = rows.column.spec;
     const std::byte* const data = rows.column.bytes.data();
     fields_.push_back(spec);
-    starts_.push_back({data, spec.bytes(), is_aligned(data, spec.bytes(), spec.dtype)});
+    const std::size_t stride = rows.column.stride.value_or(spec.bytes());
+    starts_.push_back({data, spec.bytes(), stride, is_aligned(data, stride, spec.dtype)});
     if (from_storage) storage_bytes_ += spec.bytes();
   }
   require_names(fields_);
@@ -47,7 +48,7 @@ Result<void> ColumnSource::read(std::uint64_t number, Record& record) const {
   record.reset(starts_.size());
   for (std::size_t i = 0; i < starts_.size(); ++i) {
     const Start& start = starts_[i];
-    const std::byte* row = start.data + number * start.row_bytes;
+    const std::byte* row = start.data + number * start.stride;
     if (!start.aligned) {
       Result<std::span<std::byte>> copy = record.allocate(start.row_bytes);
       if (!copy) return std::move(copy.fault());
@@ -68,6 +69,7 @@ std::string ColumnSource::fingerprint() const {
   std::string contents;
   for (const Rows& rows : columns_) {
     contents += rows.column.spec.to_string() + hash_ends(rows.column.bytes);
+    if (rows.column.stride) contents += fmt::format("every {} bytes", *rows.column.stride);
   }
   return fmt::format("{}({} rows, {})", kind_, size_, hash_text(contents));
 }

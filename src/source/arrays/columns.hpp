@@ -39,6 +39,7 @@ class ColumnSource final : public Source {
   struct Start {
     const std::byte* data;
     std::size_t row_bytes;
+    std::size_t stride;
     bool aligned;  // rows may be used where they lie
   };
   std::string kind_;

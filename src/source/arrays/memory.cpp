@@ -15,6 +15,17 @@ namespace {
 source::Rows whole_rows(Column column) {
   const FieldSpec& spec = column.spec;
   const std::size_t row_bytes = source::require_row_bytes(spec, "memory");
+  if (column.stride) {
+    const std::size_t stride = *column.stride, bytes = column.bytes.size();
+    if (stride == 0 || (bytes != 0 && (bytes < row_bytes || (bytes - row_bytes) % stride != 0)))
+      throw std::invalid_argument(
+          fmt::format("field '{}': expected rows of {} bytes every so many bytes up to the last, "
+                      "found {} bytes "
+                      "and a row every {}",
+                      spec.name, row_bytes, bytes, stride));
+    const std::uint64_t count = bytes == 0 ? 0 : (bytes - row_bytes) / stride + 1;
+    return {std::move(column), count, "memory"};
+  }
   if (column.bytes.size() % row_bytes != 0) {
     throw std::invalid_argument(fmt::format(
         "field '{}': its {} bytes are not whole rows {} {} of {} bytes; check the "

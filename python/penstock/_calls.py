@@ -1,0 +1,296 @@
+"""Calls of the C++ module as Python's own: inspect.signature works, and a wrong argument is named.
+
+`install` puts a Python function around each public function and method of the module; special methods, which
+loops use, stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections.abc
+import difflib
+import inspect
+import os
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+# What others call it.
+ELSEWHERE = {
+    "batch_size": "the first argument of batch(), the global batch",
+    "drop_last": "remainder='drop' of batch()",
+    "num_workers": "threads, of loader(): one per core by default",
+    "workers": "threads, of loader(): one per core by default",
+    "prefetch_factor": "depth, of prefetch_to_devices()",
+    "buffer_size": "buffer",
+    "num_parallel_calls": "threads, of loader()",
+    "worker_init_fn": "nothing here: threads decode, and random numbers come from the plan's seed",
+    "collate_fn": "nothing here: fields of one shape are stacked as they are",
+    "pin_memory": "nothing here: batches for GPUs are always pinned",
+    "persistent_workers": "nothing here: a loader's threads live as long as it does",
+}
+
+_NAMES: dict[str, Any] = {"typing": typing, "collections": collections, "os": os}
+_BEGIN = re.compile(r"^\w+\(\): incompatible function arguments")
+
+
+def signatures_of(overloads: Sequence[tuple[str, str | None, Sequence[Any] | None]]) -> list[inspect.Signature]:
+    """What nanobind knows of a function: (text, docstring, defaults) for each overload."""
+    found = []
+    for text, _doc, defaults in overloads:
+        # A default is a value by its number, or with '=' the text of one.
+        text = re.sub(r"\\=(\d+)", lambda match: str((defaults or ())[int(match[1])]), text)
+        text = re.sub(r"\\(\d+)", lambda match: f"_defaults[{match[1]}]", text)
+        text = text.replace("penstock._penstock.", "")
+        node = ast.parse(text + ": ...").body[0]
+        assert isinstance(node, ast.FunctionDef)
+        found.append(_signature(node, defaults or ()))
+    return found
+
+
+def _signature(node: ast.FunctionDef, defaults: Sequence[Any]) -> inspect.Signature:
+    def value(default: ast.expr | None) -> Any:
+        if default is None:
+            return inspect.Parameter.empty
+        return eval(ast.unparse(default), {"__builtins__": {}, "_defaults": defaults})  # of our own module
+
+    given = node.args
+    parameters = []
+    plain = [*given.posonlyargs, *given.args]
+    before = [None] * (len(plain) - len(given.defaults))
+    for position, (argument, default) in enumerate(zip(plain, [*before, *given.defaults])):
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if position < len(given.posonlyargs):
+            kind = inspect.Parameter.POSITIONAL_ONLY
+        parameters.append((argument, kind, default))
+    if given.vararg:
+        parameters.append((given.vararg, inspect.Parameter.VAR_POSITIONAL, None))
+    for argument, default in zip(given.kwonlyargs, given.kw_defaults):
+        parameters.append((argument, inspect.Parameter.KEYWORD_ONLY, default))
+    if given.kwarg:
+        parameters.append((given.kwarg, inspect.Parameter.VAR_KEYWORD, None))
+
+    def annotation(of: ast.expr | None) -> Any:
+        return inspect.Parameter.empty if of is None else ast.unparse(of)
+
+    return inspect.Signature(
+        [
+            inspect.Parameter(one.arg, kind, default=value(default), annotation=annotation(one.annotation))
+            for one, kind, default in parameters
+        ],
+        return_annotation=annotation(node.returns),
+    )
+
+
+def explain(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """Why a call does not fit: the argument, what it must be, and the nearest right name; None where nothing seems wrong."""
+    known = [one for one in signature.parameters if one != "self"]
+    kinds = signature.parameters.values()
+    positional = [one for one in kinds if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    for word in kwargs:
+        if word in known or any(one.kind is one.VAR_KEYWORD for one in kinds):
+            continue
+        near = difflib.get_close_matches(word, known, 1)
+        if near:
+            return f"{name}() has no option '{word}': did you mean '{near[0]}'?"
+        if word in ELSEWHERE:
+            return f"{name}() has no option '{word}': in penstock that is {ELSEWHERE[word]}"
+        has = f"it has {', '.join(known)}" if known else "it takes none"
+        return f"{name}() has no option '{word}': {has}"
+    if len(args) > len(positional) and not any(one.kind is one.VAR_POSITIONAL for one in kinds):
+        extra = [one for one in known if signature.parameters[one].kind is inspect.Parameter.KEYWORD_ONLY]
+        by_name = f"; by name: {', '.join(f'{one}=...' for one in extra)}" if extra else ""
+        mine = [one.name for one in positional if one.name != "self"]
+        there = len(args) - (len(positional) - len(mine))
+        return f"{name}() takes {len(mine)} arguments by position{_listed(mine)}, found {there}{by_name}"
+    bound = signature.bind_partial(*args, **kwargs)
+    for one in kinds:
+        if one.default is one.empty and one.name not in bound.arguments and one.kind < one.VAR_POSITIONAL:
+            return f"{name}() needs '{one.name}'{_kind(one)}"
+        if one.kind is one.KEYWORD_ONLY and one.default is one.empty and one.name not in bound.arguments:
+            return f"{name}() needs '{one.name}'{_kind(one)}: {one.name}=..."
+    for any_number in (True, False):  # a number that is too small or too large is the last thing to think of
+        for key, value in bound.arguments.items():
+            wanted = signature.parameters[key].annotation
+            if key != "self" and isinstance(wanted, str) and (why := _misfit(value, wanted, any_number)):
+                return f"{name}(): '{key}' {why}"
+    return None
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    return f", {_words(parameter.annotation)}" if isinstance(parameter.annotation, str) else ""
+
+
+def _without_self(signature: inspect.Signature) -> str:
+    mine = [one for one in signature.parameters.values() if one.name != "self"]
+    return str(signature.replace(parameters=mine)).replace("'", "")
+
+
+def _words(annotation: str) -> str:
+    """A type as people say it: "a number or None"."""
+    parts = [part.strip() for part in _alternatives(annotation)]
+    words = []
+    for part in parts:
+        base = part.split("[")[0].split(".")[-1]
+        inner = part[part.index("[") + 1 : -1] if "[" in part else ""
+        if base == "Literal":
+            words.append("one of " + inner)
+        elif base == "Sequence":
+            words.append("a list of " + _plural(inner))
+        elif base == "Mapping":
+            words.append("a dict")
+        elif base == "Callable":
+            words.append("a function")
+        elif base == "PathLike":
+            words.append("a path")
+        else:
+            simple = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "True or False"}
+            simple |= {"object": "an object", "Any": "an object", "bytes": "bytes", "None": "None"}
+            words.append(simple.get(base, f"a {base}" if base[:1] not in "AEIO" else f"an {base}"))
+    return " or ".join(dict.fromkeys(words))
+
+
+def _plural(annotation: str) -> str:
+    known = {"int": "whole numbers", "float": "numbers", "str": "texts"}
+    return known.get(annotation, annotation.split(".")[-1].split("[")[0] + "s")
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """The parts of a union, at the outermost level."""
+    tree = ast.parse(annotation, mode="eval").body
+    parts: list[str] = []
+
+    def walk(node: ast.expr) -> None:
+        if isinstance(node, ast.BinOp):
+            walk(node.left)
+            walk(node.right)
+        else:
+            parts.append(ast.unparse(node))
+
+    walk(tree)
+    return parts
+
+
+def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None:
+    """What is wrong with a value; None where it fits, or nothing is known of the type."""
+    parts = _alternatives(annotation)
+    if any(_fits(value, part, any_number) for part in parts):
+        return None
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    for part in parts:
+        if "Sequence[" in part and not isinstance(value, (str, bytes)) and isinstance(value, collections.abc.Sequence):
+            inner = part[part.index("[") + 1 : -1]
+            for position, one in enumerate(value):
+                if why := _misfit(one, inner, any_number):
+                    return f"[{position}] {why}"
+    if isinstance(value, int) and not isinstance(value, bool) and "int" in parts:
+        # The type is right, so the number was not.
+        if value < 0:
+            return f"must be 0 or more, found {shown}"
+        return f"is too large, found {shown}"
+    return f"must be {_words(annotation)}, found {shown} ({type(value).__name__})"
+
+
+def _fits(value: Any, part: str, any_number: bool) -> bool:
+    base = part.split("[")[0].split(".")[-1]
+    if base == "None":
+        return value is None
+    if base == "int":
+        # A whole number may be of numpy; one that C++ has no room for is none.
+        return not isinstance(value, bool) and hasattr(value, "__index__") and (any_number or 0 <= value < 2**63)
+    if base == "float":
+        return isinstance(value, (int, float)) or hasattr(value, "__float__") and getattr(value, "ndim", 1) == 0
+    if base == "bool":
+        return isinstance(value, bool)
+    if base in ("str", "Literal"):
+        return isinstance(value, str)
+    if base == "Sequence":
+        is_list = isinstance(value, collections.abc.Sequence) or getattr(value, "ndim", 0) > 0
+        if isinstance(value, (str, bytes)) or not is_list:
+            return False
+        inner = part[part.index("[") + 1 : -1] if "[" in part else "typing.Any"
+        return all(_misfit(one, inner, any_number) is None for one in value)
+    if base == "Mapping":
+        return isinstance(value, collections.abc.Mapping)
+    if base == "Callable":
+        return callable(value)
+    if base == "PathLike":
+        return isinstance(value, os.PathLike)
+    if base in ("object", "Any"):
+        return True
+    names = {one.__name__ for one in type(value).__mro__}
+    return base in names
+
+
+def wrap(native: Any, qualname: str, signature: inspect.Signature) -> Callable[..., Any]:
+    """`native` behind a Python function, whose errors name the argument."""
+    name = qualname.split(".")[-1]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return native(*args, **kwargs)
+        except TypeError as error:
+            if not _BEGIN.match(str(error)):
+                raise
+            why = explain(name, signature, args, kwargs)
+            raise TypeError(why or f"{name}(): the arguments do not fit; it is {name}{_without_self(signature)}") from None
+
+    call.__name__, call.__qualname__, call.__module__ = name, qualname, "penstock"
+    call.__doc__ = native.__nb_signature__[0][1]
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__wrapped__ = native  # type: ignore[attr-defined]
+    return call
+
+
+def explain_constructor(cls: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """The same for constructors, which nanobind calls itself."""
+    return explain(cls.__name__, _constructor(cls), (None, *args), kwargs)
+
+
+def _constructor(cls: type) -> inspect.Signature:
+    return signatures_of(cls.__init__.__nb_signature__)[0]  # type: ignore[misc]
+
+
+def install(module: types.ModuleType) -> None:
+    """Wraps what is public in `module` and in its classes."""
+    for name, thing in list(vars(module).items()):
+        if name.startswith("_"):
+            continue
+        if hasattr(thing, "__nb_signature__"):
+            setattr(module, name, wrap(thing, name, signatures_of(thing.__nb_signature__)[0]))
+        elif inspect.isclass(thing) and thing.__module__ == module.__name__:
+            _install_in(thing)
+
+
+def _install_in(cls: type) -> None:
+    for name, thing in list(vars(cls).items()):
+        if not hasattr(thing, "__nb_signature__"):
+            continue
+        if name == "__init__":
+            mine = list(_constructor(cls).parameters.values())[1:]
+            cls.__signature__ = inspect.Signature(mine)  # type: ignore[attr-defined]
+        elif not name.startswith("_"):
+            call = wrap(thing, f"{cls.__name__}.{name}", signatures_of(thing.__nb_signature__)[0])
+            static = type(thing).__name__ == "nb_func"
+            setattr(cls, name, staticmethod(call) if static else call)
+
+
+def natives(module: types.ModuleType) -> dict[str, Any]:
+    """What install() wrapped, by its qualified name."""
+    found: dict[str, Any] = {}
+    for name, thing in vars(module).items():
+        if inspect.isclass(thing):
+            for inner, method in vars(thing).items():
+                method = inspect.unwrap(method.__func__) if isinstance(method, staticmethod) else getattr(method, "__wrapped__", None)
+                if hasattr(method, "__nb_signature__"):
+                    found[f"{name}.{inner}"] = method
+        elif hasattr(thing, "__wrapped__"):
+            found[name] = thing.__wrapped__
+    return found

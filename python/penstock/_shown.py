@@ -1,0 +1,154 @@
+"""How plans look: as the Python that makes them, and as tables in notebooks."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import penstock
+from penstock._errors import Error
+
+if TYPE_CHECKING:
+    from penstock._penstock import Dataset
+
+MOST_NUMBERS = 20  # of a list, in a text for people
+EXTENSIONS = [".jpg", ".jpeg", ".png", ".webp"]
+
+
+class NotWritten(Exception):
+    """There is no Python text for it: a function, an array in memory, a long list."""
+
+
+def plan_text(plan: Dataset) -> str:
+    """`ps.image_folder('train').shuffle().batch(256)`; describe() of plans that are more than calls."""
+    try:
+        return _operations(json.loads(plan.to_json())["operations"])
+    except (Error, NotWritten):
+        return plan.describe()
+
+
+def plan_html(plan: Dataset) -> str:
+    """A line for each operation, and what a sample is."""
+    lines = html.escape(plan_text(plan)).replace(").", ")<br>&nbsp;&nbsp;.")
+    size = "a stream" if plan.is_stream else "endless" if plan.size is None else f"{plan.size:,}"
+    unit = "global batches" if plan.batch_size else "samples"
+    rows = "".join(
+        f"<tr><td>{html.escape(field.name)}</td><td>{field.dtype}</td><td>{html.escape(str(field.shape))}</td></tr>"
+        for field in plan.fields
+    )
+    return (
+        f"<code>{lines}</code><p>{size}{'' if plan.is_stream else ' ' + unit}</p>"
+        f"<table><tr><th>field</th><th>dtype</th><th>shape</th></tr>{rows}</table>"
+    )
+
+
+def _operations(operations: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(_operation(dict(operation)) for operation in operations)
+
+
+def _operation(operation: dict[str, Any]) -> str:
+    name = operation.pop("op")
+    operation.update(operation.pop("speed", {}))
+    if name == "read":
+        return _source(operation.get("source"))
+    if name in ("mix", "concatenate", "zip"):
+        parts = ", ".join(_operations(part) for part in operation.pop("datasets"))
+        options = _arguments(getattr(penstock, name), operation, ("datasets",))
+        return f"ps.{name}([{parts}]{', ' if options else ''}{options})"
+    if name == "map":
+        return f".map({_transform(operation['transform'])})"
+    if name == "filter" or any(isinstance(value, list) and len(value) > MOST_NUMBERS for value in operation.values()):
+        raise NotWritten
+    if name == "transform_on_device":
+        operation["std"] = operation.pop("stddev")
+        erase = operation.pop("erase")
+        if erase["probability"] != 0:
+            operation["erase"] = Text(
+                _call(
+                    "RandomErasing",
+                    erase
+                    | {"area": [erase["min_area"], erase["max_area"]], "ratio": [erase["min_ratio"], erase["max_ratio"]]},
+                )
+            )
+    return "." + name + "(" + _arguments(getattr(penstock.Dataset, name), operation) + ")"
+
+
+def _source(source: Any) -> str:
+    if not isinstance(source, Mapping):
+        raise NotWritten
+    ((name, options),) = source.items()
+    options = dict(options)
+    if name == "zip" or options.get("storage"):
+        raise NotWritten
+    if name == "image_folder":
+        options["folder"] = options.pop("path")
+        options["labels"] = options["labels"] or None
+        if options["extensions"] == EXTENSIONS:
+            del options["extensions"]
+    elif name == "arrays":
+        fields = ", ".join(f"{field['name']!r}: {_array(field)}" for field in options["fields"])
+        return f"ps.arrays({{{fields}}})"
+    elif name not in ("synthetic_images",):
+        raise NotWritten
+    return "ps." + _call(name, options).removeprefix("ps.")
+
+
+def _array(field: Mapping[str, Any]) -> str:
+    plain = not field["shape"] and not field["offset"] and not field.get("dtype")
+    return repr(field["path"]) if plain else _call("ArrayField", field)
+
+
+def _transform(transform: Mapping[str, Any]) -> str:
+    ((name, options),) = transform.items()
+    if name != "decode_image":
+        raise NotWritten
+    options = dict(options)
+    ((crop, of_crop),) = options.pop("crop").items()
+    size = of_crop["size"]
+    if crop == "resize_to":
+        options["crop"] = Text(f"ps.resize_to({size[0]}, {size[1]})")
+    else:
+        square = size[0] == size[1]
+        options["crop"] = Text(_call(crop, of_crop | {"size": size[0] if square else size}))
+    smooth = options.pop("chroma") == "smooth"
+    libjpeg = options.pop("speed")["decoder"] == "libjpeg"
+    if smooth and libjpeg:
+        raise NotWritten
+    options["decoder"] = "libjpeg" if libjpeg else "reference" if smooth else "fast"
+    return _call(name, options)
+
+
+class Text(str):
+    """Python that is written as it is."""
+
+
+def _call(name: str, values: Mapping[str, Any]) -> str:
+    return f"ps.{name}({_arguments(getattr(penstock, name), values)})"
+
+
+def _arguments(function: Any, values: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
+    """What differs from the defaults; what must be given, by position."""
+    written = []
+    for parameter in inspect.signature(function).parameters.values():
+        name = parameter.name
+        if name == "self" or name in left_out or name not in values or _same(values[name], parameter.default):
+            continue
+        value = _value(values[name])
+        by_position = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        written.append(value if by_position else f"{name}={value}")
+    return ", ".join(written)
+
+
+def _same(value: Any, default: Any) -> bool:
+    return bool(value == default) or (isinstance(default, tuple) and value == list(default))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Text):
+        return str(value)
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    return repr(value)

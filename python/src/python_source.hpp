@@ -1,0 +1,51 @@
+// Items of a Python object, dataset[i], as records.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <penstock/penstock.hpp>
+
+#include "python_object.hpp"
+#include "worker_pool.hpp"
+
+namespace penstock::python {
+
+struct PythonItems {
+  ObjectRef items;  ///< has __len__ and __getitem__
+  std::uint64_t size = 0;
+  std::vector<FieldSpec> fields;
+  int workers = 0;          ///< processes that read them; 0: the loader's threads
+  std::string name;         ///< of its class
+  std::string fingerprint;  ///< what tells this data from other data
+};
+
+/// Threads  read() takes the GIL, or waits for a worker process without it.
+class PythonSource final : public Source {
+ public:
+  explicit PythonSource(PythonItems items);
+
+  std::uint64_t size() const noexcept override { return items_.size; }
+  std::span<const FieldSpec> fields() const noexcept override { return items_.fields; }
+  Result<void> read(std::uint64_t number, Record& record) const override;
+  std::string location(std::uint64_t number) const override;
+  bool is_blocking() const noexcept override { return items_.workers > 0; }
+  int max_concurrent_reads() const noexcept override { return 2 * items_.workers; }
+  std::string fingerprint() const override { return items_.fingerprint; }
+
+  [[nodiscard]] const PythonItems& items() const noexcept { return items_; }
+
+ private:
+  PythonItems items_;
+  std::unique_ptr<WorkerPool> pool_;  // null: on the loader's threads
+};
+
+/// The items of `data`, with what its first ones are made of where `fields` is None. Needs the GIL.
+///
+/// Errors  as Dataset's constructor in Python
+[[nodiscard]] SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names,
+                                        int workers);
+
+}  // namespace penstock::python

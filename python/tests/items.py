@@ -1,0 +1,86 @@
+"""Data sets of a user's own, in a module, as worker processes need them."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import namedtuple
+
+import numpy as np
+
+Pair = namedtuple("Pair", "x label")
+
+
+class Points:
+    def __init__(self, count: int = 100) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int):
+        return {"x": np.full(4, number, np.float32), "label": number}
+
+
+class Tuples(Points):
+    def __getitem__(self, number: int):
+        return np.full((2, 3), number), float(number), number % 2 == 0
+
+
+class Named(Points):
+    def __getitem__(self, number: int):
+        return Pair(np.float64(number), number)
+
+
+class Ragged(Points):
+    def __getitem__(self, number: int):
+        return {"bytes": b"x" * number, "tokens": np.arange(number % 7), "text": "ä" * (number % 3)}
+
+
+class Noisy(Points):
+    def __getitem__(self, number: int):
+        return {"x": np.array([random.random(), np.random.rand()]), "pid": os.getpid()}
+
+
+class Bad(Points):
+    def __getitem__(self, number: int):
+        if number == 7:
+            raise KeyError("seven is bad")
+        return super().__getitem__(number)
+
+
+class Changing(Points):
+    """Item 7 is of another shape, 8 of another type, 9 lacks a field."""
+
+    def __getitem__(self, number: int):
+        if number == 9:
+            return {"x": np.zeros(4, np.float32)}
+        return {"x": np.zeros(5 if number == 7 else 4, np.float32), "label": "eight" if number == 8 else number}
+
+
+class Deadly(Points):
+    """Item 7 ends the process that reads it; with a `flag`, once."""
+
+    def __init__(self, count: int, flag: str | None = None) -> None:
+        super().__init__(count)
+        self.flag = flag
+
+    def __getitem__(self, number: int):
+        if number == 7 and not (self.flag and os.path.exists(self.flag)):
+            if self.flag:
+                open(self.flag, "w").close()
+            os._exit(3)
+        return super().__getitem__(number)
+
+
+class Slow(Points):
+    def __getitem__(self, number: int):
+        time.sleep(20)
+        return super().__getitem__(number)
+
+
+class Unpicklable(Points):
+    def __init__(self) -> None:
+        super().__init__()
+        self.function = lambda: 1

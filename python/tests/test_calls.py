@@ -1,0 +1,151 @@
+"""Wrong calls: the message names the argument and the nearest right name, and there is nothing of C++ in it."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from conftest import numbers
+
+import penstock as ps
+
+IMAGES = {"image": np.zeros((4, 8, 8, 3), np.uint8)}
+
+WRONG = [
+    (lambda: numbers(4).batch(2).loader(on_falt="mask"), "loader() has no option 'on_falt': did you mean 'on_fault'?"),
+    (lambda: numbers(4).batch(2, drop_last=True), "batch() has no option 'drop_last': in penstock that is remainder='drop'"),
+    (lambda: numbers(4).shuffle(buffer_size=3), "shuffle() has no option 'buffer_size': did you mean 'buffer'?"),
+    (lambda: numbers(4).batch(2).loader(num_workers=3), "loader() has no option 'num_workers': in penstock that is threads"),
+    (lambda: numbers(4).take(2, zzz=1), "take() has no option 'zzz': it has count"),
+    (lambda: ps.host_devices(), "host_devices() needs 'count', a whole number"),
+    (lambda: ps.decode_image(flip=0.5), "decode_image() needs 'crop', a Crop: crop=..."),
+    (lambda: numbers(4).batch(2, "drop"), "batch() takes 1 arguments by position (global_batch), found 2; by name: remainder=..."),
+    (lambda: numbers(4).batch("2"), "batch(): 'global_batch' must be a whole number, found '2' (str)"),
+    (lambda: numbers(4).batch(2.0), "batch(): 'global_batch' must be a whole number, found 2.0 (float)"),
+    (lambda: numbers(4).batch(-1), "batch(): 'global_batch' must be 0 or more, found -1"),
+    (lambda: numbers(4).take(2**70), f"take(): 'count' is too large, found {2**70}"),
+    (lambda: numbers(4).select([0, -1]), "select(): 'positions' [1] must be 0 or more, found -1"),
+    (lambda: numbers(4).select(3), "select(): 'positions' must be a list of whole numbers, found 3 (int)"),
+    (lambda: numbers(4).sample([1, None, 2, 3]), "sample(): 'weights' [1] must be a number, found None (NoneType)"),
+    (lambda: numbers(4).batch(2).loader(max_faults="9"), "loader(): 'max_faults' must be a whole number or None, found '9' (str)"),
+    (lambda: numbers(4).batch(2).loader().load_state_dict(3), "load_state_dict takes what state_dict() returned, or its JSON, found 3"),
+    (lambda: numbers(4).batch(2).loader(context=3), "loader(): 'context' must be an InputContext or None, found 3 (int)"),
+    (lambda: ps.MemoryJpegIndex(maxbytes=3), "MemoryJpegIndex() has no option 'maxbytes': did you mean 'max_bytes'?"),
+    (lambda: ps.Queue({"x": ("f32", ())}, 5), "Queue() takes 1 arguments by position (fields), found 2; by name: capacity=..."),
+    (lambda: ps.FieldSpec("x"), "FieldSpec() needs 'dtype', a text"),
+    (lambda: ps.RandomErasing("x"), "RandomErasing(): 'probability' must be a number, found 'x' (str)"),
+    (lambda: numbers(4).map(3), "map takes a Transform such as decode_image(...), or a Python function with its outputs, found 3"),
+]
+
+
+@pytest.mark.parametrize("call, message", WRONG, ids=[message[:40] for _, message in WRONG])
+def test_a_wrong_call_is_told_in_words(call, message):
+    with pytest.raises(TypeError) as raised:
+        call()
+    assert message in str(raised.value)
+    assert "incompatible" not in str(raised.value) and "nanobind" not in str(raised.value)
+
+
+WRONG_VALUES = [
+    (lambda: numbers(4).map(lambda number: number), "needs outputs, the fields that it returns"),
+    (lambda: numbers(4).batch(2).loader().load_state_dict("run.json"), "found 'run.json': of a file, json.load(open(path))"),
+    (lambda: ps.memory(IMAGES).batch(2).transform_on_device(mean=[123, 116, 103]), "divide mean and standard deviation by 255"),
+    (lambda: ps.center_crop(224, resize=200), "raise resize"),
+]
+
+
+@pytest.mark.parametrize("call, message", WRONG_VALUES, ids=[message[:40] for _, message in WRONG_VALUES])
+def test_a_wrong_value_is_told_in_words(call, message):
+    with pytest.raises(ValueError) as raised:
+        call()
+    assert message in str(raised.value) and "::" not in str(raised.value)
+
+
+def test_one_number_stands_for_all_channels():
+    one = ps.memory(IMAGES).batch(2).transform_on_device(mean=0.5, std=0.25, erase=ps.RandomErasing(0.5, value=0.1))
+    three = ps.memory(IMAGES).batch(2).transform_on_device(mean=[0.5], std=[0.25], erase=ps.RandomErasing(0.5, value=[0.1]))
+    assert one.describe() == three.describe()
+
+
+def test_signatures_are_there():
+    batch = inspect.signature(ps.Dataset.batch)
+    assert list(batch.parameters) == ["self", "global_batch", "remainder", "uneven"]
+    assert batch.parameters["remainder"].default == "keep" and batch.return_annotation == "Dataset"
+    assert inspect.signature(ps.decode_image).parameters["max_megapixels"].default == 200.0
+    assert inspect.signature(ps.random_resized_crop).parameters["ratio"].default == (3 / 4, 4 / 3)
+    assert inspect.signature(ps.Queue).parameters["capacity"].default == 1024
+    assert "global_batch" in str(inspect.signature(numbers(3).batch))
+    for name in ps.__all__:
+        thing = getattr(ps, name)
+        if inspect.isfunction(thing):
+            assert inspect.signature(thing) and thing.__module__.startswith("penstock"), name
+        if inspect.isclass(thing):
+            for inner, method in vars(thing).items():
+                if not inner.startswith("_") and callable(method):
+                    assert inspect.signature(method), f"{name}.{inner}"
+
+
+def test_what_is_called_stays_what_it_was():
+    assert pickle.loads(pickle.dumps(ps.decode_image)) is ps.decode_image
+    assert ps.Dataset.batch.__doc__.startswith("Global batches of") and ps.Dataset.batch.__qualname__ == "Dataset.batch"
+    assert isinstance(ps.Dataset.from_json(ps.synthetic_images(3).to_json()), ps.Dataset)  # a static method
+    with pytest.raises(ps.Error):  # errors of the library itself are left alone
+        ps.image_folder("/no/such/folder")
+
+
+def test_errors_are_the_packages_own():
+    assert ps.DataError.__module__ == "penstock" and ps.sync.SyncError.__module__ == "penstock.sync"
+    assert pickle.loads(pickle.dumps(ps.Error("x"))).args == ("x",)
+
+
+# ---- plans as text ----
+
+CROPS = [ps.random_resized_crop(224), ps.center_crop((100, 200), resize=300), ps.resize_to(3, 4)]
+
+
+def plans() -> list[ps.Dataset]:
+    images = ps.synthetic_images(20)
+    decoded = [images.map(ps.decode_image(crop=crop, flip=0.5, decoder="fast", geometry="g")) for crop in CROPS]
+    samples = ps.synthetic_images(20, seed=3, classes=4).seed(3).map(ps.decode_image(crop=ps.resize_to(8, 8), filter="bicubic"))
+    return [
+        images,
+        *decoded,
+        images.shuffle(buffer=7).take(9).skip(2).shard(2, 1).select([1, 2, 2]),
+        ps.mix([images, images.shuffle(seed=1)], weights=[1, 2], seed=3),
+        ps.concatenate([images, images.take(3)]),
+        samples.repeat(3).batch(4, remainder="drop").prefetch_to_devices("host:2", depth=3),
+        samples.batch(4).transform_on_device(mean=0.5, std=[0.1, 0.2, 0.3], dtype="f16", erase=ps.RandomErasing(0.5, area=(0.1, 0.2))),
+        samples.sample([1.0] * 20, count=7).batch(2).shuffle(seed=1, reshuffle_each_epoch=False).repeat(),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(plans())))
+def test_a_plan_prints_as_the_python_that_makes_it(number):
+    plan = plans()[number]
+    again = eval(repr(plan), {"ps": ps})
+    assert again.to_json() == plan.to_json()
+    assert str(plan) == repr(plan)
+
+
+def test_a_folder_and_arrays_print_as_python(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((5, 2), np.float32))
+    (tmp_path / "raw").write_bytes(bytes(40))
+    plan = ps.arrays({"x": tmp_path / "x.npy", "y": ps.ArrayField(tmp_path / "raw", dtype="u32", shape=(2,))})
+    assert eval(repr(plan), {"ps": ps}).to_json() == plan.to_json()
+
+
+def test_other_plans_are_described():
+    for plan in (numbers(4).shuffle(seed=1), ps.synthetic_images(100).select(range(50))):
+        assert repr(plan) == plan.describe()
+    assert "number" in numbers(4)._repr_html_() and "4 samples" in numbers(4)._repr_html_()
+    assert "<script>" not in ps.memory({"<script>": np.zeros(3)})._repr_html_()
+
+
+def test_what_a_plan_is():
+    assert numbers(10).batch_size is None and numbers(10).batch(4).batch_size == 4
+    assert numbers(10).devices == [] and [str(one) for one in numbers(4).batch(4).prefetch_to_devices("host:2").devices] == ["host:0", "host:1"]
+    assert not numbers(10).is_stream and ps.Dataset(ps.Queue({"x": ("f32", ())})).batch(2).is_stream
+    with pytest.raises(TypeError, match="reads a stream"):
+        len(ps.generator({"x": ("f32", ())}, []))

@@ -1,0 +1,247 @@
+"""Data sets of any object with __len__ and __getitem__, on threads and in worker processes."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import time
+
+import items
+import numpy as np
+import pytest
+from conftest import order_of
+
+import penstock as ps
+
+WORKERS = pytest.mark.parametrize("workers", [0, 2])
+
+
+def labels(dataset: ps.Dataset, batch: int = 10, **options) -> list[int]:
+    loader = dataset.batch(batch).loader(**options)
+    return [number for step in loader for number in step["label"].copy().tolist()]
+
+
+@WORKERS
+def test_every_item_comes_once_in_the_plans_order(workers):
+    dataset = ps.Dataset(items.Points(100), workers=workers)
+    assert len(dataset) == 100
+    assert [str(field) for field in dataset.fields] == ["x f32 [4]", "label i64 []"]
+    assert repr(dataset) == "Points(100 items, x f32 [4], label i64 [])"
+    loader = dataset.shuffle(seed=3).repeat(2).batch(8).loader()
+    seen = []
+    for step in loader:
+        assert (step["x"].numpy() == step["label"].numpy()[:, None]).all()
+        seen += step["label"].copy().tolist()
+    same_order = order_of(ps.memory({"x": np.zeros(100)}).shuffle(seed=3).repeat(2).batch(8).loader())
+    assert seen == same_order and sorted(seen[:100]) == list(range(100))
+
+
+@WORKERS
+def test_items_may_be_tuples_dicts_and_single_values(workers):
+    dataset = ps.Dataset(items.Tuples(10), names=("a", "b", "c"), workers=workers)
+    assert [str(field) for field in dataset.fields] == ["a i64 [2,3]", "b f64 []", "c u8 []"]
+    step = next(dataset.batch(10).loader())
+    assert step["a"].numpy()[9].tolist() == [[9] * 3] * 2
+    assert step["b"].numpy().tolist() == list(range(10)) and step["c"].numpy().tolist() == [1, 0] * 5
+    named = ps.Dataset(items.Named(10), workers=workers)
+    assert [str(field) for field in named.fields] == ["x f64 []", "label i64 []"]
+    assert labels(named) == list(range(10))
+    single = ps.Dataset([3, 4, 5], workers=workers)
+    assert [str(field) for field in single.fields] == ["item i64 []"]
+    assert next(single.batch(3).loader())["item"].numpy().tolist() == [3, 4, 5]
+
+
+@WORKERS
+def test_sizes_that_differ_are_found_and_may_be_mapped_to_one(workers):
+    dataset = ps.Dataset(items.Ragged(50), workers=workers)
+    assert [str(field) for field in dataset.fields] == ["bytes u8 [?]", "tokens i64 [?]", "text u8 [?]"]
+
+    @ps.map_function(outputs={"sizes": ("i64", (3,)), "last": ("i64", ())})
+    def measure(bytes, tokens, text):
+        return np.array([len(bytes), len(tokens), len(text.tobytes().decode())]), tokens[-1] if len(tokens) else -1
+
+    step = next(dataset.map(measure).batch(50).loader())
+    assert step["sizes"].numpy().tolist() == [[n, n % 7, n % 3] for n in range(50)]
+    assert step["last"].numpy().tolist() == [n % 7 - 1 for n in range(50)]
+    with pytest.raises(ValueError, match="differ in size"):
+        dataset.batch(2).loader()
+
+
+@WORKERS
+def test_encoded_images_are_decoded_by_the_loaders_threads(workers):
+    images = next(ps.synthetic_images(1).map(ps.decode_image(crop=ps.resize_to(64, 64))).batch(1).loader())["image"].copy()
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    import io
+
+    file = io.BytesIO()
+    pillow.fromarray(images[0]).save(file, "png")
+    records = [{"image": file.getvalue(), "label": n} for n in range(6)]
+    step = next(ps.Dataset(records, workers=workers).map(ps.decode_image(crop=ps.resize_to(64, 64))).batch(6).loader())
+    assert (step["image"].numpy() == images).all() and step["label"].numpy().tolist() == list(range(6))
+    decoded = ps.Dataset([pillow.fromarray(images[0])] * 2, names=["image"], workers=workers)
+    assert [str(field) for field in decoded.fields] == ["image u8 [?,?,3]"]
+
+
+@WORKERS
+def test_a_bad_item_is_a_fault_of_its_own(workers):
+    dataset = ps.Dataset(items.Bad(30), workers=workers)
+    with pytest.raises(ps.DataError, match=r"sample 7 .*Bad\[7\]: KeyError: 'seven is bad'") as raised:
+        labels(dataset)
+    assert isinstance(raised.value.__cause__, KeyError)
+    if workers:
+        assert "in __getitem__" in str(raised.value.__cause__.__cause__)  # the traceback of the other process
+    loader = dataset.batch(10).loader(on_fault="mask")
+    rows = [(step["label"].copy(), step["valid"].copy()) for step in loader]
+    assert rows[0][0].tolist() == [0, 1, 2, 3, 4, 5, 6, 0, 8, 9] and rows[0][1].sum() == 9
+    assert rows[1][0].tolist() == list(range(10, 20)) and len(loader.faults()) == 1
+
+
+@WORKERS
+def test_an_item_unlike_the_first_says_what_differs(workers):
+    fields = {"x": ("f32", (4,)), "label": ("i64", ())}
+    loader = ps.Dataset(items.Changing(12), fields=fields, workers=workers).batch(12).loader(on_fault="mask")
+    _ = [step["label"].copy() for step in loader]
+    reasons = [fault.reason for fault in loader.faults()]
+    assert "its 'x' is f32 [5], expected f32 [4]" in reasons[0] and "fields={'x': ('f32', ...)}" in reasons[0]
+    assert "'label': expected i64 [], found str" in reasons[1]
+    assert "it has no 'label'" in reasons[2]
+
+
+def test_what_is_random_in_a_worker_resumes():
+    def plan(workers: int) -> ps.Dataset:
+        return ps.Dataset(items.Noisy(60), workers=workers).seed(3).shuffle().batch(4)
+
+    def values(loader: ps.Loader) -> list[bytes]:
+        return [step["x"].numpy().tobytes() for step in loader]
+
+    whole = values(plan(3).loader())
+    assert len(set(whole)) == len(whole)
+    loader = plan(2).loader()
+    begin = [next(loader)["x"].numpy().tobytes() for _ in range(6)]
+    other = plan(1).loader(threads=1)
+    other.load_state_dict(loader.state_dict())
+    assert begin + values(other) == whole
+    # Each epoch and each draw has numbers of its own.
+    again = values(ps.Dataset(items.Noisy(60), workers=1).seed(3).shuffle().repeat(2).batch(4).loader())
+    assert again[:15] == whole and len(set(again)) == 30
+    drawn = values(ps.Dataset(items.Noisy(60), workers=1).seed(3).select([5, 5]).batch(1).loader())
+    assert drawn[0] != drawn[1]
+
+
+def test_workers_are_other_processes_and_go_with_the_loader():
+    dataset = ps.Dataset(items.Noisy(64), workers=2)
+    loader = dataset.batch(4).loader()
+    pids = {pid for step in loader for pid in step["pid"].copy().tolist()}
+    assert os.getpid() not in pids and 1 <= len(pids) <= 2
+    del loader, dataset
+    gc.collect()
+    for _ in range(200):
+        alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}") and _state(pid) != "Z"]
+        if not alive:
+            break
+        time.sleep(0.05)
+    assert not alive
+
+
+def _state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    assert labels(ps.Dataset(items.Deadly(40, str(tmp_path / "flag")), workers=2)) == list(range(40))
+
+
+def test_an_item_that_ends_its_worker_twice_is_a_fault_and_moves_no_other():
+    loader = ps.Dataset(items.Deadly(40), workers=2).batch(10).loader(on_fault="mask")
+    rows = [step["label"].copy().tolist() for step in loader]
+    assert rows == [[0, 1, 2, 3, 4, 5, 6, 0, 8, 9], *[list(range(at, at + 10)) for at in (10, 20, 30)]]
+    assert [fault.sample.number for fault in loader.faults()] == [7]
+    assert "has ended the worker process twice" in loader.faults()[0].reason
+
+
+def test_stopping_does_not_wait_for_a_slow_item():
+    fields = {"x": ("f32", (4,)), "label": ("i64", ())}
+    loader = ps.Dataset(items.Slow(), fields=fields, workers=2).batch(1).loader()
+    loader.start()
+    time.sleep(1)
+    began = time.monotonic()
+    loader.stop()
+    assert time.monotonic() - began < 5
+
+
+def test_a_loader_can_be_rewound_in_the_middle_and_keeps_its_workers():
+    loader = ps.Dataset(items.Noisy(200), workers=2).seed(1).batch(4).loader()
+    first = [step["x"].copy() for step in loader]
+    pids = set()
+    for _ in range(5):
+        loader.rewind()
+        for _ in range(3):
+            pids.update(next(loader)["pid"].copy().tolist())
+    loader.rewind()
+    assert all((a == b["x"].numpy()).all() for a, b in zip(first, loader))
+    assert len(pids) <= 2
+
+
+@WORKERS
+def test_plans_of_items_travel_by_pickle(workers):
+    plan = ps.Dataset(items.Points(50), workers=workers).shuffle(seed=3).batch(5)
+    for other in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), ps.Dataset.from_json(plan.to_json(allow_pickle=True), allow_pickle=True)):
+        assert repr(other) == repr(plan) and order_of(other.loader()) == order_of(plan.loader())
+    with pytest.raises(ps.Error, match="the Python data set Points travels by pickle only"):
+        plan.to_json()
+    with pytest.raises(ps.Error, match="allow_pickle=True if you trust"):
+        ps.Dataset.from_json(plan.to_json(allow_pickle=True))
+
+
+def test_a_state_is_of_this_data():
+    state = ps.Dataset(items.Points(50)).batch(5).loader().state_dict()
+    for other in (items.Points(51), items.Named(50)):
+        with pytest.raises(ps.Error, match="Points\\(50 items"):
+            ps.Dataset(other).batch(5).loader().load_state_dict(state)
+
+
+def test_what_cannot_be_a_data_set_says_what_can():
+    with pytest.raises(TypeError, match=r"memory\(\{'x': array\}\) takes columns"):
+        ps.Dataset({"x": np.zeros(3)})
+    with pytest.raises(TypeError, match="generator can only be iterated"):
+        ps.Dataset(number for number in range(3))
+    with pytest.raises(TypeError, match="__len__ and __getitem__"):
+        ps.Dataset(7)
+    with pytest.raises(ValueError, match=r"tuples of 2: name their parts, names=\('image', 'label'\)"):
+        ps.Dataset([(1, 2)])
+    with pytest.raises(ValueError, match="3 names for tuples of 2"):
+        ps.Dataset([(1, 2)], names=("a", "b", "c"))
+    with pytest.raises(ValueError, match="'item' is None in item 0"):
+        ps.Dataset([None])
+    with pytest.raises(ValueError, match="'item' of item 0, a object, makes no array"):
+        ps.Dataset([object()])
+    with pytest.raises(ValueError, match="'item' is i64 with 0 axes in item 0, and i64 with 1 in item 1: make them one type"):
+        ps.Dataset([3, [3]])
+    with pytest.raises(ValueError, match="is empty: give fields"):
+        ps.Dataset([])
+    with pytest.raises(ValueError, match="workers is a number of processes, found -1"):
+        ps.Dataset([1], workers=-1)
+    with pytest.raises(ValueError, match="are for an object with items"):
+        ps.Dataset(ps.Queue({"x": ("f32", ())}), workers=2)
+
+
+def test_a_data_set_that_cannot_go_to_a_worker_says_so():
+    with pytest.raises(ps.DataError, match="cannot be sent to worker processes.*or leave out workers"):
+        labels(ps.Dataset(items.Unpicklable(), workers=1))
+    assert labels(ps.Dataset(items.Unpicklable())) == list(range(100))
+
+
+def test_values_of_other_types_are_taken_where_no_number_changes():
+    records = [{"x": [1, 2], "y": np.float64(0.5), "z": 3} for _ in range(4)]
+    fields = {"x": ("f32", (2,)), "y": ("f32", ()), "z": ("i32", ())}
+    step = next(ps.Dataset(records, fields=fields).batch(4).loader())
+    assert step["x"].numpy().tolist() == [[1, 2]] * 4 and step["y"].numpy().tolist() == [0.5] * 4
+    assert step["z"].numpy().dtype == np.int32
+    with pytest.raises(ps.DataError, match="i32 cannot hold some of its values"):
+        next(ps.Dataset([{"z": np.int64(1 << 40)}], fields={"z": ("i32", ())}).batch(1).loader())
