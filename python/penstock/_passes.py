@@ -27,6 +27,7 @@ class LoaderOptions(TypedDict, total=False):
     initial_backoff_s: float
     thread_budget: ThreadBudget | None
     budget_bytes: int
+    exchange: Any
 
 
 def require_batches(plan: Dataset) -> None:

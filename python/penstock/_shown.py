@@ -45,6 +45,30 @@ def plan_html(plan: Dataset) -> str:
     )
 
 
+def batch_html(batch: Any) -> str:
+    """Of a DeviceBatch or a Step."""
+    parts = getattr(batch, "parts", [batch])
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{tensor.dtype}</td><td>{tensor.shape}</td><td>{part.device}</td></tr>"
+        for part in parts
+        for name, tensor in part.items()
+    )
+    return f"<table><tr><th>field</th><th>dtype</th><th>shape</th><th>device</th></tr>{rows}</table>"
+
+
+def stats_html(stats: Any) -> str:
+    """Where the time went, by stage."""
+    rows = "".join(
+        f"<tr><td>{name}</td><td>{time.wait_s:.2f}</td><td>{time.busy_s:.2f}</td></tr>" for name, time in stats.stages.items()
+    )
+    return f"<code>{html.escape(repr(stats))}</code><table><tr><th>stage</th><th>waited, s</th><th>busy, s</th></tr>{rows}</table>"
+
+
+def loader_html(loader: Any) -> str:
+    """What it delivers, and how fast."""
+    return f"<code>{html.escape(repr(loader))}</code>{stats_html(loader.stats())}"
+
+
 def _operations(operations: Sequence[Mapping[str, Any]]) -> str:
     return "".join(_operation(dict(operation)) for operation in operations)
 

@@ -78,6 +78,8 @@ def test_loaders_and_stats_say_what_they_are():
     assert "1 steps delivered" in repr(loader) and "1 steps, 2 samples" in repr(loader.stats())
     assert repr(next(loader)).startswith("<penstock.Step 1, epoch 0, 1 rows on host:0, 1 rows on host:1, number i64 [2]")
     assert "endless" in repr(numbers(10).repeat().batch(2).loader())
+    for shown in (loader, loader.stats(), next(loader), numbers(4).batch(2).loader().batch_at(1).parts[0]):
+        assert shown._repr_html_().count("<table>") == shown._repr_html_().count("</table>") == 1
     progress = loader.progress()
     assert list(progress) == ["samples_per_s", "stall", "bottleneck"] and progress["samples_per_s"] > 0
 

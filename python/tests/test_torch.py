@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+import numpy as np
 import pytest
 from conftest import numbers, order_of, run_python
 
@@ -62,6 +63,93 @@ def test_a_loop_that_is_left_is_given_up():
     iter(loader)
     with pytest.raises(RuntimeError, match="newer loop"):
         next(first)
+
+
+def test_small_fields_may_be_kept_as_copies():
+    two = ps.memory({"image": np.zeros((40, 8), np.float32), "label": np.arange(40)}).batch(2)
+    kept = [batch["label"] for batch in pt.DataLoader(two, devices="host:1", copy=("label",))]
+    assert torch.cat(kept).tolist() == list(range(40))
+    with pytest.raises(ps.Error, match=r"\.clone\(\) of a torch tensor"):
+        _ = [batch["label"] for batch in pt.DataLoader(two, devices="host:1")]
+    with pytest.raises(ValueError, match="copy: there is no field 'lable'; there are image, label"):
+        pt.DataLoader(two, devices="host:1", copy=["lable"])
+
+
+def test_collate_makes_what_a_loop_takes():
+    loader = pt.DataLoader(plan(), devices="host:1", collate=lambda batch: (batch["number"][:, 0], batch["number"][:, 1]))
+    for x, y in loader:
+        assert (x * x == y).all()
+    parts = next(iter(pt.DataLoader(numbers(4).batch(4), devices="host:2", collate=lambda batch: batch["number"][:, 0].tolist())))
+    assert parts == [[0, 1], [2, 3]]
+
+
+def test_a_stream_has_one_pass_and_no_length():
+    loader = pt.DataLoader(ps.generator({"x": ("f32", ())}, iter([[1.0], [2.0], [3.0]])).batch(2), devices="host:1")
+    with pytest.raises(TypeError, match="reads a stream, which ends when it ends"):
+        len(loader)
+    assert [batch["x"].tolist() for batch in loader] == [[1.0, 2.0], [3.0]]
+    with pytest.raises(RuntimeError, match="records come once, and it has ended"):
+        list(loader)
+    with pytest.raises(TypeError, match="endless"):
+        len(pt.DataLoader(numbers(4).repeat().batch(2), devices="host:1"))
+
+
+def test_plans_that_are_no_batches_are_refused_in_words_of_this_call():
+    with pytest.raises(ValueError, match=r"ends in prefetch_to_devices: leave it out.*\(it has host:0, host:1\)"):
+        pt.DataLoader(numbers(4).batch(2).prefetch_to_devices("host:2"))
+    with pytest.raises(ValueError, match=r"this one has none: put .batch\(256\)"):
+        pt.DataLoader(numbers(4))
+
+
+def test_what_trainers_ask_a_loader():
+    loader = pt.DataLoader(plan(), devices="host:1")
+    assert loader.batch_size == 5 and loader.dataset.size == len(loader) == 5
+    assert repr(loader).startswith("<penstock.torch.DataLoader of memory(22 rows") and "5 steps a pass" in repr(loader)
+    next(iter(loader))
+    assert loader.progress()["samples_per_s"] > 0
+
+
+class Pairs(torch.utils.data.Dataset):
+    def __len__(self):
+        return 22
+
+    def __getitem__(self, number):
+        return torch.full((2, 3), float(number)), number
+
+
+@pytest.mark.parametrize("data", [Pairs(), [{"x": np.float32(n), "y": n} for n in range(22)], list(range(22))])
+def test_a_map_style_data_set_comes_as_torchs_loader_has_it(data):
+    theirs = list(torch.utils.data.DataLoader(data, batch_size=4))
+    ours = list(pt.from_dataset(data, 4, devices="host:1", depth=8))
+    assert len(theirs) == len(ours)
+    for one, other in zip(theirs, ours):
+        assert type(one) is type(other)
+        if isinstance(one, dict):
+            assert one.keys() == other.keys()
+            one, other = list(one.values()), list(other.values())
+        for a, b in zip(one, other) if isinstance(one, list) else [(one, other)]:
+            assert a.dtype == b.dtype and torch.equal(a, b)
+
+
+def test_a_map_style_data_set_is_shuffled_dropped_and_resumed():
+    def loader():
+        return pt.from_dataset(Pairs(), 4, shuffle=True, seed=1, drop_last=True, devices="host:1", copy=("0", "1"))
+
+    passes = [[y.tolist() for _, y in one] for one in [loader()] for _ in range(2)]
+    assert all(len(one) == 5 for one in passes) and passes[0] != passes[1]
+    first = loader()
+    begin = [y.tolist() for (_, y), _ in zip(first, range(2))]
+    other = loader()
+    other.load_state_dict(first.state_dict())
+    assert begin + [y.tolist() for _, y in other] == passes[0]
+
+
+def test_bfloat16_goes_through_memory_and_items():
+    pytest.importorskip("ml_dtypes", reason="numpy's bfloat16 is in ml_dtypes")
+    values = torch.arange(6).reshape(3, 2).to(torch.bfloat16)
+    for dataset in (ps.memory({"x": values}), ps.Dataset([{"x": row} for row in values])):
+        assert str(dataset.fields[0]) == "x bf16 [2]"
+        assert torch.equal(torch.from_dlpack(next(dataset.batch(3).loader())["x"]), values)
 
 
 def test_state_dicts_go_on_in_the_middle_of_a_pass(tmp_path):
