@@ -686,6 +686,12 @@ class Stats:
         """
 
     @property
+    def functions(self) -> dict[str, dict[str, float]]:
+        """
+        Python functions and data sets: calls, busy_s in them, and wait_s for the GIL, over all threads.
+        """
+
+    @property
     def stall_fraction(self) -> float:
         """Share of the time since the first batch that the consumer waited."""
 

@@ -314,6 +314,22 @@ consume_s and the stages' wait_s add up to seconds.)")
           "order, slot, read, decode, copy, device_transform: what the consumer waited for, and "
           "for how "
           "long.")
+      .def_prop_ro(
+          "functions",
+          [](const Stats& self) {
+            nb::dict functions;
+            for (const FunctionTime& time : self.functions) {
+              nb::dict one;
+              one["calls"] = time.calls;
+              one["busy_s"] = time.busy_s;
+              one["wait_s"] = time.wait_s;
+              functions[time.name.c_str()] = one;
+            }
+            return functions;
+          },
+          nb::sig("def functions(self) -> dict[str, dict[str, float]]"),
+          "Python functions and data sets: calls, busy_s in them, and wait_s for the GIL, over all "
+          "threads.")
       .def_ro("stall_fraction", &Stats::stall_fraction,
               "Share of the time since the first batch that the consumer waited.")
       .def_ro("faults", &Stats::faults)

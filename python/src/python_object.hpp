@@ -1,14 +1,19 @@
 // Python objects in the hands of C++ threads, and the end of the interpreter and of a fork's child.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <nanobind/nanobind.h>
 
+#include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/function_time.hpp>
 
 namespace penstock::python {
 
@@ -49,6 +54,50 @@ void release_kept();
 /// Keeps an object with memory that C++ reads; release_kept() leaves it. Needs the GIL; the pointer
 /// may be dropped on any thread.
 [[nodiscard]] std::shared_ptr<const void> keep_memory(nb::object object);
+
+/// What calls of a Python function cost: relaxed counters, for any number of threads.
+class CallTimes {
+ public:
+  [[nodiscard]] FunctionTime times(std::string name, std::string remedy) const {
+    return {.name = std::move(name),
+            .lock = "the GIL",
+            .remedy = std::move(remedy),
+            .calls = calls_,
+            .wait_s = static_cast<double>(wait_ns_) * 1e-9,
+            .busy_s = static_cast<double>(busy_ns_) * 1e-9};
+  }
+
+ private:
+  friend class TimedGil;
+  std::atomic<std::uint64_t> calls_ = 0;
+  std::atomic<std::int64_t> wait_ns_ = 0;
+  std::atomic<std::int64_t> busy_ns_ = 0;
+};
+
+/// The GIL, for one call of a Python function. Whoever gives it up to a thread that wants it waits until that
+/// one has it: this is waiting, too.
+class TimedGil {
+ public:
+  explicit TimedGil(CallTimes& times) : times_(times) {
+    gil_.emplace();
+    held_ns_ = now_ns();
+  }
+  ~TimedGil() {
+    const std::int64_t done_ns = now_ns();
+    gil_.reset();
+    ++times_.calls_;
+    times_.busy_ns_ += done_ns - held_ns_;
+    times_.wait_ns_ += held_ns_ - begin_ns_ + now_ns() - done_ns;
+  }
+  TimedGil(const TimedGil&) = delete;
+  TimedGil& operator=(const TimedGil&) = delete;
+
+ private:
+  CallTimes& times_;
+  std::int64_t begin_ns_ = now_ns();
+  std::int64_t held_ns_ = 0;
+  std::optional<nb::gil_scoped_acquire> gil_;
+};
 
 /// What a user's Python function raised, on its way through the library as a C++ exception.
 class PythonException : public Error {

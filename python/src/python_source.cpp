@@ -18,7 +18,7 @@ PythonSource::PythonSource(PythonItems items) : items_(std::move(items)) {
 
 Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
   if (pool_) return pool_->read(number, record.random().u64(), record);
-  const nb::gil_scoped_acquire gil;
+  const TimedGil gil(times_);
   try {
     const nb::object items = object_of(items_.items);
     if (!items.is_valid()) throw Error("no item can be read while the interpreter ends");
@@ -41,6 +41,12 @@ SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, 
                   .workers = workers,
                   .name = nb::cast<std::string>(found[2]),
                   .fingerprint = nb::cast<std::string>(found[3])});
+}
+
+std::optional<FunctionTime> PythonSource::function_time() const {
+  if (pool_) return std::nullopt;
+  return times_.times("__getitem__ of the Python data set " + items_.name,
+                      "where it holds the GIL, let processes call it: Dataset(data, workers=...)");
 }
 
 std::string PythonSource::location(std::uint64_t number) const {

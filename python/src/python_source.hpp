@@ -34,11 +34,14 @@ class PythonSource final : public Source {
   bool is_blocking() const noexcept override { return items_.workers > 0; }
   int max_concurrent_reads() const noexcept override { return 2 * items_.workers; }
   std::string fingerprint() const override { return items_.fingerprint; }
+  /// None with workers, which do not need this process's GIL.
+  std::optional<FunctionTime> function_time() const override;
 
   [[nodiscard]] const PythonItems& items() const noexcept { return items_; }
 
  private:
   PythonItems items_;
+  mutable CallTimes times_;
   std::unique_ptr<WorkerPool> pool_;  // null: on the loader's threads
 };
 

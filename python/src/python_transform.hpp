@@ -14,11 +14,13 @@ namespace penstock::python {
 /// Threads  apply() takes the GIL; function() needs it.
 class PythonTransform final : public Transform {
  public:
-  PythonTransform(TransformPtr made, MapFunctionOptions options, ObjectRef function, bool takes_rng)
+  PythonTransform(TransformPtr made, MapFunctionOptions options, ObjectRef function, bool takes_rng,
+                  std::shared_ptr<const CallTimes> times)
       : made_(std::move(made)),
         options_(std::move(options)),
         function_(std::move(function)),
-        takes_rng_(takes_rng) {}
+        takes_rng_(takes_rng),
+        times_(std::move(times)) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     return made_->bind(fields);
@@ -28,6 +30,12 @@ class PythonTransform final : public Transform {
     return made_->apply(in, out, random);
   }
   [[nodiscard]] Description description() const override { return made_->description(); }
+  [[nodiscard]] std::optional<FunctionTime> function_time() const override {
+    return times_->times(
+        "the Python function '" + options_.name + "'",
+        "do what you can for whole batches on the device, and slow work on samples "
+        "in C++");
+  }
 
   [[nodiscard]] const MapFunctionOptions& options() const noexcept { return options_; }
   [[nodiscard]] nb::object function() const { return object_of(function_); }
@@ -38,6 +46,7 @@ class PythonTransform final : public Transform {
   MapFunctionOptions options_;
   ObjectRef function_;
   bool takes_rng_;
+  std::shared_ptr<const CallTimes> times_;
 };
 
 }  // namespace penstock::python

@@ -77,15 +77,16 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields,
 // stays valid.
 class PythonFunction {
  public:
-  PythonFunction(ObjectRef function, nb::object make_generator, std::vector<FieldSpec> outputs)
-      : function_(std::move(function)), outputs_(std::move(outputs)) {
+  PythonFunction(ObjectRef function, nb::object make_generator, std::vector<FieldSpec> outputs,
+                 std::shared_ptr<CallTimes> times)
+      : function_(std::move(function)), outputs_(std::move(outputs)), times_(std::move(times)) {
     if (!make_generator.is_none())
       make_generator_ = std::make_shared<Kept>(std::move(make_generator));
   }
 
   void operator()(std::span<const ConstTensorView> in, std::span<const TensorView> out,
                   Random& random) const {
-    const nb::gil_scoped_acquire gil;
+    const TimedGil gil(*times_);
     try {
       nb::list arguments;
       for (const ConstTensorView& view : in) arguments.append(copy_to_numpy(view));
@@ -113,6 +114,7 @@ class PythonFunction {
   ObjectRef function_;
   ObjectRef make_generator_;
   std::vector<FieldSpec> outputs_;
+  std::shared_ptr<CallTimes> times_;
 };
 
 PyTransform map_python(nb::object function, std::vector<std::string> inputs, const Fields& outputs,
@@ -123,9 +125,11 @@ PyTransform map_python(nb::object function, std::vector<std::string> inputs, con
   for (const FieldSpec& field : options.outputs) (void)numpy_dtype(field.dtype);
   const bool takes_rng = !make_generator.is_none();
   const auto kept = std::make_shared<Kept>(std::move(function));
-  PythonFunction call(kept, std::move(make_generator), options.outputs);
+  const auto times = std::make_shared<CallTimes>();
+  PythonFunction call(kept, std::move(make_generator), options.outputs, times);
   TransformPtr made = map_function(options, std::move(call));
-  return {std::make_shared<PythonTransform>(std::move(made), std::move(options), kept, takes_rng)};
+  return {std::make_shared<PythonTransform>(std::move(made), std::move(options), kept, takes_rng,
+                                            times)};
 }
 
 // ---- decoding ----

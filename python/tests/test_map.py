@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -223,3 +224,35 @@ def test_values_of_the_same_kind_are_converted_where_no_number_changes():
     fraction = numbers(4).map(lambda number: 0.5, outputs={"i": ("i64", ())}, inputs=["number"], name="fraction")
     with pytest.raises(ps.DataError):
         next(fraction.map(lambda i: i * 0.5, outputs={"i": ("i64", ())}, inputs=["i"], name="half").batch(4).loader())
+
+
+def test_a_slow_function_is_named_with_its_cost_and_the_gils_share():
+    def spin(number):
+        end = time.perf_counter() + 0.001
+        while time.perf_counter() < end:
+            pass
+        return number
+
+    plan = numbers(400).map(spin, outputs={"number": ("i64", (2,))}).batch(10)
+    loader = plan.loader(threads=4)
+    for _ in loader:
+        pass
+    cost = loader.stats().functions["the Python function 'spin'"]
+    assert cost["calls"] == 400 and cost["busy_s"] >= 0.4
+    assert cost["wait_s"] > cost["busy_s"]  # three of four threads wait
+    advice = loader.report().advice
+    assert "the Python function 'spin' limits the speed: it takes" in advice and "waiting for the GIL" in advice
+    assert plan.loader().stats().functions["the Python function 'spin'"]["calls"] == 0  # each run counts its own
+
+    class Slow:
+        def __len__(self):
+            return 200
+
+        def __getitem__(self, number):
+            return spin(number)
+
+    loader = ps.Dataset(Slow()).batch(10).loader()
+    for _ in loader:
+        pass
+    assert "__getitem__ of the Python data set Slow limits the speed" in loader.report().advice
+    assert "Dataset(data, workers=...)" in loader.report().advice

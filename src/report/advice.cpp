@@ -117,6 +117,21 @@ std::string advice_on_read(const Report& report, const Estimate& estimate) {
   return text + "; fewer, larger files or a nearer disk take less";
 }
 
+// A function of another language, where it is most of what the threads do; else empty.
+std::string advice_on_function(const Stats& stats) {
+  const auto all_of = [](const FunctionTime& time) { return time.wait_s + time.busy_s; };
+  const auto longest = std::ranges::max_element(stats.functions, {}, all_of);
+  if (longest == stats.functions.end() || longest->calls == 0) return {};
+  const double own = all_of(*longest);
+  if (own < kMeasurableS || own < 0.5 * (stats[Stage::read].busy_s + stats[Stage::decode].busy_s))
+    return {};
+  return fmt::format(
+      "{} limits the speed: it takes {} us a call, and {:.0f}% of its threads' time "
+      "is spent waiting for {}; {}",
+      longest->name, about(1e6 * longest->busy_s / static_cast<double>(longest->calls)),
+      100 * longest->wait_s / own, longest->lock, longest->remedy);
+}
+
 std::string advice_on_slot(const Stats& stats) {
   if (stats.held_slots > 0)
     return fmt::format(
@@ -164,6 +179,8 @@ std::string advice_on_order(const Stats& stats) {
 std::string Report::advice() const {
   const Estimate estimate(*this);
   const std::string_view limit = stats.bottleneck();
+  if (limit == name_of(Stage::decode) || limit == name_of(Stage::read))
+    if (std::string text = advice_on_function(stats); !text.empty()) return text;
   if (limit == name_of(Stage::decode)) return advice_on_decode(*this, estimate);
   if (limit == name_of(Stage::read)) return advice_on_read(*this, estimate);
   if (limit == name_of(Stage::slot)) return advice_on_slot(stats);

@@ -102,6 +102,10 @@ std::string Report::to_text() const {
   line("bottleneck",
        stats.samples == 0 ? advice() : fmt::format("{}: {}", stats.bottleneck(), advice()));
 
+  for (const FunctionTime& time : stats.functions)
+    if (time.calls > 0)
+      line("", fmt::format("{}: {} calls, {:.3f} s in it, {:.3f} s waiting for {}", time.name,
+                           time.calls, time.busy_s, time.wait_s, time.lock));
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
@@ -161,6 +165,12 @@ std::string Report::to_json() const {
     moments.push_back(
         {{"seconds", moment.seconds}, {"samples", moment.samples}, {"wait_s", waits}});
   }
+  json functions = json::array();
+  for (const FunctionTime& time : stats.functions)
+    functions.push_back({{"name", time.name},
+                         {"calls", time.calls},
+                         {"busy_s", time.busy_s},
+                         {"wait_s", time.wait_s}});
   const json object{
       {"samples", stats.samples},
       {"steps", stats.steps},
@@ -175,6 +185,7 @@ std::string Report::to_json() const {
       {"bottleneck", stats.bottleneck()},
       {"advice", advice()},
       {"stages", std::move(stages)},
+      {"functions", std::move(functions)},
       {"peak_rss_mb", peak_rss_mb},
       {"budget_peak_mb", static_cast<double>(stats.memory_peak_bytes) / kMiB},
       {"threads", stats.threads},

@@ -89,6 +89,13 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
   }
 }
 
+std::vector<FunctionTime> TransformChain::functions() const {
+  std::vector<FunctionTime> functions;
+  for (const Step& step : steps_)
+    if (auto time = step.transform->function_time()) functions.push_back(*std::move(time));
+  return functions;
+}
+
 Result<void> TransformChain::apply(std::span<const ConstTensorView> record, const SampleId& sample,
                                    std::span<const TensorView> out) const {
   if (record.size() != record_fields_.size()) [[unlikely]]

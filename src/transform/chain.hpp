@@ -33,6 +33,9 @@ class TransformChain {
   /// The sample's fields, in order.
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
 
+  /// What the transforms' functions of other languages have cost so far.
+  [[nodiscard]] std::vector<FunctionTime> functions() const;
+
   /// Makes one sample; writes every byte of `out`, which has the shapes of fields(). A record that
   /// is not what record_fields promised, or a transform that fails or throws, is a Fault; `out`
   /// then holds anything.

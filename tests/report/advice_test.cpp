@@ -124,6 +124,26 @@ TEST(Advice, ThereAreNoEstimatesOfNothing) {
   }
 }
 
+TEST(Advice, NamesAFunctionOfAnotherLanguageWhereItIsMostOfTheWork) {
+  Report report = limited_by(Stage::decode);
+  busy(report, Stage::decode) = 20;
+  report.stats.functions = {{.name = "the Python function 'small'", .calls = 1000, .busy_s = 1},
+                            {.name = "the Python function 'blur'",
+                             .lock = "the GIL",
+                             .remedy = "do it elsewhere",
+                             .calls = 1000,
+                             .wait_s = 8,
+                             .busy_s = 8}};
+  EXPECT_EQ(report.advice(),
+            "the Python function 'blur' limits the speed: it takes 8,000 us a call, and 50% of its "
+            "threads' time is spent waiting for the GIL; do it elsewhere");
+  EXPECT_THAT(report.to_text(),
+              HasSubstr("the Python function 'small': 1000 calls, 1.000 s in it"));
+  EXPECT_THAT(report.to_json(), HasSubstr("the Python function 'blur'"));
+  busy(report, Stage::decode) = 200;  // and 184 s of something else
+  EXPECT_THAT(report.advice(), HasSubstr("decoding limits the speed"));
+}
+
 TEST(History, KeepsAtMostItsNumberAndEndsWhereTheRunDoes) {
   History history;
   Stats stats;

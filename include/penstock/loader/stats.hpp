@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include <penstock/core/function_time.hpp>
 #include <penstock/device/device.hpp>
 
 namespace penstock {
@@ -57,6 +59,8 @@ struct Stats {
   /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
   /// and holds the slots that they need. None when no consumer waits for another.
   std::optional<std::size_t> waiting_for{};
+  /// Of other languages, which sources and transforms call, in this run.
+  std::vector<FunctionTime> functions{};
 
   [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {
     return stages[static_cast<std::size_t>(stage)];

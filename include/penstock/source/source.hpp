@@ -10,6 +10,7 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/function_time.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/record.hpp>
 
@@ -59,6 +60,8 @@ class Source {
   /// What it was made of, for plans that are written as JSON: the name under which a Registry makes
   /// it again, and the options that this takes. None: a plan with it stays in this process.
   [[nodiscard]] virtual std::optional<Description> description() const { return std::nullopt; }
+  /// What its calls of another language's function have cost so far; none where it calls none.
+  [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
   /// Names of the classes, where labels have names; label i is class_names()[i].
   [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
 };

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/function_time.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 
@@ -40,6 +42,8 @@ class Transform {
   /// A name and all the options that decide which bytes it makes. Saved with a loader's state; a
   /// plan that is written as JSON makes it again from them, by a Registry.
   [[nodiscard]] virtual Description description() const = 0;
+  /// What its calls of another language's function have cost so far; none where it calls none.
+  [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
 };
 
 using TransformPtr = std::shared_ptr<const Transform>;

@@ -22,6 +22,15 @@ constexpr std::uint32_t kReplacementAttempts = 16;
 
 }  // namespace
 
+std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches) {
+  std::vector<FunctionTime> all;
+  for (const BranchRecipe& branch : branches) {
+    if (auto time = branch.source->function_time()) all.push_back(*std::move(time));
+    std::ranges::move(branch.chain.functions(), std::back_inserter(all));
+  }
+  return all;
+}
+
 RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
                      std::stop_token stop)
     : recipe_(std::move(recipe)), stop_(std::move(stop)) {

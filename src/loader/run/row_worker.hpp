@@ -29,6 +29,9 @@ struct BranchRecipe {
   RandomKey read_key;  // for sources that make samples
 };
 
+/// What functions of other languages have cost so far, in the order of the branches.
+[[nodiscard]] std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches);
+
 /// What all workers of a run share; immutable.
 struct RowRecipe {
   std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields

@@ -112,6 +112,7 @@ class Run {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable arrived_;
   std::optional<EngineConfig> config_;
+  std::vector<FunctionTime> functions_before_;  // of earlier runs, which had the same transforms
   std::unique_ptr<Engine> engine_;
   std::vector<WeightChange> weights_;  // since the start, in order of their steps
   Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
