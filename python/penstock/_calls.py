@@ -57,11 +57,11 @@ def _signature(node: ast.FunctionDef, defaults: Sequence[Any]) -> inspect.Signat
         return eval(ast.unparse(default), {"__builtins__": {}, "_defaults": defaults})  # of our own module
 
     given = node.args
-    parameters = []
+    parameters: list[tuple[ast.arg, Any, ast.expr | None]] = []
     plain = [*given.posonlyargs, *given.args]
-    before = [None] * (len(plain) - len(given.defaults))
+    before: list[ast.expr | None] = [None] * (len(plain) - len(given.defaults))
     for position, (argument, default) in enumerate(zip(plain, [*before, *given.defaults])):
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if position < len(given.posonlyargs):
             kind = inspect.Parameter.POSITIONAL_ONLY
         parameters.append((argument, kind, default))

@@ -138,7 +138,7 @@ def test_a_map_style_data_set_is_shuffled_dropped_and_resumed():
     passes = [[y.tolist() for _, y in one] for one in [loader()] for _ in range(2)]
     assert all(len(one) == 5 for one in passes) and passes[0] != passes[1]
     first = loader()
-    begin = [y.tolist() for (_, y), _ in zip(first, range(2))]
+    begin = [y.tolist() for _, (_, y) in zip(range(2), first)]
     other = loader()
     other.load_state_dict(first.state_dict())
     assert begin + [y.tolist() for _, y in other] == passes[0]
@@ -171,7 +171,7 @@ def test_state_dicts_go_on_in_the_middle_of_a_pass(tmp_path):
 
 def test_several_devices_are_several_dicts():
     loader = pt.DataLoader(numbers(8).batch(4), devices="host:2")
-    assert [[part["number"][:, 0].tolist() for part in step.parts] for step in loader] == [
+    assert [[part["number"][:, 0].tolist() for part in step] for step in loader] == [
         [[0, 1], [2, 3]],
         [[4, 5], [6, 7]],
     ]

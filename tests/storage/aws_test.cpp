@@ -10,6 +10,8 @@
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_signature.hpp"
+#include "src/storage/s3/aws_sts.hpp"
+#include "src/storage/s3/endpoint.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 #include "tests/source/files.hpp"
 
@@ -163,6 +165,25 @@ TEST_F(AwsFiles, ACredentialProcessIsRun) {
                   HasSubstr("credential_process of the profile 'default' failed with status 3")));
   EXPECT_THAT([&] { (void)run("echo {}"); },
               ThrowsMessage<Error>(HasSubstr("gave no AWS credentials")));
+}
+
+// What is signed must be what curl sends.
+TEST(Endpoints, AreSignedWithoutTheUsualPort) {
+  EXPECT_EQ(host_of("https://sts.example.com:443"), "sts.example.com");
+  EXPECT_EQ(host_of("http://sts.example.com:80"), "sts.example.com");
+  EXPECT_EQ(host_of("http://sts.example.com:443"), "sts.example.com:443");
+  EXPECT_EQ(host_of("https://127.0.0.1:9000"), "127.0.0.1:9000");
+  EXPECT_EQ(require_endpoint("https://a//", "X"), "https://a");
+}
+
+TEST_F(AwsFiles, AnStsEndpointWithAPathOrWithoutASchemeIsRefused) {
+  for (const char* endpoint :
+       {"https://sts.example.com/sts", "sts.example.com", "https://", "ftp://a"}) {
+    variables_["AWS_ENDPOINT_URL_STS"] = endpoint;
+    EXPECT_THAT([&] { (void)AwsSts(AwsProfile("", environment()), environment()); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("expected an endpoint such as"),
+                                           HasSubstr("AWS_ENDPOINT_URL_STS"))));
+  }
 }
 
 TEST(StsAnswers, CredentialsAreFoundAndNothingElse) {

@@ -13,6 +13,7 @@
 
 #include "src/core/printable.hpp"
 #include "src/storage/retry.hpp"
+#include "src/storage/s3/endpoint.hpp"
 #include "src/storage/s3/http.hpp"
 
 namespace penstock::storage {
@@ -76,17 +77,21 @@ AwsSts::AwsSts(const AwsProfile& profile, const Environment& environment) {
                                 : fmt::format("https://sts.{}.amazonaws.com{}", region_,
                                               region_.starts_with("cn-") ? ".cn" : "");
   if (region_.empty()) region_ = "us-east-1";
-  while (endpoint_.ends_with('/')) endpoint_.pop_back();
+  endpoint_ =
+      require_endpoint(std::move(endpoint_),
+                       "AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL and the profile's endpoint_url");
 }
 
 TemporaryCredentials AwsSts::assume_role(const AwsRole& role, const AwsCredentials& own) const {
   const std::string query = query_of(parameters_of(role, "AssumeRole"));
-  const std::string host = endpoint_.substr(endpoint_.find("://") + 3);
   return credentials_from(
       {.url = fmt::format("{}/?{}", endpoint_, query),
-       .headers = sign_aws_request(
-           {.method = "GET", .host = host, .path = "/", .query = query, .service = "sts"}, own,
-           region_, std::chrono::system_clock::now())},
+       .headers = sign_aws_request({.method = "GET",
+                                    .host = host_of(endpoint_),
+                                    .path = "/",
+                                    .query = query,
+                                    .service = "sts"},
+                                   own, region_, std::chrono::system_clock::now())},
       role, endpoint_);
 }
 

@@ -10,6 +10,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/storage/retry.hpp"
+#include "src/storage/s3/endpoint.hpp"
 
 namespace penstock::storage {
 
@@ -17,19 +18,6 @@ namespace {
 
 std::optional<std::string> given(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
-}
-
-void require_endpoint(const std::string& endpoint) {
-  const bool http = endpoint.starts_with("http://") || endpoint.starts_with("https://");
-  const std::size_t host = endpoint.find("://") + 3;
-  if (http && endpoint.size() > host && endpoint.find_first_of("/?#@", host) == endpoint.npos) {
-    return;
-  }
-  throw Error(
-      fmt::format("expected an endpoint such as https://s3.example.com:9000, found '{}'; check "
-                  "the option endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's "
-                  "endpoint_url",
-                  endpoint));
 }
 
 std::string query_of(const ObjectName& prefix, bool recursive, const std::string& token) {
@@ -64,8 +52,9 @@ S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environ
     endpoint_ = fmt::format("https://s3.{}.amazonaws.com{}", region_,
                             region_.starts_with("cn-") ? ".cn" : "");
   }
-  while (endpoint_.ends_with('/')) endpoint_.pop_back();
-  require_endpoint(endpoint_);
+  endpoint_ = require_endpoint(std::move(endpoint_),
+                               "the option endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the "
+                               "profile's endpoint_url");
   if (!anonymous_) credentials_ = std::make_unique<AwsCredentialChain>(profile, environment);
 }
 
@@ -82,9 +71,7 @@ S3Store::Address S3Store::address_of(const ObjectName& name) const {
   }
   address.path += aws_encode(name.key, true);
   address.base = scheme + address.host;
-  // As curl writes it into the request.
-  const std::string_view usual = scheme == "http://" ? ":80" : ":443";
-  if (address.host.ends_with(usual)) address.host.resize(address.host.size() - usual.size());
+  address.host = host_of(address.base);
   return address;
 }
 
