@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "python_items.hpp"
-#include "src/core/interruption.hpp"
 
 namespace penstock::python {
 
@@ -177,7 +176,7 @@ WorkerPool::~WorkerPool() {
 
 // Of the workers with room the one with the least to do. One that has died is started again, by the first
 // who comes once nobody waits for it.
-WorkerPool::Place WorkerPool::take(bool alone) {
+WorkerPool::Place WorkerPool::take(const Record& record, bool alone) {
   std::unique_lock lock(mutex_);
   for (;;) {
     Worker* best = nullptr;
@@ -189,7 +188,7 @@ WorkerPool::Place WorkerPool::take(bool alone) {
       if (best == nullptr || busy < best->in_flight()) best = worker.get();
     }
     if (best == nullptr) {
-      if (core::Interruption::is_requested()) return {};
+      if (record.is_unwanted()) return {};
       changed_.wait_for(lock, kSlice);
       continue;
     }
@@ -273,7 +272,7 @@ void WorkerPool::drop_abandoned(Worker& worker) {
 }
 
 // Answers come in the order of the requests. False where the worker has died, or the loader was stopped.
-bool WorkerPool::wait_for_turn(const Place& place) {
+bool WorkerPool::wait_for_turn(const Place& place, const Record& record) {
   Worker& worker = *place.worker;
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -283,7 +282,7 @@ bool WorkerPool::wait_for_turn(const Place& place) {
       worker.reading = true;
       return true;
     }
-    if (core::Interruption::is_requested()) {
+    if (record.is_unwanted()) {
       abandon(place);
       return false;
     }
@@ -309,14 +308,14 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
       return End::died;
     }
   }
-  if (!wait_for_turn(place)) {
+  if (!wait_for_turn(place, record)) {
     const std::lock_guard lock(mutex_);
     return worker.dead ? End::died : End::stopped;
   }
 
   End end = End::answered;
   while (end == End::answered && !is_readable(worker.socket, static_cast<int>(kSlice.count())))
-    if (core::Interruption::is_requested()) end = End::stopped;
+    if (record.is_unwanted()) end = End::stopped;
   std::vector<std::byte> body;
   std::optional<Kind> kind;
   if (end == End::answered) kind = receive_answer(worker.socket, body);
@@ -372,7 +371,7 @@ Result<void> WorkerPool::read(std::uint64_t number, std::uint64_t seed, Record& 
   record.reset(fields_.size());
   for (int attempt = 0; attempt < 2; ++attempt) {
     // The second time with nothing beside it that could end the process.
-    const Place place = take(attempt == 1);
+    const Place place = take(record, attempt == 1);
     if (place.worker == nullptr) return Fault{.reason = "the loader was stopped"};
     Result<void> result;
     const End end = ask(place, number, seed, record, result);

@@ -43,10 +43,10 @@ class WorkerPool {
   };
   enum class End { answered, died, stopped };
 
-  Place take(bool alone);
+  Place take(const Record& record, bool alone);
   void start(Worker& worker);
   void give_back(const Place& place);
-  bool wait_for_turn(const Place& place);
+  bool wait_for_turn(const Place& place, const Record& record);
   // With mutex_ held:
   void bury(Worker& worker);
   void drop_abandoned(Worker& worker);

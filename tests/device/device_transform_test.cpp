@@ -197,7 +197,9 @@ TEST(DeviceTransform, RefusesWhatMakesNoSense) {
   EXPECT_THAT(finishing({}, image_field(8, 8, 5)), ThrowsMessage<Error>(HasSubstr("channels")));
   EXPECT_THAT(finishing({.dtype = DType::u8}, image),
               ThrowsMessage<Error>(HasSubstr("f32, f16 or bf16, found u8")));
-  EXPECT_THAT(finishing({.mean = {1, 2}}, image),
+  EXPECT_THAT(finishing({.mean = {123, 116, 103}}, image),
+              ThrowsMessage<Error>(HasSubstr("divide mean and standard deviation by 255")));
+  EXPECT_THAT(finishing({.mean = {0.1F, 0.2F}}, image),
               ThrowsMessage<Error>(HasSubstr("mean has 2 numbers")));
   EXPECT_THAT(finishing({.stddev = {0}}, image), ThrowsMessage<Error>(HasSubstr("stddev")));
   EXPECT_THAT(finishing({.flip = 1.5}, image), ThrowsMessage<Error>(HasSubstr("flip")));
