@@ -12,6 +12,7 @@ import difflib
 import inspect
 import os
 import re
+import reprlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,6 @@ ELSEWHERE = {
 }
 
 _NAMES: dict[str, Any] = {"typing": typing, "collections": collections, "os": os}
-_BEGIN = re.compile(r"^\w+\(\): incompatible function arguments")
 
 
 def signatures_of(overloads: Sequence[tuple[str, str | None, Sequence[Any] | None]]) -> list[inspect.Signature]:
@@ -182,8 +182,7 @@ def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None
     parts = _alternatives(annotation)
     if any(_fits(value, part, any_number) for part in parts):
         return None
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    shown = reprlib.repr(value)
     for part in parts:
         if "Sequence[" in part and not isinstance(value, (str, bytes)) and isinstance(value, collections.abc.Sequence):
             inner = part[part.index("[") + 1 : -1]
@@ -204,7 +203,8 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         return value is None
     if base == "int":
         # A whole number may be of numpy; one that C++ has no room for is none.
-        return not isinstance(value, bool) and hasattr(value, "__index__") and (any_number or 0 <= value < 2**63)
+        is_whole = not isinstance(value, bool) and hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0
+        return is_whole and (any_number or 0 <= value < 2**63)
     if base == "float":
         return isinstance(value, (int, float)) or hasattr(value, "__float__") and getattr(value, "ndim", 1) == 0
     if base == "bool":
@@ -237,7 +237,8 @@ def wrap(native: Any, qualname: str, signature: inspect.Signature) -> Callable[.
         try:
             return native(*args, **kwargs)
         except TypeError as error:
-            if not _BEGIN.match(str(error)):
+            frames = error.__traceback__
+            if not str(error).startswith(f"{name}(): incompatible function arguments") or (frames and frames.tb_next):  # or from a function of the caller's
                 raise
             why = explain(name, signature, args, kwargs)
             raise TypeError(why or f"{name}(): the arguments do not fit; it is {name}{_without_self(signature)}") from None

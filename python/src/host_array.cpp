@@ -92,13 +92,14 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
   };
   try {
-    const nb::object array = numpy().attr("asarray")(value, numpy_dtype(field.dtype));
-    // numpy takes None for not-a-number.
-    if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "f" &&
-        is_true(numpy().attr("isnan")(array).attr("any")()) &&
-        nb::cast<std::string>(numpy().attr("asarray")(value).attr("dtype").attr("kind")) == "O")
-      refuse(shown());
-    return array;
+    const nb::object plain = numpy().attr("asarray")(value);
+    if (nb::hasattr(value, "__array_interface__") || nb::hasattr(value, "__array__")) return plain;
+    // numpy would take None for not-a-number, and 1.5 for 1.
+    const auto kind = nb::cast<std::string>(plain.attr("dtype").attr("kind"));
+    const bool is_whole = field.dtype != DType::f16 && field.dtype != DType::bf16 &&
+                          field.dtype != DType::f32 && field.dtype != DType::f64;
+    if (kind == "O" || (kind == "f" && is_whole && is_true(plain.attr("size")))) refuse(shown());
+    return numpy().attr("asarray")(value, numpy_dtype(field.dtype));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError) &&
         !error.matches(PyExc_OverflowError))

@@ -1,5 +1,6 @@
 // What runs: loaders, their steps and batches, where the time went.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -317,13 +318,20 @@ consume_s and the stages' wait_s add up to seconds.)")
       .def_prop_ro(
           "functions",
           [](const Stats& self) {
-            nb::dict functions;
+            std::map<std::string, FunctionTime> by_name;  // which several may have
             for (const FunctionTime& time : self.functions) {
+              FunctionTime& all = by_name[time.name];
+              all.calls += time.calls;
+              all.busy_s += time.busy_s;
+              all.wait_s += time.wait_s;
+            }
+            nb::dict functions;
+            for (const auto& [name, time] : by_name) {
               nb::dict one;
               one["calls"] = time.calls;
               one["busy_s"] = time.busy_s;
               one["wait_s"] = time.wait_s;
-              functions[time.name.c_str()] = one;
+              functions[name.c_str()] = one;
             }
             return functions;
           },

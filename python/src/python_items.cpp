@@ -119,6 +119,7 @@ nb::object value_of(const nb::object& item, std::size_t field, std::span<const F
   if (is_dict || (PyMapping_Check(item.ptr()) != 0 && nb::hasattr(item, "keys"))) {
     PyObject* const value = PyObject_GetItem(item.ptr(), key.ptr());
     if (value == nullptr) {
+      if (PyErr_ExceptionMatches(PyExc_KeyError) == 0) throw nb::python_error();
       PyErr_Clear();
       throw std::invalid_argument("it has no '" + name + "'");
     }

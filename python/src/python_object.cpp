@@ -37,7 +37,12 @@ std::string text_of(nb::handle exception) {
   // As the last line of a traceback.
   std::string text = nb::cast<std::string>(exception.type().attr("__name__"));
   try {
-    const std::string message = nb::cast<std::string>(nb::str(exception));
+    // It may quote names of files that are not UTF-8.
+    const nb::str shown(exception);
+    const auto bytes =
+        nb::steal<nb::bytes>(PyUnicode_AsEncodedString(shown.ptr(), "utf-8", "backslashreplace"));
+    if (!bytes.is_valid()) throw nb::python_error();
+    const std::string message(bytes.c_str(), bytes.size());
     if (!message.empty()) text += ": " + message;
   } catch (nb::python_error&) {
     text += " (its message cannot be read)";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -170,8 +171,12 @@ WorkerPool::WorkerPool(ObjectRef items, std::vector<FieldSpec> fields, int worke
 }
 
 WorkerPool::~WorkerPool() {
-  for (const auto& worker : workers_)
-    if (worker->socket >= 0) ::close(worker->socket);  // which ends the process
+  for (const auto& worker : workers_) {
+    if (worker->socket < 0) continue;
+    // A process ends where its socket does, after the item that it reads; also where a fork has a copy of it.
+    if (generation_ == fork_generation()) ::shutdown(worker->socket, SHUT_RDWR);
+    ::close(worker->socket);
+  }
 }
 
 // Of the workers with room the one with the least to do. One that has died is started again, by the first
@@ -179,16 +184,17 @@ WorkerPool::~WorkerPool() {
 WorkerPool::Place WorkerPool::take(const Record& record, bool alone) {
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (record.is_unwanted()) return {};
     Worker* best = nullptr;
     for (const auto& worker : workers_) {
+      if (worker->starting) continue;  // and its blocks change
       drop_abandoned(*worker);
       const std::size_t busy = worker->in_flight();
-      const bool has_room = !worker->starting && !worker->alone && busy < kBlocks;
+      const bool has_room = !worker->alone && busy < kBlocks;
       if (!has_room || ((alone || worker->dead) && busy != 0)) continue;
       if (best == nullptr || busy < best->in_flight()) best = worker.get();
     }
     if (best == nullptr) {
-      if (record.is_unwanted()) return {};
       changed_.wait_for(lock, kSlice);
       continue;
     }
@@ -253,6 +259,7 @@ void WorkerPool::give_back(const Place& place) {
 // What the worker had in hand is lost.
 void WorkerPool::bury(Worker& worker) {
   worker.dead = true;
+  worker.alone = false;
   for (const Worker::Pending& pending : worker.pending)
     if (pending.abandoned) worker.blocks[pending.block]->taken = false;
   changed_.notify_all();
@@ -271,20 +278,20 @@ void WorkerPool::drop_abandoned(Worker& worker) {
   }
 }
 
-// Answers come in the order of the requests. False where the worker has died, or the loader was stopped.
-bool WorkerPool::wait_for_turn(const Place& place, const Record& record) {
+// Answers come in the order of the requests.
+WorkerPool::End WorkerPool::wait_for_turn(const Place& place, const Record& record) {
   Worker& worker = *place.worker;
   std::unique_lock lock(mutex_);
   for (;;) {
     drop_abandoned(worker);
-    if (worker.dead) return false;
+    if (worker.dead) return End::died;
     if (worker.pending.front().ticket == place.ticket) {
       worker.reading = true;
-      return true;
+      return End::answered;
     }
     if (record.is_unwanted()) {
       abandon(place);
-      return false;
+      return End::stopped;
     }
     changed_.wait_for(lock, kSlice);
   }
@@ -308,21 +315,23 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
       return End::died;
     }
   }
-  if (!wait_for_turn(place, record)) {
-    const std::lock_guard lock(mutex_);
-    return worker.dead ? End::died : End::stopped;
-  }
+  End end = wait_for_turn(place, record);
+  if (end != End::answered) return end;
 
-  End end = End::answered;
   while (end == End::answered && !is_readable(worker.socket, static_cast<int>(kSlice.count())))
     if (record.is_unwanted()) end = End::stopped;
   std::vector<std::byte> body;
   std::optional<Kind> kind;
-  if (end == End::answered) kind = receive_answer(worker.socket, body);
+  try {
+    if (end == End::answered) kind = receive_answer(worker.socket, body);
+  } catch (const std::bad_alloc&) {  // and what was not read stands before the next answer
+  }
   {
     const std::lock_guard lock(mutex_);
     worker.reading = false;
-    if (end == End::stopped) {
+    if (worker.dead) {  // buried by another, whose request could not be sent
+      end = End::died;
+    } else if (end == End::stopped) {
       abandon(place);
     } else if (kind) {
       worker.pending.pop_front();
@@ -368,13 +377,24 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
 }
 
 Result<void> WorkerPool::read(std::uint64_t number, std::uint64_t seed, Record& record) {
+  if (generation_ != fork_generation())
+    throw Error(
+        "this process was forked from one whose worker processes read this data set: make the "
+        "Dataset "
+        "in the child, or start processes with spawn");
   record.reset(fields_.size());
   for (int attempt = 0; attempt < 2; ++attempt) {
     // The second time with nothing beside it that could end the process.
     const Place place = take(record, attempt == 1);
     if (place.worker == nullptr) return Fault{.reason = "the loader was stopped"};
     Result<void> result;
-    const End end = ask(place, number, seed, record, result);
+    End end = End::died;
+    try {
+      end = ask(place, number, seed, record, result);
+    } catch (...) {
+      give_back(place);
+      throw;
+    }
     if (end == End::stopped) return Fault{.reason = "the loader was stopped"};
     give_back(place);
     if (end == End::answered) return result;

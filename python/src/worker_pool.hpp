@@ -30,7 +30,8 @@ class WorkerPool {
   /// Item `number` as a record; the process seeds random, numpy and torch with `seed` before it asks for it.
   /// A process that dies is replaced, and what it was reading is read again, alone.
   ///
-  /// Errors  Fault  what reading it raised; it has ended the process twice; the loader was stopped
+  /// Errors  Error  this process was forked from the one that made the pool
+  ///         Fault  what reading it raised; it has ended the process twice; the loader was stopped
   Result<void> read(std::uint64_t number, std::uint64_t seed, Record& record);
 
  private:
@@ -46,7 +47,7 @@ class WorkerPool {
   Place take(const Record& record, bool alone);
   void start(Worker& worker);
   void give_back(const Place& place);
-  bool wait_for_turn(const Place& place, const Record& record);
+  End wait_for_turn(const Place& place, const Record& record);
   // With mutex_ held:
   void bury(Worker& worker);
   void drop_abandoned(Worker& worker);
@@ -59,6 +60,7 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  int generation_ = fork_generation();
 };
 
 /// The loop of such a process, until its socket ends. Needs the GIL.

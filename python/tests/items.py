@@ -84,3 +84,38 @@ class Unpicklable(Points):
     def __init__(self) -> None:
         super().__init__()
         self.function = lambda: 1
+
+
+class Large(Points):
+    """More than a pipe holds, and made again in no other process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values = np.zeros(1_000_000)
+
+    def __setstate__(self, state: object) -> None:
+        raise OSError("no such database here")
+
+
+class Undecodable(Points):
+    def __getitem__(self, number: int):
+        if number == 3:
+            raise ValueError("cannot read " + b"a\xff".decode(errors="surrogateescape"))
+        return super().__getitem__(number)
+
+
+class Lazy(Points):
+    """A mapping whose values are made when they are asked for."""
+
+    def __getitem__(self, number: int):
+        return LazyItem(number)
+
+
+class LazyItem(dict):
+    def __init__(self, number: int) -> None:
+        super().__init__(x=0, label=number)
+
+    def __getitem__(self, name: str):
+        if name == "x" and super().__getitem__("label") == 3:
+            raise ValueError("this one is damaged")
+        return super().__getitem__(name)

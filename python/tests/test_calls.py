@@ -23,6 +23,7 @@ WRONG = [
     (lambda: ps.decode_image(flip=0.5), "decode_image() needs 'crop', a Crop: crop=..."),
     (lambda: numbers(4).batch(2, "drop"), "batch() takes 1 arguments by position (global_batch), found 2; by name: remainder=..."),
     (lambda: numbers(4).batch("2"), "batch(): 'global_batch' must be a whole number, found '2' (str)"),
+    (lambda: numbers(4).batch(np.array([1, 2])), "batch(): 'global_batch' must be a whole number, found array([1, 2]) (ndarray)"),
     (lambda: numbers(4).batch(2.0), "batch(): 'global_batch' must be a whole number, found 2.0 (float)"),
     (lambda: numbers(4).batch(-1), "batch(): 'global_batch' must be 0 or more, found -1"),
     (lambda: numbers(4).take(2**70), f"take(): 'count' is too large, found {2**70}"),
@@ -93,6 +94,14 @@ def test_what_is_called_stays_what_it_was():
     assert isinstance(ps.Dataset.from_json(ps.synthetic_images(3).to_json()), ps.Dataset)  # a static method
     with pytest.raises(ps.Error):  # errors of the library itself are left alone
         ps.image_folder("/no/such/folder")
+
+
+def test_a_type_error_of_a_callback_stays_as_it_is():
+    def keep(record):
+        raise TypeError("keep(): incompatible function arguments")
+
+    with pytest.raises(TypeError, match=r"^keep\(\): incompatible function arguments$"):
+        ps.synthetic_images(3).filter(keep)
 
 
 def test_errors_are_the_packages_own():

@@ -6,6 +6,8 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import time
 
 import items
@@ -165,6 +167,65 @@ def test_an_item_that_ends_its_worker_twice_is_a_fault_and_moves_no_other():
     assert "has ended the worker process twice" in loader.faults()[0].reason
 
 
+def test_a_loader_that_was_stopped_at_an_item_that_kills_goes_on_with_the_next():
+    """The worker that read it alone is not lost."""
+    for wait in (0.0, 0.3, 0.6, 1.0):
+        dataset = ps.Dataset(items.Deadly(20), workers=1)
+        loader = dataset.skip(6).batch(2).loader()
+        loader.start()
+        time.sleep(wait)
+        loader.stop()
+        assert labels(dataset.skip(8)) == list(range(8, 20))
+
+
+def test_a_data_set_that_cannot_be_made_again_says_so_and_nothing_waits():
+    fields = {"x": ("f32", (4,)), "label": ("i64", ())}
+    with pytest.raises(ps.DataError, match="cannot be made again in a worker process: OSError"):
+        labels(ps.Dataset(items.Large(), fields=fields, workers=1))
+
+
+@WORKERS
+def test_what_an_exception_quotes_need_not_be_text(workers):
+    loader = ps.Dataset(items.Undecodable(12), workers=workers).batch(12).loader(on_fault="mask")
+    assert next(loader)["valid"].numpy().sum() == 11
+    assert "cannot read a\\udcff" in loader.faults()[0].reason
+
+
+def test_what_a_lazy_item_raises_is_the_cause():
+    with pytest.raises(ps.DataError, match="this one is damaged") as raised:
+        labels(ps.Dataset(items.Lazy(6)))
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+def test_a_forked_child_does_not_share_the_workers():
+    dataset = ps.Dataset(items.Points(8), workers=1)
+    assert labels(dataset) == list(range(8))
+    pid = os.fork()
+    if pid == 0:
+        try:
+            labels(dataset)
+        except ps.DataError as error:
+            os._exit(0 if "was forked" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert labels(dataset) == list(range(8))
+
+
+def test_no_worker_is_started_at_the_end_of_the_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        "import items, penstock as ps\n"
+        f"open({str(tmp_path / 'starts')!r}, 'a').write('x')\n"
+        "if __name__ == '__main__':\n"
+        "    loader = ps.Dataset(items.Points(100_000), workers=2).batch(8).loader()\n"
+        "    next(loader)\n"
+    )
+    result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0 and result.stderr == ""
+    assert (tmp_path / "starts").read_text() == "xxx"  # the program and two workers
+
+
 def test_stopping_does_not_wait_for_a_slow_item():
     fields = {"x": ("f32", (4,)), "label": ("i64", ())}
     loader = ps.Dataset(items.Slow(), fields=fields, workers=2).batch(1).loader()
@@ -243,5 +304,13 @@ def test_values_of_other_types_are_taken_where_no_number_changes():
     step = next(ps.Dataset(records, fields=fields).batch(4).loader())
     assert step["x"].numpy().tolist() == [[1, 2]] * 4 and step["y"].numpy().tolist() == [0.5] * 4
     assert step["z"].numpy().dtype == np.int32
+    for wrong in (1.5, [1.5], [1, None]):
+        with pytest.raises(ps.DataError, match=r"field 'z': expected i32 \[.*\], found"):
+            shape = () if wrong == 1.5 else (None,)
+            next(ps.Dataset([{"z": wrong}], fields={"z": ("i32", shape)}).map(_same, outputs={"z": ("i32", (1,))}).batch(1).loader())
     with pytest.raises(ps.DataError, match="i32 cannot hold some of its values"):
         next(ps.Dataset([{"z": np.int64(1 << 40)}], fields={"z": ("i32", ())}).batch(1).loader())
+
+
+def _same(z):
+    return z.reshape(1)

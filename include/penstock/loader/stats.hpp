@@ -59,7 +59,8 @@ struct Stats {
   /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
   /// and holds the slots that they need. None when no consumer waits for another.
   std::optional<std::size_t> waiting_for{};
-  /// Of other languages, which sources and transforms call, in this run.
+  /// Of other languages, which sources and transforms call, since this run began. Calls of other
+  /// loaders of the same plan count, too.
   std::vector<FunctionTime> functions{};
 
   [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {
