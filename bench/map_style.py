@@ -48,7 +48,7 @@ class Photographs:
         width, height = image.size
         side = random.Random(number).uniform(0.5, 1) * min(width, height)
         box = ((width - side) / 2, (height - side) / 2, (width + side) / 2, (height + side) / 2)
-        return numpy.asarray(image.resize((224, 224), Image.Resampling.BILINEAR, box=box)), number % 1000
+        return numpy.array(image.resize((224, 224), Image.Resampling.BILINEAR, box=box)), number % 1000
 
 
 class Tokens:
