@@ -223,7 +223,8 @@ def test_no_worker_is_started_at_the_end_of_the_program(tmp_path):
     )
     result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=100)
     assert result.returncode == 0 and result.stderr == ""
-    assert (tmp_path / "starts").read_text() == "xxx"  # the program and two workers
+    # The program and at most two workers, of which one may still have been at its start.
+    assert (tmp_path / "starts").read_text() in ("xx", "xxx")
 
 
 def test_stopping_does_not_wait_for_a_slow_item():
