@@ -14,7 +14,6 @@ import os
 import re
 import reprlib
 import types
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,8 +31,6 @@ ELSEWHERE = {
     "pin_memory": "nothing here: batches for GPUs are always pinned",
     "persistent_workers": "nothing here: a loader's threads live as long as it does",
 }
-
-_NAMES: dict[str, Any] = {"typing": typing, "collections": collections, "os": os}
 
 
 def signatures_of(overloads: Sequence[tuple[str, str | None, Sequence[Any] | None]]) -> list[inspect.Signature]:
@@ -134,11 +131,8 @@ def _without_self(signature: inspect.Signature) -> str:
 
 def _words(annotation: str) -> str:
     """A type as people say it: "a number or None"."""
-    parts = [part.strip() for part in _alternatives(annotation)]
     words = []
-    for part in parts:
-        base = part.split("[")[0].split(".")[-1]
-        inner = part[part.index("[") + 1 : -1] if "[" in part else ""
+    for base, inner in map(_taken_apart, _alternatives(annotation)):
         if base == "Literal":
             words.append("one of " + inner)
         elif base == "Sequence":
@@ -158,7 +152,13 @@ def _words(annotation: str) -> str:
 
 def _plural(annotation: str) -> str:
     known = {"int": "whole numbers", "float": "numbers", "str": "texts"}
-    return known.get(annotation, annotation.split(".")[-1].split("[")[0] + "s")
+    return known.get(annotation, _taken_apart(annotation)[0] + "s")
+
+
+def _taken_apart(part: str) -> tuple[str, str]:
+    """The name of a type, without its module, and what stands in its brackets."""
+    base, _, inner = part.partition("[")
+    return base.split(".")[-1], inner[:-1]
 
 
 def _alternatives(annotation: str) -> list[str]:
@@ -183,9 +183,8 @@ def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None
     if any(_fits(value, part, any_number) for part in parts):
         return None
     shown = reprlib.repr(value)
-    for part in parts:
-        if "Sequence[" in part and not isinstance(value, (str, bytes)) and isinstance(value, collections.abc.Sequence):
-            inner = part[part.index("[") + 1 : -1]
+    for base, inner in map(_taken_apart, parts):
+        if base == "Sequence" and not isinstance(value, (str, bytes)) and isinstance(value, collections.abc.Sequence):
             for position, one in enumerate(value):
                 if why := _misfit(one, inner, any_number):
                     return f"[{position}] {why}"
@@ -198,7 +197,7 @@ def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None
 
 
 def _fits(value: Any, part: str, any_number: bool) -> bool:
-    base = part.split("[")[0].split(".")[-1]
+    base, inner = _taken_apart(part)
     if base == "None":
         return value is None
     if base == "int":
@@ -215,7 +214,6 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         is_list = isinstance(value, collections.abc.Sequence) or getattr(value, "ndim", 0) > 0
         if isinstance(value, (str, bytes)) or not is_list:
             return False
-        inner = part[part.index("[") + 1 : -1] if "[" in part else "typing.Any"
         return all(_misfit(one, inner, any_number) is None for one in value)
     if base == "Mapping":
         return isinstance(value, collections.abc.Mapping)

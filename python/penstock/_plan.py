@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from penstock._errors import Error
@@ -28,7 +29,7 @@ def describe_function(
     options: dict[str, Any] = {
         "name": name,
         "inputs": list(inputs),
-        "outputs": [[field, dtype, list(shape)] for field, dtype, shape in outputs],
+        "outputs": outputs,
         "rng": takes_rng,
     }
     return _with_object(options, function, functions)
@@ -36,8 +37,7 @@ def describe_function(
 
 def describe_items(items: Any, fields: Sequence[Field], workers: int, objects: list[Any] | None) -> str:
     """The same of "python_items", a data set."""
-    described = [[field, dtype, list(shape)] for field, dtype, shape in fields]
-    return _with_object({"fields": described, "workers": workers}, items, objects)
+    return _with_object({"fields": fields, "workers": workers}, items, objects)
 
 
 def _with_object(options: dict[str, Any], found: Any, objects: list[Any] | None) -> str:
@@ -55,29 +55,31 @@ def _object_of(options: Mapping[str, Any], objects: Sequence[Any] | None) -> Any
     return pickle.loads(base64.b64decode(options["pickle"]))
 
 
-def _shape(extents: Sequence[int]) -> tuple[int | None, ...]:
-    return tuple(None if extent < 0 else extent for extent in extents)
+def _by_name(fields: Sequence[Field]) -> dict[str, tuple[str, Sequence[int]]]:
+    return {field: (dtype, shape) for field, dtype, shape in fields}
+
+
+@contextmanager
+def _told_as(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, pickle.UnpicklingError) as error:
+        raise Error(f"the Python {what} in this plan is damaged: {error!r}") from error
 
 
 def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int]:
     """The data set of such options, its fields, and the number of worker processes."""
     options = json.loads(text)
-    try:
-        fields = {field: (dtype, _shape(shape)) for field, dtype, shape in options["fields"]}
-        return _object_of(options, objects), fields, options["workers"]
-    except (KeyError, IndexError, TypeError, ValueError, pickle.UnpicklingError) as error:
-        raise Error(f"the Python data set in this plan is damaged: {error!r}") from error
+    with _told_as("data set"):
+        return _object_of(options, objects), _by_name(options["fields"]), options["workers"]
 
 
 def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> Transform:
     """The transform of such options."""
     options = json.loads(text)
-    try:
-        function = _object_of(options, functions)
-        outputs = {field: (dtype, tuple(shape)) for field, dtype, shape in options["outputs"]}
+    with _told_as("function"):
+        function, outputs = _object_of(options, functions), _by_name(options["outputs"])
         return map_function(function, inputs=options["inputs"], outputs=outputs, name=options["name"])
-    except (KeyError, IndexError, TypeError, ValueError, pickle.UnpicklingError) as error:
-        raise Error(f"the Python function in this plan is damaged: {error!r}") from error
 
 
 def unpickle(text: str, functions: list[Callable[..., Any]]) -> Dataset:

@@ -35,38 +35,33 @@ def plan_html(plan: Dataset) -> str:
     lines = html.escape(plan_text(plan)).replace(").", ")<br>&nbsp;&nbsp;.")
     size = "a stream" if plan.is_stream else "endless" if plan.size is None else f"{plan.size:,}"
     unit = "global batches" if plan.batch_size else "samples"
-    rows = "".join(
-        f"<tr><td>{html.escape(field.name)}</td><td>{field.dtype}</td><td>{html.escape(str(field.shape))}</td></tr>"
-        for field in plan.fields
-    )
-    return (
-        f"<code>{lines}</code><p>{size}{'' if plan.is_stream else ' ' + unit}</p>"
-        f"<table><tr><th>field</th><th>dtype</th><th>shape</th></tr>{rows}</table>"
-    )
+    fields = _table(("field", "dtype", "shape"), [(field.name, field.dtype, field.shape) for field in plan.fields])
+    return f"<code>{lines}</code><p>{size}{'' if plan.is_stream else ' ' + unit}</p>{fields}"
 
 
 def batch_html(batch: Any) -> str:
     """Of a DeviceBatch or a Step."""
     parts = getattr(batch, "parts", [batch])
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{tensor.dtype}</td><td>{tensor.shape}</td><td>{part.device}</td></tr>"
-        for part in parts
-        for name, tensor in part.items()
-    )
-    return f"<table><tr><th>field</th><th>dtype</th><th>shape</th><th>device</th></tr>{rows}</table>"
+    rows = [(name, tensor.dtype, tensor.shape, part.device) for part in parts for name, tensor in part.items()]
+    return _table(("field", "dtype", "shape", "device"), rows)
 
 
 def stats_html(stats: Any) -> str:
     """Where the time went, by stage."""
-    rows = "".join(
-        f"<tr><td>{name}</td><td>{time.wait_s:.2f}</td><td>{time.busy_s:.2f}</td></tr>" for name, time in stats.stages.items()
-    )
-    return f"<code>{html.escape(repr(stats))}</code><table><tr><th>stage</th><th>waited, s</th><th>busy, s</th></tr>{rows}</table>"
+    rows = [(name, f"{time.wait_s:.2f}", f"{time.busy_s:.2f}") for name, time in stats.stages.items()]
+    return f"<code>{html.escape(repr(stats))}</code>{_table(('stage', 'waited, s', 'busy, s'), rows)}"
 
 
 def loader_html(loader: Any) -> str:
     """What it delivers, and how fast."""
     return f"<code>{html.escape(repr(loader))}</code>{stats_html(loader.stats())}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    def line(cells: Sequence[Any], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    return f"<table>{line(heads, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
 def _operations(operations: Sequence[Mapping[str, Any]]) -> str:
@@ -105,7 +100,7 @@ def _source(source: Any) -> str:
         raise NotWritten
     ((name, options),) = source.items()
     options = dict(options)
-    if name == "zip" or options.get("storage"):
+    if options.get("storage"):
         raise NotWritten
     if name == "image_folder":
         options["folder"] = options.pop("path")
@@ -115,9 +110,9 @@ def _source(source: Any) -> str:
     elif name == "arrays":
         fields = ", ".join(f"{field['name']!r}: {_array(field)}" for field in options["fields"])
         return f"ps.arrays({{{fields}}})"
-    elif name not in ("synthetic_images",):
+    elif name != "synthetic_images":
         raise NotWritten
-    return "ps." + _call(name, options).removeprefix("ps.")
+    return _call(name, options)
 
 
 def _array(field: Mapping[str, Any]) -> str:

@@ -63,6 +63,13 @@ struct PyThreadBudget {
   std::shared_ptr<ThreadBudget> budget;
 };
 
+/// A method that penstock._shown has the function of: how an object looks.
+inline auto shown_by(const char* function) {
+  return [function](nb::handle self) {
+    return nb::object(nb::module_::import_("penstock._shown").attr(function)(self));
+  };
+}
+
 /// After a class's own constructors: where none takes the arguments, says which is wrong, and the nearest right
 /// name. (Functions and methods have this from penstock._calls.)
 struct ExplainedConstructor : nb::def_visitor<ExplainedConstructor> {

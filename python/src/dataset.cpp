@@ -17,6 +17,7 @@
 #include "loader_handle.hpp"
 #include "python_exchange.hpp"
 #include "python_source.hpp"
+#include "worker_pool.hpp"
 
 namespace penstock::python {
 
@@ -400,22 +401,15 @@ Errors  TypeError  the plan is endless, or reads a stream)")
       .def(
           "describe", &Dataset::describe,
           R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
-      .def(
-          "__repr__",
-          [](nb::handle self) {
-            return nb::module_::import_("penstock._shown").attr("plan_text")(self);
-          },
-          nb::sig("def __repr__(self) -> str"),
-          "As Python that makes the plan, with penstock as ps; describe() where there is none.")
-      .def(
-          "_repr_html_",
-          [](nb::handle self) {
-            return nb::module_::import_("penstock._shown").attr("plan_html")(self);
-          },
-          nb::sig("def _repr_html_(self) -> str"));
+      .def("__repr__", shown_by("plan_text"), nb::sig("def __repr__(self) -> str"),
+           "As Python that makes the plan, with penstock as ps; describe() where there is none.")
+      .def("_repr_html_", shown_by("plan_html"), nb::sig("def _repr_html_(self) -> str"));
   bind_plans(dataset);
 }
 
-void bind_dataset(nb::module_& module) { bind_joins(module); }
+void bind_dataset(nb::module_& module) {
+  bind_joins(module);
+  module.def("_serve_items", &serve_items, "items"_a, "fields"_a, "socket"_a, "blocks"_a, "seed"_a);
+}
 
 }  // namespace penstock::python

@@ -30,9 +30,6 @@ class Buffer {
   Py_buffer buffer_{};
 };
 
-// numpy's own booleans are no bool.
-bool is_true(const nb::object& value) { return PyObject_IsTrue(value.ptr()) == 1; }
-
 // An array whose dtype penstock has, in this machine's byte order.
 struct Known {
   nb::object array;
@@ -128,6 +125,8 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
 }
 
 }  // namespace
+
+bool is_true(nb::handle value) { return PyObject_IsTrue(value.ptr()) == 1; }
 
 nb::module_ numpy() {
   try {

@@ -13,6 +13,9 @@ namespace penstock::python {
 
 namespace nb = nanobind;
 
+/// Whether Python takes it for true: numpy's own booleans are no bool.
+[[nodiscard]] bool is_true(nb::handle value);
+
 /// The module numpy.
 ///
 /// Errors  ImportError  it is not installed; says what needs it

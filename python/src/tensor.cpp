@@ -57,8 +57,6 @@ void free_unconsumed(PyObject* capsule, const char* name) {
   managed->deleter(managed);
 }
 
-bool is_true(nb::handle object) { return PyObject_IsTrue(object.ptr()) == 1; }
-
 std::string text_of(const PyTensor& self) {
   return std::string(name_of(self.view().dtype())) + " " + self.view().shape().to_string() +
          " on " + self.batch().device().to_string();

@@ -17,7 +17,6 @@
 #include "host_array.hpp"
 #include "python_object.hpp"
 #include "python_transform.hpp"
-#include "worker_pool.hpp"
 
 namespace penstock::python {
 
@@ -339,7 +338,6 @@ Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval
 
   module.def("_map_python", &map_python, "function"_a, "inputs"_a, "outputs"_a, "name"_a,
              "make_generator"_a.none());
-  module.def("_serve_items", &serve_items, "items"_a, "fields"_a, "socket"_a, "blocks"_a, "seed"_a);
 }
 
 }  // namespace penstock::python

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "python_items.hpp"
+#include "waiting.hpp"
 
 namespace penstock::python {
 
@@ -26,7 +27,6 @@ namespace {
 
 constexpr std::size_t kBlocks = 2;
 constexpr std::size_t kAlignment = 64;
-constexpr std::chrono::milliseconds kSlice{50};
 
 struct Request {
   std::uint64_t number;

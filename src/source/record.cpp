@@ -5,6 +5,8 @@
 
 #include <penstock/source/record.hpp>
 
+#include "src/core/interruption.hpp"
+
 namespace penstock {
 
 namespace {
@@ -47,10 +49,12 @@ Record& Record::part(std::size_t index) {
   Record& part = *parts_[index];
   const std::size_t others = memory_bytes() - part.memory_bytes();
   part.set_limit(limit_ - std::min(limit_, others));
-  part.set_sample(sample_, random_key_, stop_);
+  part.set_sample(sample_, random_key_);
   part.random_stream_ = static_cast<std::uint16_t>(random_stream_ * 16 + index + 1);
   return part;
 }
+
+bool Record::is_unwanted() const noexcept { return core::Interruption::is_requested(); }
 
 std::size_t Record::memory_bytes() const noexcept {
   std::size_t total = 0;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <stop_token>
 #include <type_traits>
 #include <vector>
 
@@ -56,17 +55,13 @@ class Record {
   /// Random numbers of the sample that is read, for a source that makes samples: the same for one
   /// seed, source, epoch, number and draw, on any thread and after a resume.
   [[nodiscard]] Random random() const noexcept { return {random_key_, sample_, random_stream_}; }
-  /// Whether the loader has been stopped meanwhile: a read that waits for long asks now and then, and
-  /// returns a Fault.
-  [[nodiscard]] bool is_unwanted() const noexcept {
-    return stop_ != nullptr && stop_->stop_requested();
-  }
-  /// Said by the loader before it reads; `stop` must outlive the read.
-  void set_sample(const SampleId& sample, const RandomKey& key,
-                  const std::stop_token* stop) noexcept {
+  /// Whether the loader has been stopped meanwhile: a read that waits for long asks now and then, on the
+  /// thread that reads, and returns a Fault.
+  [[nodiscard]] bool is_unwanted() const noexcept;
+  /// Said by the loader before it reads.
+  void set_sample(const SampleId& sample, const RandomKey& key) noexcept {
     sample_ = sample;
     random_key_ = key;
-    stop_ = stop;
   }
 
   /// All fields, in the order of Source::fields().
@@ -97,7 +92,6 @@ class Record {
   std::uint64_t bytes_read_ = 0;
   SampleId sample_{};
   RandomKey random_key_{};
-  const std::stop_token* stop_ = nullptr;
   std::uint16_t random_stream_ = 0;  // parts have numbers of their own
 };
 

@@ -101,14 +101,14 @@ class Writer {
     return summary_of(numbers);
   }
 
-  // What another language has to say of it.
-  std::optional<Json> write_own(const Source& source) const {
-    if (purpose_ != Purpose::travel || !options_->describe_source) return std::nullopt;
+  // What another language has to say of a source or a transform.
+  template <class Thing, class Describe>
+  std::optional<Json> write_own(const Thing& thing, const Describe& describe) const {
+    if (purpose_ != Purpose::travel || !describe) return std::nullopt;
     try {
-      const auto own = options_->describe_source(source);
+      const std::optional<Description> own = describe(thing);
       if (!own) return std::nullopt;
-      return Json{{"source", core::write_description(*own, where_ + kItsOptions)},
-                  {"fingerprint", source.fingerprint()}};
+      return core::write_description(*own, where_ + kItsOptions);
     } catch (const Error& error) {
       refuse(error.what());
     }
@@ -116,7 +116,8 @@ class Writer {
 
   Json write_source(const Source& source) const {
     if (purpose_ == Purpose::identity) return {{"fingerprint", source.fingerprint()}};
-    if (auto own = write_own(source)) return *std::move(own);
+    if (auto own = write_own(source, options_->describe_source))
+      return {{"source", *std::move(own)}, {"fingerprint", source.fingerprint()}};
     const auto description = source.description();
     if (purpose_ == Purpose::people && (!description || !description->text.empty()))
       return {{"source", description ? description->text : source.fingerprint()}};
@@ -140,14 +141,7 @@ class Writer {
       written.begin()->erase(core::kSpeed);
       return written;
     }
-    if (options_->describe_transform) {
-      try {
-        if (const auto own = options_->describe_transform(transform))
-          return core::write_description(*own, where_ + kItsOptions);
-      } catch (const Error& error) {
-        refuse(error.what());
-      }
-    }
+    if (auto own = write_own(transform, options_->describe_transform)) return *std::move(own);
     const Description description = transform.description();
     Json written = core::write_description(description, where_ + kItsOptions);
     if (description.name == "map_function") {

@@ -29,7 +29,7 @@ Fault fault_of_exception(const std::exception_ptr& thrown) {
 Result<void> read_record(const Source& source, const SampleId& sample, const RandomKey& key,
                          Record& record, const RetryOptions& retry, const std::stop_token& stop,
                          std::atomic<std::uint64_t>& retries) {
-  record.set_sample(sample, key, &stop);
+  record.set_sample(sample, key);
   std::chrono::nanoseconds wait = retry.initial_backoff;
   for (int attempt = 1;; ++attempt, wait *= 2) {
     record.reset(source.fields().size());  // for a source that forgets to
