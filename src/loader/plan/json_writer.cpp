@@ -103,8 +103,10 @@ class Writer {
 
   // What another language has to say of a source or a transform.
   template <class Thing, class Describe>
-  std::optional<Json> write_own(const Thing& thing, const Describe& describe) const {
-    if (purpose_ != Purpose::travel || !describe) return std::nullopt;
+  std::optional<Json> write_own(const Thing& thing, Describe PlanJsonOptions::*which) const {
+    if (purpose_ != Purpose::travel) return std::nullopt;  // there are no options
+    const Describe& describe = options_->*which;
+    if (!describe) return std::nullopt;
     try {
       const std::optional<Description> own = describe(thing);
       if (!own) return std::nullopt;
@@ -116,7 +118,7 @@ class Writer {
 
   Json write_source(const Source& source) const {
     if (purpose_ == Purpose::identity) return {{"fingerprint", source.fingerprint()}};
-    if (auto own = write_own(source, options_->describe_source))
+    if (auto own = write_own(source, &PlanJsonOptions::describe_source))
       return {{"source", *std::move(own)}, {"fingerprint", source.fingerprint()}};
     const auto description = source.description();
     if (purpose_ == Purpose::people && (!description || !description->text.empty()))
@@ -141,7 +143,8 @@ class Writer {
       written.begin()->erase(core::kSpeed);
       return written;
     }
-    if (auto own = write_own(transform, options_->describe_transform)) return *std::move(own);
+    if (auto own = write_own(transform, &PlanJsonOptions::describe_transform))
+      return *std::move(own);
     const Description description = transform.description();
     Json written = core::write_description(description, where_ + kItsOptions);
     if (description.name == "map_function") {
