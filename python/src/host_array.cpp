@@ -1,6 +1,10 @@
 #include "host_array.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,20 +19,28 @@ namespace penstock::python {
 namespace {
 
 // An array's memory. Arrays of bf16 come as u16, which has a buffer.
-class Buffer {
- public:
-  Buffer(nb::handle array, int flags) {
-    if (PyObject_GetBuffer(array.ptr(), &buffer_, flags) != 0) throw nb::python_error();
-  }
-  ~Buffer() { PyBuffer_Release(&buffer_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+std::byte* data_of(nb::handle array, int flags) {
+  const HeldBuffer buffer(array, flags);
+  if (!buffer) throw nb::python_error();
+  return static_cast<std::byte*>(buffer->buf);
+}
 
-  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(buffer_.buf); }
+bool fits(std::span<const Py_ssize_t> found, const Shape& wanted) {
+  return std::ranges::equal(found, wanted.extents(),
+                            [](Py_ssize_t a, std::int64_t b) { return b == kDynamic || a == b; });
+}
 
- private:
-  Py_buffer buffer_{};
-};
+// The dtype of the struct module's letter for one element; none of others.
+std::optional<DType> dtype_of_format(const char* format) {
+  if (format == nullptr) return DType::u8;
+  static constexpr std::pair<char, DType> kLetters[] = {
+      {'B', DType::u8},  {'?', DType::u8},  {'b', DType::i8},  {'h', DType::i16}, {'H', DType::u16},
+      {'i', DType::i32}, {'I', DType::u32}, {'l', DType::i64}, {'L', DType::u64}, {'q', DType::i64},
+      {'Q', DType::u64}, {'e', DType::f16}, {'f', DType::f32}, {'d', DType::f64}};
+  for (const auto& [letter, dtype] : kLetters)
+    if (format[0] == letter && format[1] == '\0') return dtype;
+  return std::nullopt;
+}
 
 // An array whose dtype penstock has, in this machine's byte order.
 struct Known {
@@ -129,8 +141,10 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
 bool is_true(nb::handle value) { return PyObject_IsTrue(value.ptr()) == 1; }
 
 nb::module_ numpy() {
+  static PyObject* module = nullptr;  // kept for ever; guarded by the GIL, as below
   try {
-    return nb::module_::import_("numpy");
+    if (module == nullptr) module = nb::module_::import_("numpy").release().ptr();
+    return nb::borrow<nb::module_>(module);
   } catch (nb::python_error& error) {
     if (closing()) throw Error("no array can be made while the interpreter ends");
     nb::raise_from(error, PyExc_ImportError,
@@ -139,21 +153,73 @@ nb::module_ numpy() {
 }
 
 nb::object numpy_dtype(DType dtype) {
-  if (dtype != DType::bf16) return numpy().attr("dtype")(std::string(numpy_name_of(dtype)));
+  static std::array<PyObject*, static_cast<std::size_t>(DType::f64) + 1> known{};
+  PyObject*& kept = known.at(static_cast<std::size_t>(dtype));
+  if (kept != nullptr) return nb::borrow(kept);
   try {
-    return numpy().attr("dtype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
+    const nb::object type = dtype == DType::bf16
+                                ? nb::object(nb::module_::import_("ml_dtypes").attr("bfloat16"))
+                                : nb::str(std::string(numpy_name_of(dtype)).c_str());
+    kept = numpy().attr("dtype")(type).release().ptr();
+    return nb::borrow(kept);
   } catch (nb::python_error& error) {
     nb::raise_from(error, PyExc_ImportError,
                    "numpy has no bfloat16 of its own: pip install ml_dtypes, or take f16 or f32");
   }
 }
 
+HeldBuffer::HeldBuffer(nb::handle object, int flags) {
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) buffer_.obj = nullptr;
+}
+HeldBuffer& HeldBuffer::operator=(HeldBuffer&& other) noexcept {
+  std::swap(buffer_, other.buffer_);
+  return *this;
+}
+HeldBuffer::~HeldBuffer() {
+  if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+}
+
+// A number of Python's own, such as most labels are: without numpy's help.
+bool HostArray::take_number(PyObject* value, const FieldSpec& field) {
+  const auto keep = [&](auto number) {
+    number_ = std::make_unique<Number>();
+    std::memcpy(number_->data(), &number, sizeof number);
+    view_ = ConstTensorView(number_->data(), field.dtype, {});
+    return true;
+  };
+  if (field.shape.rank() != 0) return false;
+  if (field.dtype == DType::i64 && PyLong_CheckExact(value) != 0) {
+    const long long number = PyLong_AsLongLong(value);
+    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    return keep(std::int64_t{number});
+  }
+  if (PyFloat_CheckExact(value) == 0) return false;
+  if (field.dtype == DType::f64) return keep(PyFloat_AsDouble(value));
+  return field.dtype == DType::f32 && keep(static_cast<float>(PyFloat_AsDouble(value)));
+}
+
+// Dense memory of the field's own dtype and shape, such as most arrays are: without numpy's help.
+bool HostArray::take_dense(PyObject* value, const FieldSpec& field) {
+  if (PyObject_CheckBuffer(value) == 0) return false;
+  HeldBuffer buffer(value, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT);
+  if (!buffer) {
+    PyErr_Clear();
+    return false;
+  }
+  const std::span<const Py_ssize_t> extents(buffer->shape, static_cast<std::size_t>(buffer->ndim));
+  if (dtype_of_format(buffer->format) != field.dtype || !fits(extents, field.shape)) return false;
+  view_ = ConstTensorView(static_cast<const std::byte*>(buffer->buf), field.dtype, Shape(extents));
+  buffer_ = std::move(buffer);
+  return true;
+}
+
 HostArray::HostArray(nb::handle value, const FieldSpec& field) {
+  if (take_number(value.ptr(), field) || take_dense(value.ptr(), field)) return;
   const Known known = as_dtype(as_array(value, field), field);
   // ascontiguousarray would turn a scalar into a row.
   array_ = numpy().attr("require")(known.array, nb::none(), "C");
-  view_ = ConstTensorView(Buffer(bits_of(array_, known.dtype), PyBUF_C_CONTIGUOUS).data(),
-                          known.dtype, parse_shape(array_.attr("shape")));
+  view_ = ConstTensorView(data_of(bits_of(array_, known.dtype), PyBUF_C_CONTIGUOUS), known.dtype,
+                          parse_shape(array_.attr("shape")));
 }
 
 Column column_of(const std::string& name, nb::handle value) {
@@ -184,18 +250,19 @@ Column column_of(const std::string& name, nb::handle value) {
   if (shape[0] == 0 || dense == 0) return column;
   const std::int64_t step = shape[0] > 1 ? strides[0] : dense;
   if (step != dense) column.stride = static_cast<std::size_t>(step);
-  column.bytes = {Buffer(bits_of(known.array, known.dtype), PyBUF_STRIDES).data(),
+  column.bytes = {data_of(bits_of(known.array, known.dtype), PyBUF_STRIDES),
                   static_cast<std::size_t>((shape[0] - 1) * step + dense)};
   return column;
 }
 
 nb::object copy_to_numpy(const ConstTensorView& view) {
-  nb::object array = numpy().attr("empty")(to_tuple(view.shape()), numpy_dtype(view.dtype()));
+  static PyObject* empty = nullptr;
+  if (empty == nullptr) empty = nb::object(numpy().attr("empty")).release().ptr();
+  nb::object array = nb::handle(empty)(to_tuple(view.shape()), numpy_dtype(view.dtype()));
   if (view.byte_size() == 0) return array;
   const nb::object raw =
       view.dtype() == DType::bf16 ? array.attr("view")(numpy().attr("uint16")) : array;
-  std::memcpy(Buffer(raw, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE).data(), view.raw(),
-              view.byte_size());
+  std::memcpy(data_of(raw, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE), view.raw(), view.byte_size());
   return array;
 }
 

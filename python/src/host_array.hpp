@@ -1,8 +1,10 @@
 // numpy arrays as tensor views, and the other way round. Everything here needs the GIL.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <nanobind/nanobind.h>
 
@@ -25,6 +27,24 @@ namespace nb = nanobind;
 /// Errors  ImportError  of bf16, where ml_dtypes is not installed
 [[nodiscard]] nb::object numpy_dtype(DType dtype);
 
+/// A buffer of the buffer protocol, released with this. False where the object gave none: then a Python error
+/// is set.
+class HeldBuffer {
+ public:
+  HeldBuffer() = default;
+  HeldBuffer(nb::handle object, int flags);
+  HeldBuffer(HeldBuffer&& other) noexcept : buffer_(std::exchange(other.buffer_, {})) {}
+  HeldBuffer& operator=(HeldBuffer&& other) noexcept;
+  ~HeldBuffer();
+
+  explicit operator bool() const noexcept { return buffer_.obj != nullptr; }
+  /// What it points to of itself, a shape above all, is valid until it is moved.
+  const Py_buffer* operator->() const noexcept { return &buffer_; }
+
+ private:
+  Py_buffer buffer_{};
+};
+
 /// The memory of a value for a field: dense, in C order, kept alive. Copied where it is not dense.
 ///
 /// Numbers and lists take the field's dtype, as do arrays of the same kind whose values it can hold
@@ -34,11 +54,17 @@ class HostArray {
   /// Errors  std::invalid_argument  no array can be made of it, or not of this dtype; names the field
   HostArray(nb::handle value, const FieldSpec& field);
 
-  /// Owns  nothing: valid while any copy of this lives.
+  /// Owns  nothing: valid while this lives, wherever it is moved.
   [[nodiscard]] const ConstTensorView& view() const noexcept { return view_; }
 
  private:
-  nb::object array_;
+  using Number = std::array<std::byte, sizeof(std::int64_t)>;
+  bool take_number(PyObject* value, const FieldSpec& field);
+  bool take_dense(PyObject* value, const FieldSpec& field);
+
+  nb::object array_;  // or
+  HeldBuffer buffer_;
+  std::unique_ptr<Number> number_;
   ConstTensorView view_;
 };
 

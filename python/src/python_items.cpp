@@ -35,64 +35,8 @@ Result<void> store(Record& record, std::size_t field, const ConstTensorView& vie
   return {};
 }
 
-// The dtype of the struct module's letter for one element; none of others.
-std::optional<DType> dtype_of_format(const char* format) {
-  if (format == nullptr) return DType::u8;
-  static constexpr std::pair<char, DType> kLetters[] = {
-      {'B', DType::u8},  {'?', DType::u8},  {'b', DType::i8},  {'h', DType::i16}, {'H', DType::u16},
-      {'i', DType::i32}, {'I', DType::u32}, {'l', DType::i64}, {'L', DType::u64}, {'q', DType::i64},
-      {'Q', DType::u64}, {'e', DType::f16}, {'f', DType::f32}, {'d', DType::f64}};
-  for (const auto& [letter, dtype] : kLetters)
-    if (format[0] == letter && format[1] == '\0') return dtype;
-  return std::nullopt;
-}
-
-// Dense memory of the field's own dtype and shape, such as most arrays are: without numpy's help. None where it
-// is something else, which HostArray converts or refuses.
-std::optional<Result<void>> store_dense(Record& record, std::size_t field, PyObject* value,
-                                        const FieldSpec& spec) {
-  Py_buffer buffer{};
-  if (PyObject_CheckBuffer(value) == 0 || PyBytes_Check(value) != 0) return std::nullopt;
-  if (PyObject_GetBuffer(value, &buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();
-    return std::nullopt;
-  }
-  std::optional<Result<void>> result;
-  if (dtype_of_format(buffer.format) == spec.dtype &&
-      static_cast<std::size_t>(buffer.ndim) == spec.shape.rank()) {
-    std::array<std::int64_t, Shape::kMaxRank> extents{};
-    std::copy_n(buffer.shape, buffer.ndim, extents.begin());
-    const Shape shape(std::span<const std::int64_t>(extents.data(), spec.shape.rank()));
-    if (fits(shape, spec.shape))
-      result = store(record, field,
-                     ConstTensorView(static_cast<const std::byte*>(buffer.buf), spec.dtype, shape));
-  }
-  PyBuffer_Release(&buffer);
-  return result;
-}
-
-// Python's own numbers are most labels: without numpy.
-template <class Number>
-Result<void> store_number(Record& record, std::size_t field, Number number, DType dtype) {
-  return store(record, field,
-               ConstTensorView(reinterpret_cast<const std::byte*>(&number), dtype, {}));
-}
-
 Result<void> store_value(Record& record, std::size_t field, nb::handle value,
                          const FieldSpec& spec) {
-  PyObject* const given = value.ptr();
-  if (spec.shape.rank() == 0 && spec.dtype == DType::i64 && PyLong_CheckExact(given) != 0) {
-    const long long number = PyLong_AsLongLong(given);
-    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    return store_number<std::int64_t>(record, field, number, spec.dtype);
-  }
-  if (spec.shape.rank() == 0 && PyFloat_CheckExact(given) != 0) {
-    if (spec.dtype == DType::f64)
-      return store_number(record, field, PyFloat_AsDouble(given), spec.dtype);
-    if (spec.dtype == DType::f32)
-      return store_number(record, field, static_cast<float>(PyFloat_AsDouble(given)), spec.dtype);
-  }
-  if (auto stored = store_dense(record, field, given, spec)) return *std::move(stored);
   const HostArray array(value, spec);
   const ConstTensorView& found = array.view();
   if (found.dtype() != spec.dtype || !fits(found.shape(), spec.shape))
@@ -134,10 +78,8 @@ nb::object value_of(const nb::object& item, std::size_t field, std::span<const F
 
 }  // namespace
 
-Result<void> store_item(nb::handle items, std::uint64_t number, std::span<const FieldSpec> fields,
-                        Record& record) {
+Result<void> store_item(const nb::object& item, std::span<const FieldSpec> fields, Record& record) {
   record.reset(fields.size());
-  const nb::object item = items[nb::int_(number)];
   for (std::size_t field = 0; field < fields.size(); ++field) {
     const nb::object value = value_of(item, field, fields);
     if (auto result = store_value(record, field, value, fields[field]); !result) return result;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_set>
 #include <vector>
@@ -51,6 +52,24 @@ std::string text_of(nb::handle exception) {
 }
 
 }  // namespace
+
+void keep_thread_state() {
+  struct State {
+    State() {
+      (void)PyGILState_Ensure();
+      (void)PyEval_SaveThread();
+    }
+    ~State() {
+      if (!may_take_gil()) return;
+      (void)PyGILState_Ensure();
+      PyGILState_Release(PyGILState_LOCKED);
+      PyGILState_Release(PyGILState_UNLOCKED);
+    }
+  };
+  if (PyGILState_GetThisThreadState() != nullptr) return;  // one of Python's own, or kept already
+  thread_local std::optional<State> state;
+  state.emplace();
+}
 
 void begin_closing() noexcept {
   closing_thread = std::this_thread::get_id();

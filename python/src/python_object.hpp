@@ -22,6 +22,9 @@ namespace nb = nanobind;
 /// Set before the interpreter ends: from then on only its main thread may take the GIL.
 void begin_closing() noexcept;
 [[nodiscard]] bool closing() noexcept;
+/// Keeps Python's state of this thread until the thread ends, for one that calls Python often: making one
+/// costs microseconds, and what a function keeps in threading.local() would be gone after each call.
+void keep_thread_state();
 /// Whether this thread may take the GIL.
 [[nodiscard]] bool may_take_gil() noexcept;
 /// Blocks forever where taking the GIL would end the thread in the middle of C++ frames: a
@@ -74,18 +77,19 @@ class CallTimes {
   std::atomic<std::int64_t> busy_ns_ = 0;
 };
 
-/// The GIL, for one call of a Python function. Whoever gives it up to a thread that wants it waits until that
+/// The GIL, for one call of a Python function, or some. Whoever gives it up to a thread that wants it waits until that
 /// one has it: this is waiting, too.
 class TimedGil {
  public:
-  explicit TimedGil(CallTimes& times) : times_(times) {
+  explicit TimedGil(CallTimes& times, std::uint64_t calls = 1) : times_(times), calls_(calls) {
+    keep_thread_state();
     gil_.emplace();
     held_ns_ = now_ns();
   }
   ~TimedGil() {
     const std::int64_t done_ns = now_ns();
     gil_.reset();
-    ++times_.calls_;
+    times_.calls_ += calls_;
     times_.busy_ns_ += done_ns - held_ns_;
     times_.wait_ns_ += held_ns_ - begin_ns_ + now_ns() - done_ns;
   }
@@ -94,6 +98,7 @@ class TimedGil {
 
  private:
   CallTimes& times_;
+  std::uint64_t calls_;
   std::int64_t begin_ns_ = now_ns();
   std::int64_t held_ns_ = 0;
   std::optional<nb::gil_scoped_acquire> gil_;

@@ -11,6 +11,31 @@
 
 namespace penstock::python {
 
+namespace {
+
+nb::object taken(const PythonItems& items) {
+  nb::object object = object_of(items.items);
+  if (!object.is_valid()) throw Error("no item can be read while the interpreter ends");
+  return object;
+}
+
+// A list of all of them in one call, as torch's DataLoader asks for them; none where the data set has no such
+// call, or it raised: then it is seen at which item.
+nb::object several_of(const nb::object& items, std::span<const RecordRead> reads) {
+  nb::object call = nb::getattr(items, "__getitems__", nb::none());
+  if (call.is_none()) return {};
+  nb::list numbers;
+  for (const RecordRead& one : reads) numbers.append(one.number);
+  try {
+    nb::object several = call(numbers);
+    if (nb::len(several) == reads.size()) return several;
+  } catch (nb::python_error&) {
+  }
+  return {};
+}
+
+}  // namespace
+
 PythonSource::PythonSource(PythonItems items) : items_(std::move(items)) {
   if (items_.workers > 0)
     pool_ = std::make_unique<WorkerPool>(items_.items, items_.fields, items_.workers);
@@ -20,11 +45,30 @@ Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
   if (pool_) return pool_->read(number, record.random().u64(), record);
   const TimedGil gil(times_);
   try {
-    const nb::object items = object_of(items_.items);
-    if (!items.is_valid()) throw Error("no item can be read while the interpreter ends");
-    return store_item(items, number, items_.fields, record);
+    return store_item(item_of(taken(items_), number), items_.fields, record);
   } catch (nb::python_error& error) {
     throw PythonException(error);
+  }
+}
+
+void PythonSource::read_together(std::span<RecordRead> reads) const {
+  const TimedGil gil(times_, reads.size());
+  const nb::object items = taken(items_);
+  const nb::object several = several_of(items, reads);
+  for (std::size_t k = 0; k < reads.size(); ++k) {
+    RecordRead& one = reads[k];
+    try {
+      one.result =
+          one.record->is_unwanted()
+              ? Fault{.reason = "the loader was stopped"}
+              : store_item(several.is_valid() ? nb::object(several[k]) : item_of(items, one.number),
+                           items_.fields, *one.record);
+    } catch (nb::python_error& error) {
+      const PythonException exception(error);
+      one.result = Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
+    } catch (const std::exception& error) {
+      one.result = Fault{.reason = error.what(), .cause = std::current_exception()};
+    }
   }
 }
 

@@ -30,6 +30,9 @@ class PythonSource final : public Source {
   std::uint64_t size() const noexcept override { return items_.size; }
   std::span<const FieldSpec> fields() const noexcept override { return items_.fields; }
   Result<void> read(std::uint64_t number, Record& record) const override;
+  /// With one hold of the GIL, and with one call of __getitems__ where the object has it.
+  std::size_t reads_together() const noexcept override { return items_.workers > 0 ? 1 : 64; }
+  void read_together(std::span<RecordRead> reads) const override;
   std::string location(std::uint64_t number) const override;
   bool is_blocking() const noexcept override { return items_.workers > 0; }
   int max_concurrent_reads() const noexcept override { return 2 * items_.workers; }

@@ -423,7 +423,7 @@ void serve_items(nb::object items, const std::vector<FieldSpec>& fields, int soc
     bool alive = true;
     try {
       seed(request.seed);
-      const Result<void> result = store_item(items, request.number, fields, record);
+      const Result<void> result = store_item(item_of(items, request.number), fields, record);
       if (!result) {
         const std::string& reason = result.fault().reason;
         alive = send(Kind::fault, std::as_bytes(std::span(reason)));

@@ -43,6 +43,21 @@ class Noisy(Points):
         return {"x": np.array([random.random(), np.random.rand()]), "pid": os.getpid()}
 
 
+class Several(Points):
+    """Gives several in one call, as torch's DataLoader asks; not where 7 is among them, and one too few with 50."""
+
+    def __init__(self, count: int = 100) -> None:
+        super().__init__(count)
+        self.calls: list[int] = []
+
+    def __getitems__(self, numbers: list[int]):
+        self.calls.append(len(numbers))
+        if 7 in numbers:
+            raise KeyError("seven is bad here")
+        found = [self[number] for number in numbers]
+        return found[1:] if 50 in numbers else found
+
+
 class Bad(Points):
     def __getitem__(self, number: int):
         if number == 7:

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 
 import items
@@ -84,6 +85,29 @@ def test_encoded_images_are_decoded_by_the_loaders_threads(workers):
     assert (step["image"].numpy() == images).all() and step["label"].numpy().tolist() == list(range(6))
     decoded = ps.Dataset([pillow.fromarray(images[0])] * 2, names=["image"], workers=workers)
     assert [str(field) for field in decoded.fields] == ["image u8 [?,?,3]"]
+
+
+def test_several_items_are_asked_for_in_one_call_where_there_is_one():
+    several = items.Several(4000)
+    assert labels(ps.Dataset(several), threads=2) == list(range(4000))
+    assert max(several.calls) > 1 and sum(several.calls) > 2000
+
+
+def test_what_a_thread_keeps_stays_until_it_ends():
+    made = []
+
+    class Opened(items.Points):
+        kept = threading.local()
+
+        def __getitem__(self, number: int):
+            if not hasattr(self.kept, "file"):
+                self.kept.file = object()
+                made.append(threading.get_ident())
+            return super().__getitem__(number)
+
+    data = Opened(3000)
+    assert labels(ps.Dataset(data), threads=3) == list(range(3000))
+    assert len(made) <= 4  # the loader's threads, and this one
 
 
 @WORKERS

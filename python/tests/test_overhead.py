@@ -55,7 +55,7 @@ def test_a_batch_costs_little_more_than_in_cpp(capsys):
 
 
 def test_a_python_function_costs_what_its_documentation_says(capsys):
-    """Printed, and held to four times the documented cost: CPU time, which other processes make longer, too."""
+    """Printed, and held to ten times the documented cost: CPU time, which other processes make longer, too."""
 
     def per_sample(function, **outputs) -> float:
         plan = numbers(2000).map(function, outputs={"number": ("i64", (2,))}).batch(100)
@@ -74,6 +74,6 @@ def test_a_python_function_costs_what_its_documentation_says(capsys):
     plain, random = per_sample(same), per_sample(noisy)
     with capsys.disabled():
         print(f"\nper sample of a Python function: {plain:.1f} us, with an rng {random:.1f} us")
-    if plain >= 100 or random >= 250:
+    if plain >= 10 or random >= 110:
         skip_if_too_busy()
-    assert plain < 100 and random < 250
+    assert plain < 10 and random < 110

@@ -82,8 +82,9 @@ struct Stats {
 class StageObserver {
  public:
   virtual ~StageObserver() = default;
-  /// read and decode come once per sample, with its row in this process's part of the batch; the
-  /// others once per batch, with row 0.
+  /// read and decode come once per sample, with its row in this process's part of the batch, but
+  /// read once for samples that are read together, with the first one's; the others once per batch,
+  /// with row 0.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   /// A GPU copied or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,

@@ -24,6 +24,13 @@ struct RecordInfo {
   std::optional<std::uint64_t> bytes{};  ///< that the record takes where it is stored
 };
 
+/// One of several records that are read together.
+struct RecordRead {
+  std::uint64_t number;
+  Record* record;
+  Result<void> result{};
+};
+
 /// A numbered, finite set of records with random access. Numbering is stable for the same files.
 ///
 /// Threads  everything is const and may be called from any number of threads at once.
@@ -39,6 +46,15 @@ class Source {
   /// this one record is a Fault with file, offset and reason; the caller adds the sample's
   /// identity.
   virtual Result<void> read(std::uint64_t number, Record& record) const = 0;
+  /// How many records one read_together() may be asked for, where that costs less than as many
+  /// calls of read(): what both need is taken once. 1: it does not. Not asked of a source that
+  /// is_blocking().
+  [[nodiscard]] virtual std::size_t reads_together() const noexcept { return 1; }
+  /// Reads each of these as read() does; what goes wrong with one is its own result. If it throws,
+  /// the loader reads them one by one.
+  virtual void read_together(std::span<RecordRead> reads) const {
+    for (RecordRead& one : reads) one.result = read(one.number, *one.record);
+  }
   /// Where record `number` lives, for people: a path, or a shard and a member.
   [[nodiscard]] virtual std::string location(std::uint64_t number) const = 0;
   /// What Dataset::filter may ask about record `number` without reading it.

@@ -302,6 +302,11 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
 
 // ---- the workers ----
 
+// Two where samples can be read together, or it would never be seen that this is faster.
+std::int64_t Engine::least_of_grain(std::int64_t sample_ns) const {
+  return config_.recipe->reads_together > 1 && sample_ns < 10 * kGrainNs ? 2 : 1;
+}
+
 void Engine::work(const std::stop_token& stop) {
   const core::Interruption interruption(stop);
   RowWorker rows(config_.recipe, record_limit_, stop);
@@ -317,7 +322,7 @@ void Engine::work(const std::stop_token& stop) {
       first = batch->claimed;
       const std::uint64_t left = batch->info->samples.size() - first;
       const auto worthwhile =
-          static_cast<std::uint64_t>(std::max<std::int64_t>(kGrainNs / sample_ns, 1));
+          static_cast<std::uint64_t>(std::max(kGrainNs / sample_ns, least_of_grain(sample_ns)));
       count = std::min(left, worthwhile);
       batch->claimed += count;
       if (count == left) open_.pop_front();

@@ -77,6 +77,7 @@ class Engine {
   void finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
   [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
+  [[nodiscard]] std::int64_t least_of_grain(std::int64_t sample_ns) const;
   [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
   void complete(const std::shared_ptr<InFlight>& batch);

@@ -81,13 +81,17 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
     mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
 
   int max_concurrent_reads = 0;
-  for (const Branch& branch : sources)
+  std::size_t reads_together = 1;
+  for (const Branch& branch : sources) {
     max_concurrent_reads = std::max(max_concurrent_reads, branch.source->max_concurrent_reads());
+    reads_together = std::max(reads_together, branch.source->reads_together());
+  }
 
   auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
       .branches = std::move(branches),
       .layout = form->slice(),
       .valid_field = form->valid_field(),
+      .reads_together = options.budget_bytes == 0 ? reads_together : 1,
       .on_fault = options.faults.policy,
       .replicas_per_group = topology.replicas_per_group(),
       .retry = options.retry,

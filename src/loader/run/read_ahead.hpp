@@ -18,14 +18,6 @@
 
 namespace penstock::loader {
 
-/// One sample's record on its way from the storage to a decoder.
-struct ReadSample {
-  std::shared_ptr<InFlight> batch;
-  std::uint64_t sample = 0;  // index in the batch
-  Record record;
-  Result<void> result;
-};
-
 /// Reads the samples of the batches that are pushed, one after the other, with its own threads, and
 /// hands them on as they come. There are as many records as `samples`: readers wait for one that
 /// was given back.

@@ -39,7 +39,18 @@ RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record
     out_.emplace_back(nullptr, spec.dtype, spec.shape);
 }
 
+std::size_t RowWorker::memory_bytes() const noexcept {
+  std::size_t bytes = record_.memory_bytes();
+  for (const ReadSample& one : together_) bytes += one.record.memory_bytes();
+  return bytes;
+}
+
 void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) {
+  if (const std::uint64_t most = recipe_->reads_together; most > 1 && count > 1) {
+    for (std::uint64_t done = 0; done < count && !stop_.stop_requested(); done += most)
+      work_together(batch, first + done, std::min(most, count - done));
+    return hand_in(batch);
+  }
   // A clock reading costs as much as a small sample: in a long grain every 16th sample stands for
   // the others.
   const std::uint64_t timed_every = count >= 32 ? 16 : 1;
@@ -77,6 +88,52 @@ void RowWorker::work(ReadSample& sample) {
   fill(batch, part_of(batch, sample.sample), sample.sample, &sample);
   batch.decode_ns += now_ns() - begin;
   hand_in(batch);
+}
+
+void RowWorker::work_together(InFlight& batch, std::uint64_t first, std::uint64_t count) {
+  const std::int64_t begin = now_ns();
+  read_together(batch, first, count);
+  const std::int64_t read = now_ns();
+  auto part = part_of(batch, first);
+  for (std::uint64_t k = 0; k < count && !stop_.stop_requested(); ++k) {
+    if (first + k >= part->first_sample + part->slice.samples) part = part_of(batch, first + k);
+    fill(batch, part, first + k, &together_[k]);
+  }
+  batch.read_ns += read - begin;
+  batch.decode_ns += now_ns() - read;
+}
+
+// Those of each source together.
+void RowWorker::read_together(InFlight& batch, std::uint64_t first, std::uint64_t count) {
+  const Observed observed(recipe_->observer, Stage::read, batch.info->step, first);
+  while (together_.size() < count) together_.emplace_back();
+  const auto ids = std::span(batch.info->samples).subspan(first, count);
+  for (std::uint32_t source = 0; source < recipe_->branches.size(); ++source) {
+    const BranchRecipe& branch = recipe_->branches[source];
+    reads_.clear();
+    for (std::uint64_t k = 0; k < count; ++k) {
+      if (ids[k].source != source) continue;
+      together_[k].record.set_sample(ids[k], branch.read_key);
+      together_[k].record.reset(branch.source->fields().size());
+      reads_.push_back({.number = ids[k].number, .record = &together_[k].record});
+    }
+    if (reads_.empty()) continue;
+    bool one_by_one = false;
+    try {
+      branch.source->read_together(reads_);
+    } catch (...) {
+      one_by_one = true;
+    }
+    auto next = reads_.begin();
+    for (std::uint64_t k = 0; k < count; ++k) {
+      if (ids[k].source != source) continue;
+      together_[k].result = std::move(next++->result);
+      if (one_by_one || (!together_[k].result && together_[k].result.fault().transient))
+        together_[k].result =
+            read_record(*branch.source, ids[k], branch.read_key, together_[k].record,
+                        recipe_->retry, stop_, batch.retries);
+    }
+  }
 }
 
 RowWorker::Part RowWorker::part_of(const InFlight& batch, std::uint64_t sample) {

@@ -37,6 +37,7 @@ struct RowRecipe {
   std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields
   batch::BatchLayout layout;           // the chains' fields, and 'valid' last where there is one
   std::optional<std::size_t> valid_field;
+  std::size_t reads_together = 1;  // the most that a source is good for; 1 with a byte budget
   OnFault on_fault = OnFault::raise;
   std::uint32_t replicas_per_group = 1;
   RetryOptions retry;
@@ -44,7 +45,13 @@ struct RowRecipe {
   StageObserver* observer = nullptr;
 };
 
-struct ReadSample;
+/// One sample's record on its way from the storage to a decoder.
+struct ReadSample {
+  std::shared_ptr<InFlight> batch;  // null where the decoder has read it itself
+  std::uint64_t sample = 0;         // index in the batch
+  Record record;
+  Result<void> result;
+};
 
 /// Threads  one each.
 class RowWorker {
@@ -57,8 +64,8 @@ class RowWorker {
   void work(InFlight& batch, std::uint64_t first, std::uint64_t count);
   /// The same for one sample that was read already.
   void work(ReadSample& sample);
-  /// Bytes held by the record buffer.
-  [[nodiscard]] std::size_t memory_bytes() const noexcept { return record_.memory_bytes(); }
+  /// Bytes held by the records.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
   using Part = std::vector<PartInfo>::const_iterator;
@@ -71,6 +78,8 @@ class RowWorker {
   };
 
   Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
+  void work_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
+  void read_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
   [[nodiscard]] static Part part_of(const InFlight& batch, std::uint64_t sample);
   void fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read);
   void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
@@ -82,6 +91,8 @@ class RowWorker {
   std::shared_ptr<const RowRecipe> recipe_;
   std::stop_token stop_;
   Record record_;
+  std::vector<ReadSample> together_;
+  std::vector<RecordRead> reads_;
   std::vector<TensorView> out_;
   std::vector<Fault> faults_;
   std::optional<Fault> fatal_;  // the first of this grain
