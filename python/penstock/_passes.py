@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar
 
 from penstock._penstock import Dataset, InputContext, Loader, Stats, Step, ThreadBudget
+from penstock._trainers import AccumulationLoop, Samples
 
 Batch = TypeVar("Batch")
 
@@ -71,25 +72,43 @@ class PassLoader(ABC, Generic[Batch]):
             self._steps = run(dataset).size  # of orders that are not the plan's own
         # A finite dataset is repeated, pass by pass; an endless one is one pass.
         self._loader = run(dataset if self._steps is None else dataset.repeat())
-        self._dataset = dataset
+        self._plan = dataset
         self._position = 0  # the next step
         self._loop = 0  # which `for` is the current one
+        # Of a trainer that asks for batches by number: the first step of its pass, once it has begun to ask.
+        self._asked_pass: int | None = None
+        self._asked = AccumulationLoop()
 
     @abstractmethod
     def _convert(self, step: Step) -> Batch:
         """A step as the framework has it."""
 
     @property
-    def dataset(self) -> Dataset:
+    def plan(self) -> Dataset:
         """The plan that it was made of."""
-        return self._dataset
+        return self._plan
+
+    @property
+    def dataset(self) -> Samples:
+        """len(loader.dataset) is the number of samples in a pass, over all processes."""
+        return Samples(self)
 
     @property
     def batch_size(self) -> int:
         """Samples in a global batch, over all devices and processes."""
-        size = self._dataset.batch_size
+        size = self._plan.batch_size
         assert size is not None  # as __init__ has required
         return size
+
+    @property
+    def position(self) -> int:
+        """Batches delivered so far, over all passes: the step that comes next."""
+        return self._position
+
+    @property
+    def epoch(self) -> int:
+        """The pass that the next batch is of, from 0: where a resumed run's loop over epochs begins."""
+        return 0 if self._steps is None else self._position // max(self._steps, 1)
 
     @property
     def loader(self) -> Loader:
@@ -102,47 +121,85 @@ class PassLoader(ABC, Generic[Batch]):
         Errors  TypeError  the dataset is endless, or a stream
         """
         if self._steps is None:
-            return len(self._dataset)  # which says why there is none
+            return len(self._plan)  # which says why there is none
         return self._steps
 
     def __repr__(self) -> str:
         kind = f"{type(self).__module__}.{type(self).__name__}"
-        return f"<{kind} of {self._dataset!r}, {self._steps if self._steps is not None else 'endless'} steps a pass>"
+        return f"<{kind} of {self._plan!r}, {self._steps if self._steps is not None else 'endless'} steps a pass>"
 
     def __bool__(self) -> bool:
         return True
 
     def __iter__(self) -> Iterator[Batch]:
-        if self._dataset.is_stream and self._loop > 0 and self._loader.has_ended():
+        if self._plan.is_stream and self._loop > 0 and self._loader.has_ended():
             raise RuntimeError(
                 "this loader reads a stream, whose records come once, and it has ended: make a new queue or generator, "
                 "and a new loader, for another pass"
             )
+        self._begin_pass()
+        return self._pass(self._loop)
+
+    def _begin_pass(self) -> None:
         if self._steps is not None and self._loop > 0 and self._position % max(self._steps, 1) != 0:
             self._seek(self._position - self._position % self._steps + self._steps)
         self._loop += 1
-        return self._pass(self._loop)
+        self._asked_pass = None
+        self._asked.end()
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next loop is pass `epoch`, from 0: what trainers say before each of their epochs. Passes
+        follow each other without it. After load_state_dict it changes nothing in the saved pass.
+
+        Errors  TypeError  the dataset is endless, or a stream
+        """
+        if epoch < 0:
+            raise ValueError(f"set_epoch: epochs count from 0, found {epoch}")
+        steps = len(self)
+        self._asked_pass = None
+        if steps == 0 or (self._loop == 0 and self._position // steps == epoch):
+            return
+        if self._position != epoch * steps:
+            self._seek(epoch * steps)
+        self._loop += 1  # a loop that runs cannot continue
+
+    def _batch_of_pass(self, number: int) -> Batch:
+        """Step `number` of the current pass: for trainers that ask by number. After the last, 0 is the next pass's."""
+        steps = len(self)
+        if not 0 <= number < steps:
+            raise IndexError(f"a pass has {steps} steps, found {number}")
+        if self._asked_pass is None:
+            self._asked_pass = self._position - self._position % steps
+        elif number == 0 and self._position == self._asked_pass + steps:
+            self._asked_pass += steps
+        if self._position != self._asked_pass + number:
+            self._seek(self._asked_pass + number)
+        self._loop += 1
+        self._asked.begin()
+        step = next(self._loader)
+        self._position = step.number + 1
+        self._asked.end_of_dataloader = self._position % steps == 0
+        return self._convert(step)
 
     def _pass(self, loop: int) -> Iterator[Batch]:
         if self._steps == 0:
             return
-        while True:
-            if loop != self._loop:
-                raise RuntimeError(
-                    "a newer loop over this loader has begun, so this one cannot continue: "
-                    "run one loop at a time, or use a second loader"
-                )
-            step = next(self._loader, None)
-            if step is None:
-                return
-            self._position = step.number + 1
-            last = self._steps is not None and self._position % self._steps == 0
-            batch = self._convert(step)
-            del step  # a slot is free as soon as the caller releases the batch
-            yield batch
-            del batch
-            if last:
-                return
+        with AccumulationLoop() as accumulation:
+            while not accumulation.end_of_dataloader:
+                if loop != self._loop:
+                    raise RuntimeError(
+                        "a newer loop over this loader has begun, so this one cannot continue: "
+                        "run one loop at a time, or use a second loader"
+                    )
+                step = next(self._loader, None)
+                if step is None:
+                    return
+                self._position = step.number + 1
+                accumulation.end_of_dataloader = self._steps is not None and self._position % self._steps == 0
+                batch = self._convert(step)
+                del step  # a slot is free as soon as the caller releases the batch
+                yield batch
+                del batch
 
     def _seek(self, step: int) -> None:
         state = self._loader.state_dict()
@@ -162,6 +219,7 @@ class PassLoader(ABC, Generic[Batch]):
         self._loader.load_state_dict(state)
         self._position = int(state["step"])
         self._loop = 0
+        self._asked_pass = None
 
     def stats(self) -> Stats:
         """Where the time went."""

@@ -1150,12 +1150,24 @@ class Dataset:
         """
 
     @property
+    def samples(self) -> int | None:
+        """
+        Samples in all, also after batch: at the most, where a batch at the end is smaller and skip or take chose among the batches. None when endless.
+        """
+
+    @property
     def is_stream(self) -> bool:
         """Whether the records come once, as they arrive: a Queue or a generator."""
 
     @property
     def batch_size(self) -> int | None:
         """Samples in a global batch; None where there is no batch yet."""
+
+    @property
+    def remainder(self) -> Literal['keep', 'drop', 'pad'] | None:
+        """
+        "keep", "drop" or "pad", as batch says it; None where there is no batch yet.
+        """
 
     @property
     def devices(self) -> list[Device]:

@@ -22,6 +22,7 @@ import torch
 
 from penstock._passes import LoaderOptions, PassLoader
 from penstock._penstock import Dataset, DeviceBatch, InputContext, Step
+from penstock._trainers import Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,7 +73,18 @@ class DataLoader(PassLoader[Any]):
     A loop that was left early cannot be continued: the next one begins the next pass. state_dict and
     load_state_dict are those of torchdata's StatefulDataLoader: after loading, the first loop
     delivers what was left.
+
+    What trainers ask a DataLoader of torch's for is there: dataset (whose len() is the samples of a
+    pass), batch_size, drop_last, sampler, batch_sampler, set_epoch and so on; docs/trainers.md.
     """
+
+    # What a DataLoader of torch's has, for those who make another one with the same.
+    sampler = None
+    num_workers = 0
+    pin_memory = False
+    timeout = 0.0
+    worker_init_fn = multiprocessing_context = generator = prefetch_factor = None
+    persistent_workers = False
 
     def __init__(
         self,
@@ -93,6 +105,21 @@ class DataLoader(PassLoader[Any]):
         known = [field.name for field in self._loader.fields]
         if unknown := sorted(self._copied - set(known)):
             raise ValueError(f"copy: there is no field '{unknown[0]}'; there are {', '.join(known)}")
+
+    @property
+    def batch_sampler(self) -> Steps:
+        """The steps of a pass, for trainers that leave some of them out."""
+        return Steps(self)
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether samples that do not fill the last batch are left out: batch(..., remainder="drop")."""
+        return self.plan.remainder == "drop"
+
+    @staticmethod
+    def collate_fn(batch: Any) -> Any:
+        """A batch as it is: the loader has put it together."""
+        return batch
 
     def _convert(self, step: Step) -> Any:
         parts = [self._tensors(part) for part in step.parts]

@@ -383,10 +383,22 @@ Errors  TypeError   no __len__ or __getitem__
           R"(The same.
 
 Errors  TypeError  the plan is endless, or reads a stream)")
+      .def_prop_ro(
+          "samples", &Dataset::samples,
+          "Samples in all, also after batch: at the most, where a batch at the end is smaller and "
+          "skip or take chose among the batches. None when endless.")
       .def_prop_ro("is_stream", &Dataset::is_stream,
                    "Whether the records come once, as they arrive: a Queue or a generator.")
       .def_prop_ro("batch_size", &Dataset::batch_size,
                    "Samples in a global batch; None where there is no batch yet.")
+      .def_prop_ro(
+          "remainder",
+          [](const Dataset& self) -> std::optional<Choice<Remainder>> {
+            const auto remainder = self.remainder();
+            if (!remainder) return std::nullopt;
+            return Choice<Remainder>{std::string(name_in(*remainder))};
+          },
+          "\"keep\", \"drop\" or \"pad\", as batch says it; None where there is no batch yet.")
       .def_prop_ro("devices", &Dataset::devices, "Those of prefetch_to_devices; empty before it.")
       .def("__bool__", [](const Dataset&) { return true; })
       .def_prop_ro("fields", &Dataset::fields,

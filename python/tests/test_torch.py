@@ -103,10 +103,70 @@ def test_plans_that_are_no_batches_are_refused_in_words_of_this_call():
 
 def test_what_trainers_ask_a_loader():
     loader = pt.DataLoader(plan(), devices="host:1")
-    assert loader.batch_size == 5 and loader.dataset.size == len(loader) == 5
+    assert loader.batch_size == 5 and len(loader) == 5 and len(loader.dataset) == 22 and not loader.drop_last
+    assert loader.plan.size == 5 and loader.dataset.plan is not None and loader.sampler is None
     assert repr(loader).startswith("<penstock.torch.DataLoader of memory(22 rows") and "5 steps a pass" in repr(loader)
     next(iter(loader))
     assert loader.progress()["samples_per_s"] > 0
+
+
+def ids(batch) -> list[int]:
+    return batch["number"][:, 0].tolist()
+
+
+def test_set_epoch_chooses_the_pass():
+    passes = pt.DataLoader(numbers(22).seed(3).shuffle().batch(5), devices="host:1")
+    expected = [[ids(batch) for batch in passes] for _ in range(4)]
+    loader = pt.DataLoader(numbers(22).seed(3).shuffle().batch(5), devices="host:1")
+    for epoch in (0, 2, 2, 1, 3):
+        loader.set_epoch(epoch)
+        assert loader.epoch == epoch
+        assert [ids(batch) for batch in loader] == expected[epoch]
+    running = iter(loader)
+    next(running)
+    loader.set_epoch(1)
+    with pytest.raises(RuntimeError, match="newer loop"):
+        next(running)
+    state = loader.state_dict()
+    loader.load_state_dict({**state, "step": 7})
+    loader.set_epoch(1)  # as trainers say it before each epoch: the rest of the saved pass stays
+    assert [ids(batch) for batch in loader] == expected[1][2:]
+    with pytest.raises(ValueError, match="count from 0"):
+        loader.set_epoch(-1)
+
+
+def test_another_batch_sampler_chooses_among_the_steps():
+    """What Accelerate's skip_first_batches makes of a loader."""
+
+    class Skip(torch.utils.data.BatchSampler):
+        def __init__(self, steps, count):
+            self.steps, self.count = steps, count
+
+        def __iter__(self):
+            return (step for k, step in enumerate(self.steps) if k >= self.count)
+
+        def __len__(self):
+            return len(self.steps) - self.count
+
+    plan = numbers(22).seed(3).shuffle().batch(5)
+    passes = pt.DataLoader(plan, devices="host:1")
+    expected = [[ids(batch) for batch in passes] for _ in range(4)]
+    loader = pt.DataLoader(plan, devices="host:1")
+    skipping = torch.utils.data.DataLoader(
+        loader.dataset, batch_sampler=Skip(loader.batch_sampler, 3), collate_fn=loader.collate_fn, num_workers=loader.num_workers
+    )
+    assert [ids(batch) for batch in skipping] == expected[0][3:] and len(skipping) == 2
+    assert [ids(batch) for batch in loader] == expected[1]
+    next(iter(skipping))  # left early: the next begins the next pass
+    assert [ids(batch) for batch in skipping] == expected[3][3:]
+    loader.set_epoch(1)
+    by_number = [0, 0, 3, 1, 4, 4]  # any of the pass, again and again
+    assert [ids(loader.dataset.__getitems__([k])) for k in by_number] == [expected[1][k] for k in by_number]
+    assert ids(loader.dataset.__getitems__([0])) == expected[2][0]  # after the last the next pass
+    with pytest.raises(IndexError, match="a pass has 5 steps, found 5"):
+        loader.dataset.__getitems__([5])
+    with pytest.raises(TypeError, match="samples come in batches"):
+        loader.dataset[0]
 
 
 class Pairs(torch.utils.data.Dataset):

@@ -74,6 +74,25 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
       "input_pipeline_id");
 }
 
+TEST(Dataset, KnowsItsSamplesAlsoAfterBatch) {
+  const Dataset samples = Dataset(fake(22)).shuffle();
+  EXPECT_EQ(samples.samples(), 22U);
+  EXPECT_EQ(samples.batch(5).samples(), 22U);
+  EXPECT_EQ(samples.batch(5, {.remainder = Remainder::pad}).samples(), 22U);
+  EXPECT_EQ(samples.batch(5, {.remainder = Remainder::drop}).samples(), 20U);
+  EXPECT_EQ(samples.repeat(2).batch(5).samples(), 44U);
+  EXPECT_EQ(samples.batch(5).repeat(2).samples(), 44U);
+  EXPECT_EQ(samples.batch(5).take(3).samples(), 15U);
+  EXPECT_EQ(samples.batch(5).skip(4).samples(), 5U) << "at the most";
+  EXPECT_EQ(samples.repeat().batch(5).take(3).samples(), 15U);
+  EXPECT_EQ(samples.repeat().batch(5).samples(), std::nullopt);
+  EXPECT_EQ(samples.batch(5).repeat().samples(), std::nullopt);
+  EXPECT_EQ(samples.take(0).batch(5).samples(), 0U);
+
+  EXPECT_EQ(samples.remainder(), std::nullopt);
+  EXPECT_EQ(samples.batch(5, {.remainder = Remainder::pad}).remainder(), Remainder::pad);
+}
+
 TEST(Dataset, EndsAtOnceWhenAnEmptySourceIsRepeatedForEver) {
   Loader loader = Dataset(fake(0)).repeat().batch(4).loader();
   EXPECT_EQ(loader.next(), std::nullopt);

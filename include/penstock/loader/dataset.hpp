@@ -91,6 +91,9 @@ class Dataset {
 
   /// Samples, or after batch global batches; none when endless.
   [[nodiscard]] std::optional<std::uint64_t> size() const;
+  /// Samples in all, also after batch: at the most, where a batch at the end is smaller and `skip` or
+  /// `take` chose among the batches. None when endless.
+  [[nodiscard]] std::optional<std::uint64_t> samples() const;
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
   [[nodiscard]] const Source& source() const;
@@ -98,6 +101,8 @@ class Dataset {
   [[nodiscard]] bool is_stream() const noexcept;
   /// Samples in a global batch; none where there is no batch yet.
   [[nodiscard]] std::optional<std::uint64_t> batch_size() const noexcept;
+  /// What becomes of samples that do not fill the last batch; none where there is no batch yet.
+  [[nodiscard]] std::optional<Remainder> remainder() const noexcept;
   /// Those of prefetch_to_devices; empty before it.
   [[nodiscard]] std::vector<Device> devices() const;
   /// For people, all of it: "image_folder(path=/data/train).shuffle(seed=7).batch(256)".

@@ -127,6 +127,18 @@ std::optional<std::uint64_t> Dataset::size() const {
       *loader::batch_order(*plan_, 0, loader::batches_per_pass(*plan_, {&samples, 1})));
 }
 
+std::optional<std::uint64_t> Dataset::samples() const {
+  const auto all = loader::sample_order(*plan_, {})->size();
+  const auto per_batch = batch_size();
+  if (!per_batch) return all;
+  const auto steps = size();
+  if (!steps) return std::nullopt;
+  const auto per_pass = loader::batches_per_pass(*plan_, {&all, 1});
+  const bool whole_passes = per_pass.value_or(0) > 0 && *steps % *per_pass == 0;
+  if (!whole_passes) return *steps * *per_batch;
+  return *steps / *per_pass * std::min(*all, *per_pass * *per_batch);
+}
+
 std::vector<FieldSpec> Dataset::fields() const { return loader::fields_of(*plan_); }
 
 const Source& Dataset::source() const { return *loader::branches_of(*plan_).front().source; }
@@ -136,6 +148,11 @@ bool Dataset::is_stream() const noexcept { return plan_->stream() != nullptr; }
 std::optional<std::uint64_t> Dataset::batch_size() const noexcept {
   const loader::Batch* const batch = plan_->find<loader::Batch>();
   return batch == nullptr ? std::nullopt : std::optional(batch->global_batch);
+}
+
+std::optional<Remainder> Dataset::remainder() const noexcept {
+  const loader::Batch* const batch = plan_->find<loader::Batch>();
+  return batch == nullptr ? std::nullopt : std::optional(batch->options.remainder);
 }
 
 std::vector<Device> Dataset::devices() const {

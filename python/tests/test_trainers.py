@@ -1,0 +1,145 @@
+"""Trainers that people use: each example in examples/trainers, killed, and resumed in more processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "trainers"
+EPOCHS, STEPS, BATCH = 3, 10, 12  # of the examples: 126 samples, of which 6 do not fill a batch
+
+
+def descendants(pid: int) -> list[int]:
+    pids = [pid]
+    for one in pids:
+        try:
+            for task in Path(f"/proc/{one}/task").iterdir():
+                pids += [int(child) for child in (task / "children").read_text().split()]
+        except OSError:  # it has ended
+            pass
+    return pids
+
+
+class Run:
+    """One start of an example: what each step delivered, over all processes."""
+
+    def __init__(self, example: str, folder: Path, *flags: str, processes: int = 1, kill_at: int | None = None) -> None:
+        command = [sys.executable]
+        if processes > 1 and example != "ray_training.py":  # which starts its workers itself
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            command += ["-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--master-port", str(port)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "RAY_DEDUP_LOGS": "0"}
+        process = subprocess.Popen(
+            [*command, EXAMPLES / example, folder, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert process.stdout is not None and process.stderr is not None
+        self.samples: dict[int, list[int]] = {}
+        self.lines: list[str] = []
+        killed = False
+        for line in process.stdout:
+            self.lines.append(line.rstrip())
+            for step, numbers in re.findall(r"step (\d+): \[(.*?)\]", line):  # two processes may share a line
+                self.samples.setdefault(int(step), []).extend(map(int, numbers.split(",")))
+                if kill_at is not None and int(step) >= kill_at and not killed:
+                    for pid in reversed(descendants(process.pid)):
+                        os.kill(pid, signal.SIGKILL)
+                    killed = True
+        errors = process.stderr.read()
+        process.wait()
+        assert killed == (kill_at is not None), errors
+        assert killed or process.returncode == 0, errors[-4000:]
+
+    @property
+    def first(self) -> int:
+        return min(self.samples)
+
+
+def needs(module: str):
+    return pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"{module} is not installed")
+
+
+def sorted_steps(samples: dict[int, list[int]]) -> dict[int, list[int]]:
+    return {step: sorted(numbers) for step, numbers in sorted(samples.items())}
+
+
+def whole_run(example: str, folder: Path) -> Run:
+    run = Run(example, folder)
+    assert sorted(run.samples) == list(range(EPOCHS * STEPS))
+    for epoch in range(EPOCHS):
+        numbers = [number for step in range(epoch * STEPS, (epoch + 1) * STEPS) for number in run.samples[step]]
+        assert len(set(numbers)) == len(numbers) == STEPS * BATCH
+    return run
+
+
+@pytest.mark.parametrize(
+    ("example", "own_flag"),
+    [
+        pytest.param("ignite_training.py", None, marks=needs("ignite")),
+        pytest.param("ray_training.py", "--processes", marks=needs("ray")),
+        pytest.param("accelerate_training.py", None, marks=needs("accelerate")),
+        pytest.param("transformers_training.py", None, marks=needs("transformers")),
+        pytest.param("lightning_training.py", "--processes", marks=needs("lightning")),
+    ],
+)
+def test_killed_in_one_process_then_in_two_it_ends_in_three(example, own_flag, tmp_path):
+    whole = whole_run(example, tmp_path / "whole")
+    runs = []
+    for processes, kill_at in [(1, 7), (2, 14), (3, None)]:
+        flags = [own_flag, str(processes)] if own_flag else []
+        runs.append(Run(example, tmp_path / "killed", *flags, processes=processes, kill_at=kill_at))
+    assert 0 == runs[0].first < runs[1].first <= 7 < runs[2].first <= 14
+    assert runs[1].first % STEPS != 0 and runs[2].first % STEPS != 0  # in the middle of an epoch
+    ends = [runs[1].first, runs[2].first, EPOCHS * STEPS]
+    kept = {step: numbers for run, end in zip(runs, ends) for step, numbers in run.samples.items() if step < end}
+    assert sorted_steps(kept) == sorted_steps(whole.samples)
+
+
+@needs("keras")
+@pytest.mark.parametrize("backend", [pytest.param(name, marks=needs(name)) for name in ("torch", "jax")])
+def test_keras_goes_on_in_the_middle_of_an_epoch(backend, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    whole = Run("keras_training.py", tmp_path / "whole")
+    runs = [Run("keras_training.py", tmp_path / "killed", "--save-every", "1", kill_at=kill_at) for kill_at in (7, 19, None)]
+    assert 0 == runs[0].first < runs[1].first <= 7 < runs[2].first <= 19
+    ends = [runs[1].first, runs[2].first, EPOCHS * STEPS]
+    kept = {step: set(numbers) for run, end in zip(runs, ends) for step, numbers in run.samples.items() if step < end}
+    # Keras looks at the first batch of each fit() once more.
+    assert kept == {step: set(numbers) for step, numbers in whole.samples.items()}
+    assert sorted(kept) == list(range(EPOCHS * STEPS))
+
+
+@needs("accelerate")
+def test_accelerate_updates_at_the_end_of_each_epoch(tmp_path):
+    run = Run("accelerate_training.py", tmp_path, "--accumulate", "4", "--epochs", "2")
+    assert [line for line in run.lines if line.startswith("update")] == [f"update at step {step}" for step in (3, 7, 9, 13, 17, 19)]
+
+
+@needs("accelerate")
+def test_accelerate_skips_batches_without_reading_them(tmp_path):
+    whole = Run("accelerate_training.py", tmp_path / "whole", "--epochs", "2")
+    run = Run("accelerate_training.py", tmp_path / "skipped", "--epochs", "2", "--skip", "4", "--accumulate", "4")
+    assert run.samples == {step: numbers for step, numbers in whole.samples.items() if step >= 4}
+    assert [line for line in run.lines if line.startswith("update")] == [f"update at step {step}" for step in (7, 9, 13, 17, 19)]
+
+
+@needs("transformers")
+def test_huggingface_counts_samples(tmp_path):
+    run = Run("transformers_training.py", tmp_path)
+    assert float(re.search(r"(\S+) samples/s in all", "\n".join(run.lines))[1]) > 0
+
+
+@needs("transformers")
+def test_huggingface_holds_the_batches_that_it_accumulates(tmp_path):
+    run = Run("transformers_training.py", tmp_path, "--accumulate", "5")
+    assert sorted(run.samples) == [0, 5, 10, 15, 20, 25]  # an update's samples under its first step
+    assert all(len(numbers) == 5 * BATCH for numbers in run.samples.values())
