@@ -1483,6 +1483,137 @@ def generator(fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int
     Errors   ValueError  no fields, a name missing or used twice
     """
 
+class QueueServerStats:
+    """The clients of a QueueServer."""
+
+    @property
+    def connected(self) -> int:
+        """Now."""
+
+    @property
+    def finished(self) -> int:
+        """Closed properly."""
+
+    @property
+    def lost(self) -> int:
+        """Went without close()."""
+
+    @property
+    def refused(self) -> int:
+        """Never became clients."""
+
+    @property
+    def last_error(self) -> str:
+        """Why the last one was lost or refused; empty if none was."""
+
+class QueueServer:
+    """
+    Pushes into a queue what QueueClients in other processes of this machine send:
+
+        queue = Queue(fields)
+        with QueueServer(queue, "/tmp/moves.sock", expected_clients=8):
+            for step in Dataset(queue).shuffle(buffer=1000).batch(128).loader(): ...
+
+    A record counts once the queue has it; a client that dies in the middle of one loses that one
+    only. While the queue is full, clients wait.
+
+    Threads  any of it from any thread.
+    Owns     the socket file, which only its owner may use; a dead server's is replaced.
+    """
+
+    def __init__(self, queue: Queue, path: str | os.PathLike, *, close_when: Literal['explicitly', 'all_finished'] = 'all_finished', expected_clients: int = 1, on_lost_client: Literal['close_queue', 'ignore'] = 'close_queue', max_record_bytes: int = 67108864, max_clients: int = 256) -> None:
+        """
+        `close_when`        "all_finished": at least `expected_clients` have connected, and all have left;
+                            "explicitly": Queue.close() does it.
+        `on_lost_client`    one that ends without close(): "close_queue" with a cause that names it, or
+                            "ignore" it.
+        `max_record_bytes`  the largest record.
+        `max_clients`       connections at a time; each has a thread.
+
+        Errors  ValueError  a limit of 0, or a path that is too long for a socket
+                Error       the path has a living server, or a file that is no socket, or cannot be made
+        """
+
+    @property
+    def path(self) -> pathlib.Path: ...
+
+    def stats(self) -> QueueServerStats: ...
+
+    def stop(self) -> None:
+        """
+        Disconnects the clients, and removes the socket file. The queue stays open for others.
+        """
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *args) -> None: ...
+
+class QueueClient:
+    """
+    The other end of a QueueServer, in a process that makes records:
+
+        with QueueClient("/tmp/moves.sock", fields) as actor:
+            for _ in range(1000):
+                actor.push(play())
+
+    At the end of the `with` block it is closed, which says that this client is done. One that ends
+    without close(), by an exception for instance, counts as lost: the server then closes the queue or
+    continues.
+
+    Threads  any of it from any thread; one push at a time, the others wait.
+    """
+
+    def __init__(self, path: str | os.PathLike, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, name: str = 'client', connect_timeout_s: float = 10.0, unacknowledged: int = 16) -> None:
+        """
+        Connects, and waits for the server if it is not there yet. `fields` are those of the queue.
+
+        `name`            for the server's messages, which add the process number.
+        `unacknowledged`  records that may be sent before the queue has them; 0: a push returns when the
+                          queue has its record.
+
+        Errors  ValueError   no fields, names missing or used twice, or a path that is too long for a socket
+                Error        no server in time; it speaks another version, has other fields (the message
+                             names the first that differs) or no room
+                QueueClosed  its queue takes no more
+        """
+
+    def push(self, record: Mapping[str, Any] | Sequence[Any], timeout: float | None = None) -> bool:
+        """
+        Sends a record, as Queue.push takes it; waits while the queue is full, at most `timeout`
+        seconds. False, and nothing pushed, if there is no room. Nothing acknowledged is ever lost.
+
+        Errors  ValueError    a field has another type or shape than it should, or the record is larger than
+                              the server takes; nothing was sent
+                RuntimeError  after close()
+                QueueClosed   the queue takes no more; the message says why
+                Error         the server is gone
+        """
+
+    def flush(self) -> None:
+        """
+        Returns when the queue has everything that was pushed.
+
+        Errors  as push
+        """
+
+    def close(self, cause: str | None = None) -> None:
+        """
+        flush(), and says that this client is done; with a `cause`, closes the queue: that is what its
+        consumer gets, with this client's name. Does nothing the second time.
+
+        Errors  as push
+        """
+
+    @property
+    def pushed(self) -> int: ...
+
+    @property
+    def acknowledged(self) -> int: ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
+
 def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
     """
     Several datasets blended in fixed shares, each in its own order; until "first_exhausted"

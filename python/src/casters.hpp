@@ -61,6 +61,9 @@ template <class E>
     static constexpr auto all = std::to_array<std::string_view>(__VA_ARGS__); \
   }
 PENSTOCK_NAMES(Remainder, "typing.Literal['keep', 'drop', 'pad']", {"keep", "drop", "pad"});
+PENSTOCK_NAMES(CloseWhen, "typing.Literal['explicitly', 'all_finished']",
+               {"explicitly", "all_finished"});
+PENSTOCK_NAMES(OnLostClient, "typing.Literal['close_queue', 'ignore']", {"close_queue", "ignore"});
 PENSTOCK_NAMES(Split, "typing.Literal['scatter', 'round_robin', 'shard_early']",
                {"scatter", "round_robin", "shard_early"});
 PENSTOCK_NAMES(OnFault, "typing.Literal['raise', 'replace', 'mask']", {"raise", "replace", "mask"});

@@ -24,6 +24,7 @@ NB_MODULE(_penstock, module) {
   declare_dataset(module);
   bind_sources(module);
   bind_streams(module);
+  bind_remote_queues(module);
   bind_dataset(module);
   bind_sync(module);
 }

@@ -1,4 +1,6 @@
 // Data that arrives: queues that threads and processes feed, and Python iterators.
+#include "streams.hpp"
+
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -19,40 +21,6 @@ namespace {
 
 using namespace nb::literals;
 using std::chrono::nanoseconds;
-
-// A record's fields, in the order of the specs, as arrays that stay alive.
-class PythonRecord {
- public:
-  PythonRecord(nb::handle record, std::span<const FieldSpec> fields) {
-    const auto size = static_cast<std::size_t>(nb::len(record));
-    if (size != fields.size())
-      throw std::invalid_argument("expected a record of " + std::to_string(fields.size()) +
-                                  " fields, found " + std::to_string(size));
-    const bool by_name = PyMapping_Check(record.ptr()) != 0 && nb::hasattr(record, "keys");
-    for (std::size_t i = 0; i < size; ++i) {
-      const nb::str name(fields[i].name.c_str());
-      if (by_name && PySequence_Contains(record.ptr(), name.ptr()) != 1) {
-        PyErr_Clear();
-        throw std::invalid_argument("the record has no field '" + fields[i].name + "'");
-      }
-      const nb::object value = by_name ? nb::object(record[name]) : nb::object(record[i]);
-      arrays_.emplace_back(value, fields[i]);
-    }
-  }
-
-  [[nodiscard]] std::vector<ConstTensorView> views() const {
-    std::vector<ConstTensorView> views;
-    for (const HostArray& array : arrays_) views.push_back(array.view());
-    return views;
-  }
-
- private:
-  std::vector<HostArray> arrays_;
-};
-
-struct PyQueue : PyStream {
-  std::shared_ptr<source::Queue> queue;
-};
 
 bool push(const PyQueue& self, nb::handle record, std::optional<double> timeout) {
   const PythonRecord arrays(record, self.queue->fields());

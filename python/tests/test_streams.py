@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -154,3 +159,126 @@ def test_a_loader_that_goes_tells_the_producers():
     del loader
     thread.join(60)
     assert refused.is_set()
+
+
+# ---- producers in other processes ----
+
+ACTOR = """
+import sys
+import penstock as ps
+
+path, actor, count, mode = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+with ps.QueueClient(path, {"x": ("f32", (2,)), "tag": ("i64", ())}, name=f"actor {actor}") as client:
+    for i in range(count):
+        tag = 1000 * actor + i
+        client.push({"x": [tag, 1], "tag": tag})
+        if mode == "raises" and i == 5:
+            raise RuntimeError("the simulator diverged")
+    if mode == "says":
+        client.close("the simulator diverged")
+"""
+
+
+def actors(path, counts, mode="closes"):
+    return [
+        subprocess.Popen([sys.executable, "-c", ACTOR, str(path), str(number), str(count), mode], stderr=subprocess.PIPE)
+        for number, count in enumerate(counts)
+    ]
+
+
+def test_what_processes_push_a_loader_delivers(tmp_path):
+    queue = ps.Queue(FIELDS, capacity=40)
+    running = actors(tmp_path / "q", [60, 70, 80])
+    with ps.QueueServer(queue, tmp_path / "q", expected_clients=3) as server:
+        assert server.path == tmp_path / "q"
+        tags = [tag for step in ps.Dataset(queue).seed(1).shuffle(buffer=10).batch(8).loader() for tag in step["tag"].copy().tolist()]
+        assert sorted(tags) == [1000 * actor + i for actor, count in enumerate([60, 70, 80]) for i in range(count)]
+        stats = server.stats()
+        assert (stats.finished, stats.lost, stats.refused, stats.last_error) == (3, 0, 0, "")
+    assert all(actor.wait(20) == 0 for actor in running) and not (tmp_path / "q").exists()
+    for actor in running:
+        actor.stderr.close()
+    with pytest.raises(RuntimeError, match="this queue server has been stopped"):
+        server.stats()
+
+
+@pytest.mark.parametrize(("mode", "cause"), [("raises", "actor 0.*ended without close"), ("says", "actor 0.*the simulator diverged")])
+def test_a_process_that_fails_is_the_cause(mode, cause, tmp_path):
+    queue = ps.Queue(FIELDS)
+    (actor,) = actors(tmp_path / "q", [20], mode)
+    with ps.QueueServer(queue, tmp_path / "q"):
+        loader = ps.Dataset(queue).batch(1).loader()
+        tags = []
+        with pytest.raises(ps.Error, match=cause):
+            for step in loader:
+                tags.append(step["tag"].numpy().item())
+    assert tags == list(range(len(tags))) and len(tags) in (6, 20)
+    assert actor.wait(20) == (mode == "raises")
+    actor.stderr.close()
+
+
+def test_a_client_waits_no_longer_than_told(tmp_path):
+    with pytest.raises(ps.Error, match="no queue server at .* within 0.05 s"):
+        ps.QueueClient(tmp_path / "q", FIELDS, connect_timeout_s=0.05)
+    queue = ps.Queue(FIELDS, capacity=3)
+    with ps.QueueServer(queue, tmp_path / "q"):
+        client = ps.QueueClient(tmp_path / "q", FIELDS, unacknowledged=1)
+        pushed = 0
+        while client.push(([pushed, 0], pushed), timeout=0.2):
+            pushed += 1
+        assert pushed == 5 and client.pushed == 5 and client.acknowledged == 3
+        with pytest.raises(ValueError, match="'x': expected f32"):
+            client.push((["a", "b"], 1))
+        loader = ps.Dataset(queue).batch(1).loader()
+        closer = threading.Thread(target=client.close)
+        closer.start()
+        assert [step["tag"].numpy().item() for step in loader] == list(range(5))
+        closer.join()
+        with pytest.raises(RuntimeError, match=r"push after close\(\)"):
+            client.push(([0, 0], 0))
+    with pytest.raises(ValueError, match="'close_queue', 'ignore'"):
+        ps.QueueServer(queue, tmp_path / "q", on_lost_client="forget")
+
+
+@pytest.mark.parametrize("waiting", ["connect", "push", "flush", "close"])
+def test_ctrl_c_ends_a_client_that_waits(waiting, tmp_path):
+    queue = ps.Queue(FIELDS, capacity=1)
+    server = ps.QueueServer(queue, tmp_path / "q") if waiting != "connect" else None
+    program = f"""
+import penstock as ps
+fields = {FIELDS!r}
+print("began", flush=True)
+client = ps.QueueClient({str(tmp_path / "q")!r}, fields, connect_timeout_s=600, unacknowledged=3)
+for tag in range(4):
+    client.push(([0, 0], tag))
+print("pushed", flush=True)
+getattr(client, {waiting!r})(*[([0, 0], 1)] * ({waiting!r} == "push"))
+getattr(client, {waiting!r})(*[([0, 0], 1)] * ({waiting!r} == "push"))
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(1 if waiting == "connect" else 2):
+        process.stdout.readline()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, errors = process.communicate(timeout=20)
+    assert "KeyboardInterrupt" in errors and time.monotonic() - begin < 10, errors
+    if server is not None:
+        server.stop()
+
+
+def test_a_forked_child_does_not_use_its_parents_client(tmp_path):
+    queue = ps.Queue(FIELDS)
+    with ps.QueueServer(queue, tmp_path / "q"):
+        client = ps.QueueClient(tmp_path / "q", FIELDS)
+        child = os.fork()
+        if child == 0:
+            try:
+                client.push(([0, 0], 0))
+            except ps.Error as error:
+                os._exit("forked" in str(error))
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        assert client.push(([0, 0], 0))
+        client.close()
+    assert queue.stats().pushed == 1

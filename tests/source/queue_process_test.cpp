@@ -218,6 +218,71 @@ TEST_F(QueueProcess, AFullQueueBlocksItsClientsUntilARecordIsRead) {
   EXPECT_EQ(cause(), "none");
 }
 
+TEST_F(QueueProcess, CallsWithATimeLimitEndThereAndGoOnWhenCalledAgain) {
+  using std::chrono::milliseconds;
+  constexpr std::int64_t kRecords = 60;
+  serve();
+  QueueClient own = client({.unacknowledged = 2});
+  std::int64_t pushed = 0;
+  while (own.try_push_for(Trajectory(0, pushed).views(), milliseconds(200))) ++pushed;
+  EXPECT_EQ(pushed, 23) << "20 in the queue, and 2 + 1 on their way";
+  EXPECT_EQ(own.acknowledged(), 20);
+  EXPECT_FALSE(own.try_flush_for(milliseconds(20)));
+  EXPECT_FALSE(own.try_close_for(milliseconds(20)));
+  test::Seen seen;
+  Record record;
+  for (std::uint64_t number = 0; number < kRecords; ++number) {
+    ASSERT_GT(queue_->wait(number + 1, {}), number);
+    ASSERT_TRUE(queue_->read(number, record));
+    seen.add(record);
+    if (pushed < kRecords && own.try_push_for(Trajectory(0, pushed).views(), milliseconds(2'000)))
+      ++pushed;
+  }
+  seen.expect_in_order();
+  EXPECT_EQ(seen.numbers().at(0).size(), kRecords);
+  EXPECT_EQ(own.pushed(), kRecords);
+  EXPECT_TRUE(own.try_flush_for(milliseconds(2'000)));
+  EXPECT_TRUE(own.try_close_for(milliseconds(2'000)));
+  EXPECT_TRUE(own.try_close_for(milliseconds(0))) << "nothing the second time";
+  EXPECT_EQ(cause(), "none");
+  EXPECT_THROW((void)own.try_push_for(Trajectory(0, 0).views(), milliseconds(0)), std::logic_error);
+}
+
+// The socket has no room for it: the client keeps the rest, and any later call sends it.
+TEST_F(QueueProcess, ALargeRecordIsSentInPartsByCallsWithATimeLimit) {
+  using std::chrono::milliseconds;
+  const std::vector<FieldSpec> fields{{"bytes", DType::u8, {kDynamic}}};
+  std::vector<std::uint8_t> large(std::size_t{20} << 20);
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<std::uint8_t>(i * 7 / 3);
+  const std::vector<ConstTensorView> record{source::values(large)};
+  for (const int last : {0, 1, 2}) {
+    queue_ = source::queue(fields, {.capacity = 1});
+    serve();
+    QueueClient own(path(), fields, {.unacknowledged = 4});
+    ASSERT_TRUE(own.try_push_for(record, milliseconds(2'000)));
+    ASSERT_TRUE(own.try_flush_for(milliseconds(5'000)));
+    // The queue is full: the server has the second in its hands, and of the third some is kept here.
+    ASSERT_TRUE(own.try_push_for(record, milliseconds(0)));
+    ASSERT_TRUE(own.try_push_for(record, milliseconds(5'000)));
+    EXPECT_FALSE(own.try_push_for(record, milliseconds(50)));
+    EXPECT_FALSE(own.try_flush_for(milliseconds(50)));
+    std::jthread consumer([&, queue = queue_] {
+      Record read;
+      for (std::uint64_t number = 0; number < 3 + static_cast<std::uint64_t>(last == 0); ++number) {
+        ASSERT_GT(queue->wait(number + 1, {}), number);
+        ASSERT_TRUE(queue->read(number, read));
+        ASSERT_TRUE(std::ranges::equal(read[0].bytes(), std::as_bytes(std::span(large))));
+      }
+    });
+    if (last == 0) own.push(record);
+    if (last == 1) own.flush();
+    own.close();
+    consumer.join();
+    EXPECT_EQ(cause(), "none");
+    server_.reset();
+  }
+}
+
 TEST_F(QueueProcess, ABlockedClientLearnsWhyItsQueueWasClosed) {
   serve();
   for (const std::uint64_t under_way : {0, 5}) {
@@ -543,6 +608,21 @@ TEST_F(QueueProcess, AServerThatDoesNotComeOrAnswerIsAnErrorInTime) {
   const source::UnixListener mute(path());
   EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout_s = 0.02}); }),
               HasSubstr("did not answer within 0.02 s"));
+}
+
+TEST_F(QueueProcess, WaitingForAServerCanBeStopped) {
+  const auto stopped = [&] {
+    std::stop_source stop;
+    std::jthread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      stop.request_stop();
+    });
+    return message_of<Error>(
+        [&] { (void)client({.connect_timeout_s = 600, .stop = stop.get_token()}); });
+  };
+  EXPECT_THAT(stopped(), HasSubstr("stopped while it waited for the queue server at"));
+  const source::UnixListener mute(path());
+  EXPECT_THAT(stopped(), HasSubstr("stopped while it waited for the queue server at"));
 }
 
 }  // namespace

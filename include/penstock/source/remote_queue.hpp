@@ -1,12 +1,15 @@
-// source/remote_queue: a queue whose producers are other processes, over TCP.
+// source/remote_queue: a queue whose producers are other processes of this machine.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +83,8 @@ struct QueueClientOptions {
   std::string name = "client";  ///< for the server's messages, which add the process number
   /// How long to wait for the server to come up and answer.
   double connect_timeout_s = 10;
+  /// Ends that waiting early: an Error.
+  std::stop_token stop{};
   /// Records that may be sent to the server before they are acknowledged. 0: a push returns when
   /// the queue has its record.
   std::uint64_t unacknowledged = 16;
@@ -119,10 +124,17 @@ class QueueClient {
     push(std::span(record.begin(), record.size()));
   }
 
+  /// The same; false, and nothing pushed, if there is no room for so long. It does not wait for this
+  /// record: what the socket has no room for is kept here, and is sent by the next call of any of these.
+  [[nodiscard]] bool try_push_for(std::span<const ConstTensorView> record,
+                                  std::chrono::nanoseconds timeout);
+
   /// Returns when the queue has everything that was pushed.
   ///
   /// Errors  as push
   void flush();
+  /// The same; false if it has not after so long.
+  [[nodiscard]] bool try_flush_for(std::chrono::nanoseconds timeout);
   /// flush(), and says that this client is done. Does nothing the second time.
   ///
   /// Errors  as push
@@ -131,6 +143,9 @@ class QueueClient {
   ///
   /// Errors  as push
   void close(std::string_view cause);
+  /// One of these two; false if it is not done after so long: then call it again.
+  [[nodiscard]] bool try_close_for(std::chrono::nanoseconds timeout,
+                                   std::optional<std::string_view> cause = std::nullopt);
 
   [[nodiscard]] std::uint64_t pushed() const;
   [[nodiscard]] std::uint64_t acknowledged() const;

@@ -23,15 +23,28 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using source::FrameKind;
 
+constexpr std::chrono::milliseconds kSlice{20};
+
 Clock::time_point deadline_of(double timeout_s) {
   constexpr double kLongest = 1e9;  // which the clock can hold
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(std::clamp(timeout_s, 0.0, kLongest)));
 }
 
+Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
+  return deadline_of(std::chrono::duration<double>(timeout).count());
+}
+
+void throw_if_stopped(const std::stop_token& stop, const std::filesystem::path& path) {
+  if (stop.stop_requested())
+    throw Error("stopped while it waited for the queue server at " + path.string());
+}
+
 // Again and again, since the server may come up after its clients.
-int connect(const std::filesystem::path& path, double timeout_s, Clock::time_point deadline) {
+int connect(const std::filesystem::path& path, double timeout_s, Clock::time_point deadline,
+            const std::stop_token& stop) {
   for (;;) {
+    throw_if_stopped(stop, path);
     const int fd = source::connect_unix(path, deadline);
     if (fd >= 0) return fd;
     const bool absent = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
@@ -51,51 +64,59 @@ class QueueClient::Impl {
   Impl(const std::filesystem::path& path, std::vector<FieldSpec> fields,
        const QueueClientOptions& options)
       : options_(options),
+        path_(path),
         where_("the queue server at " + path.string()),
         packing_(std::move(fields), "queue client '" + options.name + "'") {
     const Clock::time_point deadline = deadline_of(options.connect_timeout_s);
-    socket_.adopt(connect(path, options.connect_timeout_s, deadline));
+    socket_.adopt(connect(path, options.connect_timeout_s, deadline, options.stop));
     in_.emplace(socket_.get());
     greet(deadline);
   }
 
   void push(std::span<const ConstTensorView> record) {
     const std::lock_guard lock(mutex_);
-    require_open("push");
-    const std::size_t size = packing_.size_of_record(record);
-    if (size > max_record_bytes_)
-      throw std::invalid_argument(
-          fmt::format("{} takes records of at most {} bytes, found one of {}: raise its "
-                      "max_record_bytes (and the queue's max_bytes), or push smaller ones",
-                      where_, max_record_bytes_, size));
-    const source::FrameHead head{.kind = FrameKind::record, .length = size};
-    const std::vector<std::int64_t> extents = packing_.extents(record);
-    std::vector<std::span<const std::byte>> parts{source::bytes_of(head),
-                                                  std::as_bytes(std::span(extents))};
-    for (const ConstTensorView& view : record) parts.push_back(view.bytes());
-    if (source::send_all(socket_.get(), parts) != 0) fail();
+    const Frame frame = frame_of(record);
+    (void)run_until(kNever, [&] { return unsent_.empty(); });
+    if (source::send_all(socket_.get(), frame.parts()) != 0) fail();
     ++pushed_;
-    while (pushed_ - acknowledged_ > options_.unacknowledged) receive();
+    (void)run_until(kNever, [&] { return has_room(); });
   }
 
-  void flush() {
+  bool try_push(std::span<const ConstTensorView> record, Clock::time_point deadline) {
+    const std::lock_guard lock(mutex_);
+    const Frame frame = frame_of(record);
+    if (!run_until(deadline, [&] { return unsent_.empty() && has_room(); })) return false;
+    for (const std::span<const std::byte> part : frame.parts()) {
+      const auto rest = part.subspan(unsent_.empty() ? send(part) : 0);
+      unsent_.insert(unsent_.end(), rest.begin(), rest.end());
+    }
+    ++pushed_;
+    return true;
+  }
+
+  bool flush(Clock::time_point deadline) {
     const std::lock_guard lock(mutex_);
     require_open("flush");
-    flush_locked();
+    return run_until(deadline, [&] { return has_all(); });
   }
 
-  void close(std::optional<std::string_view> cause) {
+  bool close(std::optional<std::string_view> cause, Clock::time_point deadline) {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
-    require_open("close");
-    flush_locked();
-    const int error = cause
-                          ? source::send_text(socket_.get(), FrameKind::failed, std::string(*cause))
-                          : source::send_frame(socket_.get(), FrameKind::finished, {});
-    if (error != 0) fail();
-    receive();
+    if (closed_) return true;
+    if (!answers_at_end_) {
+      require_open("close");
+      if (!run_until(deadline, [&] { return has_all(); })) return false;
+      const int error =
+          cause ? source::send_text(socket_.get(), FrameKind::failed, std::string(*cause))
+                : source::send_frame(socket_.get(), FrameKind::finished, {});
+      if (error != 0) fail();
+      answers_at_end_ = answers_;
+    }
+    if (broken_) std::rethrow_exception(broken_);
+    if (!run_until(deadline, [&] { return answers_ > *answers_at_end_; })) return false;
     closed_ = true;
     socket_.close();
+    return true;
   }
 
   [[nodiscard]] std::uint64_t pushed() const {
@@ -108,6 +129,69 @@ class QueueClient::Impl {
   }
 
  private:
+  static constexpr Clock::time_point kNever = Clock::time_point::max();
+
+  // A record as it is sent: its head, its extents, and the fields where they lie.
+  struct Frame {
+    source::FrameHead head;
+    std::vector<std::int64_t> extents;
+    std::span<const ConstTensorView> fields;
+
+    [[nodiscard]] std::vector<std::span<const std::byte>> parts() const {
+      std::vector<std::span<const std::byte>> parts{source::bytes_of(head),
+                                                    std::as_bytes(std::span(extents))};
+      for (const ConstTensorView& view : fields) parts.push_back(view.bytes());
+      return parts;
+    }
+  };
+
+  Frame frame_of(std::span<const ConstTensorView> record) const {
+    require_open("push");
+    const std::size_t size = packing_.size_of_record(record);
+    if (size > max_record_bytes_)
+      throw std::invalid_argument(
+          fmt::format("{} takes records of at most {} bytes, found one of {}: raise its "
+                      "max_record_bytes (and the queue's max_bytes), or push smaller ones",
+                      where_, max_record_bytes_, size));
+    return {.head = {.kind = FrameKind::record, .length = size},
+            .extents = packing_.extents(record),
+            .fields = record};
+  }
+
+  [[nodiscard]] bool has_room() const noexcept {
+    return pushed_ - acknowledged_ <= options_.unacknowledged;
+  }
+  [[nodiscard]] bool has_all() const noexcept {
+    return unsent_.empty() && acknowledged_ == pushed_;
+  }
+
+  // Sends what there is room for; how much that was.
+  std::size_t send(std::span<const std::byte> bytes) {
+    const std::ptrdiff_t sent = source::send_some(socket_.get(), bytes);
+    if (sent < 0) fail();
+    return static_cast<std::size_t>(sent);
+  }
+
+  // Sends what is left, and takes what the server says, until `done`; false when it is too late.
+  template <class Done>
+  bool run_until(Clock::time_point deadline, const Done& done) {
+    while (!done()) {
+      if (in_->empty() && !source::wait_ready(socket_.get(), !unsent_.empty(), deadline)) {
+        if (Clock::now() >= deadline) return false;
+        continue;
+      }
+      if (!in_->empty() || source::wait_readable(socket_.get(), Clock::now())) {
+        receive();
+      } else {
+        unsent_begin_ += send(std::span(unsent_).subspan(unsent_begin_));
+        if (unsent_begin_ < unsent_.size()) continue;
+        unsent_.clear();
+        unsent_begin_ = 0;
+      }
+    }
+    return true;
+  }
+
   void greet(Clock::time_point deadline) {
     const int fd = socket_.get();
     const std::string hello =
@@ -121,9 +205,12 @@ class QueueClient::Impl {
     (void)source::send_all(fd, std::array{source::bytes_of(greeting), source::bytes_of(hello)});
 
     source::Greeting answer;
-    if (!source::wait_readable(fd, deadline))
+    while (!source::wait_readable(fd, std::min(deadline, Clock::now() + kSlice))) {
+      throw_if_stopped(options_.stop, path_);
+      if (Clock::now() < deadline) continue;
       throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
                               where_, options_.connect_timeout_s));
+    }
     if (!source::receive_plain(*in_, answer) || answer.magic != source::kQueueMagic)
       throw Error(where_ + " did not answer as a queue server: is it another program?");
     const auto head = source::receive_head(*in_);
@@ -135,13 +222,9 @@ class QueueClient::Impl {
 
   void require_open(std::string_view what) const {
     if (broken_) std::rethrow_exception(broken_);
-    if (closed_)
+    if (closed_ || answers_at_end_)
       throw std::logic_error(fmt::format(
           "{} after close() of the client of {}: close it last, or make a new one", what, where_));
-  }
-
-  void flush_locked() {
-    while (acknowledged_ < pushed_) receive();
   }
 
   /// Takes one frame from the server; what it says other than an acknowledgement is thrown.
@@ -152,6 +235,7 @@ class QueueClient::Impl {
       if (head->kind != FrameKind::acknowledged) throw_said(*head);
       if (head->length != sizeof acknowledged_ || !source::receive_plain(*in_, acknowledged_))
         throw_gone();
+      ++answers_;
     } catch (...) {
       broken_ = std::current_exception();
       throw;
@@ -179,6 +263,7 @@ class QueueClient::Impl {
   }
 
   QueueClientOptions options_;
+  std::filesystem::path path_;
   std::string where_;
   source::Packing packing_;
   storage::FileDescriptor socket_;
@@ -188,6 +273,10 @@ class QueueClient::Impl {
   mutable std::mutex mutex_;
   std::uint64_t pushed_ = 0;
   std::uint64_t acknowledged_ = 0;
+  std::vector<std::byte> unsent_;  // the end of the last record, from
+  std::size_t unsent_begin_ = 0;
+  std::uint64_t answers_ = 0;
+  std::optional<std::uint64_t> answers_at_end_;  // once the server was told that this is the end
   bool closed_ = false;
   std::exception_ptr broken_;
 };
@@ -200,9 +289,22 @@ QueueClient& QueueClient::operator=(QueueClient&&) noexcept = default;
 QueueClient::~QueueClient() = default;
 
 void QueueClient::push(std::span<const ConstTensorView> record) { impl_->push(record); }
-void QueueClient::flush() { impl_->flush(); }
-void QueueClient::close() { impl_->close(std::nullopt); }
-void QueueClient::close(std::string_view cause) { impl_->close(cause); }
+bool QueueClient::try_push_for(std::span<const ConstTensorView> record,
+                               std::chrono::nanoseconds timeout) {
+  return impl_->try_push(record, deadline_of(timeout));
+}
+void QueueClient::flush() { (void)impl_->flush(Clock::time_point::max()); }
+bool QueueClient::try_flush_for(std::chrono::nanoseconds timeout) {
+  return impl_->flush(deadline_of(timeout));
+}
+void QueueClient::close() { (void)impl_->close(std::nullopt, Clock::time_point::max()); }
+void QueueClient::close(std::string_view cause) {
+  (void)impl_->close(cause, Clock::time_point::max());
+}
+bool QueueClient::try_close_for(std::chrono::nanoseconds timeout,
+                                std::optional<std::string_view> cause) {
+  return impl_->close(cause, deadline_of(timeout));
+}
 std::uint64_t QueueClient::pushed() const { return impl_->pushed(); }
 std::uint64_t QueueClient::acknowledged() const { return impl_->acknowledged(); }
 

@@ -183,6 +183,19 @@ int send_all(int fd, std::span<const std::span<const std::byte>> parts, bool is_
   }
 }
 
+std::ptrdiff_t send_some(int fd, std::span<const std::byte> bytes) noexcept {
+  std::ptrdiff_t sent = 0;
+  while (!bytes.empty()) {
+    const ssize_t put = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EAGAIN) break;
+    if (put < 0) return -errno;
+    sent += put;
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return sent;
+}
+
 std::size_t Receiver::receive(std::span<std::byte> bytes) noexcept {
   std::size_t done = 0;
   for (;;) {
@@ -207,9 +220,14 @@ std::size_t Receiver::receive(std::span<std::byte> bytes) noexcept {
 }
 
 bool wait_readable(int fd, Clock::time_point deadline) noexcept {
+  return wait_ready(fd, false, deadline);
+}
+
+bool wait_ready(int fd, bool sends, Clock::time_point deadline) noexcept {
+  const auto events = static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN);
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd poll{.fd = fd, .events = POLLIN, .revents = 0};
+    pollfd poll{.fd = fd, .events = events, .revents = 0};
     const int ready =
         ::poll(&poll, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000)));
     if (ready > 0) return true;

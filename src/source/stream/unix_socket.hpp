@@ -50,6 +50,9 @@ class UnixListener {
 [[nodiscard]] int send_all(int fd, std::span<const std::span<const std::byte>> parts,
                            bool is_blocking = true) noexcept;
 
+/// Sends as much of `bytes` as there is room for, without waiting: how much, or -errno. Never raises SIGPIPE.
+[[nodiscard]] std::ptrdiff_t send_some(int fd, std::span<const std::byte> bytes) noexcept;
+
 /// Receives through a buffer, so that many small messages cost one system call.
 ///
 /// Threads  one at a time.
@@ -79,6 +82,10 @@ class Receiver {
 
 /// Whether there is something to receive, the end of the connection included, before `deadline`.
 [[nodiscard]] bool wait_readable(int fd, std::chrono::steady_clock::time_point deadline) noexcept;
+
+/// Whether there is something to receive, or room to send where `sends`, before `deadline`.
+[[nodiscard]] bool wait_ready(int fd, bool sends,
+                              std::chrono::steady_clock::time_point deadline) noexcept;
 
 /// The process at the other end; 0 where the system does not say.
 [[nodiscard]] int process_of(int fd) noexcept;

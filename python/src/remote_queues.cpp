@@ -1,0 +1,245 @@
+// A queue whose producers are other processes of this machine.
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "casters.hpp"
+#include "python_object.hpp"
+#include "streams.hpp"
+#include "waiting.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+using std::chrono::nanoseconds;
+using Path = std::filesystem::path;
+
+// Of this process; null once it was stopped.
+template <class T>
+class OfThisProcess {
+ public:
+  OfThisProcess(std::shared_ptr<T> value, std::string name)
+      : value_(std::move(value)), name_(std::move(name)) {}
+
+  /// Whoever uses it keeps it while it does.
+  [[nodiscard]] std::shared_ptr<T> get() const {
+    if (value_.forked())
+      throw Error("this " + name_ +
+                  " belongs to the process from which this one was forked: make one here, or start "
+                  "processes with spawn");
+    if (*value_ == nullptr) throw std::logic_error("this " + name_ + " has been stopped");
+    return *value_;
+  }
+  void reset() {
+    if (!value_.forked()) std::exchange(*value_, nullptr).reset();
+  }
+
+ private:
+  ForkSafe<std::shared_ptr<T>> value_;
+  std::string name_;
+};
+
+using Server = OfThisProcess<source::QueueServer>;
+using Client = OfThisProcess<source::QueueClient>;
+
+// In a thread of its own, so that Ctrl-C ends it.
+std::shared_ptr<source::QueueClient> connect(const Path& path, const std::vector<FieldSpec>& fields,
+                                             QueueClientOptions options) {
+  std::stop_source stop;
+  options.stop = stop.get_token();
+  auto connected = std::async(std::launch::async, [&] {
+    return std::make_shared<source::QueueClient>(path, fields, options);
+  });
+  try {
+    wait_in_slices(
+        [&](nanoseconds slice) { return connected.wait_for(slice) == std::future_status::ready; });
+  } catch (...) {
+    stop.request_stop();
+    without_gil([&] { connected.wait(); });
+    throw;
+  }
+  return connected.get();
+}
+
+struct PyQueueClient {
+  Client client;
+  std::vector<FieldSpec> fields;
+  bool waits_for_each;
+};
+
+bool push(const PyQueueClient& self, nb::handle record, std::optional<double> timeout) {
+  const PythonRecord arrays(record, self.fields);
+  const std::vector<ConstTensorView> views = arrays.views();
+  const auto client = self.client.get();
+  if (!wait_in_slices(timeout,
+                      [&](nanoseconds slice) { return client->try_push_for(views, slice); }))
+    return false;
+  if (self.waits_for_each)
+    wait_in_slices([&](nanoseconds slice) { return client->try_flush_for(slice); });
+  return true;
+}
+
+void close(const PyQueueClient& self, const std::optional<std::string>& cause) {
+  wait_in_slices([&](nanoseconds slice) {
+    return self.client.get()->try_close_for(
+        slice, cause ? std::optional<std::string_view>(*cause) : std::nullopt);
+  });
+}
+
+void bind_server(nb::module_& module) {
+  nb::class_<QueueServerStats>(module, "QueueServerStats", "The clients of a QueueServer.")
+      .def_ro("connected", &QueueServerStats::connected, "Now.")
+      .def_ro("finished", &QueueServerStats::finished, "Closed properly.")
+      .def_ro("lost", &QueueServerStats::lost, "Went without close().")
+      .def_ro("refused", &QueueServerStats::refused, "Never became clients.")
+      .def_ro("last_error", &QueueServerStats::last_error,
+              "Why the last one was lost or refused; empty if none was.");
+  nb::class_<Server>(
+      module, "QueueServer",
+      R"(Pushes into a queue what QueueClients in other processes of this machine send:
+
+    queue = Queue(fields)
+    with QueueServer(queue, "/tmp/moves.sock", expected_clients=8):
+        for step in Dataset(queue).shuffle(buffer=1000).batch(128).loader(): ...
+
+A record counts once the queue has it; a client that dies in the middle of one loses that one
+only. While the queue is full, clients wait.
+
+Threads  any of it from any thread.
+Owns     the socket file, which only its owner may use; a dead server's is replaced.)")
+      .def(
+          "__init__",
+          [](Server* self, const PyQueue& queue, const Path& path,
+             const Choice<CloseWhen>& close_when, std::uint64_t expected_clients,
+             const Choice<OnLostClient>& on_lost_client, std::size_t max_record_bytes,
+             std::size_t max_clients) {
+            const QueueServerOptions options{
+                .close_when = close_when.value("close_when"),
+                .expected_clients = expected_clients,
+                .on_lost_client = on_lost_client.value("on_lost_client"),
+                .max_record_bytes = max_record_bytes,
+                .max_clients = max_clients};
+            new (self) Server(std::make_shared<source::QueueServer>(queue.queue, path, options),
+                              "queue server");
+          },
+          "queue"_a, "path"_a, nb::kw_only(), "close_when"_a = Choice<CloseWhen>{"all_finished"},
+          "expected_clients"_a = 1, "on_lost_client"_a = Choice<OnLostClient>{"close_queue"},
+          "max_record_bytes"_a = std::size_t{64} << 20, "max_clients"_a = 256,
+          R"(`close_when`        "all_finished": at least `expected_clients` have connected, and all have left;
+                    "explicitly": Queue.close() does it.
+`on_lost_client`    one that ends without close(): "close_queue" with a cause that names it, or
+                    "ignore" it.
+`max_record_bytes`  the largest record.
+`max_clients`       connections at a time; each has a thread.
+
+Errors  ValueError  a limit of 0, or a path that is too long for a socket
+        Error       the path has a living server, or a file that is no socket, or cannot be made)")
+      .def(ExplainedConstructor())
+      .def_prop_ro("path", [](const Server& self) { return self.get()->path(); })
+      .def("stats", [](const Server& self) { return self.get()->stats(); })
+      .def(
+          "stop", [](Server& self) { without_gil([&] { self.reset(); }); },
+          "Disconnects the clients, and removes the socket file. The queue stays open for others.")
+      .def("__enter__", [](nb::object self) { return self; })
+      .def("__exit__", [](Server& self, nb::args) { without_gil([&] { self.reset(); }); });
+}
+
+void bind_client(nb::module_& module) {
+  nb::class_<PyQueueClient>(module, "QueueClient",
+                            R"(The other end of a QueueServer, in a process that makes records:
+
+    with QueueClient("/tmp/moves.sock", fields) as actor:
+        for _ in range(1000):
+            actor.push(play())
+
+At the end of the `with` block it is closed, which says that this client is done. One that ends
+without close(), by an exception for instance, counts as lost: the server then closes the queue or
+continues.
+
+Threads  any of it from any thread; one push at a time, the others wait.)")
+      .def(
+          "__init__",
+          [](PyQueueClient* self, const Path& path, const Fields& fields, std::string name,
+             double connect_timeout_s, std::uint64_t unacknowledged) {
+            QueueClientOptions options{.name = std::move(name),
+                                       .connect_timeout_s = connect_timeout_s,
+                                       .unacknowledged = unacknowledged};
+            new (self) PyQueueClient{
+                .client = Client(connect(path, fields.value(), std::move(options)), "queue client"),
+                .fields = fields.value(),
+                .waits_for_each = unacknowledged == 0};
+          },
+          "path"_a, "fields"_a, nb::kw_only(), "name"_a = "client", "connect_timeout_s"_a = 10.0,
+          "unacknowledged"_a = 16,
+          R"(Connects, and waits for the server if it is not there yet. `fields` are those of the queue.
+
+`name`            for the server's messages, which add the process number.
+`unacknowledged`  records that may be sent before the queue has them; 0: a push returns when the
+                  queue has its record.
+
+Errors  ValueError   no fields, names missing or used twice, or a path that is too long for a socket
+        Error        no server in time; it speaks another version, has other fields (the message
+                     names the first that differs) or no room
+        QueueClosed  its queue takes no more)")
+      .def(ExplainedConstructor())
+      .def(
+          "push", &push, "record"_a, "timeout"_a.none() = nb::none(),
+          nb::sig("def push(self, record: collections.abc.Mapping[str, typing.Any] | "
+                  "collections.abc.Sequence[typing.Any], timeout: float | None = None) -> bool"),
+          R"(Sends a record, as Queue.push takes it; waits while the queue is full, at most `timeout`
+seconds. False, and nothing pushed, if there is no room. Nothing acknowledged is ever lost.
+
+Errors  ValueError    a field has another type or shape than it should, or the record is larger than
+                      the server takes; nothing was sent
+        RuntimeError  after close()
+        QueueClosed   the queue takes no more; the message says why
+        Error         the server is gone)")
+      .def(
+          "flush",
+          [](const PyQueueClient& self) {
+            wait_in_slices(
+                [&](nanoseconds slice) { return self.client.get()->try_flush_for(slice); });
+          },
+          R"(Returns when the queue has everything that was pushed.
+
+Errors  as push)")
+      .def(
+          "close", &close, "cause"_a.none() = nb::none(),
+          R"(flush(), and says that this client is done; with a `cause`, closes the queue: that is what its
+consumer gets, with this client's name. Does nothing the second time.
+
+Errors  as push)")
+      .def_prop_ro("pushed", [](const PyQueueClient& self) { return self.client.get()->pushed(); })
+      .def_prop_ro("acknowledged",
+                   [](const PyQueueClient& self) { return self.client.get()->acknowledged(); })
+      .def("__enter__", [](nb::object self) { return self; })
+      .def(
+          "__exit__",
+          [](PyQueueClient& self, nb::handle type, nb::handle, nb::handle) {
+            if (type.is_none()) close(self, std::nullopt);
+            without_gil([&] { self.client.reset(); });
+          },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none());
+}
+
+}  // namespace
+
+void bind_remote_queues(nb::module_& module) {
+  bind_server(module);
+  bind_client(module);
+}
+
+}  // namespace penstock::python
