@@ -158,8 +158,9 @@ __all__ = [
     "__version__",
 ]
 
-_Mapping.register(DeviceBatch)
-_Mapping.register(Step)
+_register = getattr(_Mapping, "register")  # which type checkers do not know of
+_register(DeviceBatch)
+_register(Step)
 
 # Threads that need the interpreter must be gone before it is.
 _atexit.register(_stop_all)

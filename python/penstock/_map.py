@@ -55,8 +55,8 @@ def map_function(
     An exception in it is a fault of that sample, with the exception as its cause.
 
     Threads  called from the loader's threads, one at a time: all of them need the GIL.
-    Units    about 10 microseconds a sample besides the function itself, and one copy of the inputs
-             and outputs; 15 more where it takes an `rng`.
+    Units    about 1 microsecond a sample besides the function itself, and one copy of the inputs
+             and outputs; 10 more where it takes an `rng`.
     Errors   ValueError  no name (of a lambda), no inputs, an output without a fixed shape
     """
     if function is None:
@@ -72,7 +72,7 @@ def map_function(
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         inputs = [p.name for p in parameters if p.kind in positional and p.name != "rng"]
     if name is None:
-        name = getattr(function, "__name__", "")
+        name = str(getattr(function, "__name__", ""))
         if name in ("", "<lambda>"):
             raise ValueError(
                 "map_function: give the function a name, name='...': it stands for it in saved states"

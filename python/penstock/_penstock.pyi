@@ -285,14 +285,14 @@ class MemoryJpegIndex(JpegIndex):
     def __init__(self, max_bytes: int = 1073741824) -> None:
         """`max_bytes` that the indices may take; once full, it takes no more."""
 
-    def load(self, file: str | os.PathLike) -> int:
+    def load(self, file: str | os.PathLike[str]) -> int:
         """
         Adds what save() wrote; returns how many.
 
         Errors  Error  there is no such file, it cannot be read, or is of another kind
         """
 
-    def save(self, file: str | os.PathLike) -> None:
+    def save(self, file: str | os.PathLike[str]) -> None:
         """
         Writes all of it under another name, then renames it.
 
@@ -308,7 +308,7 @@ class SharedJpegIndex(JpegIndex):
     Threads  any number, in any number of processes.
     """
 
-    def __init__(self, file: str | os.PathLike, max_bytes: int = 1073741824) -> None:
+    def __init__(self, file: str | os.PathLike[str], max_bytes: int = 1073741824) -> None:
         """
         Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
         `max_bytes`, of about 400 a photograph; one that is there keeps its own limit.
@@ -1215,7 +1215,7 @@ class Dataset:
                        field; a source that is not there or holds other data; names the operation
         """
 
-    def save(self, file: str | os.PathLike, *, allow_pickle: bool = False) -> None:
+    def save(self, file: str | os.PathLike[str], *, allow_pickle: bool = False) -> None:
         """
         to_json in a file, which appears when it is complete; lists of more than 1,000 numbers
         (select, sample, filter) become .npy files beside it. penstock-throughput --plan reads it.
@@ -1224,7 +1224,7 @@ class Dataset:
         """
 
     @staticmethod
-    def load(file: str | os.PathLike, *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: JpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
+    def load(file: str | os.PathLike[str], *, moved: Mapping[str, str] | None = None, devices: str | Device | Sequence[str | Device] | None = None, index: JpegIndex | None = None, allow_pickle: bool = False) -> Dataset:
         """
         from_json of a file.
 
@@ -1299,7 +1299,7 @@ class ExampleField:
 class ArrayField:
     """One array file whose rows are one field of the records."""
 
-    def __init__(self, path: str | os.PathLike, *, dtype: str | None = None, shape: Sequence[int | None] = (), offset: int = 0) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, dtype: str | None = None, shape: Sequence[int | None] = (), offset: int = 0) -> None:
         """
         For a raw file, one that is not .npy: `dtype`, the `shape` of a row, and the `offset` of
         the first row in bytes. For a .npy file they may be left out; if given, they are checked.
@@ -1331,7 +1331,7 @@ class RecordInfo:
     def bytes(self) -> int | None:
         """That the record takes where it is stored."""
 
-def images(path: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
+def images(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """
     Labelled images, stored in any of these forms: a folder of image files, tar shards or
     TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
@@ -1343,7 +1343,7 @@ def images(path: str | os.PathLike, *, labels: str | os.PathLike | None = None, 
     Errors  as image_folder, webdataset or tfrecord
     """
 
-def image_folder(folder: str | os.PathLike, *, labels: str | os.PathLike | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
+def image_folder(folder: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """
     Images in a folder, class per sub-folder as in torchvision's ImageFolder, or flat.
 
@@ -1355,7 +1355,7 @@ def image_folder(folder: str | os.PathLike, *, labels: str | os.PathLike | None 
             ValueError  labels for a folder that has classes
     """
 
-def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] | None = None, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike | None = None, index_threads: int = 0) -> Dataset:
+def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] | None = None, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
     """
     Samples of tar shards in the WebDataset layout, with random access through an index.
 
@@ -1369,7 +1369,7 @@ def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
             ValueError  no shard, no field, a name used twice
     """
 
-def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[ExampleField] | None = None, verify: bool = True, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike | None = None, index_threads: int = 0) -> Dataset:
+def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[ExampleField] | None = None, verify: bool = True, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
     """
     tf.train.Examples of TFRecord files, read at random through an index; see webdataset.
 
@@ -1521,7 +1521,7 @@ class QueueServer:
     Owns     the socket file, which only its owner may use; a dead server's is replaced.
     """
 
-    def __init__(self, queue: Queue, path: str | os.PathLike, *, close_when: Literal['explicitly', 'all_finished'] = 'all_finished', expected_clients: int = 1, on_lost_client: Literal['close_queue', 'ignore'] = 'close_queue', max_record_bytes: int = 67108864, max_clients: int = 256) -> None:
+    def __init__(self, queue: Queue, path: str | os.PathLike[str], *, close_when: Literal['explicitly', 'all_finished'] = 'all_finished', expected_clients: int = 1, on_lost_client: Literal['close_queue', 'ignore'] = 'close_queue', max_record_bytes: int = 67108864, max_clients: int = 256) -> None:
         """
         `close_when`        "all_finished": at least `expected_clients` have connected, and all have left;
                             "explicitly": Queue.close() does it.
@@ -1546,7 +1546,7 @@ class QueueServer:
 
     def __enter__(self) -> object: ...
 
-    def __exit__(self, *args) -> None: ...
+    def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
 
 class QueueClient:
     """
@@ -1563,7 +1563,7 @@ class QueueClient:
     Threads  any of it from any thread; one push at a time, the others wait.
     """
 
-    def __init__(self, path: str | os.PathLike, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, name: str = 'client', connect_timeout_s: float = 10.0, unacknowledged: int = 16) -> None:
+    def __init__(self, path: str | os.PathLike[str], fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, name: str = 'client', connect_timeout_s: float = 10.0, unacknowledged: int = 16) -> None:
         """
         Connects, and waits for the server if it is not there yet. `fields` are those of the queue.
 

@@ -82,7 +82,7 @@ class DataLoader(PassLoader[Any]):
     sampler = None
     num_workers = 0
     pin_memory = False
-    timeout = 0.0
+    timeout: float = 0
     worker_init_fn = multiprocessing_context = generator = prefetch_factor = None
     persistent_workers = False
 

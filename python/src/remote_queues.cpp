@@ -154,7 +154,12 @@ Errors  ValueError  a limit of 0, or a path that is too long for a socket
           "stop", [](Server& self) { without_gil([&] { self.reset(); }); },
           "Disconnects the clients, and removes the socket file. The queue stays open for others.")
       .def("__enter__", [](nb::object self) { return self; })
-      .def("__exit__", [](Server& self, nb::args) { without_gil([&] { self.reset(); }); });
+      .def(
+          "__exit__",
+          [](Server& self, nb::handle, nb::handle, nb::handle) {
+            without_gil([&] { self.reset(); });
+          },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none());
 }
 
 void bind_client(nb::module_& module) {

@@ -62,13 +62,14 @@ def make_stub() -> str:
     # The last overload of a constructor only says what is wrong with a call.
     text = re.sub(r"( +)@overload\n +def __init__\(self, \*arguments: Any, \*\*options: Any\) -> None: \.\.\.\n\n?", "", generator.get())
     text = re.sub(r" +@overload\n( +def __init__)", r"\1", text)
+    text = re.sub(r"os\.PathLike\b(?!\[)", "os.PathLike[str]", text)
     private = "__version__: str\ndef _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...\ndef _stop_all() -> None: ...\ndef _serve_items(items: object, fields: object, socket: int, blocks: object, seed: object) -> None: ...\ndef _run_through(loader: Loader) -> int: ...\n"
     lines = [line.rstrip() for line in f"{text.rstrip()}\n\n{private}".splitlines()]
     return f"# Made by scripts/python-reference with nanobind {version}. Kept, so that a change shows.\n" + "\n".join(lines) + "\n"
 
 
 def _signature(node: ast.FunctionDef, name: str | None = None) -> str:
-    arguments = ast.unparse(node.args)
+    arguments = ast.unparse(node.args).replace("os.PathLike[str]", "os.PathLike")
     if arguments.startswith("self"):
         arguments = arguments.removeprefix("self").removeprefix(", /").lstrip(", ")
     text = f"{name or node.name}({arguments})"
