@@ -69,7 +69,7 @@ BENCHMARK(BM_Loader_ShuffleWindow)->Arg(256)->Arg(4096)->UseRealTime();
 void BM_Loader_UserFunction(benchmark::State& state) {
   const auto copy = map_function(
       {.name = "copy", .inputs = {"number"}, .outputs = {{"number", DType::u64, {kBytes / 8}}}},
-      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
+      [](std::span<const ConstTensorView> in, Outputs out, Random&) {
         std::memcpy(out[0].raw(), in[0].raw(), kBytes);
       });
   deliver(state, Dataset(source::numbers(kSamples, kBytes)).repeat().map(copy));

@@ -44,9 +44,10 @@ def map_function(
 
     The function is called for each sample with numpy arrays, the fields named by `inputs` (by
     default the names of its parameters), which are copies and its own. It returns an array, a
-    tuple of them, or a dict by name, of the very dtypes and fixed shapes of `outputs`, such as
-    {"image": ("f32", (3, 224, 224))}. The inputs are gone afterwards; the outputs stand in their
-    place.
+    tuple of them, or a dict by name, of the very dtypes and shapes of `outputs`, such as
+    {"image": ("f32", (3, 224, 224))}. None is an extent that differs from sample to sample, as of
+    an encoded image, {"image": ("u8", (None,))}: a later map gives it one size. The inputs are
+    gone afterwards; the outputs stand in their place.
 
     It must be a pure function of its arguments: a parameter named `rng` gets a
     numpy.random.Generator of this sample, the same in every run for one seed. `name` stands for
@@ -57,7 +58,7 @@ def map_function(
     Threads  called from the loader's threads, one at a time: all of them need the GIL.
     Units    about 1 microsecond a sample besides the function itself, and one copy of the inputs
              and outputs; 10 more where it takes an `rng`.
-    Errors   ValueError  no name (of a lambda), no inputs, an output without a fixed shape
+    Errors   ValueError  no name (of a lambda), no inputs
     """
     if function is None:
         return lambda decorated: map_function(decorated, outputs=outputs, inputs=inputs, name=name)

@@ -25,7 +25,7 @@ class PythonTransform final : public Transform {
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     return made_->bind(fields);
   }
-  Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
                      Random& random) const override {
     return made_->apply(in, out, random);
   }

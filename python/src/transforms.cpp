@@ -38,18 +38,21 @@ std::string listed(const ConstTensorView& view) {
   return std::string(name_of(view.dtype())) + " " + view.shape().to_string();
 }
 
-void write(nb::handle value, const FieldSpec& field, const TensorView& out) {
+void write(nb::handle value, const FieldSpec& field, Outputs outputs, std::size_t output) {
   const HostArray array(value, field);
   const ConstTensorView& found = array.view();
-  if (found.dtype() != out.dtype() || found.shape() != out.shape())
+  const bool is_dynamic = field.shape.is_dynamic();
+  if (found.dtype() != field.dtype || found.shape().rank() != field.shape.rank() ||
+      (!is_dynamic && found.shape() != field.shape))
     throw std::invalid_argument("returned " + listed(found) + " for '" + field.name +
-                                "', expected " + listed(out));
+                                "', expected " + std::string(name_of(field.dtype)) + " " +
+                                field.shape.to_string());
+  const TensorView& out = is_dynamic ? outputs.resize(output, found.shape()) : outputs[output];
   if (out.byte_size() != 0) std::memcpy(out.raw(), found.raw(), out.byte_size());
 }
 
 // What the function returned, taken apart: one value, one for each output, or a mapping of them.
-void write_all(nb::handle result, std::span<const FieldSpec> fields,
-               std::span<const TensorView> out) {
+void write_all(nb::handle result, std::span<const FieldSpec> fields, Outputs out) {
   if (PyDict_Check(result.ptr()) != 0) {
     if (nb::len(result) != fields.size())
       throw std::invalid_argument("returned a dict of " + std::to_string(nb::len(result)) +
@@ -59,16 +62,16 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields,
           PyDict_GetItemString(result.ptr(), fields[i].name.c_str());  // borrowed, or null
       if (value == nullptr)
         throw std::invalid_argument("returned a dict without '" + fields[i].name + "'");
-      write(value, fields[i], out[i]);
+      write(value, fields[i], out, i);
     }
   } else if (fields.size() == 1 && PyTuple_Check(result.ptr()) == 0) {
-    write(result, fields[0], out[0]);
+    write(result, fields[0], out, 0);
   } else if (PyTuple_Check(result.ptr()) == 0 || nb::len(result) != fields.size()) {
     throw std::invalid_argument(
         "returned " + nb::cast<std::string>(nb::str(nb::repr(result.type()))) +
         ", expected a tuple or a dict of " + std::to_string(fields.size()) + " arrays");
   } else {
-    for (std::size_t i = 0; i < fields.size(); ++i) write(result[i], fields[i], out[i]);
+    for (std::size_t i = 0; i < fields.size(); ++i) write(result[i], fields[i], out, i);
   }
 }
 
@@ -83,8 +86,7 @@ class PythonFunction {
       make_generator_ = std::make_shared<Kept>(std::move(make_generator));
   }
 
-  void operator()(std::span<const ConstTensorView> in, std::span<const TensorView> out,
-                  Random& random) const {
+  void operator()(std::span<const ConstTensorView> in, Outputs out, Random& random) const {
     const TimedGil gil(*times_);
     try {
       nb::list arguments;

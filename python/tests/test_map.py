@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 
@@ -149,7 +150,7 @@ def test_a_wrong_result_is_a_fault_that_says_what_was_expected(result, message):
     ("call", "message"),
     [
         (lambda: numbers(2).map(lambda number: number, outputs=PAIR), "name"),
-        (lambda: numbers(2).map(halve, outputs={"pair": ("f32", (None,))}), "fixed shape"),
+        (lambda: numbers(2).map(halve, outputs={"pair": ("f32", (None,))}).batch(2), r"pair f32 \[\?\]"),
         (lambda: numbers(2).map(halve, outputs={"pair": "f32"}), "pair"),
         (lambda: numbers(2).map(halve, outputs=PAIR, inputs=["image"]), "image"),
         (lambda: numbers(2).map(halve, outputs={}), "output fields"),
@@ -256,3 +257,35 @@ def test_a_slow_function_is_named_with_its_cost_and_the_gils_share():
         pass
     assert "__getitem__ of the Python data set Slow limits the speed" in loader.report().advice
     assert "Dataset(data, workers=...)" in loader.report().advice
+
+
+def test_outputs_may_differ_in_size_where_a_later_map_gives_them_one():
+    @ps.map_function(outputs={"many": ("i64", (None,)), "text": ("u8", (None,))})
+    def repeat(number):
+        return np.repeat(number[:1], number[0] % 5), "x" * int(number[0])
+
+    @ps.map_function(outputs={"sums": ("i64", (3,))})
+    def add_up(many, text):
+        return np.array([many.sum(), len(many), len(text)])
+
+    plan = numbers(20).map(repeat)
+    assert [str(field) for field in plan.fields] == ["many i64 [?]", "text u8 [?]"]
+    step = next(plan.map(add_up).batch(20).loader(threads=2))
+    assert step["sums"].numpy().tolist() == [[n * (n % 5), n % 5, n] for n in range(20)]
+    with pytest.raises(ps.DataError, match=r"returned i64 \[1,1\] for 'many', expected i64 \[\?\]"):
+        wrong = numbers(2).map(lambda number: number[None, :1], outputs={"many": ("i64", (None,))}, name="wrong")
+        next(wrong.map(lambda many: many[:1], outputs={"one": ("i64", (1,))}, name="one").batch(2).loader())
+
+
+def test_encoded_images_may_come_from_a_map():
+    encoded = next(ps.synthetic_images(3).map(ps.decode_image(crop=ps.resize_to(40, 40))).batch(3).loader())["image"].copy()
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+
+    def encode(image):
+        file = io.BytesIO()
+        pillow.fromarray(image).save(file, "png")
+        return file.getvalue()
+
+    plan = ps.memory({"image": encoded}).map(encode, outputs={"image": ("u8", (None,))})
+    step = next(plan.map(ps.decode_image(crop=ps.resize_to(40, 40))).batch(3).loader())
+    assert (step["image"].numpy() == encoded).all()

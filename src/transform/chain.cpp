@@ -15,12 +15,18 @@ namespace penstock::transform {
 namespace {
 
 constexpr std::size_t kScratchAlignment = 64;
+// Behind a field of dynamic shape, as behind a record's: decoders read whole words.
+constexpr std::size_t kReadable = 64;
+
+bool may_be(const Shape& found, const Shape& promised) {
+  return std::ranges::equal(found.extents(), promised.extents(),
+                            [](std::int64_t extent, std::int64_t of_all) {
+                              return of_all == kDynamic || extent == of_all;
+                            });
+}
 
 bool same_kind(const ConstTensorView& found, const FieldSpec& spec) {
-  if (found.dtype() != spec.dtype || found.shape().rank() != spec.shape.rank()) return false;
-  for (std::size_t axis = 0; axis < spec.shape.rank(); ++axis)
-    if (spec.shape[axis] != kDynamic && found.shape()[axis] != spec.shape[axis]) return false;
-  return true;
+  return found.dtype() == spec.dtype && may_be(found.shape(), spec.shape);
 }
 
 Fault unlike(const ConstTensorView& found, const FieldSpec& spec) {
@@ -53,11 +59,9 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     for (const std::size_t input : binding.inputs) step.inputs.push_back(live.at(input));
     const std::size_t place = binding.inputs.empty() ? live.size() : binding.inputs.front();
     for (std::size_t output = 0; output < binding.outputs.size(); ++output) {
-      if (binding.outputs[output].shape.is_dynamic())
-        throw std::invalid_argument(
-            fmt::format("{} outputs '{}', which has no fixed shape: declare one",
-                        transform::describe(*transforms[k]), binding.outputs[output].to_string()));
       values_.push_back({.spec = binding.outputs[output]});
+      if (values_.back().spec.shape.is_dynamic())
+        values_.back().room = static_cast<std::ptrdiff_t>(rooms_++);
       live.insert(live.begin() + static_cast<std::ptrdiff_t>(place + output),
                   step.first_output + output);
     }
@@ -82,7 +86,7 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     fields_.push_back(spec);
   }
   for (std::size_t value = record_fields_.size(); value < values_.size(); ++value) {
-    if (values_[value].place >= 0) continue;
+    if (values_[value].place >= 0 || values_[value].room >= 0) continue;
     values_[value].scratch_at = scratch_bytes_;
     scratch_bytes_ += (values_[value].spec.bytes() + kScratchAlignment - 1) / kScratchAlignment *
                       kScratchAlignment;
@@ -109,26 +113,60 @@ Result<void> TransformChain::apply(std::span<const ConstTensorView> record, cons
   return steps_.empty() ? Result<void>{} : transform(record, sample, out);
 }
 
+// Of one thread, and of one call at a time.
+struct TransformChain::Scratch {
+  struct Room {
+    std::vector<std::byte> bytes;
+    TensorView view;
+  };
+
+  std::vector<std::byte> bytes;
+  std::vector<Room> rooms;
+  std::vector<ConstTensorView> in;
+  std::vector<TensorView> out;
+};
+
+// Makes the outputs of dynamic shape of one step.
+class TransformChain::Growing final : public Outputs::Growth {
+ public:
+  Growing(std::span<const Value> values, Scratch& scratch) : values_(values), scratch_(scratch) {}
+
+  void resize(std::size_t output, const Shape& shape) override {
+    const Value& value = values_[output];
+    const FieldSpec& spec = value.spec;
+    if (value.room < 0 || !may_be(shape, spec.shape) || shape.is_dynamic())
+      throw std::invalid_argument(fmt::format("output '{}' cannot have the shape {} in a sample",
+                                              spec.to_string(), shape.to_string()));
+    Scratch::Room& room = scratch_.rooms[static_cast<std::size_t>(value.room)];
+    const std::size_t bytes = FieldSpec{spec.name, spec.dtype, shape}.bytes();
+    if (room.bytes.size() < bytes + kReadable) room.bytes.resize(bytes + kReadable);
+    std::memset(room.bytes.data() + bytes, 0, kReadable);
+    room.view = TensorView(room.bytes.data(), spec.dtype, shape);
+    scratch_.out[output] = room.view;
+  }
+
+ private:
+  std::span<const Value> values_;
+  Scratch& scratch_;
+};
+
 Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
                                        const SampleId& sample,
                                        std::span<const TensorView> out) const {
-  struct Scratch {
-    std::vector<std::byte> bytes;
-    std::vector<ConstTensorView> in;
-    std::vector<TensorView> out;
-  };
   // A transform may run a chain of its own on this thread: it finds the scratch taken, and makes
   // another.
   thread_local Scratch idle;
   Scratch scratch = std::exchange(idle, {});
   if (scratch.bytes.size() < scratch_bytes_ + kScratchAlignment)
     scratch.bytes.resize(scratch_bytes_ + kScratchAlignment);
+  if (scratch.rooms.size() < rooms_) scratch.rooms.resize(rooms_);
   auto* base = scratch.bytes.data();
   base += -reinterpret_cast<std::uintptr_t>(base) % kScratchAlignment;
 
   const auto view = [&](std::size_t value) {
     const Value& of = values_[value];
     if (of.place >= 0) return out[static_cast<std::size_t>(of.place)];
+    if (of.room >= 0) return scratch.rooms[static_cast<std::size_t>(of.room)].view;
     return TensorView(base + of.scratch_at, of.spec.dtype, of.spec.shape);
   };
   Result<void> result;
@@ -138,18 +176,32 @@ Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
     for (const std::size_t input : step.inputs)
       scratch.in.push_back(input < record_fields_.size() ? record[input]
                                                          : ConstTensorView(view(input)));
-    for (std::size_t output = 0; output < step.outputs; ++output)
-      scratch.out.push_back(view(step.first_output + output));
-    Random random(step.key, sample);
-    try {
-      result = step.transform->apply(scratch.in, scratch.out, random);
-    } catch (...) {
-      result = transform::current_exception_fault();
-    }
+    for (std::size_t output = step.first_output; output < step.first_output + step.outputs;
+         ++output)
+      scratch.out.push_back(values_[output].room >= 0 ? TensorView() : view(output));
+    result = run(step, sample, scratch);
     if (!result) break;
   }
   idle = std::move(scratch);
   return result;
+}
+
+Result<void> TransformChain::run(const Step& step, const SampleId& sample, Scratch& scratch) const {
+  const auto values = std::span(values_).subspan(step.first_output, step.outputs);
+  Growing growing(values, scratch);
+  Random random(step.key, sample);
+  try {
+    if (auto result = step.transform->apply(scratch.in, {scratch.out, &growing}, random); !result)
+      return result;
+  } catch (...) {
+    return transform::current_exception_fault();
+  }
+  for (std::size_t output = 0; output < step.outputs; ++output)
+    if (values[output].room >= 0 && scratch.out[output].raw() == nullptr)
+      return Fault{.reason = fmt::format("{} did not say which shape '{}' has: Outputs::resize",
+                                         transform::describe(*step.transform),
+                                         values[output].spec.to_string())};
+  return {};
 }
 
 }  // namespace penstock::transform

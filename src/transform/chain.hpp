@@ -48,6 +48,7 @@ class TransformChain {
     FieldSpec spec;
     std::ptrdiff_t place = -1;   // in the sample; -1 for a value that a transform takes
     std::size_t scratch_at = 0;  // byte offset, where it is neither in the record nor in the sample
+    std::ptrdiff_t room = -1;    // among those of dynamic shape that transforms make
   };
   struct Step {
     TransformPtr transform;
@@ -62,8 +63,11 @@ class TransformChain {
     std::size_t bytes;
   };
 
+  struct Scratch;
+  class Growing;
   Result<void> transform(std::span<const ConstTensorView> record, const SampleId& sample,
                          std::span<const TensorView> out) const;
+  Result<void> run(const Step& step, const SampleId& sample, Scratch& scratch) const;
 
   std::vector<FieldSpec> record_fields_;
   std::vector<FieldSpec> fields_;
@@ -71,6 +75,7 @@ class TransformChain {
   std::vector<Step> steps_;
   std::vector<Copy> copies_;
   std::size_t scratch_bytes_ = 0;
+  std::size_t rooms_ = 0;
 };
 
 }  // namespace penstock::transform

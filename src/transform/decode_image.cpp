@@ -72,7 +72,7 @@ class DecodeImage final : public Transform {
     return binding;
   }
 
-  Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
                      Random& random) const override {
     const std::span<const std::byte> bytes = in[0].bytes();
     Scratch& scratch = Scratch::of_this_thread();
@@ -152,8 +152,7 @@ class DecodeImage final : public Transform {
                 size, mirror, options_.filter);
   }
 
-  bool resize_into(const Job& job, jpeg::RowSource& rows, Scratch& scratch,
-                   std::span<const TensorView> out) const {
+  bool resize_into(const Job& job, jpeg::RowSource& rows, Scratch& scratch, Outputs out) const {
     const ImageSize size = options_.crop.size();
     const Orientation turn(job.exif);
     auto* image = out[0].data<std::uint8_t>();
@@ -208,8 +207,8 @@ class DecodeImage final : public Transform {
     ~Closing() { image.close(); }
   };
 
-  Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch,
-                           std::span<const TensorView> out, Random& random) const {
+  Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                           Random& random) const {
     const Closing closing{scratch.jpeg};
     JpegStats* const stats = options_.stats.get();
     const Result<jpeg::Info> opened =
@@ -231,8 +230,8 @@ class DecodeImage final : public Transform {
   }
 
   template <class Reader>
-  Result<void> decode_whole(std::span<const std::byte> bytes, Scratch& scratch,
-                            std::span<const TensorView> out, Random& random) const {
+  Result<void> decode_whole(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                            Random& random) const {
     Reader reader;
     if (!reader.open(bytes)) return fault(reader.message());
     if (auto fits = check_size(reader.width(), reader.height()); !fits) return fits;

@@ -26,7 +26,7 @@ class Function final : public Transform {
     return binding;
   }
 
-  Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
                      Random& random) const override {
     try {
       function_(in, out, random);
@@ -47,6 +47,13 @@ class Function final : public Transform {
 
 }  // namespace
 
+const TensorView& Outputs::resize(std::size_t output, const Shape& shape) const {
+  if (growth_ == nullptr)
+    throw std::invalid_argument(fmt::format("output {} has a fixed shape", output));
+  growth_->resize(output, shape);
+  return views_[output];
+}
+
 TransformPtr map_function(MapFunctionOptions options, MapFunction function) {
   const auto refuse = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("map_function '{}': {}", options.name, what));
@@ -59,8 +66,6 @@ TransformPtr map_function(MapFunctionOptions options, MapFunction function) {
     if (std::ranges::count(options.inputs, input) > 1)
       refuse(fmt::format("it takes '{}' twice", input));
   for (const FieldSpec& output : options.outputs) {
-    if (output.shape.is_dynamic())
-      refuse(fmt::format("'{}' has no fixed shape, and a batch needs one", output.to_string()));
     if (std::ranges::count(options.outputs, output.name, &FieldSpec::name) > 1)
       refuse(fmt::format("it outputs '{}' twice", output.name));
   }

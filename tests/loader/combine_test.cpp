@@ -216,8 +216,9 @@ TEST(Zip, PairsRecordsAndKeepsThemPairedWhenShuffled) {
 TEST(Zip, KeepsTheMapsOfItsParts) {
   const auto negate =
       map_function({.name = "negate", .inputs = {"label"}, .outputs = {{"label", DType::i64, {}}}},
-                   [](std::span<const ConstTensorView> in, std::span<const TensorView> out,
-                      Random&) { *out[0].data<std::int64_t>() = -*in[0].data<std::int64_t>(); });
+                   [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+                     *out[0].data<std::int64_t>() = -*in[0].data<std::int64_t>();
+                   });
   const auto labels = source::memory({source::column("label", std::vector<std::int64_t>{1, 2, 3})});
   Loader loader = zip({Dataset(fake(3)), Dataset(labels).map(negate)}).batch(3).loader();
   const auto step = loader.next();

@@ -156,7 +156,7 @@ TEST(Faults, AUsersExceptionIsAFaultThatKeepsWhatWasThrown) {
   };
   const auto picky = map_function(
       {.name = "picky", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
-      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
+      [](std::span<const ConstTensorView> in, Outputs out, Random&) {
         if (in[0].data<std::uint64_t>()[0] == 7) throw Special("I do not like sevens");
         std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
       });

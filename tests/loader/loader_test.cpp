@@ -129,7 +129,7 @@ TEST(Loader, GivesTheSameBytesForAnyThreadsAndDevices) {
 TEST(Loader, MapsTheSameBeforeAndAfterShuffle) {
   const auto noise = map_function(
       {.name = "noise", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
-      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random& random) {
+      [](std::span<const ConstTensorView> in, Outputs out, Random& random) {
         out[0].data<std::uint64_t>()[0] = in[0].data<std::uint64_t>()[0];
         out[0].data<std::uint64_t>()[1] = random.u64();
       });
@@ -282,11 +282,9 @@ TEST(Loader, NamesTheFieldsThereAre) {
 
 TEST(Loader, StaysWithinItsBudgetOrSaysWhatItNeeds) {
   // 1 MiB samples: a slot of 8 MiB.
-  const auto big =
-      map_function({.name = "big", .inputs = {"number"}, .outputs = {{"x", DType::u8, {1 << 20}}}},
-                   [](auto, std::span<const TensorView> out, Random&) {
-                     std::memset(out[0].raw(), 1, out[0].byte_size());
-                   });
+  const auto big = map_function(
+      {.name = "big", .inputs = {"number"}, .outputs = {{"x", DType::u8, {1 << 20}}}},
+      [](auto, Outputs out, Random&) { std::memset(out[0].raw(), 1, out[0].byte_size()); });
   const Dataset dataset =
       Dataset(fake(100)).map(big).batch(8).prefetch_to_devices(host_devices(1), {.depth = 9});
   Loader free = dataset.loader({.threads = 2});

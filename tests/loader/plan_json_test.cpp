@@ -26,7 +26,7 @@ using testing_support::fake;
 using testing_support::fake_registry;
 using testing_support::through_json;
 
-void halve(std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
+void halve(std::span<const ConstTensorView> in, Outputs out, Random&) {
   for (int i = 0; i < 2; ++i) out[0].data<std::uint64_t>()[i] = in[0].data<std::uint64_t>()[i] / 2;
 }
 
@@ -318,8 +318,7 @@ TEST(PlanJson, ATransformSaysAtOnceThatItsDescriptionIsNoJson) {
     [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
       return {.inputs = {0}, .outputs = {fields[0]}};
     }
-    Result<void> apply(std::span<const ConstTensorView>, std::span<const TensorView>,
-                       Random&) const override {
+    Result<void> apply(std::span<const ConstTensorView>, Outputs, Random&) const override {
       return {};
     }
     [[nodiscard]] Description description() const override {

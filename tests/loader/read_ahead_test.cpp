@@ -221,12 +221,12 @@ class Flaky final : public Source {
 
 // What was read ahead and drawn is wanted no longer: a stop takes as long as one sample.
 TEST(ReadAhead, StopDropsWhatIsQueued) {
-  const auto slow = map_function(
-      {.name = "slow", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
-      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
-        std::this_thread::sleep_for(5ms);
-        std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
-      });
+  const auto slow =
+      map_function({.name = "slow", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
+                   [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+                     std::this_thread::sleep_for(5ms);
+                     std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
+                   });
   for (const int io_threads : {0, 4})
     for (const std::uint64_t batch : {64, 4000}) {
       Loader loader = Dataset(fake(10'000))

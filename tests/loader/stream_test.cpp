@@ -167,12 +167,12 @@ TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
 
 TEST(Stream, ABadRecordIsAFaultOfItsOwn) {
   const auto queue = source::queue(kFields);
-  const auto picky = map_function(
-      {.name = "picky", .inputs = {"x"}, .outputs = {{"x", DType::i64, {}}}},
-      [](std::span<const ConstTensorView> in, std::span<const TensorView> out, Random&) {
-        if (*in[0].data<std::int64_t>() == 5) throw std::runtime_error("five");
-        *out[0].data<std::int64_t>() = *in[0].data<std::int64_t>();
-      });
+  const auto picky =
+      map_function({.name = "picky", .inputs = {"x"}, .outputs = {{"x", DType::i64, {}}}},
+                   [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+                     if (*in[0].data<std::int64_t>() == 5) throw std::runtime_error("five");
+                     *out[0].data<std::int64_t>() = *in[0].data<std::int64_t>();
+                   });
   Loader loader = Dataset(queue).map(picky).batch(4).loader({.faults = {.policy = OnFault::mask}});
   for (std::int64_t k = 0; k < 8; ++k) push(*queue, k);
   queue->close();

@@ -52,9 +52,7 @@ class Source {
   [[nodiscard]] virtual std::size_t reads_together() const noexcept { return 1; }
   /// Reads each of these as read() does; what goes wrong with one is its own result. If it throws,
   /// the loader reads them one by one.
-  virtual void read_together(std::span<RecordRead> reads) const {
-    for (RecordRead& one : reads) one.result = read(one.number, *one.record);
-  }
+  virtual void read_together(std::span<RecordRead> reads) const;
   /// Where record `number` lives, for people: a path, or a shard and a member.
   [[nodiscard]] virtual std::string location(std::uint64_t number) const = 0;
   /// What Dataset::filter may ask about record `number` without reading it.

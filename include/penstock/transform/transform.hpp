@@ -1,6 +1,7 @@
 // transform/transform: one record becomes one sample, written where it will stay.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -17,11 +18,45 @@
 
 namespace penstock {
 
+/// Where a transform writes what it makes: a place for each output of its binding, in that order. A view, as a span
+/// is: it owns nothing.
+class Outputs {
+ public:
+  /// Makes room for outputs of dynamic shape.
+  class Growth {
+   public:
+    virtual void resize(std::size_t output, const Shape& shape) = 0;
+
+   protected:
+    ~Growth() = default;
+  };
+
+  /// `views` are those of fixed shape, and `growth` makes the others.
+  template <std::convertible_to<std::span<const TensorView>> Views>
+  Outputs(const Views& views, Growth* growth = nullptr) noexcept : views_(views), growth_(growth) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
+  /// The place of an output; of one with a dynamic shape only after resize().
+  const TensorView& operator[](std::size_t output) const noexcept { return views_[output]; }
+  [[nodiscard]] auto begin() const noexcept { return views_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return views_.end(); }
+
+  /// Says which shape an output has in this sample, once, and returns its place, of undefined bytes.
+  ///
+  /// Errors  std::invalid_argument  not a shape that this output may have, or one that is fixed
+  const TensorView& resize(std::size_t output, const Shape& shape) const;
+
+ private:
+  std::span<const TensorView> views_;
+  Growth* growth_;
+};
+
 /// How a transform fits a record: which fields it takes out, and which it puts in their place.
 /// Fields that it does not take pass through unchanged.
 struct Binding {
   std::vector<std::size_t> inputs;  ///< positions in the fields that were offered
-  /// None of them dynamic; they stand where the first input stood.
+  /// They stand where the first input stood. Dynamic ones need a later transform that gives them a
+  /// fixed shape before they lie in a batch.
   std::vector<FieldSpec> outputs;
 };
 
@@ -37,7 +72,7 @@ class Transform {
   ///                                there are
   [[nodiscard]] virtual Binding bind(std::span<const FieldSpec> fields) const = 0;
   /// Writes every byte of every output. `in` and `out` are in the binding's order.
-  virtual Result<void> apply(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+  virtual Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
                              Random& random) const = 0;
   /// A name and all the options that decide which bytes it makes. Saved with a loader's state; a
   /// plan that is written as JSON makes it again from them, by a Registry.
@@ -50,13 +85,13 @@ using TransformPtr = std::shared_ptr<const Transform>;
 
 /// Reads the inputs, writes every byte of every output. Must be a pure function of its arguments:
 /// whatever is random in it comes from the Random.
-using MapFunction = std::function<void(std::span<const ConstTensorView> in,
-                                       std::span<const TensorView> out, Random& random)>;
+using MapFunction =
+    std::function<void(std::span<const ConstTensorView> in, Outputs out, Random& random)>;
 
 struct MapFunctionOptions {
   std::string name;                 ///< stands for the function in the plan's fingerprint
   std::vector<std::string> inputs;  ///< fields it takes; they are gone afterwards
-  std::vector<FieldSpec> outputs;   ///< fields it puts out, of fixed shape
+  std::vector<FieldSpec> outputs;   ///< fields it puts out; of dynamic ones it says Outputs::resize
 };
 
 /// Wraps a function; outputs stand where the first input stood.
@@ -64,8 +99,8 @@ struct MapFunctionOptions {
 /// An exception in the function becomes a Fault: reason is what(), cause is the exception itself.
 ///
 /// Threads  the function is called from many threads at once.
-/// Errors   std::invalid_argument  no name, no function, no inputs, no outputs, a dynamic output,
-///          or a name twice; at bind: a field that it takes is missing
+/// Errors   std::invalid_argument  no name, no function, no inputs, no outputs, or a name twice; at
+///          bind: a field that it takes is missing
 [[nodiscard]] TransformPtr map_function(MapFunctionOptions options, MapFunction function);
 
 }  // namespace penstock
