@@ -75,8 +75,10 @@ class PassLoader(ABC, Generic[Batch]):
         self._plan = dataset
         self._position = 0  # the next step
         self._loop = 0  # which `for` is the current one
-        # Of a trainer that asks for batches by number: the first step of its pass, once it has begun to ask.
+        # Of a trainer that asks for batches by number: the first step of its pass, once it has begun to ask or
+        # has said which.
         self._asked_pass: int | None = None
+        self._says_epochs = False
         self._asked = AccumulationLoop()
 
     @abstractmethod
@@ -149,15 +151,17 @@ class PassLoader(ABC, Generic[Batch]):
 
     def set_epoch(self, epoch: int) -> None:
         """The next loop is pass `epoch`, from 0: what trainers say before each of their epochs. Passes
-        follow each other without it. After load_state_dict it changes nothing in the saved pass.
-
-        Errors  TypeError  the dataset is endless, or a stream
+        follow each other without it. After load_state_dict it changes nothing in the saved pass, and
+        nothing where there are no passes, in an endless dataset or a stream.
         """
         if epoch < 0:
             raise ValueError(f"set_epoch: epochs count from 0, found {epoch}")
-        steps = len(self)
-        self._asked_pass = None
-        if steps == 0 or (self._loop == 0 and self._position // steps == epoch):
+        steps = self._steps
+        if not steps:
+            return
+        self._asked_pass = epoch * steps
+        self._says_epochs = True
+        if self._loop == 0 and self._position // steps == epoch:
             return
         if self._position != epoch * steps:
             self._seek(epoch * steps)
@@ -170,7 +174,7 @@ class PassLoader(ABC, Generic[Batch]):
             raise IndexError(f"a pass has {steps} steps, found {number}")
         if self._asked_pass is None:
             self._asked_pass = self._position - self._position % steps
-        elif number == 0 and self._position == self._asked_pass + steps:
+        elif number == 0 and self._position == self._asked_pass + steps and not (steps == 1 and self._says_epochs):
             self._asked_pass += steps
         if self._position != self._asked_pass + number:
             self._seek(self._asked_pass + number)
@@ -180,6 +184,9 @@ class PassLoader(ABC, Generic[Batch]):
         self._position = step.number + 1
         self._asked.end_of_dataloader = self._position % steps == 0
         return self._convert(step)
+
+    def _end_asking(self) -> None:
+        self._asked.end()
 
     def _pass(self, loop: int) -> Iterator[Batch]:
         if self._steps == 0:

@@ -1583,7 +1583,7 @@ class QueueClient:
         seconds. False, and nothing pushed, if there is no room. Nothing acknowledged is ever lost.
 
         Errors  ValueError    a field has another type or shape than it should, or the record is larger than
-                              the server takes; nothing was sent
+                              the server takes; nothing was sent. A timeout where unacknowledged is 0
                 RuntimeError  after close()
                 QueueClosed   the queue takes no more; the message says why
                 Error         the server is gone

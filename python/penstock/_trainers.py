@@ -56,8 +56,11 @@ class Steps:
 
     def __iter__(self) -> Iterator[list[int]]:
         self._loader._begin_pass()
-        for step in range(len(self)):
-            yield [step]
+        try:
+            for step in range(len(self)):
+                yield [step]
+        finally:
+            self._loader._end_asking()
 
     def set_epoch(self, epoch: int) -> None:
         """As DataLoader.set_epoch."""

@@ -190,7 +190,10 @@ bool HostArray::take_number(PyObject* value, const FieldSpec& field) {
   if (field.shape.rank() != 0) return false;
   if (field.dtype == DType::i64 && PyLong_CheckExact(value) != 0) {
     const long long number = PyLong_AsLongLong(value);
-    if (number == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (number == -1 && PyErr_Occurred() != nullptr) {  // too large: refused by name below
+      PyErr_Clear();
+      return false;
+    }
     return keep(std::int64_t{number});
   }
   if (PyFloat_CheckExact(value) == 0) return false;

@@ -27,11 +27,23 @@ nb::object several_of(const nb::object& items, std::span<const RecordRead> reads
   nb::list numbers;
   for (const RecordRead& one : reads) numbers.append(one.number);
   try {
-    nb::object several = call(numbers);
-    if (nb::len(several) == reads.size()) return several;
+    nb::object several = call(numbers);  // some give a whole batch, which is no list
+    if (PyList_Check(several.ptr()) != 0 && nb::len(several) == reads.size()) return several;
   } catch (nb::python_error&) {
   }
   return {};
+}
+
+Result<void> store_checked(const nb::object& item, std::span<const FieldSpec> fields,
+                           Record& record) {
+  try {
+    return store_item(item, fields, record);
+  } catch (nb::python_error& error) {
+    const PythonException exception(error);
+    return Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
+  } catch (const std::exception& error) {
+    return Fault{.reason = error.what(), .cause = std::current_exception()};
+  }
 }
 
 }  // namespace
@@ -57,17 +69,19 @@ void PythonSource::read_together(std::span<RecordRead> reads) const {
   const nb::object several = several_of(items, reads);
   for (std::size_t k = 0; k < reads.size(); ++k) {
     RecordRead& one = reads[k];
+    if (one.record->is_unwanted()) {
+      one.result = Fault{.reason = "the loader was stopped"};
+      continue;
+    }
+    if (several.is_valid()) {
+      one.result = store_checked(several[k], items_.fields, *one.record);
+      if (one.result) continue;
+    }
     try {
-      one.result =
-          one.record->is_unwanted()
-              ? Fault{.reason = "the loader was stopped"}
-              : store_item(several.is_valid() ? nb::object(several[k]) : item_of(items, one.number),
-                           items_.fields, *one.record);
+      one.result = store_checked(item_of(items, one.number), items_.fields, *one.record);
     } catch (nb::python_error& error) {
       const PythonException exception(error);
       one.result = Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
-    } catch (const std::exception& error) {
-      one.result = Fault{.reason = error.what(), .cause = std::current_exception()};
     }
   }
 }

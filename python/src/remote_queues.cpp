@@ -43,8 +43,11 @@ class OfThisProcess {
     if (*value_ == nullptr) throw std::logic_error("this " + name_ + " has been stopped");
     return *value_;
   }
+  /// Needs the GIL, as get() does.
   void reset() {
-    if (!value_.forked()) std::exchange(*value_, nullptr).reset();
+    if (value_.forked()) return;
+    std::shared_ptr<T> last = std::exchange(*value_, nullptr);
+    without_gil([&] { last.reset(); });
   }
 
  private:
@@ -81,6 +84,11 @@ struct PyQueueClient {
 };
 
 bool push(const PyQueueClient& self, nb::handle record, std::optional<double> timeout) {
+  if (timeout && self.waits_for_each)
+    throw std::invalid_argument(
+        "push: a client with unacknowledged=0 waits until the queue has its record, which cannot "
+        "be "
+        "taken back after a timeout: leave the timeout out, or set unacknowledged to 1 or more");
   const PythonRecord arrays(record, self.fields);
   const std::vector<ConstTensorView> views = arrays.views();
   const auto client = self.client.get();
@@ -93,9 +101,10 @@ bool push(const PyQueueClient& self, nb::handle record, std::optional<double> ti
 }
 
 void close(const PyQueueClient& self, const std::optional<std::string>& cause) {
+  const auto client = self.client.get();
   wait_in_slices([&](nanoseconds slice) {
-    return self.client.get()->try_close_for(
-        slice, cause ? std::optional<std::string_view>(*cause) : std::nullopt);
+    return client->try_close_for(slice,
+                                 cause ? std::optional<std::string_view>(*cause) : std::nullopt);
   });
 }
 
@@ -151,14 +160,11 @@ Errors  ValueError  a limit of 0, or a path that is too long for a socket
       .def_prop_ro("path", [](const Server& self) { return self.get()->path(); })
       .def("stats", [](const Server& self) { return self.get()->stats(); })
       .def(
-          "stop", [](Server& self) { without_gil([&] { self.reset(); }); },
+          "stop", [](Server& self) { self.reset(); },
           "Disconnects the clients, and removes the socket file. The queue stays open for others.")
       .def("__enter__", [](nb::object self) { return self; })
       .def(
-          "__exit__",
-          [](Server& self, nb::handle, nb::handle, nb::handle) {
-            without_gil([&] { self.reset(); });
-          },
+          "__exit__", [](Server& self, nb::handle, nb::handle, nb::handle) { self.reset(); },
           "type"_a.none(), "value"_a.none(), "traceback"_a.none());
 }
 
@@ -208,15 +214,15 @@ Errors  ValueError   no fields, names missing or used twice, or a path that is t
 seconds. False, and nothing pushed, if there is no room. Nothing acknowledged is ever lost.
 
 Errors  ValueError    a field has another type or shape than it should, or the record is larger than
-                      the server takes; nothing was sent
+                      the server takes; nothing was sent. A timeout where unacknowledged is 0
         RuntimeError  after close()
         QueueClosed   the queue takes no more; the message says why
         Error         the server is gone)")
       .def(
           "flush",
           [](const PyQueueClient& self) {
-            wait_in_slices(
-                [&](nanoseconds slice) { return self.client.get()->try_flush_for(slice); });
+            const auto client = self.client.get();
+            wait_in_slices([&](nanoseconds slice) { return client->try_flush_for(slice); });
           },
           R"(Returns when the queue has everything that was pushed.
 
@@ -234,8 +240,13 @@ Errors  as push)")
       .def(
           "__exit__",
           [](PyQueueClient& self, nb::handle type, nb::handle, nb::handle) {
-            if (type.is_none()) close(self, std::nullopt);
-            without_gil([&] { self.client.reset(); });
+            if (!type.is_none()) return self.client.reset();
+            try {
+              close(self, std::nullopt);
+            } catch (...) {
+              self.client.reset();
+              throw;
+            }
           },
           "type"_a.none(), "value"_a.none(), "traceback"_a.none());
 }

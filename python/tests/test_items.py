@@ -93,6 +93,13 @@ def test_several_items_are_asked_for_in_one_call_where_there_is_one():
     assert max(several.calls) > 1 and sum(several.calls) > 2000
 
 
+@pytest.mark.parametrize("kind", [tuple, dict, list])
+def test_a_whole_batch_is_not_taken_for_its_items(kind):
+    loader = ps.Dataset(items.Collated(300, kind), names=["a", "b"]).batch(20).loader(threads=2)
+    rows = [row for step in loader for row in zip(step["a"].copy().tolist(), step["b"].copy().tolist())]
+    assert rows == [(2 * number, 2 * number + 1) for number in range(300)]
+
+
 def test_what_a_thread_keeps_stays_until_it_ends():
     made = []
 

@@ -224,11 +224,13 @@ def test_a_client_waits_no_longer_than_told(tmp_path):
     with ps.QueueServer(queue, tmp_path / "q"):
         client = ps.QueueClient(tmp_path / "q", FIELDS, unacknowledged=1)
         pushed = 0
-        while client.push(([pushed, 0], pushed), timeout=0.2):
+        while client.push(([pushed, 0], pushed), timeout=2):
             pushed += 1
         assert pushed == 5 and client.pushed == 5 and client.acknowledged == 3
         with pytest.raises(ValueError, match="'x': expected f32"):
             client.push((["a", "b"], 1))
+        with pytest.raises(ValueError, match="'tag': .*1180591620717411303424"):
+            client.push(([0, 0], 2**70))
         loader = ps.Dataset(queue).batch(1).loader()
         closer = threading.Thread(target=client.close)
         closer.start()
@@ -236,6 +238,14 @@ def test_a_client_waits_no_longer_than_told(tmp_path):
         closer.join()
         with pytest.raises(RuntimeError, match=r"push after close\(\)"):
             client.push(([0, 0], 0))
+        client.close()  # nothing the second time
+        assert client.acknowledged == 5
+        other = ps.Queue(FIELDS)
+    with ps.QueueServer(other, tmp_path / "q"), ps.QueueClient(tmp_path / "q", FIELDS, unacknowledged=0) as client:
+        assert client.push(([0, 0], 0)) and client.acknowledged == 1
+        with pytest.raises(ValueError, match="unacknowledged=0"):
+            client.push(([0, 0], 0), timeout=1)
+    assert client.pushed == 1 and other.stats().pushed == 1
     with pytest.raises(ValueError, match="'close_queue', 'ignore'"):
         ps.QueueServer(queue, tmp_path / "q", on_lost_client="forget")
 
@@ -265,6 +275,36 @@ getattr(client, {waiting!r})(*[([0, 0], 1)] * ({waiting!r} == "push"))
     assert "KeyboardInterrupt" in errors and time.monotonic() - begin < 10, errors
     if server is not None:
         server.stop()
+
+
+def test_a_client_that_seldom_waits_reads_its_answers(tmp_path):
+    queue = ps.Queue(FIELDS, capacity=5000)
+    with ps.QueueServer(queue, tmp_path / "q"), ps.QueueClient(tmp_path / "q", FIELDS, unacknowledged=4000) as client:
+        for tag in range(1000):  # each is acknowledged by itself
+            client.push(([0, 0], tag))
+            while queue.stats().pushed <= tag:
+                time.sleep(0)
+    assert queue.stats().pushed == 1000
+
+
+def test_a_client_that_fails_is_lost_at_once_also_where_a_fork_lives_on(tmp_path):
+    queue = ps.Queue(FIELDS)
+    program = f"""
+import os, time
+import penstock as ps
+with ps.QueueClient({str(tmp_path / "q")!r}, {FIELDS!r}, name="actor 3"):
+    if os.fork() == 0:
+        time.sleep(30)
+        os._exit(0)
+    raise RuntimeError("the simulator diverged")
+"""
+    with ps.QueueServer(queue, tmp_path / "q"):
+        process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+        begin = time.monotonic()
+        with pytest.raises(ps.Error, match="actor 3.*ended without close"):
+            next(ps.Dataset(queue).batch(1).loader())
+        assert time.monotonic() - begin < 20
+        process.wait(20)
 
 
 def test_a_forked_child_does_not_use_its_parents_client(tmp_path):

@@ -133,6 +133,9 @@ def test_set_epoch_chooses_the_pass():
     assert [ids(batch) for batch in loader] == expected[1][2:]
     with pytest.raises(ValueError, match="count from 0"):
         loader.set_epoch(-1)
+    endless = pt.DataLoader(numbers(22).repeat().batch(5), devices="host:1")
+    endless.set_epoch(3)  # there are no passes
+    assert ids(next(iter(endless))) == [0, 1, 2, 3, 4]
 
 
 def test_another_batch_sampler_chooses_among_the_steps():
@@ -163,6 +166,11 @@ def test_another_batch_sampler_chooses_among_the_steps():
     by_number = [0, 0, 3, 1, 4, 4]  # any of the pass, again and again
     assert [ids(loader.dataset.__getitems__([k])) for k in by_number] == [expected[1][k] for k in by_number]
     assert ids(loader.dataset.__getitems__([0])) == expected[2][0]  # after the last the next pass
+    whole = pt.DataLoader(numbers(22).seed(3).shuffle().batch(22), devices="host:1")
+    passes = [ids(next(iter(whole))) for _ in range(3)]
+    for epoch in range(3):
+        whole.set_epoch(epoch)
+        assert [ids(whole.dataset.__getitems__([0])) for _ in range(2)] == [passes[epoch]] * 2
     with pytest.raises(IndexError, match="a pass has 5 steps, found 5"):
         loader.dataset.__getitems__([5])
     with pytest.raises(TypeError, match="samples come in batches"):

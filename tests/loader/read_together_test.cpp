@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,6 +86,23 @@ TEST(ReadTogether, WhatMayGoByIsReadAgain) {
   const auto source = std::make_shared<Together>();
   for (std::uint64_t number = 0; number < kSamples; number += 9) source->transient.insert(number);
   EXPECT_EQ(seen_of(source), seen_of(fake(kSamples)));
+
+  const auto with_attempts = [&](int attempts) {
+    using namespace std::chrono_literals;
+    Loader loader = plan(source).loader({.faults = {.policy = OnFault::mask},
+                                         .threads = 2,
+                                         .retry = {.attempts = attempts, .initial_backoff = 1us}});
+    (void)drain(loader);
+    EXPECT_LE(loader.stats().retries, source->transient.size());
+    return std::pair(loader.stats().retries, loader.stats().faults);
+  };
+  // A sample that is alone in its grain is read by read(), which finds nothing wrong.
+  const auto [none, faults] = with_attempts(1);
+  EXPECT_EQ(none, 0U) << "the read together was the attempt";
+  EXPECT_GT(faults, 0U);
+  const auto [retries, left] = with_attempts(2);
+  EXPECT_GT(retries, 0U);
+  EXPECT_EQ(left, 0U);
 }
 
 TEST(ReadTogether, WhereItThrowsEachIsReadByItself) {

@@ -224,7 +224,7 @@ TEST_F(QueueProcess, CallsWithATimeLimitEndThereAndGoOnWhenCalledAgain) {
   serve();
   QueueClient own = client({.unacknowledged = 2});
   std::int64_t pushed = 0;
-  while (own.try_push_for(Trajectory(0, pushed).views(), milliseconds(200))) ++pushed;
+  while (own.try_push_for(Trajectory(0, pushed).views(), milliseconds(2'000))) ++pushed;
   EXPECT_EQ(pushed, 23) << "20 in the queue, and 2 + 1 on their way";
   EXPECT_EQ(own.acknowledged(), 20);
   EXPECT_FALSE(own.try_flush_for(milliseconds(20)));

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -28,16 +29,20 @@ Fault fault_of_exception(const std::exception_ptr& thrown) {
 
 Result<void> read_record(const Source& source, const SampleId& sample, const RandomKey& key,
                          Record& record, const RetryOptions& retry, const std::stop_token& stop,
-                         std::atomic<std::uint64_t>& retries) {
+                         std::atomic<std::uint64_t>& retries, std::optional<Result<void>> first) {
   record.set_sample(sample, key);
   std::chrono::nanoseconds wait = retry.initial_backoff;
   for (int attempt = 1;; ++attempt, wait *= 2) {
-    record.reset(source.fields().size());  // for a source that forgets to
     Result<void> result;
-    try {
-      result = source.read(sample.number, record);
-    } catch (...) {
-      return fault_of_exception(std::current_exception());
+    if (first) {
+      result = *std::exchange(first, std::nullopt);
+    } else {
+      record.reset(source.fields().size());  // for a source that forgets to
+      try {
+        result = source.read(sample.number, record);
+      } catch (...) {
+        return fault_of_exception(std::current_exception());
+      }
     }
     if (result || !result.fault().transient) return result;
     if (attempt >= retry.attempts || !sleep_for(wait, stop)) {

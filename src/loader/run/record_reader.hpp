@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <stop_token>
 
 #include <penstock/core/error.hpp>
@@ -16,12 +17,14 @@ namespace penstock::loader {
 [[nodiscard]] Fault fault_of_exception(const std::exception_ptr& thrown);
 
 /// Reads a sample's record; `key` is for its random numbers. A transient fault is read again, after a wait that doubles each time;
-/// when no attempt is left, the fault says how many there were. `stop` ends the waiting.
+/// when no attempt is left, the fault says how many there were. `stop` ends the waiting. `first` is the first
+/// attempt's result, where it was made already.
 ///
 /// `retries` counts the attempts after the first.
 [[nodiscard]] Result<void> read_record(const Source& source, const SampleId& sample,
                                        const RandomKey& key, Record& record,
                                        const RetryOptions& retry, const std::stop_token& stop,
-                                       std::atomic<std::uint64_t>& retries);
+                                       std::atomic<std::uint64_t>& retries,
+                                       std::optional<Result<void>> first = std::nullopt);
 
 }  // namespace penstock::loader

@@ -127,11 +127,11 @@ void RowWorker::read_together(InFlight& batch, std::uint64_t first, std::uint64_
     auto next = reads_.begin();
     for (std::uint64_t k = 0; k < count; ++k) {
       if (ids[k].source != source) continue;
-      together_[k].result = std::move(next++->result);
-      if (one_by_one || (!together_[k].result && together_[k].result.fault().transient))
-        together_[k].result =
-            read_record(*branch.source, ids[k], branch.read_key, together_[k].record,
-                        recipe_->retry, stop_, batch.retries);
+      std::optional<Result<void>> attempt;
+      if (!one_by_one) attempt = std::move(next++->result);
+      together_[k].result =
+          read_record(*branch.source, ids[k], branch.read_key, together_[k].record, recipe_->retry,
+                      stop_, batch.retries, std::move(attempt));
     }
   }
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/remote_queue.hpp>
@@ -73,9 +76,17 @@ class QueueClient::Impl {
     greet(deadline);
   }
 
+  ~Impl() {
+    // Also where a fork has a copy of the socket.
+    if (socket_.is_open() && ::getpid() == process_) ::shutdown(socket_.get(), SHUT_RDWR);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
   void push(std::span<const ConstTensorView> record) {
     const std::lock_guard lock(mutex_);
     const Frame frame = frame_of(record);
+    take_answers();
     (void)run_until(kNever, [&] { return unsent_.empty(); });
     if (source::send_all(socket_.get(), frame.parts()) != 0) fail();
     ++pushed_;
@@ -83,25 +94,35 @@ class QueueClient::Impl {
   }
 
   bool try_push(std::span<const ConstTensorView> record, Clock::time_point deadline) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_until(deadline);
+    if (!lock) return false;
     const Frame frame = frame_of(record);
+    take_answers();
     if (!run_until(deadline, [&] { return unsent_.empty() && has_room(); })) return false;
-    for (const std::span<const std::byte> part : frame.parts()) {
-      const auto rest = part.subspan(unsent_.empty() ? send(part) : 0);
-      unsent_.insert(unsent_.end(), rest.begin(), rest.end());
+    const std::vector<std::span<const std::byte>> parts = frame.parts();
+    try {
+      for (const std::span<const std::byte> part : parts) {
+        const auto rest = part.subspan(unsent_.empty() ? send(part) : 0);
+        unsent_.insert(unsent_.end(), rest.begin(), rest.end());
+      }
+    } catch (...) {  // no memory for the rest: half of it is on its way
+      if (!broken_) broken_ = std::current_exception();
+      throw;
     }
     ++pushed_;
     return true;
   }
 
   bool flush(Clock::time_point deadline) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_until(deadline);
+    if (!lock) return false;
     require_open("flush");
     return run_until(deadline, [&] { return has_all(); });
   }
 
   bool close(std::optional<std::string_view> cause, Clock::time_point deadline) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock = lock_until(deadline);
+    if (!lock) return false;
     if (closed_) return true;
     if (!answers_at_end_) {
       require_open("close");
@@ -119,17 +140,17 @@ class QueueClient::Impl {
     return true;
   }
 
-  [[nodiscard]] std::uint64_t pushed() const {
-    const std::lock_guard lock(mutex_);
-    return pushed_;
-  }
-  [[nodiscard]] std::uint64_t acknowledged() const {
-    const std::lock_guard lock(mutex_);
-    return acknowledged_;
-  }
+  [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
+  [[nodiscard]] std::uint64_t acknowledged() const noexcept { return acknowledged_; }
 
  private:
+  using Lock = std::unique_lock<std::timed_mutex>;
   static constexpr Clock::time_point kNever = Clock::time_point::max();
+
+  // Another thread's call may take long.
+  Lock lock_until(Clock::time_point deadline) {
+    return deadline == kNever ? Lock(mutex_) : Lock(mutex_, deadline);
+  }
 
   // A record as it is sent: its head, its extents, and the fields where they lie.
   struct Frame {
@@ -172,22 +193,27 @@ class QueueClient::Impl {
     return static_cast<std::size_t>(sent);
   }
 
+  // What the server has said already: it takes a client that never reads its answers for lost.
+  void take_answers() {
+    while (!in_->empty() || source::wait_readable(socket_.get(), Clock::now())) receive();
+  }
+
   // Sends what is left, and takes what the server says, until `done`; false when it is too late.
   template <class Done>
   bool run_until(Clock::time_point deadline, const Done& done) {
     while (!done()) {
-      if (in_->empty() && !source::wait_ready(socket_.get(), !unsent_.empty(), deadline)) {
-        if (Clock::now() >= deadline) return false;
-        continue;
-      }
-      if (!in_->empty() || source::wait_readable(socket_.get(), Clock::now())) {
+      const bool is_ready =
+          !in_->empty() || source::wait_ready(socket_.get(), !unsent_.empty(), deadline);
+      if (is_ready && (!in_->empty() || source::wait_readable(socket_.get(), Clock::now()))) {
         receive();
-      } else {
+      } else if (is_ready) {
         unsent_begin_ += send(std::span(unsent_).subspan(unsent_begin_));
-        if (unsent_begin_ < unsent_.size()) continue;
-        unsent_.clear();
-        unsent_begin_ = 0;
+        if (unsent_begin_ == unsent_.size()) {
+          unsent_.clear();
+          unsent_begin_ = 0;
+        }
       }
+      if (Clock::now() >= deadline) return done();
     }
     return true;
   }
@@ -233,8 +259,10 @@ class QueueClient::Impl {
       const auto head = source::receive_head(*in_);
       if (!head) throw_gone();
       if (head->kind != FrameKind::acknowledged) throw_said(*head);
-      if (head->length != sizeof acknowledged_ || !source::receive_plain(*in_, acknowledged_))
+      std::uint64_t acknowledged = 0;
+      if (head->length != sizeof acknowledged || !source::receive_plain(*in_, acknowledged))
         throw_gone();
+      acknowledged_ = acknowledged;
       ++answers_;
     } catch (...) {
       broken_ = std::current_exception();
@@ -251,7 +279,7 @@ class QueueClient::Impl {
     throw Error(
         fmt::format("{} is gone: of {} records that were pushed, the first {} are known to "
                     "have reached its queue",
-                    where_, pushed_, acknowledged_));
+                    where_, pushed_.load(), acknowledged_.load()));
   }
 
   [[noreturn]] void throw_said(const source::FrameHead& head) const {
@@ -270,9 +298,11 @@ class QueueClient::Impl {
   mutable std::optional<source::Receiver> in_;
   std::uint64_t max_record_bytes_ = 0;
 
-  mutable std::mutex mutex_;
-  std::uint64_t pushed_ = 0;
-  std::uint64_t acknowledged_ = 0;
+  const pid_t process_ = ::getpid();
+
+  std::timed_mutex mutex_;
+  std::atomic<std::uint64_t> pushed_ = 0;
+  std::atomic<std::uint64_t> acknowledged_ = 0;
   std::vector<std::byte> unsent_;  // the end of the last record, from
   std::size_t unsent_begin_ = 0;
   std::uint64_t answers_ = 0;
