@@ -84,14 +84,15 @@ TEST(ReadTogether, ABadRecordIsAFaultOfItsOwn) {
 
 TEST(ReadTogether, WhatMayGoByIsReadAgain) {
   const auto source = std::make_shared<Together>();
-  for (std::uint64_t number = 0; number < kSamples; number += 9) source->transient.insert(number);
-  EXPECT_EQ(seen_of(source), seen_of(fake(kSamples)));
+  for (std::uint64_t number = 0; number < kSamples; number += 50) source->transient.insert(number);
+  using namespace std::chrono_literals;
+  EXPECT_EQ(seen_of(source, {.threads = 3, .retry = {.attempts = 3, .initial_backoff = 1ms}}),
+            seen_of(fake(kSamples)));
 
   const auto with_attempts = [&](int attempts) {
-    using namespace std::chrono_literals;
     Loader loader = plan(source).loader({.faults = {.policy = OnFault::mask},
                                          .threads = 2,
-                                         .retry = {.attempts = attempts, .initial_backoff = 1us}});
+                                         .retry = {.attempts = attempts, .initial_backoff = 1ms}});
     (void)drain(loader);
     EXPECT_LE(loader.stats().retries, source->transient.size());
     return std::pair(loader.stats().retries, loader.stats().faults);
