@@ -38,6 +38,7 @@
 #include <penstock/source/generator.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_image.hpp>
+#include <penstock/transform/pad.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>

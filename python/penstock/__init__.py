@@ -76,6 +76,7 @@ from penstock._penstock import (
     images,
     memory,
     mix,
+    pad,
     numa_node,
     parse_devices,
     random_resized_crop,
@@ -125,6 +126,7 @@ __all__ = [
     "zip",
     # What a sample goes through.
     "decode_image",
+    "pad",
     "random_resized_crop",
     "center_crop",
     "resize_to",

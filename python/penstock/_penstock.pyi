@@ -332,6 +332,18 @@ class Transform:
 
     def __repr__(self) -> str: ...
 
+def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, lengths: str = '') -> Transform:
+    """
+    Makes a field of shape (None, ...) one of shape (to, ...): tokens of texts, steps of trajectories.
+
+    `value` is that of the elements that are added; f16 and bf16 take 0 only. What is longer is a fault, or
+    is cut with `truncate`. `lengths`, when not empty, names one more field: i64 (), the length before
+    padding, at most `to`.
+
+    Errors  ValueError  `to` below 1; in Dataset.map: no such field, or another shape; a value that its type
+                        has not
+    """
+
 def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.

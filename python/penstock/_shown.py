@@ -122,6 +122,8 @@ def _array(field: Mapping[str, Any]) -> str:
 
 def _transform(transform: Mapping[str, Any]) -> str:
     ((name, options),) = transform.items()
+    if name == "pad":
+        return _call(name, options)
     if name != "decode_image":
         raise NotWritten
     options = dict(options)

@@ -143,7 +143,8 @@ bool is_true(nb::handle value) { return PyObject_IsTrue(value.ptr()) == 1; }
 nb::module_ numpy() {
   static PyObject* module = nullptr;  // kept for ever; guarded by the GIL, as below
   try {
-    if (module == nullptr) module = nb::module_::import_("numpy").release().ptr();
+    // While the interpreter ends the import says when it is too late.
+    if (module == nullptr || closing()) module = nb::module_::import_("numpy").release().ptr();
     return nb::borrow<nb::module_>(module);
   } catch (nb::python_error& error) {
     if (closing()) throw Error("no array can be made while the interpreter ends");

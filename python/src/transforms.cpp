@@ -267,6 +267,24 @@ void bind_transforms(nb::module_& module) {
       .def("__repr__", [](const PyTransform& self) { return self.transform->description().text; });
 
   module.def(
+      "pad",
+      [](std::string field, std::int64_t to, double value, bool truncate, std::string lengths) {
+        return PyTransform{pad({.field = std::move(field),
+                                .to = to,
+                                .value = value,
+                                .truncate = truncate,
+                                .lengths = std::move(lengths)})};
+      },
+      "field"_a, "to"_a, nb::kw_only(), "value"_a = 0.0, "truncate"_a = false, "lengths"_a = "",
+      R"(Makes a field of shape (None, ...) one of shape (to, ...): tokens of texts, steps of trajectories.
+
+`value` is that of the elements that are added; f16 and bf16 take 0 only. What is longer is a fault, or
+is cut with `truncate`. `lengths`, when not empty, names one more field: i64 (), the length before
+padding, at most `to`.
+
+Errors  ValueError  `to` below 1; in Dataset.map: no such field, or another shape; a value that its type
+                    has not)");
+  module.def(
       "decode_image",
       [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
          std::string geometry, const Choice<JpegDecoder>& decoder,

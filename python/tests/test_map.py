@@ -289,3 +289,27 @@ def test_encoded_images_may_come_from_a_map():
     plan = ps.memory({"image": encoded}).map(encode, outputs={"image": ("u8", (None,))})
     step = next(plan.map(ps.decode_image(crop=ps.resize_to(40, 40))).batch(3).loader())
     assert (step["image"].numpy() == encoded).all()
+
+
+def test_pad_makes_lengths_one():
+    @ps.map_function(outputs={"tokens": ("i32", (None,))})
+    def tokens(number):
+        return np.arange(number[0], dtype=np.int32)
+
+    plan = numbers(6).map(tokens).map(ps.pad("tokens", 4, value=-100, truncate=True, lengths="length")).batch(6)
+    step = next(plan.loader())
+    assert step["tokens"].numpy().tolist() == [[*range(min(n, 4)), *[-100] * (4 - min(n, 4))] for n in range(6)]
+    assert step["length"].numpy().tolist() == [0, 1, 2, 3, 4, 4]
+    with pytest.raises(ps.DataError, match="'tokens' has 5 rows in this sample, and pad pads to 4"):
+        next(numbers(6).map(tokens).map(ps.pad("tokens", 4)).batch(6).loader())
+    with pytest.raises(ValueError, match="cannot have the value 0.5"):
+        numbers(6).map(tokens).map(ps.pad("tokens", 4, value=0.5))
+
+
+def test_pad_is_part_of_a_plan_that_prints_and_travels(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((4, 3), np.float32))
+    plan = ps.memory({"x": np.zeros((4, 3), np.float32)}).map(ps.pad("x", 5, value=-1, lengths="n"))
+    assert "pad(field=x, to=5, value=-1.0, lengths=n)" in plan.describe()
+    folder = ps.arrays({"x": str(tmp_path / "x.npy")}).map(ps.pad("x", 5, value=-1, lengths="n"))
+    assert repr(folder).endswith(".map(ps.pad('x', 5, value=-1.0, lengths='n'))")
+    assert eval(repr(folder)).to_json() == folder.to_json()

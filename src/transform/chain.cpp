@@ -75,8 +75,11 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     if (spec.shape.is_dynamic())
       throw std::invalid_argument(fmt::format(
           "the samples of '{}' differ in size and cannot lie in a batch: map them to one size, "
-          "for example by decode_image with the crop random_resized_crop(224)",
-          spec.to_string()));
+          "{}",
+          spec.to_string(),
+          spec.dtype == DType::u8 && spec.shape.rank() == 1
+              ? "for example by decode_image with the crop random_resized_crop(224)"
+              : "for example by pad"));
     if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 0)
       throw std::invalid_argument(
           fmt::format("two fields of the sample are named '{}'", spec.name));

@@ -28,6 +28,15 @@ void visit_fields(Visitor& visit, MapFunctionOptions& options) {
   visit.required("outputs", options.outputs);
 }
 
+template <class Visitor>
+void visit_fields(Visitor& visit, PadOptions& options) {
+  visit.required("field", options.field);
+  visit.required("to", options.to);
+  visit("value", options.value);
+  visit("truncate", options.truncate);
+  visit("lengths", options.lengths);
+}
+
 namespace transform {
 
 namespace {
@@ -199,6 +208,18 @@ Description describe_map_function(const MapFunctionOptions& options) {
   return {.name = kMapFunction,
           .options = core::dump_json(core::write_json(options)),
           .text = std::move(text)};
+}
+
+Description describe_pad(const PadOptions& options) {
+  const Json written = core::write_json(options);
+  return {.name = kPad,
+          .options = core::dump_json(written),
+          .text = fmt::format("{}({})", kPad,
+                              core::describe_json(written, core::write_json(PadOptions{})))};
+}
+
+TransformPtr make_pad(std::string_view options) {
+  return pad(core::read_options<PadOptions>(core::parse_json(options, kPad), kPad));
 }
 
 std::string describe(const Transform& transform) {

@@ -7,6 +7,7 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/transform/decode_image.hpp>
+#include <penstock/transform/pad.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock::transform {
@@ -14,11 +15,13 @@ namespace penstock::transform {
 /// Names of transforms in plans.
 inline constexpr const char* kDecodeImage = "decode_image";
 inline constexpr const char* kMapFunction = "map_function";
+inline constexpr const char* kPad = "pad";
 
 /// The index and the counters are not in it: they change speed only.
 [[nodiscard]] Description describe_decode_image(const DecodeImageOptions& options);
 /// The function itself is not in it, but its name is.
 [[nodiscard]] Description describe_map_function(const MapFunctionOptions& options);
+[[nodiscard]] Description describe_pad(const PadOptions& options);
 
 /// A transform for people: the text of its description, or its name and options.
 [[nodiscard]] std::string describe(const Transform& transform);
@@ -27,6 +30,7 @@ inline constexpr const char* kMapFunction = "map_function";
 [[nodiscard]] TransformPtr make_decode_image(std::string_view options,
                                              std::shared_ptr<JpegIndexStore> index,
                                              std::shared_ptr<JpegStats> stats);
+[[nodiscard]] TransformPtr make_pad(std::string_view options);
 /// Errors  Error  no such options
 [[nodiscard]] MapFunctionOptions map_function_options(std::string_view options);
 

@@ -45,6 +45,7 @@ Registry::Registry() {
   add_source(kZip, [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
   add_transform(transform::kDecodeImage,
                 [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
+  add_transform(transform::kPad, transform::make_pad);
 }
 
 void Registry::add_source(const std::string& name, MakeSource make) {

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/transform/pad.hpp>
+
+#include "src/transform/descriptions.hpp"
+#include "src/transform/find_field.hpp"
+
+namespace penstock {
+
+namespace {
+
+using Element = std::array<std::byte, 8>;  // the first size_of(dtype) bytes count
+
+template <class T>
+std::optional<Element> element_as(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    // The largest of 64 bits are no doubles: what lies beyond them is.
+    const double below = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    const double least = std::is_signed_v<T> ? -below : 0.0;
+    if (std::trunc(value) != value || value < least || value >= below) return std::nullopt;
+  }
+  const T converted = static_cast<T>(value);
+  Element element{};
+  std::memcpy(element.data(), &converted, sizeof converted);
+  return element;
+}
+
+std::optional<Element> element_of(DType dtype, double value) {
+  switch (dtype) {
+    case DType::u8:
+      return element_as<std::uint8_t>(value);
+    case DType::i8:
+      return element_as<std::int8_t>(value);
+    case DType::i16:
+      return element_as<std::int16_t>(value);
+    case DType::u16:
+      return element_as<std::uint16_t>(value);
+    case DType::i32:
+      return element_as<std::int32_t>(value);
+    case DType::u32:
+      return element_as<std::uint32_t>(value);
+    case DType::i64:
+      return element_as<std::int64_t>(value);
+    case DType::u64:
+      return element_as<std::uint64_t>(value);
+    case DType::f16:
+    case DType::bf16:
+      return value == 0 ? std::optional<Element>(Element{}) : std::nullopt;
+    case DType::f32:
+      return element_as<float>(value);
+    case DType::f64:
+      return element_as<double>(value);
+  }
+  return std::nullopt;
+}
+
+void fill(std::span<std::byte> place, const Element& element, std::size_t size) {
+  if (std::ranges::all_of(element, [](std::byte byte) { return byte == std::byte{}; })) {
+    std::ranges::fill(place, std::byte{});
+    return;
+  }
+  for (std::size_t at = 0; at < place.size(); at += size)
+    std::memcpy(place.data() + at, element.data(), size);
+}
+
+class Pad final : public Transform {
+ public:
+  explicit Pad(PadOptions options) : options_(std::move(options)) {}
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    const auto refuse = [&](const std::string& what) {
+      throw std::invalid_argument(fmt::format("{}: {}", description().text, what));
+    };
+    const std::size_t input = transform::find_field(fields, options_.field, description().text);
+    FieldSpec field = fields[input];
+    std::vector<std::int64_t> extents(field.shape.extents().begin(), field.shape.extents().end());
+    if (extents.empty() || std::count(extents.begin() + 1, extents.end(), kDynamic) > 0)
+      refuse(fmt::format("'{}' is no field of rows, of which the first extent alone may differ",
+                         field.to_string()));
+    if (!element_of(field.dtype, options_.value))
+      refuse(fmt::format("'{}' cannot have the value {}", field.to_string(), options_.value));
+    extents.front() = options_.to;
+    field.shape = Shape(extents);
+    Binding binding{.inputs = {input}, .outputs = {field}};
+    if (!options_.lengths.empty())
+      binding.outputs.push_back({.name = options_.lengths, .dtype = DType::i64, .shape = {}});
+    return binding;
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out, Random&) const override {
+    const ConstTensorView& given = in[0];
+    const std::int64_t length = given.shape()[0];
+    if (length > options_.to && !options_.truncate)
+      return Fault{.reason = fmt::format(
+                       "'{}' has {} rows in this sample, and {} pads to {}: raise that, or let it "
+                       "truncate",
+                       options_.field, length, transform::kPad, options_.to)};
+    const std::int64_t kept = std::min(length, options_.to);
+    const std::span<std::byte> place = out[0].bytes();
+    const std::size_t bytes =
+        place.size() / static_cast<std::size_t>(options_.to) * static_cast<std::size_t>(kept);
+    if (bytes != 0) std::memcpy(place.data(), given.raw(), bytes);
+    fill(place.subspan(bytes), *element_of(given.dtype(), options_.value), size_of(given.dtype()));
+    if (out.size() > 1) *out[1].data<std::int64_t>() = kept;
+    return {};
+  }
+
+  [[nodiscard]] Description description() const override {
+    return transform::describe_pad(options_);
+  }
+
+ private:
+  PadOptions options_;
+};
+
+}  // namespace
+
+TransformPtr pad(PadOptions options) {
+  if (options.field.empty()) throw std::invalid_argument("pad: name the field");
+  if (options.to < 1)
+    throw std::invalid_argument(
+        fmt::format("pad: `to` is a length of 1 or more, found {}", options.to));
+  if (options.lengths == options.field)
+    throw std::invalid_argument(
+        fmt::format("pad: `lengths` is another field, found '{}' again", options.lengths));
+  return std::make_shared<Pad>(std::move(options));
+}
+
+}  // namespace penstock
