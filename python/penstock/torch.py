@@ -27,7 +27,7 @@ from penstock._trainers import Steps
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "current_context", "current_device"]
+__all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "as_nested", "current_context", "current_device"]
 
 Tensors = dict[str, torch.Tensor]
 
@@ -40,6 +40,24 @@ def as_tensors(batch: DeviceBatch) -> Tensors:
     Owns    the tensors keep the batch's slot.
     """
     return {name: torch.from_dlpack(tensor) for name, tensor in batch.items()}
+
+
+def as_nested(rows: torch.Tensor, lengths: torch.Tensor, *, compact: bool = False) -> torch.Tensor:
+    """What `pad` made one length, as a nested tensor of rows of their own lengths (layout jagged).
+
+    Without `compact` nothing is copied, and what was added lies between the rows: some operations of torch
+    refuse nested tensors with holes. With it the rows are copied one behind the other; offsets() is then
+    what attention kernels call cu_seqlens, but for its type.
+
+    Shapes  rows [n,to,...], lengths i64 [n]: the fields of a batch that pad(..., lengths=...) made
+    """
+    count, to = rows.shape[:2]
+    if not compact:
+        offsets = torch.arange(count + 1, device=rows.device) * to
+        return torch.nested.nested_tensor_from_jagged(rows.flatten(0, 1), offsets=offsets, lengths=lengths)
+    kept = torch.arange(to, device=rows.device) < lengths[:, None]
+    offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    return torch.nested.nested_tensor_from_jagged(rows[kept], offsets=offsets)
 
 
 def current_context() -> InputContext:

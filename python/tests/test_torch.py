@@ -177,6 +177,19 @@ def test_another_batch_sampler_chooses_among_the_steps():
         loader.dataset[0]
 
 
+def test_rows_of_different_lengths_are_a_nested_tensor():
+    lines = [{"line": np.arange(2 * n, dtype=np.float32).reshape(n, 2) + n} for n in range(6)]
+    plan = ps.Dataset(lines).map(ps.pad("line", 8, value=-1, lengths="length")).batch(6)
+    batch = next(iter(pt.DataLoader(plan, devices="host:1")))
+    nested = pt.as_nested(batch["line"], batch["length"])
+    assert nested.values().data_ptr() == batch["line"].data_ptr()
+    compact = pt.as_nested(batch["line"], batch["length"], compact=True)
+    assert compact.offsets().tolist() == [0, 0, 1, 3, 6, 10, 15] and compact.values().shape == (15, 2)
+    for found in (nested, compact):
+        assert [row.tolist() for row in found.unbind()] == [one["line"].tolist() for one in lines]
+    assert torch.equal(compact.to_padded_tensor(-1)[:, :5], batch["line"][:, :5])
+
+
 class Pairs(torch.utils.data.Dataset):
     def __len__(self):
         return 22

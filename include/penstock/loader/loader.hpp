@@ -52,7 +52,8 @@ class Loader {
   ///                     (release batches that other threads use before the next call)
   ///         std::logic_error  DeviceLoaders have taken their parts of steps that others have not
   [[nodiscard]] std::optional<Step> next();
-  /// Waits up to `timeout` until next() can return at once; says whether it can. Throws as next().
+  /// Waits up to `timeout` until next() can return at once; says whether it can. Throws as next(). With
+  /// LoaderOptions::exchange the first call waits for that, too, which has a time limit of its own.
   [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
   /// The batches of one device alone, for a consumer thread of its own; `part` counts devices().
   ///
