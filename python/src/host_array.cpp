@@ -25,11 +25,6 @@ std::byte* data_of(nb::handle array, int flags) {
   return static_cast<std::byte*>(buffer->buf);
 }
 
-bool fits(std::span<const Py_ssize_t> found, const Shape& wanted) {
-  return std::ranges::equal(found, wanted.extents(),
-                            [](Py_ssize_t a, std::int64_t b) { return b == kDynamic || a == b; });
-}
-
 // The dtype of the struct module's letter for one element; none of others.
 std::optional<DType> dtype_of_format(const char* format) {
   if (format == nullptr) return DType::u8;
@@ -137,6 +132,12 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
 }
 
 }  // namespace
+
+bool fits(std::span<const std::int64_t> extents, const Shape& wanted) {
+  return std::ranges::equal(extents, wanted.extents(), [](std::int64_t found, std::int64_t of_all) {
+    return of_all == kDynamic || found == of_all;
+  });
+}
 
 bool is_true(nb::handle value) { return PyObject_IsTrue(value.ptr()) == 1; }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -26,6 +28,9 @@ namespace nb = nanobind;
 ///
 /// Errors  ImportError  of bf16, where ml_dtypes is not installed
 [[nodiscard]] nb::object numpy_dtype(DType dtype);
+
+/// Whether a sample may have such a shape, where `wanted` is that of its field.
+[[nodiscard]] bool fits(std::span<const std::int64_t> extents, const Shape& wanted);
 
 /// A buffer of the buffer protocol, released with this. False where the object gave none: then a Python error
 /// is set.

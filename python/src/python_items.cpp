@@ -16,13 +16,6 @@ namespace penstock::python {
 
 namespace {
 
-bool fits(const Shape& found, const Shape& wanted) {
-  if (found.rank() != wanted.rank()) return false;
-  for (std::size_t axis = 0; axis < wanted.rank(); ++axis)
-    if (wanted[axis] != kDynamic && found[axis] != wanted[axis]) return false;
-  return true;
-}
-
 std::string listed(DType dtype, const Shape& shape) {
   return std::string(name_of(dtype)) + " " + shape.to_string();
 }
@@ -39,7 +32,7 @@ Result<void> store_value(Record& record, std::size_t field, nb::handle value,
                          const FieldSpec& spec) {
   const HostArray array(value, spec);
   const ConstTensorView& found = array.view();
-  if (found.dtype() != spec.dtype || !fits(found.shape(), spec.shape))
+  if (found.dtype() != spec.dtype || !fits(found.shape().extents(), spec.shape))
     return Fault{.reason = fmt::format(
                      "its '{}' is {}, expected {}: where items differ in size, or the type is "
                      "another, say so: Dataset(data, fields={{'{}': ('{}', ...)}}), with None for "

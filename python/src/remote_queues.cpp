@@ -86,9 +86,9 @@ struct PyQueueClient {
 bool push(const PyQueueClient& self, nb::handle record, std::optional<double> timeout) {
   if (timeout && self.waits_for_each)
     throw std::invalid_argument(
-        "push: a client with unacknowledged=0 waits until the queue has its record, which cannot "
-        "be "
-        "taken back after a timeout: leave the timeout out, or set unacknowledged to 1 or more");
+        "push: a client with unacknowledged=0 waits until the queue has its record, and cannot "
+        "take "
+        "it back after a timeout: leave the timeout out, or set unacknowledged to 1 or more");
   const PythonRecord arrays(record, self.fields);
   const std::vector<ConstTensorView> views = arrays.views();
   const auto client = self.client.get();

@@ -41,13 +41,12 @@ std::string listed(const ConstTensorView& view) {
 void write(nb::handle value, const FieldSpec& field, Outputs outputs, std::size_t output) {
   const HostArray array(value, field);
   const ConstTensorView& found = array.view();
-  const bool is_dynamic = field.shape.is_dynamic();
-  if (found.dtype() != field.dtype || found.shape().rank() != field.shape.rank() ||
-      (!is_dynamic && found.shape() != field.shape))
+  if (found.dtype() != field.dtype || !fits(found.shape().extents(), field.shape))
     throw std::invalid_argument("returned " + listed(found) + " for '" + field.name +
                                 "', expected " + std::string(name_of(field.dtype)) + " " +
                                 field.shape.to_string());
-  const TensorView& out = is_dynamic ? outputs.resize(output, found.shape()) : outputs[output];
+  const TensorView& out =
+      field.shape.is_dynamic() ? outputs.resize(output, found.shape()) : outputs[output];
   if (out.byte_size() != 0) std::memcpy(out.raw(), found.raw(), out.byte_size());
 }
 

@@ -74,6 +74,15 @@ def needs(module: str):
     return pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"{module} is not installed")
 
 
+def kept(runs: list[Run]) -> dict[int, list[int]]:
+    """What was trained on: of each run the steps before that at which the next one went on."""
+    for before, after in zip(runs, runs[1:]):
+        assert before.first < after.first <= before.last + 1
+    assert runs[0].first == 0
+    ends = [*(run.first for run in runs[1:]), EPOCHS * STEPS]
+    return {step: numbers for run, end in zip(runs, ends) for step, numbers in run.samples.items() if step < end}
+
+
 def sorted_steps(samples: dict[int, list[int]]) -> dict[int, list[int]]:
     return {step: sorted(numbers) for step, numbers in sorted(samples.items())}
 
@@ -103,10 +112,7 @@ def test_killed_in_one_process_then_in_two_it_ends_in_three(example, own_flag, t
     for processes, kill_at in [(1, 7), (2, 14), (3, None)]:
         flags = [own_flag, str(processes)] if own_flag else []
         runs.append(Run(example, tmp_path / "killed", *flags, processes=processes, kill_at=kill_at))
-    assert 0 == runs[0].first < runs[1].first <= runs[0].last + 1 and runs[1].first < runs[2].first <= runs[1].last + 1
-    ends = [runs[1].first, runs[2].first, EPOCHS * STEPS]
-    kept = {step: numbers for run, end in zip(runs, ends) for step, numbers in run.samples.items() if step < end}
-    assert sorted_steps(kept) == sorted_steps(whole.samples)
+    assert sorted_steps(kept(runs)) == sorted_steps(whole.samples)
 
 
 @needs("keras")
@@ -115,12 +121,10 @@ def test_keras_goes_on_in_the_middle_of_an_epoch(backend, tmp_path, monkeypatch)
     monkeypatch.setenv("KERAS_BACKEND", backend)
     whole = Run("keras_training.py", tmp_path / "whole")
     runs = [Run("keras_training.py", tmp_path / "killed", "--save-every", "1", kill_at=kill_at) for kill_at in (7, 19, None)]
-    assert 0 == runs[0].first < runs[1].first <= runs[0].last + 1 and runs[1].first < runs[2].first <= runs[1].last + 1
-    ends = [runs[1].first, runs[2].first, EPOCHS * STEPS]
-    kept = {step: set(numbers) for run, end in zip(runs, ends) for step, numbers in run.samples.items() if step < end}
+    found = {step: set(numbers) for step, numbers in kept(runs).items()}
     # Keras looks at the first batch of each fit() once more.
-    assert kept == {step: set(numbers) for step, numbers in whole.samples.items()}
-    assert sorted(kept) == list(range(EPOCHS * STEPS))
+    assert found == {step: set(numbers) for step, numbers in whole.samples.items()}
+    assert sorted(found) == list(range(EPOCHS * STEPS))
 
 
 @needs("accelerate")
