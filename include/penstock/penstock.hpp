@@ -31,6 +31,9 @@
 #include <penstock/source/webdataset.hpp>
 #include <penstock/source/tfrecord.hpp>
 #include <penstock/source/arrays.hpp>
+#include <penstock/source/tokens.hpp>
+#include <penstock/sequence/blocks.hpp>
+#include <penstock/sequence/pack.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/record.hpp>
 #include <penstock/source/queue.hpp>

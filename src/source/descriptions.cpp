@@ -62,6 +62,8 @@ constexpr const char* kImageFolder = "image_folder";
 constexpr const char* kWebDataset = "webdataset";
 constexpr const char* kTfRecord = "tfrecord";
 constexpr const char* kArrays = "arrays";
+constexpr const char* kTokenFiles = "token_files";
+constexpr const char* kMegatron = "megatron";
 constexpr const char* kNumbers = "numbers";
 constexpr const char* kZip = "zip";
 
@@ -98,6 +100,15 @@ struct TfRecordArguments {
 
 struct ArraysArguments {
   std::vector<ArrayField> fields;
+};
+
+struct TokenFilesArguments {
+  std::vector<std::string> files;
+  TokenFileOptions options;
+};
+
+struct MegatronArguments {
+  std::vector<std::string> prefixes;
 };
 
 struct NumbersArguments {
@@ -141,6 +152,19 @@ void visit_fields(Visitor& visit, TfRecordArguments& all) {
 template <class Visitor>
 void visit_fields(Visitor& visit, ArraysArguments& all) {
   visit.required("fields", all.fields);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TokenFilesArguments& all) {
+  visit.required("files", all.files);
+  visit("dtype", all.options.dtype);
+  visit("document_end", all.options.document_end);
+  visit("offset", all.options.offset);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, MegatronArguments& all) {
+  visit.required("prefixes", all.prefixes);
 }
 
 template <class Visitor>
@@ -194,6 +218,14 @@ Description describe_arrays(const std::vector<ArrayField>& fields) {
   return describe(kArrays, all);
 }
 
+Description describe_token_files(const ShardPaths& files, const TokenFileOptions& options) {
+  return describe(kTokenFiles, TokenFilesArguments{all_absolute(files.as_given()), options});
+}
+
+Description describe_megatron(const ShardPaths& prefixes) {
+  return describe(kMegatron, MegatronArguments{all_absolute(prefixes.as_given())});
+}
+
 Description describe_numbers(std::uint64_t size, std::size_t bytes) {
   return describe(kNumbers, NumbersArguments{size, bytes});
 }
@@ -229,6 +261,15 @@ std::map<std::string, std::function<SourcePtr(std::string_view)>> describable_so
       {kArrays,
        [](std::string_view options) {
          return arrays(read_arguments<ArraysArguments>(options, kArrays).fields);
+       }},
+      {kTokenFiles,
+       [](std::string_view options) {
+         auto all = read_arguments<TokenFilesArguments>(options, kTokenFiles);
+         return token_files(std::move(all.files), all.options);
+       }},
+      {kMegatron,
+       [](std::string_view options) {
+         return megatron(read_arguments<MegatronArguments>(options, kMegatron).prefixes);
        }},
       {kNumbers,
        [](std::string_view options) {

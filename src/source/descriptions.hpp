@@ -14,6 +14,7 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/tfrecord.hpp>
+#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
 
 namespace penstock::source {
@@ -25,6 +26,9 @@ namespace penstock::source {
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,
                                             const TfRecordOptions& options);
 [[nodiscard]] Description describe_arrays(const std::vector<ArrayField>& fields);
+[[nodiscard]] Description describe_token_files(const ShardPaths& files,
+                                               const TokenFileOptions& options);
+[[nodiscard]] Description describe_megatron(const ShardPaths& prefixes);
 [[nodiscard]] Description describe_numbers(std::uint64_t size, std::size_t bytes);
 [[nodiscard]] Description describe_zip(const std::vector<Description>& parts);
 

@@ -38,6 +38,12 @@ Result<std::span<std::byte>> Record::allocate(std::size_t bytes) {
   return std::span<std::byte>(start, bytes);
 }
 
+Result<std::span<std::byte>> Record::make_room(std::size_t field, std::size_t bytes) {
+  if (field < places_.size() && places_[field] != nullptr)
+    return std::span<std::byte>(places_[field], bytes);
+  return allocate(bytes);
+}
+
 // Whether a block of `bytes` and its padding can be added to those that are held.
 bool Record::fits(std::size_t bytes) const noexcept {
   const std::size_t held = memory_bytes();

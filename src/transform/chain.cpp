@@ -96,6 +96,12 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
   }
 }
 
+void TransformChain::find_places(std::span<const TensorView> out,
+                                 std::vector<std::byte*>& places) const {
+  places.assign(record_fields_.size(), nullptr);
+  for (const Copy& copy : copies_) places[copy.from] = out[copy.to].raw();
+}
+
 std::vector<FunctionTime> TransformChain::functions() const {
   std::vector<FunctionTime> functions;
   for (const Step& step : steps_)
@@ -112,7 +118,8 @@ Result<void> TransformChain::apply(std::span<const ConstTensorView> record, cons
     if (!same_kind(record[field], record_fields_[field])) [[unlikely]]
       return unlike(record[field], record_fields_[field]);
   for (const Copy& copy : copies_)
-    std::memcpy(out[copy.to].raw(), record[copy.from].raw(), copy.bytes);
+    if (record[copy.from].raw() != out[copy.to].raw())
+      std::memcpy(out[copy.to].raw(), record[copy.from].raw(), copy.bytes);
   return steps_.empty() ? Result<void>{} : transform(record, sample, out);
 }
 

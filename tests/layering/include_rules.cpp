@@ -33,7 +33,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"testing",
      {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
       "loader"}},
-    {"sequence", {"core", "order"}},
+    {"sequence", {"core", "order", "source"}},
     {"augment", {"core"}},
     {"prepare", {"core", "storage", "source", "jpeg", "transform"}},
     {"report", {"core", "jpeg", "device", "loader"}},

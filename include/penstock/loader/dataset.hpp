@@ -14,11 +14,14 @@
 #include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
+#include <penstock/sequence/blocks.hpp>
+#include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/tfrecord.hpp>
+#include <penstock/source/tokens.hpp>
 #include <penstock/source/webdataset.hpp>
 #include <penstock/transform/transform.hpp>
 
@@ -49,6 +52,19 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
   [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
+
+  /// The documents of the source, one behind the other, cut into blocks: those are the samples from here on. Must come
+  /// right behind the source, since documents have no order of their own then.
+  ///
+  /// Errors  std::invalid_argument  another operation stands before it; as sequence::blocks
+  ///         Error                  as sequence::blocks
+  [[nodiscard]] Dataset blocks(const BlockOptions& options) const;
+  /// The documents of the source in rows of one length: those are the samples from here on, in every epoch the same
+  /// rows. Must come right behind the source.
+  ///
+  /// Errors  std::invalid_argument  another operation stands before it; as sequence::pack
+  ///         Error                  as sequence::pack
+  [[nodiscard]] Dataset pack(const PackOptions& options) const;
 
   /// The seed of every random operation in this plan that has no seed of its own.
   [[nodiscard]] Dataset seed(std::uint64_t seed) const;

@@ -48,6 +48,17 @@ class Record {
   ///                not count
   [[nodiscard]] Result<std::span<std::byte>> allocate(std::size_t bytes);
 
+  /// Memory for a field that the source makes itself, of the size that fields() promises: its place in the batch, where
+  /// nothing transforms it and the record is read by who decodes it, else as by allocate(). What it held is undefined.
+  /// The field is to be set to what is returned.
+  ///
+  /// Errors  Fault  as of allocate()
+  [[nodiscard]] Result<std::span<std::byte>> make_room(std::size_t field, std::size_t bytes);
+  /// Said by the loader before it reads: where each field belongs, null for one that has no place yet.
+  void set_places(std::span<std::byte* const> places) {
+    places_.assign(places.begin(), places.end());
+  }
+
   /// Another record inside this one, for a source that joins several. It keeps its memory, which
   /// counts as this one's.
   [[nodiscard]] Record& part(std::size_t index);
@@ -87,6 +98,7 @@ class Record {
   std::vector<ConstTensorView> fields_;
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Record>> parts_;
+  std::vector<std::byte*> places_;  // kept by reset()
   std::size_t limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;

@@ -219,4 +219,18 @@ void check_after(const Plan& plan) {
   }
 }
 
+SourcePtr documents_of(const Plan& plan, const char* verb) {
+  const auto* const read = std::get_if<Read>(&plan.input());
+  if (read == nullptr)
+    refuse(fmt::format(
+        "{0}: the documents must come from one source; give all files to one token_files or "
+        "megatron, or {0} each dataset before they are joined",
+        verb));
+  if (plan.operations().size() > 1)
+    refuse(fmt::format(
+        "{} makes rows of documents, so it comes right behind the source, before {}", verb,
+        std::visit([](const auto& operation) { return operation.kName; }, plan.operations()[1])));
+  return read->source;
+}
+
 }  // namespace penstock::loader

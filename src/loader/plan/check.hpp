@@ -14,4 +14,7 @@ void check_before(const Plan& plan, const Operation& operation);
 /// Whether a plan's last operation works on what those before it make: tries it out.
 void check_after(const Plan& plan);
 
+/// The source of a plan that is nothing else, for `verb`, which makes another source of it.
+[[nodiscard]] SourcePtr documents_of(const Plan& plan, const char* verb);
+
 }  // namespace penstock::loader

@@ -68,6 +68,14 @@ Dataset Dataset::filter(const std::function<bool(const RecordInfo&)>& keep) cons
   return Dataset(plan_->with(loader::Filter{share(kept_of(source(), keep))}));
 }
 
+Dataset Dataset::blocks(const BlockOptions& options) const {
+  return Dataset(sequence::blocks(loader::documents_of(*plan_, "blocks"), options));
+}
+
+Dataset Dataset::pack(const PackOptions& options) const {
+  return Dataset(sequence::pack(loader::documents_of(*plan_, "pack"), options));
+}
+
 Dataset Dataset::seed(std::uint64_t seed) const { return Dataset(plan_->with(loader::Seed{seed})); }
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {

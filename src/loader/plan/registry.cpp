@@ -6,6 +6,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/loader/plan_json.hpp>
 
+#include "src/sequence/descriptions.hpp"
 #include "src/source/descriptions.hpp"
 #include "src/source/zip.hpp"
 #include "src/transform/descriptions.hpp"
@@ -41,8 +42,10 @@ constexpr const char* kZip = "zip";
 
 Registry::Registry() {
   for (const auto& [name, make] : source::describable_sources()) add_source(name, make);
-  // The sources of a zip may be anybody's.
-  add_source(kZip, [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
+  // What these are made of may be anybody's.
+  for (const char* const name : {kZip, sequence::kBlocks, sequence::kPack})
+    add_source(name,
+               [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
   add_transform(transform::kDecodeImage,
                 [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
   add_transform(transform::kPad, transform::make_pad);
@@ -79,6 +82,9 @@ SourcePtr Registry::make_source(const Description& source) const {
       parts.push_back(make_source(part));
     return source::zip(std::move(parts));
   }
+  const auto make = [this](const Description& part) { return make_source(part); };
+  if (source.name == sequence::kBlocks) return sequence::make_blocks(source.options, make);
+  if (source.name == sequence::kPack) return sequence::make_pack(source.options, make);
   SourcePtr made = find(sources_, "source", source.name)(source.options);
   if (!made) throw Error(fmt::format("the function of the source '{}' made none", source.name));
   return made;

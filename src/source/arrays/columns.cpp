@@ -9,22 +9,14 @@
 
 #include <penstock/core/digest.hpp>
 
+#include "src/source/hash_ends.hpp"
+
 namespace penstock::source {
 
 namespace {
 
 bool is_aligned(const std::byte* data, std::size_t stride, DType dtype) noexcept {
   return (reinterpret_cast<std::uintptr_t>(data) | stride) % size_of(dtype) == 0;
-}
-
-// Both ends of an array tell most data sets of equal shape apart at no cost.
-std::string hash_ends(std::span<const std::byte> bytes) {
-  constexpr std::size_t kEnd = 4096;
-  const std::size_t size = std::min(kEnd, bytes.size());
-  const auto text = [](std::span<const std::byte> part) {
-    return std::string_view(reinterpret_cast<const char*>(part.data()), part.size());
-  };
-  return hash_text(text(bytes.first(size))) + hash_text(text(bytes.last(size)));
 }
 
 }  // namespace

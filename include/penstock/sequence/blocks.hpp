@@ -1,0 +1,39 @@
+// sequence/blocks: all documents one behind the other, cut into blocks of one length.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/source.hpp>
+
+namespace penstock {
+
+/// For Dataset::blocks.
+struct BlockOptions {
+  std::int64_t length = 0;  ///< tokens of a block
+  /// Tokens from the begin of one block to that of the next; none: `length`. 1: a block begins at every token, as
+  /// nanoGPT draws them.
+  std::optional<std::int64_t> stride{};
+  /// A second field: the token that follows each, also across the ends of documents and blocks.
+  bool labels = true;
+  DType dtype =
+      DType::i64;  ///< of what comes out: i32, i64, or the source's, which costs no conversion
+  std::string field = "tokens";  ///< of the source: integers of shape [?]
+};
+
+namespace sequence {
+
+/// A source whose record i is block i. What is left behind the last whole block is in none: fewer than `length` tokens,
+/// and one more with labels.
+///
+/// Memory  one number for every 64 documents.
+/// Shapes  tokens [length]; with labels, labels [length].
+/// Errors  std::invalid_argument  a length or stride below 1; another type; no such field
+///         Error                  a document whose length is not known or damaged
+/// A document that cannot be read, and a token that the type does not hold, are Faults of the blocks that they are in.
+[[nodiscard]] SourcePtr blocks(SourcePtr documents, const BlockOptions& options);
+
+}  // namespace sequence
+}  // namespace penstock

@@ -1,0 +1,89 @@
+// sequence/pack: documents of any length in rows of one length, with what attention needs to keep them apart.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/source.hpp>
+
+namespace penstock {
+
+/// Into which row a document goes.
+enum class PackMethod : std::uint8_t {
+  best_fit,  ///< the longest first, each into the fullest row that has room for it: the least padding
+  first_fit,  ///< in their order, each into the first row that has room for it
+  wrap,  ///< one behind the other; what does not fit into a row continues in the next one: no padding but at the end
+};
+
+/// What becomes of a document that is longer than a row. With PackMethod::wrap, `split` is all there is.
+enum class LongDocuments : std::uint8_t {
+  split,     ///< rows that it fills, and the rest as a document of its own: no token is lost
+  truncate,  ///< its first tokens fill a row, the rest is lost
+  drop,      ///< it is in no row
+};
+
+/// A field of a packed row; see PackOptions::outputs.
+enum class PackOutput : std::uint8_t {
+  tokens,  ///< [length], and PackOptions::pad behind the documents
+  labels,  ///< [length]: the token that follows in the document, and PackOptions::ignore where none does
+  positions,    ///< [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
+  segment_ids,  ///< [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
+  loss_mask,    ///< u8 [length]: 1 where there is a label
+  /// i32 [n + 1]: where each document begins in the row, and the row's length as often as needed; the padding counts as
+  /// a document. n is the most that a row has.
+  cu_seqlens,
+  max_seqlen,  ///< i32 []: the longest of these
+};
+
+/// For Dataset::pack.
+struct PackOptions {
+  std::int64_t length = 0;  ///< tokens of a row
+  PackMethod method = PackMethod::best_fit;
+  LongDocuments long_documents = LongDocuments::split;
+  /// Which fields a row has, in this order; each has the name of its value here.
+  std::vector<PackOutput> outputs = {PackOutput::tokens, PackOutput::labels, PackOutput::positions,
+                                     PackOutput::segment_ids};
+  DType dtype = DType::i64;  ///< of tokens, labels, positions and segment_ids: i32 or i64
+  std::int64_t pad = 0;
+  std::int64_t ignore = -100;  ///< what losses pass over
+  /// Whether the last token of a document has the first one of the next document in the row as its label.
+  bool labels_across_documents = false;
+  /// Documents are taken in a random order, which this seed picks; none: in their own. Epochs shuffle the rows; what is
+  /// in a row stays.
+  std::optional<std::uint64_t> seed{};
+  std::string field = "tokens";  ///< of the source: integers of shape [?]
+};
+
+/// What came of packing.
+struct PackSummary {
+  std::uint64_t rows = 0;
+  std::uint64_t documents = 0;  ///< of the source
+  std::uint64_t tokens = 0;     ///< in rows
+  std::uint64_t dropped = 0;    ///< tokens that are in no row: LongDocuments::truncate, drop
+  std::uint64_t most_documents =
+      0;  ///< in a row; parts of split ones count. 0 for wrap without cu_seqlens: not counted
+  double padding_share = 0;  ///< of the tokens of all rows
+};
+
+namespace sequence {
+
+/// A source whose record i is row i. Rows are computed here once, from the lengths alone, by all cores; with best_fit
+/// and first_fit in windows of 65,536 documents, so the last row of a window may hold more padding.
+///
+/// Memory  best_fit, first_fit: two bytes a document and two a row; wrap: one number for every 64 documents.
+/// Errors  std::invalid_argument  a length below 1 or above 2^31 - 1, a type other than i32 and i64, no outputs or one
+///                                twice, no such field, `wrap` with documents that are not to be split
+///         Error                  a document whose length is not known or damaged
+/// A document that cannot be read, and a token that the type does not hold, are Faults of the rows that they are in.
+/// Source  best-fit decreasing: Ding et al., Fewer Truncations Improve Language Modeling (2024), algorithm 1, with one
+///         list of rows for each free length instead of a tree.
+[[nodiscard]] SourcePtr pack(SourcePtr documents, const PackOptions& options);
+
+/// Of a source that pack() made; none for another.
+[[nodiscard]] std::optional<PackSummary> pack_summary(const Source& source);
+
+}  // namespace sequence
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+
+#include "src/order/permutation.hpp"
+#include "src/sequence/row_table.hpp"
+
+namespace penstock::sequence {
+
+namespace {
+constexpr std::uint32_t kPackOperation = 0x5041434B;  // "PACK", beyond the operations of any plan
+}
+
+struct DocumentOrder::Shuffled {
+  order::Permutation permutation;
+};
+
+DocumentOrder::DocumentOrder(SourcePtr source, std::optional<std::uint64_t> seed)
+    : source_(std::move(source)) {
+  if (seed)
+    shuffled_ = std::make_unique<Shuffled>(
+        Shuffled{order::Permutation(source_->size(), RandomKey(*seed, kPackOperation), 0)});
+}
+
+DocumentOrder::~DocumentOrder() = default;
+
+std::uint64_t DocumentOrder::size() const noexcept { return source_->size(); }
+
+void DocumentOrder::numbers(std::uint64_t first, std::span<std::uint64_t> numbers) const {
+  std::iota(numbers.begin(), numbers.end(), first);
+  if (shuffled_) shuffled_->permutation.apply(numbers);
+}
+
+std::uint64_t DocumentOrder::length_of(std::uint64_t number) const {
+  if (const auto length = source_->length(number)) return *length;
+  throw Error(
+      fmt::format("{}: its length is not known, or damaged, and rows are made of lengths alone",
+                  source_->location(number)));
+}
+
+void DocumentOrder::lengths(std::uint64_t first, std::span<std::uint64_t> lengths) const {
+  if (shuffled_) {
+    numbers(first, lengths);
+    for (std::uint64_t& value : lengths) value = length_of(value);
+  } else {
+    for (std::size_t k = 0; k < lengths.size(); ++k) lengths[k] = length_of(first + k);
+  }
+}
+
+}  // namespace penstock::sequence

@@ -1,0 +1,242 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/sequence/pack.hpp>
+
+#include "src/sequence/descriptions.hpp"
+#include "src/sequence/row_table.hpp"
+#include "src/sequence/tokens.hpp"
+
+namespace penstock::sequence {
+
+namespace {
+
+constexpr std::size_t kOutputs = 7;
+
+bool has(const PackOptions& options, PackOutput output) {
+  return std::ranges::find(options.outputs, output) != options.outputs.end();
+}
+
+void check(const PackOptions& options) {
+  if (options.length < 1 || options.length > std::numeric_limits<std::int32_t>::max())
+    throw std::invalid_argument(
+        fmt::format("pack: expected a length from 1 to 2^31 - 1, found {}", options.length));
+  if (options.dtype != DType::i32 && options.dtype != DType::i64)
+    throw std::invalid_argument(
+        fmt::format("pack: expected the type i32 or i64, found {}", name_of(options.dtype)));
+  if (options.outputs.empty())
+    throw std::invalid_argument("pack: rows need an output, for example tokens; found none");
+  for (auto output = options.outputs.begin(); output != options.outputs.end(); ++output)
+    if (std::find(options.outputs.begin(), output, *output) != output)
+      throw std::invalid_argument(
+          fmt::format("pack: the output {} is there twice", name_of_output(*output)));
+  if (options.method == PackMethod::wrap && options.long_documents != LongDocuments::split)
+    throw std::invalid_argument(
+        "pack: wrap cuts every document at the end of a row, so long ones can only be split");
+  if (options.dtype == DType::i32)
+    for (const std::int64_t value : {options.pad, options.ignore})
+      if (!std::in_range<std::int32_t>(value))
+        throw std::invalid_argument(fmt::format("pack: {} does not fit into i32", value));
+}
+
+// The memory of one row's fields; null where one is not asked for.
+struct Row {
+  std::array<std::byte*, kOutputs> fields{};
+  template <class T>
+  [[nodiscard]] T* at(PackOutput output) const noexcept {
+    return reinterpret_cast<T*>(fields[static_cast<std::size_t>(output)]);
+  }
+};
+
+class PackedRows final : public Source {
+ public:
+  PackedRows(SourcePtr documents, const PackOptions& options)
+      : documents_(std::move(documents)),
+        options_(options),
+        field_(find_tokens(*documents_, options.field, "pack")),
+        length_(static_cast<std::size_t>(options.length)) {
+    auto order = std::make_shared<const DocumentOrder>(documents_, options_.seed);
+    table_ = options_.method == PackMethod::wrap
+                 ? wrap_rows(std::move(order), options_, has(options_, PackOutput::cu_seqlens))
+                 : fit_rows(std::move(order), options_);
+    summary_ = table_->summary();
+    const double places = static_cast<double>(summary_.rows) * static_cast<double>(length_);
+    if (summary_.rows > 0)
+      summary_.padding_share = 1 - static_cast<double>(summary_.tokens) / places;
+    for (const PackOutput output : options_.outputs) fields_.push_back(spec_of(output));
+  }
+
+  std::uint64_t size() const noexcept override { return summary_.rows; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(fields_.size());
+    Row row;
+    for (std::size_t field = 0; field < fields_.size(); ++field) {
+      auto room = record.make_room(field, fields_[field].bytes());
+      if (!room) return std::move(room.fault());
+      row.fields[static_cast<std::size_t>(options_.outputs[field])] = room->data();
+      record.set(field, room->data(), fields_[field].dtype, fields_[field].shape);
+    }
+    return options_.dtype == DType::i32 ? fill<std::int32_t>(number, row, record)
+                                        : fill<std::int64_t>(number, row, record);
+  }
+
+  std::string location(std::uint64_t number) const override {
+    std::vector<Piece> pieces;
+    table_->pieces(number, pieces);
+    return fmt::format("row {}, which begins with {}", number,
+                       documents_->location(pieces.front().document));
+  }
+  RecordInfo info(std::uint64_t number) const override {
+    return {.key = fmt::format("row {}", number), .label = std::nullopt, .bytes = std::nullopt};
+  }
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const override { return 0; }
+  bool is_blocking() const noexcept override { return documents_->is_blocking(); }
+  int max_concurrent_reads() const noexcept override { return documents_->max_concurrent_reads(); }
+  std::string fingerprint() const override {
+    return fmt::format("{} of {}, {} rows", describe_pack({}, options_).text,
+                       documents_->fingerprint(), summary_.rows);
+  }
+  std::optional<Description> description() const override {
+    const auto documents = documents_->description();
+    if (!documents) return std::nullopt;
+    return describe_pack(*documents, options_);
+  }
+  std::optional<FunctionTime> function_time() const override { return documents_->function_time(); }
+
+  const PackSummary& summary() const noexcept { return summary_; }
+
+ private:
+  [[nodiscard]] FieldSpec spec_of(PackOutput output) const {
+    const std::string name = name_of_output(output);
+    switch (output) {
+      case PackOutput::loss_mask:
+        return {name, DType::u8, {options_.length}};
+      case PackOutput::cu_seqlens:  // one more for the padding
+        return {name, DType::i32, {static_cast<std::int64_t>(summary_.most_documents) + 2}};
+      case PackOutput::max_seqlen:
+        return {name, DType::i32, {}};
+      default:
+        return {name, options_.dtype, {options_.length}};
+    }
+  }
+
+  template <class T>
+  Result<void> fill(std::uint64_t number, const Row& row, Record& record) const {
+    thread_local std::vector<Piece> pieces;
+    table_->pieces(number, pieces);
+    Record& part = record.part(0);
+    std::size_t at = 0;
+    for (std::size_t k = 0; k < pieces.size(); ++k) {
+      const auto document = read_document(*documents_, pieces[k].document, field_, part);
+      record.add_bytes_read(part.bytes_read());
+      if (!document) return document.fault();
+      if (auto put = put_piece<T>(*document, pieces[k], k, at, row); !put) return put;
+      at += static_cast<std::size_t>(pieces[k].length);
+    }
+    pad<T>(at, row);
+    put_lengths(pieces, at, row);
+    return {};
+  }
+
+  // Document `index` of the row, from place `at` on.
+  template <class T>
+  Result<void> put_piece(const ConstTensorView& document, const Piece& piece, std::size_t index,
+                         std::size_t at, const Row& row) const {
+    const auto length = static_cast<std::size_t>(piece.length);
+    if (T* const tokens = row.at<T>(PackOutput::tokens))
+      if (auto put = copy_tokens(document, piece.begin, length, options_.dtype,
+                                 reinterpret_cast<std::byte*>(tokens + at));
+          !put)
+        return put;
+    // A part of a document has the next part's first token as its last label.
+    const bool is_last = std::cmp_equal(piece.begin + piece.length, document.shape()[0]);
+    const std::size_t labelled = length - (is_last ? 1 : 0);
+    const bool has_label_before = options_.labels_across_documents && index > 0;
+    if (T* const labels = row.at<T>(PackOutput::labels)) {
+      if (auto put = copy_tokens(document, piece.begin + 1, labelled, options_.dtype,
+                                 reinterpret_cast<std::byte*>(labels + at));
+          !put)
+        return put;
+      if (is_last) labels[at + labelled] = static_cast<T>(options_.ignore);
+      if (has_label_before)
+        if (auto put = copy_tokens(document, piece.begin, 1, options_.dtype,
+                                   reinterpret_cast<std::byte*>(labels + at - 1));
+            !put)
+          return put;
+    }
+    if (auto* const mask = row.at<std::uint8_t>(PackOutput::loss_mask)) {
+      std::fill_n(mask + at, labelled, std::uint8_t{1});
+      if (is_last) mask[at + labelled] = 0;
+      if (has_label_before) mask[at - 1] = 1;
+    }
+    if (T* const positions = row.at<T>(PackOutput::positions))
+      std::iota(positions + at, positions + at + length, T{0});
+    if (T* const segments = row.at<T>(PackOutput::segment_ids))
+      std::fill_n(segments + at, length, static_cast<T>(index + 1));
+    return {};
+  }
+
+  template <class T>
+  void pad(std::size_t at, const Row& row) const {
+    const std::size_t count = length_ - at;
+    for (const auto& [output, value] : {std::pair(PackOutput::tokens, options_.pad),
+                                        std::pair(PackOutput::labels, options_.ignore),
+                                        std::pair(PackOutput::positions, std::int64_t{0}),
+                                        std::pair(PackOutput::segment_ids, std::int64_t{0})})
+      if (T* const field = row.at<T>(output)) std::fill_n(field + at, count, static_cast<T>(value));
+    if (auto* const mask = row.at<std::uint8_t>(PackOutput::loss_mask))
+      std::fill_n(mask + at, count, std::uint8_t{0});
+  }
+
+  void put_lengths(std::span<const Piece> pieces, std::size_t used, const Row& row) const {
+    std::size_t longest = length_ - used;
+    for (const Piece& piece : pieces)
+      longest = std::max(longest, static_cast<std::size_t>(piece.length));
+    if (auto* const out = row.at<std::int32_t>(PackOutput::max_seqlen))
+      *out = static_cast<std::int32_t>(longest);
+    auto* const out = row.at<std::int32_t>(PackOutput::cu_seqlens);
+    if (out == nullptr) return;
+    const auto size = static_cast<std::size_t>(summary_.most_documents) + 2;
+    std::size_t k = 0;
+    std::uint64_t begin = 0;
+    for (const Piece& piece : pieces) {
+      out[k++] = static_cast<std::int32_t>(begin);
+      begin += piece.length;
+    }
+    if (begin < length_) out[k++] = static_cast<std::int32_t>(begin);
+    std::fill(out + k, out + size, static_cast<std::int32_t>(length_));
+  }
+
+  SourcePtr documents_;
+  PackOptions options_;
+  std::size_t field_;
+  std::size_t length_;
+  std::unique_ptr<const RowTable> table_;
+  PackSummary summary_;
+  std::vector<FieldSpec> fields_;
+};
+
+}  // namespace
+
+SourcePtr pack(SourcePtr documents, const PackOptions& options) {
+  if (!documents) throw std::invalid_argument("pack needs a source, found a null pointer");
+  check(options);
+  return std::make_shared<PackedRows>(std::move(documents), options);
+}
+
+std::optional<PackSummary> pack_summary(const Source& source) {
+  const auto* const packed = dynamic_cast<const PackedRows*>(&source);
+  if (packed == nullptr) return std::nullopt;
+  return packed->summary();
+}
+
+}  // namespace penstock::sequence

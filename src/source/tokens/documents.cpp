@@ -1,0 +1,132 @@
+#include "src/source/tokens/documents.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/digest.hpp>
+#include <penstock/source/tokens.hpp>
+
+#include "src/source/hash_ends.hpp"
+
+namespace penstock::source {
+
+namespace {
+
+class Documents final : public Source {
+ public:
+  Documents(DocumentKind kind, std::vector<DocumentShard> shards)
+      : kind_(std::move(kind)), token_bytes_(size_of(kind_.field.dtype)) {
+    for (DocumentShard& shard : shards) {
+      if (shard.table->size() == 0) continue;
+      firsts_.push_back(size_);
+      size_ += shard.table->size();
+      shards_.push_back(std::move(shard));
+    }
+  }
+
+  std::uint64_t size() const noexcept override { return size_; }
+  std::span<const FieldSpec> fields() const noexcept override { return {&kind_.field, 1}; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(1);
+    const auto [shard, document] = find(number);
+    const auto place = shard->table->place(document);
+    const std::uint64_t held = shard->tokens.size() / token_bytes_;
+    if (!place) return damaged(number, "its length or its place is no whole number of tokens");
+    if (place->begin > held || place->length > held - place->begin)
+      return damaged(number, fmt::format("tokens {} to {}, and the file has {}", place->begin,
+                                         place->begin + place->length, held));
+    record.set(0, shard->tokens.data() + place->begin * token_bytes_, kind_.field.dtype,
+               {static_cast<std::int64_t>(place->length)});
+    if (kind_.is_stored) record.add_bytes_read(place->length * token_bytes_);
+    return {};
+  }
+
+  std::optional<std::uint64_t> length(std::uint64_t number) const override {
+    const auto [shard, document] = find(number);
+    const auto place = shard->table->place(document);
+    if (!place) return std::nullopt;
+    return place->length;
+  }
+  RecordInfo info(std::uint64_t number) const override {
+    const auto tokens = length(number);
+    return {.key = location(number),
+            .label = std::nullopt,
+            .bytes = tokens ? std::optional(*tokens * token_bytes_) : std::nullopt};
+  }
+  std::string location(std::uint64_t number) const override {
+    const auto [shard, document] = find(number);
+    return fmt::format("{} document {}", shard->location, document);
+  }
+  std::uint64_t files() const noexcept override { return shards_.size(); }
+  std::uint64_t file_of(std::uint64_t number) const override {
+    return static_cast<std::uint64_t>(find(number).first - shards_.data());
+  }
+  std::string fingerprint() const override {
+    std::string contents = kind_.field.to_string();
+    for (const DocumentShard& shard : shards_)
+      contents +=
+          fmt::format("{} {} ", shard.table->size(), shard.tokens.size()) + hash_ends(shard.tokens);
+    return fmt::format("{}({} documents, {})", kind_.name, size_, hash_text(contents));
+  }
+  std::optional<Description> description() const override { return kind_.description; }
+
+ private:
+  std::pair<const DocumentShard*, std::uint64_t> find(std::uint64_t number) const noexcept {
+    const auto shard =
+        static_cast<std::size_t>(std::ranges::upper_bound(firsts_, number) - firsts_.begin()) - 1;
+    return {&shards_[shard], number - firsts_[shard]};
+  }
+  Fault damaged(std::uint64_t number, std::string_view what) const {
+    return {.reason = fmt::format("the index is damaged, or the file was cut: {}", what),
+            .file = location(number)};
+  }
+
+  DocumentKind kind_;
+  std::size_t token_bytes_;
+  std::vector<DocumentShard> shards_;
+  std::vector<std::uint64_t> firsts_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace
+
+SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards) {
+  return std::make_shared<Documents>(std::move(kind), std::move(shards));
+}
+
+bool is_integer(DType dtype) noexcept {
+  return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
+}
+
+SourcePtr documents(Column values, std::vector<std::uint64_t> offsets) {
+  const FieldSpec& spec = values.spec;
+  if (spec.name.empty())
+    throw std::invalid_argument("documents: the field has no name; give it one");
+  if (spec.shape.rank() != 0 || values.stride)
+    throw std::invalid_argument(fmt::format(
+        "documents: expected values of shape [] one behind the other, found {}", spec.to_string()));
+  const std::uint64_t held = values.bytes.size() / size_of(spec.dtype);
+  if (offsets.empty() || offsets.front() != 0)
+    throw std::invalid_argument(
+        fmt::format("documents: expected offsets that begin at 0, found {}",
+                    offsets.empty() ? "none" : std::to_string(offsets.front())));
+  if (const auto fall = std::ranges::is_sorted_until(offsets); fall != offsets.end())
+    throw std::invalid_argument(fmt::format(
+        "documents: expected offsets that never fall, found {} after {}", *fall, *std::prev(fall)));
+  if (offsets.back() > held)
+    throw std::invalid_argument(fmt::format(
+        "documents: the last offset is {}, and there are {} values", offsets.back(), held));
+  offsets.erase(offsets.begin());
+  DocumentShard shard{values.bytes, std::move(values.owner),
+                      std::make_unique<EndTable>(std::move(offsets)), "memory"};
+  std::vector<DocumentShard> shards;
+  shards.push_back(std::move(shard));
+  return make_documents({{spec.name, spec.dtype, {kDynamic}}, "documents", false, std::nullopt},
+                        std::move(shards));
+}
+
+}  // namespace penstock::source

@@ -1,0 +1,70 @@
+// source/tokens/documents: records of tokens that lie in memory or in mapped files, with a table of where each lies.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/source/source.hpp>
+
+namespace penstock::source {
+
+/// Where a document lies in its shard, in elements. No more than what a table says: it may be damaged.
+struct DocumentPlace {
+  std::uint64_t begin = 0;
+  std::uint64_t length = 0;
+};
+
+/// Where the documents of a shard lie.
+///
+/// Threads  const, any number at once.
+class DocumentTable {
+ public:
+  DocumentTable() = default;
+  DocumentTable(const DocumentTable&) = delete;
+  DocumentTable& operator=(const DocumentTable&) = delete;
+  virtual ~DocumentTable() = default;
+  [[nodiscard]] virtual std::uint64_t size() const noexcept = 0;
+  /// None: damaged.
+  [[nodiscard]] virtual std::optional<DocumentPlace> place(
+      std::uint64_t document) const noexcept = 0;
+};
+
+/// Documents one behind the other: the first begins at 0, and each ends where the next begins.
+class EndTable final : public DocumentTable {
+ public:
+  explicit EndTable(std::vector<std::uint64_t> ends) : ends_(std::move(ends)) {}
+  std::uint64_t size() const noexcept override { return ends_.size(); }
+  std::optional<DocumentPlace> place(std::uint64_t document) const noexcept override {
+    const std::uint64_t begin = document == 0 ? 0 : ends_[document - 1];
+    return DocumentPlace{begin, ends_[document] - begin};
+  }
+
+ private:
+  std::vector<std::uint64_t> ends_;
+};
+
+struct DocumentShard {
+  std::span<const std::byte> tokens;
+  std::shared_ptr<const void> owner;
+  std::unique_ptr<const DocumentTable> table;
+  std::string location;
+};
+
+/// What differs between the kinds of documents.
+struct DocumentKind {
+  FieldSpec field;
+  std::string name;        ///< begins the fingerprint
+  bool is_stored = false;  ///< whether tokens count as bytes read
+  std::optional<Description> description;
+};
+
+[[nodiscard]] SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards);
+
+/// Whether texts can be numbers of this type.
+[[nodiscard]] bool is_integer(DType dtype) noexcept;
+
+}  // namespace penstock::source

@@ -1,0 +1,316 @@
+// Packed rows, against a plain program that makes them of lists.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/penstock.hpp>
+
+#include "tests/sequence/texts.hpp"
+#include "tests/source/files.hpp"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+using ::testing::ThrowsMessage;
+using testing_support::random_texts;
+using testing_support::read_record;
+using testing_support::source_of;
+using testing_support::Text;
+
+const std::vector<PackOutput> kAll{
+    PackOutput::tokens,    PackOutput::labels,     PackOutput::positions, PackOutput::segment_ids,
+    PackOutput::loss_mask, PackOutput::cu_seqlens, PackOutput::max_seqlen};
+
+// The tokens of each segment of a row, as segment_ids tell them; checks every other field by them. What the fields say of
+// a segment's last label goes to `last_labels`.
+struct ReadRow {
+  std::vector<Text> segments;
+  Text last_labels;
+};
+
+ReadRow read_row(const Source& rows, std::uint64_t number, const PackOptions& options) {
+  const auto fields = read_record(rows, number);
+  const auto field = [&](PackOutput output) { return fields[static_cast<std::size_t>(output)]; };
+  const Text tokens = field(PackOutput::tokens), labels = field(PackOutput::labels);
+  const Text positions = field(PackOutput::positions), ids = field(PackOutput::segment_ids);
+  const Text mask = field(PackOutput::loss_mask), lengths = field(PackOutput::cu_seqlens);
+  ReadRow row;
+  Text begins;
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool begins_here = i == 0 || ids[i] != ids[i - 1];
+    if (begins_here) begins.push_back(static_cast<std::int64_t>(i));
+    longest = std::max(longest, static_cast<std::int64_t>(i) - begins.back() + 1);
+    EXPECT_EQ(mask[i], ids[i] != 0 && labels[i] != options.ignore ? 1 : 0);
+    if (ids[i] == 0) {
+      EXPECT_TRUE(tokens[i] == options.pad && labels[i] == options.ignore && positions[i] == 0);
+      continue;
+    }
+    if (begins_here) row.segments.emplace_back();
+    EXPECT_EQ(ids[i], static_cast<std::int64_t>(row.segments.size()));
+    EXPECT_EQ(positions[i], static_cast<std::int64_t>(row.segments.back().size()));
+    row.segments.back().push_back(tokens[i]);
+    const bool ends_here = i + 1 == tokens.size() || ids[i + 1] != ids[i];
+    if (ends_here) {
+      row.last_labels.push_back(labels[i]);
+    } else {
+      EXPECT_EQ(labels[i], tokens[i + 1]);
+    }
+  }
+  Text expected = begins;
+  expected.resize(lengths.size(), options.length);
+  EXPECT_EQ(lengths, expected);
+  EXPECT_EQ(lengths.back(), options.length);
+  EXPECT_THAT(field(PackOutput::max_seqlen), ElementsAre(longest));
+  return row;
+}
+
+// Every token of every document once, in pieces that are whole documents where they fit into a row; no label lost.
+void expect_all(const std::vector<Text>& texts, const Source& rows, const PackOptions& options) {
+  const auto capacity = static_cast<std::size_t>(options.length);
+  std::map<std::int64_t, std::pair<std::size_t, std::size_t>>
+      where;  // of a token: its document, its place
+  for (std::size_t document = 0; document < texts.size(); ++document)
+    for (std::size_t i = 0; i < texts[document].size(); ++i)
+      where[texts[document][i]] = {document, i};
+  std::vector<std::vector<bool>> seen(texts.size());
+  for (std::size_t document = 0; document < texts.size(); ++document)
+    seen[document].resize(texts[document].size());
+  std::uint64_t tokens = 0;
+  for (std::uint64_t number = 0; number < rows.size(); ++number) {
+    const ReadRow row = read_row(rows, number, options);
+    ASSERT_FALSE(row.segments.empty());
+    for (std::size_t k = 0; k < row.segments.size(); ++k) {
+      const Text& segment = row.segments[k];
+      const auto [document, begin] = where.at(segment.front());
+      const Text& text = texts[document];
+      tokens += segment.size();
+      for (std::size_t i = 0; i < segment.size(); ++i) {
+        ASSERT_LT(begin + i, text.size());
+        ASSERT_EQ(segment[i], text[begin + i]);
+        ASSERT_FALSE(seen[document][begin + i]);
+        seen[document][begin + i] = true;
+      }
+      const std::size_t end = begin + segment.size();
+      const bool truncated =
+          options.long_documents == LongDocuments::truncate && text.size() > capacity;
+      if (options.method != PackMethod::wrap && !truncated) {
+        ASSERT_EQ(begin % capacity, 0U);
+        ASSERT_TRUE(end == text.size() || segment.size() == capacity);
+      }
+      const std::int64_t next = k + 1 < row.segments.size() && options.labels_across_documents
+                                    ? row.segments[k + 1].front()
+                                    : options.ignore;
+      ASSERT_EQ(row.last_labels[k], end < text.size() ? text[end] : next);
+    }
+  }
+  const PackSummary summary = *sequence::pack_summary(rows);
+  EXPECT_EQ(summary.rows, rows.size());
+  EXPECT_EQ(summary.tokens, tokens);
+  std::uint64_t dropped = 0;
+  for (std::size_t document = 0; document < texts.size(); ++document) {
+    const std::size_t length = texts[document].size();
+    const std::size_t kept = length <= capacity || options.long_documents == LongDocuments::split
+                                 ? length
+                             : options.long_documents == LongDocuments::truncate ? capacity
+                                                                                 : 0;
+    for (std::size_t i = 0; i < length; ++i) ASSERT_EQ(seen[document][i], i < kept);
+    dropped += length - kept;
+  }
+  EXPECT_EQ(summary.dropped, dropped);
+}
+
+PackOptions random_options(std::mt19937_64& random) {
+  PackOptions options{.length = static_cast<std::int64_t>(1 + random() % 40),
+                      .method = static_cast<PackMethod>(random() % 3),
+                      .outputs = kAll,
+                      .dtype = random() % 2 == 0 ? DType::i32 : DType::i64,
+                      .pad = static_cast<std::int64_t>(random() % 3) - 1,
+                      .labels_across_documents = random() % 2 == 0};
+  if (options.method != PackMethod::wrap)
+    options.long_documents = static_cast<LongDocuments>(random() % 3);
+  if (random() % 2 == 0) options.seed = random();
+  return options;
+}
+
+TEST(Pack, EveryTokenOnceWithItsLabel) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    SCOPED_TRACE(round);
+    const PackOptions options = random_options(random);
+    const auto texts =
+        random_texts(random, random() % 100, static_cast<std::uint64_t>(options.length));
+    const SourcePtr rows = sequence::pack(
+        round % 2 == 0 ? source_of<std::uint16_t>(texts) : source_of<std::int32_t>(texts), options);
+    ASSERT_NO_FATAL_FAILURE(expect_all(texts, *rows, options));
+    if (HasFailure()) return;
+  }
+}
+
+// More documents than one window has, so that windows meet, some of them without a row.
+TEST(Pack, SeveralWindows) {
+  for (const PackMethod method : {PackMethod::best_fit, PackMethod::first_fit, PackMethod::wrap}) {
+    std::vector<Text> texts(200'000);
+    std::mt19937_64 random(7);
+    std::int64_t token = 1;
+    for (std::size_t document = 0; document < texts.size(); ++document) {
+      if (document / 65'536 == 1) continue;  // nothing but empty documents
+      texts[document].resize(random() % 6);
+      for (std::int64_t& one : texts[document]) one = token++;
+    }
+    for (const std::optional<std::uint64_t> seed :
+         {std::optional<std::uint64_t>{}, std::optional<std::uint64_t>{5}}) {
+      const PackOptions options{.length = 16, .method = method, .outputs = kAll, .seed = seed};
+      const SourcePtr rows = sequence::pack(source_of<std::int32_t>(texts), options);
+      ASSERT_NO_FATAL_FAILURE(expect_all(texts, *rows, options));
+      EXPECT_LT(sequence::pack_summary(*rows)->padding_share, 0.001);
+    }
+  }
+}
+
+TEST(Pack, AnExample) {
+  const SourcePtr rows =
+      sequence::pack(source_of<std::uint16_t>({{1, 2, 3}, {4}, {5, 6, 7, 8, 9, 10, 11}, {12, 13}}),
+                     {.length = 5, .outputs = kAll});
+  ASSERT_EQ(rows->size(), 3U);
+  EXPECT_THAT(read_record(*rows, 0),
+              ElementsAre(Text{5, 6, 7, 8, 9}, Text{6, 7, 8, 9, 10}, Text{0, 1, 2, 3, 4},
+                          Text{1, 1, 1, 1, 1}, Text{1, 1, 1, 1, 1}, Text{0, 5, 5, 5}, Text{5}));
+  EXPECT_THAT(read_record(*rows, 1),
+              ElementsAre(Text{1, 2, 3, 10, 11}, Text{2, 3, -100, 11, -100}, Text{0, 1, 2, 0, 1},
+                          Text{1, 1, 1, 2, 2}, Text{1, 1, 0, 1, 0}, Text{0, 3, 5, 5}, Text{3}));
+  EXPECT_THAT(
+      read_record(*rows, 2),
+      ElementsAre(Text{4, 12, 13, 0, 0}, Text{-100, 13, -100, -100, -100}, Text{0, 0, 1, 0, 0},
+                  Text{1, 2, 2, 0, 0}, Text{0, 1, 0, 0, 0}, Text{0, 1, 3, 5}, Text{2}));
+  const PackSummary summary = *sequence::pack_summary(*rows);
+  EXPECT_EQ(summary.documents, 4U);
+  EXPECT_EQ(summary.most_documents, 2U);
+  EXPECT_DOUBLE_EQ(summary.padding_share, 2.0 / 15);
+  EXPECT_EQ(sequence::pack_summary(*source::numbers(3)), std::nullopt);
+}
+
+TEST(Pack, RefusesWhatCannotBe) {
+  const SourcePtr texts = source_of<std::uint16_t>({{1, 2, 3}});
+  const auto refuse = [&](const PackOptions& options, const char* why) {
+    EXPECT_THAT([&] { (void)sequence::pack(texts, options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(why)));
+  };
+  refuse({}, "a length from 1 to 2^31 - 1, found 0");
+  refuse({.length = 4, .dtype = DType::u16}, "the type i32 or i64, found u16");
+  refuse({.length = 4, .outputs = {}}, "need an output");
+  refuse({.length = 4, .outputs = {PackOutput::tokens, PackOutput::tokens}},
+         "tokens is there twice");
+  refuse({.length = 4, .method = PackMethod::wrap, .long_documents = LongDocuments::drop},
+         "can only be split");
+  refuse({.length = 4, .dtype = DType::i32, .pad = std::int64_t{1} << 40}, "does not fit into i32");
+  refuse({.length = 4, .field = "text"}, "a field 'text'");
+  EXPECT_EQ(sequence::pack(source_of({}), {.length = 4})->size(), 0U);
+  EXPECT_EQ(sequence::pack(source_of({{}, {}}), {.length = 4})->size(), 0U);
+}
+
+// What a source says of its lengths, and what it then reads.
+class Lying final : public Source {
+ public:
+  std::uint64_t size() const noexcept override { return 2; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(1);
+    if (number == 0) return Fault{.reason = "made bad"};
+    record[0] = source::values(tokens_);
+    return {};
+  }
+  std::optional<std::uint64_t> length(std::uint64_t) const override { return said; }
+  std::string location(std::uint64_t number) const override {
+    return "text " + std::to_string(number);
+  }
+  std::string fingerprint() const override { return "lying"; }
+
+  std::optional<std::uint64_t> said = 3;
+
+ private:
+  std::vector<FieldSpec> fields_{{"tokens", DType::i32, {kDynamic}}};
+  std::vector<std::int32_t> tokens_{1, 2};
+};
+
+TEST(Pack, DamageIsAFaultOfItsRow) {
+  auto lying = std::make_shared<Lying>();
+  const SourcePtr rows = sequence::pack(lying, {.length = 3});
+  ASSERT_EQ(rows->size(), 2U);
+  Record record;
+  EXPECT_THAT(rows->read(0, record).fault().to_string(), HasSubstr("text 0: made bad"));
+  EXPECT_THAT(rows->read(1, record).fault().to_string(),
+              HasSubstr("is i32 [2] here, and i32 [3] by"));
+  EXPECT_THAT(sequence::blocks(lying, {.length = 2})->read(1, record).fault().to_string(),
+              HasSubstr("text 0"));
+  lying->said.reset();
+  EXPECT_THAT([&] { (void)sequence::pack(lying, {.length = 3}); },
+              ThrowsMessage<Error>(HasSubstr("text 0: its length is not known")));
+}
+
+// Rows are samples: what holds for those, holds for rows. Here that they are the same on any world, resumed at any step,
+// and from the plan's text.
+TEST(Pack, RowsAreTheSameOnAnyWorldAndResumed) {
+  const test::TemporaryFolder folder;
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    const auto texts = random_texts(random, 40 + random() % 60, 12);
+    std::string bytes;
+    for (const Text& text : texts) {
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto token =
+            static_cast<std::uint16_t>(i + 1 == text.size() ? 0 : text[i] % 1000 + 1);
+        bytes.append(reinterpret_cast<const char*>(&token), sizeof(token));
+      }
+    }
+    const Dataset documents(
+        source::token_files(folder.write("texts.bin", bytes), {.document_end = 0}));
+    PackOptions options = random_options(random);
+    options.length += 4;
+    const Dataset rows =
+        random() % 4 == 0 ? documents.blocks({.length = options.length}) : documents.pack(options);
+    const Dataset plan = rows.shuffle({.seed = random()}).repeat(2).batch(7, {.uneven = true});
+    const Dataset again = Dataset::from_json(plan.to_json());
+    EXPECT_EQ(again.describe(), plan.describe());
+
+    std::vector<Digest> steps;
+    Digest all;
+    Loader whole = plan.loader({.digest = true});
+    while (const auto step = whole.next()) {
+      steps.push_back(step->digest());
+      all += step->digest();
+    }
+    const auto replicas = static_cast<std::uint32_t>(1 + random() % 7);
+    Digest sum;
+    for (std::uint32_t process = 0; process < replicas; ++process) {
+      Loader part = again.loader({.context = InputContext{replicas, process},
+                                  .digest = true,
+                                  .threads = static_cast<int>(1 + random() % 3)});
+      while (const auto step = part.next()) sum += step->digest();
+    }
+    EXPECT_EQ(sum, all);
+    for (std::size_t at = 0; at <= steps.size(); ++at) {
+      Loader first = plan.loader();
+      for (std::size_t k = 0; k < at; ++k) (void)first.next();
+      Loader second = again.loader({.digest = true});
+      second.restore(first.state());
+      std::size_t next = at;
+      while (const auto step = second.next()) {
+        ASSERT_LT(next, steps.size());
+        ASSERT_EQ(step->digest(), steps[next++]);
+      }
+      ASSERT_EQ(next, steps.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock
