@@ -11,12 +11,13 @@
 #include "src/sequence/row_table.hpp"
 #include "src/sequence/running_lengths.hpp"
 #include "src/sequence/tokens.hpp"
+#include "src/source/composite.hpp"
 
 namespace penstock::sequence {
 
 namespace {
 
-class Blocks final : public Source {
+class Blocks final : public source::Composite {
  public:
   Blocks(SourcePtr documents, const BlockOptions& options)
       : documents_(std::move(documents)),
@@ -71,12 +72,10 @@ class Blocks final : public Source {
     return fmt::format("{} of {}, {} blocks", describe_blocks({}, options_).text,
                        documents_->fingerprint(), size_);
   }
-  std::optional<Description> description() const override {
-    const auto documents = documents_->description();
-    if (!documents) return std::nullopt;
-    return describe_blocks(*documents, options_);
+  std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }
+  Description describe(const std::vector<Description>& parts) const override {
+    return describe_blocks(parts.front(), options_);
   }
-  std::optional<FunctionTime> function_time() const override { return documents_->function_time(); }
 
  private:
   [[nodiscard]] std::uint64_t tokens_of_block() const noexcept {

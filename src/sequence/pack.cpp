@@ -12,6 +12,7 @@
 #include "src/sequence/descriptions.hpp"
 #include "src/sequence/row_table.hpp"
 #include "src/sequence/tokens.hpp"
+#include "src/source/composite.hpp"
 
 namespace penstock::sequence {
 
@@ -54,7 +55,7 @@ struct Row {
   }
 };
 
-class PackedRows final : public Source {
+class PackedRows final : public source::Composite {
  public:
   PackedRows(SourcePtr documents, const PackOptions& options)
       : documents_(std::move(documents)),
@@ -105,12 +106,10 @@ class PackedRows final : public Source {
     return fmt::format("{} of {}, {} rows", describe_pack({}, options_).text,
                        documents_->fingerprint(), summary_.rows);
   }
-  std::optional<Description> description() const override {
-    const auto documents = documents_->description();
-    if (!documents) return std::nullopt;
-    return describe_pack(*documents, options_);
+  std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }
+  Description describe(const std::vector<Description>& parts) const override {
+    return describe_pack(parts.front(), options_);
   }
-  std::optional<FunctionTime> function_time() const override { return documents_->function_time(); }
 
   const PackSummary& summary() const noexcept { return summary_; }
 

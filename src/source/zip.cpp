@@ -7,13 +7,14 @@
 
 #include <fmt/format.h>
 
+#include "src/source/composite.hpp"
 #include "src/source/descriptions.hpp"
 
 namespace penstock::source {
 
 namespace {
 
-class Zip final : public Source {
+class Zip final : public Composite {
  public:
   explicit Zip(std::vector<SourcePtr> sources) : sources_(std::move(sources)) {
     for (const SourcePtr& source : sources_) {
@@ -61,13 +62,8 @@ class Zip final : public Source {
   std::string fingerprint() const override {
     return "zip(" + join([](const Source& source) { return source.fingerprint(); }, ", ") + ")";
   }
-  std::optional<Description> description() const override {
-    std::vector<Description> parts;
-    for (const SourcePtr& source : sources_) {
-      auto part = source->description();
-      if (!part) return std::nullopt;
-      parts.push_back(*std::move(part));
-    }
+  std::span<const SourcePtr> parts() const noexcept override { return sources_; }
+  Description describe(const std::vector<Description>& parts) const override {
     return describe_zip(parts);
   }
   RecordInfo info(std::uint64_t number) const override {

@@ -4,6 +4,7 @@
 
 #include "src/loader/plan/lists.hpp"
 #include "src/loader/plan/stream_records.hpp"
+#include "src/source/composite.hpp"
 #include "src/transform/descriptions.hpp"
 
 namespace penstock::loader {
@@ -103,33 +104,49 @@ class Writer {
 
   // What another language has to say of a source or a transform.
   template <class Thing, class Describe>
-  std::optional<Json> write_own(const Thing& thing, Describe PlanJsonOptions::*which) const {
+  std::optional<Description> describe_own(const Thing& thing,
+                                          Describe PlanJsonOptions::*which) const {
     if (purpose_ != Purpose::travel) return std::nullopt;  // there are no options
     const Describe& describe = options_->*which;
     if (!describe) return std::nullopt;
     try {
-      const std::optional<Description> own = describe(thing);
-      if (!own) return std::nullopt;
-      return core::write_description(*own, where_ + kItsOptions);
+      return describe(thing);
     } catch (const Error& error) {
       refuse(error.what());
     }
   }
 
-  Json write_source(const Source& source) const {
-    if (purpose_ == Purpose::identity) return {{"fingerprint", source.fingerprint()}};
-    if (auto own = write_own(source, &PlanJsonOptions::describe_source))
-      return {{"source", *std::move(own)}, {"fingerprint", source.fingerprint()}};
-    const auto description = source.description();
-    if (purpose_ == Purpose::people && (!description || !description->text.empty()))
-      return {{"source", description ? description->text : source.fingerprint()}};
+  // None only where it is not to travel.
+  std::optional<Description> describe_source(const Source& source) const {
+    if (auto own = describe_own(source, &PlanJsonOptions::describe_source)) return own;
+    std::optional<Description> description;
+    if (const auto* const composite = dynamic_cast<const source::Composite*>(&source)) {
+      std::vector<Description> parts;
+      for (const SourcePtr& part : composite->parts()) {
+        auto of_part = describe_source(*part);
+        if (!of_part) return std::nullopt;
+        parts.push_back(*std::move(of_part));
+      }
+      description = composite->describe(parts);
+    } else {
+      description = source.description();
+    }
+    if (purpose_ != Purpose::travel) return description;
     if (!description)
       refuse(source.fingerprint() +
              " has no description() from which another process could make it; save arrays in "
              "memory as .npy files, and read them with arrays()");
-    if (purpose_ == Purpose::travel && !options_->registry.has_source(description->name))
+    if (!options_->registry.has_source(description->name))
       refuse(fmt::format("no source '{}' is registered: Registry::add_source does that",
                          description->name));
+    return description;
+  }
+
+  Json write_source(const Source& source) const {
+    if (purpose_ == Purpose::identity) return {{"fingerprint", source.fingerprint()}};
+    const auto description = describe_source(source);
+    if (purpose_ == Purpose::people && (!description || !description->text.empty()))
+      return {{"source", description ? description->text : source.fingerprint()}};
     Json written = core::write_description(*description, where_ + kItsOptions);
     if (core::dump_json(written).find("\xEF\xBF\xBD") != std::string::npos)
       refuse("a path in it is not UTF-8, which JSON cannot hold: rename the folder");
@@ -143,8 +160,8 @@ class Writer {
       written.begin()->erase(core::kSpeed);
       return written;
     }
-    if (auto own = write_own(transform, &PlanJsonOptions::describe_transform))
-      return *std::move(own);
+    if (const auto own = describe_own(transform, &PlanJsonOptions::describe_transform))
+      return core::write_description(*own, where_ + kItsOptions);
     const Description description = transform.description();
     Json written = core::write_description(description, where_ + kItsOptions);
     if (description.name == "map_function") {

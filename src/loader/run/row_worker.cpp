@@ -13,6 +13,7 @@
 #include "src/loader/run/observed.hpp"
 #include "src/loader/run/read_ahead.hpp"
 #include "src/loader/run/record_reader.hpp"
+#include "src/source/composite.hpp"
 
 namespace penstock::loader {
 
@@ -20,12 +21,18 @@ namespace {
 
 constexpr std::uint32_t kReplacementAttempts = 16;
 
+void add_functions(const Source& source, std::vector<FunctionTime>& all) {
+  if (auto time = source.function_time()) all.push_back(*std::move(time));
+  if (const auto* const composite = dynamic_cast<const source::Composite*>(&source))
+    for (const SourcePtr& part : composite->parts()) add_functions(*part, all);
+}
+
 }  // namespace
 
 std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches) {
   std::vector<FunctionTime> all;
   for (const BranchRecipe& branch : branches) {
-    if (auto time = branch.source->function_time()) all.push_back(*std::move(time));
+    add_functions(*branch.source, all);
     std::ranges::move(branch.chain.functions(), std::back_inserter(all));
   }
   return all;

@@ -1,0 +1,30 @@
+// source/composite: a source that is made of others.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <penstock/source/source.hpp>
+
+namespace penstock::source {
+
+class Composite : public Source {
+ public:
+  [[nodiscard]] virtual std::span<const SourcePtr> parts() const noexcept = 0;
+  /// What it was made of, where its parts have these descriptions.
+  [[nodiscard]] virtual Description describe(const std::vector<Description>& parts) const = 0;
+
+  std::optional<Description> description() const final {
+    std::vector<Description> descriptions;
+    for (const SourcePtr& part : parts()) {
+      auto description = part->description();
+      if (!description) return std::nullopt;
+      descriptions.push_back(*std::move(description));
+    }
+    return describe(descriptions);
+  }
+};
+
+}  // namespace penstock::source
