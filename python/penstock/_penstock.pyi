@@ -986,6 +986,36 @@ class RandomErasing:
     @property
     def probability(self) -> float: ...
 
+class PackSummary:
+    """What came of packing: Dataset.packed."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def documents(self) -> int:
+        """Of the source."""
+
+    @property
+    def tokens(self) -> int:
+        """In rows."""
+
+    @property
+    def dropped(self) -> int:
+        """Tokens that are in no row: long_documents 'truncate' or 'drop'."""
+
+    @property
+    def most_documents(self) -> int:
+        """
+        In a row; parts of split ones count. 0 for wrap without cu_seqlens: not counted.
+        """
+
+    @property
+    def padding_share(self) -> float:
+        """Of the tokens of all rows."""
+
+    def __repr__(self) -> str: ...
+
 class Dataset:
     """
     What to read, in which order, how to transform and batch it, and where it goes.
@@ -994,7 +1024,7 @@ class Dataset:
     makes it so; the message says what to do. Nothing is read before a Loader runs.
     """
 
-    def __init__(self, data: Stream | Any, *, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, names: Sequence[str] | None = None, workers: int = 0) -> None:
+    def __init__(self, data: Stream | Any, *, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, names: Sequence[str] | None = None, workers: int = 0, lengths: Sequence[int] | Any = None) -> None:
         """
         The items of any object with __len__ and __getitem__: a PyTorch or Hugging Face data set, a
         list; shuffled, sharded, repeated and resumed as any source. Or the records of a stream, as they
@@ -1011,9 +1041,12 @@ class Dataset:
         from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
         threads such randomness is different in every run.
 
+        `lengths`: of each item's field of shape [?], such as the number of its tokens, for pack and blocks,
+        which compute with them before an item is read.
+
         Errors  TypeError   no __len__ or __getitem__
                 ValueError  no items and no fields, tuples without names, values of which no array can be
-                            made
+                            made; not one length for each item
         """
 
     def filter(self, keep: Callable[[RecordInfo], object]) -> Dataset:
@@ -1023,6 +1056,57 @@ class Dataset:
 
         Errors  ValueError  it comes after an operation on positions, or nothing is kept
         """
+
+    def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:
+        """
+        All documents of the source one behind the other, cut into blocks of `length` tokens: those
+        are the samples from here on. Must come right behind the source. What is left behind the last whole
+        block is in none.
+
+        `stride`: tokens from the begin of one block to that of the next, by default `length`; with 1 a block
+        begins at every token, as nanoGPT draws them. `labels`: a second field, the token that follows each,
+        also across the ends of documents and blocks. `dtype`: "i64", "i32", or the source's, which costs no
+        conversion.
+
+        Shapes  tokens [length]; with labels, labels [length].
+        Errors  ValueError  another operation stands before it; a length or stride below 1; another dtype; no
+                            such field
+                Error       a document whose length is not known or damaged
+        """
+
+    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, labels_across_documents: bool = False, seed: int | None = None, field: str = 'tokens') -> Dataset:
+        """
+        The documents of the source in rows of `length` tokens: those are the samples from here on,
+        in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
+        the lengths alone, by all cores.
+
+        `method`: "best_fit" (the longest first, each into the fullest row that has room for it: the least
+        padding), "first_fit" (in their order, each into the first row that has room for it), both in windows
+        of 65,536 documents, or "wrap" (one behind the other, cut at the ends of rows: no padding but at the
+        end). `long_documents`, those longer than a row: "split" them, "truncate" or "drop" them. `seed`:
+        documents are taken in a random order; epochs shuffle the rows, what is in a row stays.
+
+        `outputs` are the fields of a row, in this order:
+        tokens       [length]; `pad` behind the documents
+        labels       [length]: the token that follows in the document, and `ignore` where none does; with
+                     `labels_across_documents`, the last token of a document has the next one's first
+        positions    [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
+        segment_ids  [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
+        loss_mask    u8 [length]: 1 where there is a label
+        cu_seqlens   i32 [n + 1]: where each document begins, and `length` as often as needed; the padding
+                     counts as a document, n is the most that a row has
+        max_seqlen   i32 []: the longest of these
+
+        `dtype` of the first four: "i64" or "i32".
+
+        Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
+                            no such field, "wrap" with documents that are not to be split
+                Error       a document whose length is not known or damaged
+        """
+
+    @property
+    def packed(self) -> PackSummary | None:
+        """What came of pack(); None without it."""
 
     def seed(self, seed: int) -> Dataset:
         """
@@ -1389,6 +1473,44 @@ def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *
 
     Shapes  image u8 [?], label i64 []; else as `fields` say.
     Errors  as webdataset
+    """
+
+def token_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, dtype: str | None = None, document_end: int | None = None, offset: int = 0) -> Dataset:
+    """
+    Documents of token files: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's
+    header; each is known by its first bytes, and mapped. A folder stands for its *.bin and *.npy files.
+    Go on with blocks or pack.
+
+    `dtype` of a raw file: any integer type, by default u16. `document_end`: the token that ends a
+    document, such as 50256 for GPT-2; the files are read once, by all cores, to find them. Without it
+    each file is one document. `offset`: bytes before the tokens of a raw file.
+
+    Shapes  tokens, of the files' type, [?].
+    Errors  Error       a file cannot be opened, is cut short, or of another type than given or than
+                        the first file
+            ValueError  no integer type; an offset that is no multiple of its size, or into a file with
+                        a header; a document_end that the type cannot hold
+    """
+
+def megatron(prefixes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Dataset:
+    """
+    Sequences of Megatron-LM's and NeMo's indexed data sets: `path.bin` has the tokens and
+    `path.idx` says where each sequence lies; both are mapped. A sequence is a document, unless it was
+    preprocessed with --split-sentences. The path may end in .bin or .idx; a folder stands for its *.idx
+    files. Go on with pack or blocks.
+
+    Shapes  tokens, of the files' type, [?].
+    Errors  Error  a file cannot be opened; an index that is none, is cut short, or has a type that is
+                   no integer, or another than the first
+    """
+
+def documents(tokens: Any, offsets: Sequence[int] | Any) -> Dataset:
+    """
+    Documents in memory: number i has tokens[offsets[i]:offsets[i + 1]]. `tokens` is a numpy array
+    of one dimension; nothing is copied, so do not change it meanwhile. As Arrow lays lists out.
+
+    Shapes  tokens, of the array's type, [?].
+    Errors  ValueError  offsets that fall, do not begin at 0, or end beyond the tokens
     """
 
 def arrays(fields: Mapping[str, str | os.PathLike[str] | ArrayField]) -> Dataset:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy
+
 from penstock._errors import Error
 from penstock._map import map_function
 from penstock._penstock import Dataset, Transform
@@ -35,9 +37,12 @@ def describe_function(
     return _with_object(options, function, functions)
 
 
-def describe_items(items: Any, fields: Sequence[Field], workers: int, objects: list[Any] | None) -> str:
+def describe_items(
+    items: Any, fields: Sequence[Field], workers: int, lengths: Sequence[int], objects: list[Any] | None
+) -> str:
     """The same of "python_items", a data set."""
-    return _with_object({"fields": fields, "workers": workers}, items, objects)
+    found = (items, numpy.array(lengths, dtype=numpy.uint64) if lengths else None)
+    return _with_object({"fields": fields, "workers": workers}, found, objects)
 
 
 def _with_object(options: dict[str, Any], found: Any, objects: list[Any] | None) -> str:
@@ -67,11 +72,12 @@ def _told_as(what: str) -> Iterator[None]:
         raise Error(f"the Python {what} in this plan is damaged: {error!r}") from error
 
 
-def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int]:
-    """The data set of such options, its fields, and the number of worker processes."""
+def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int, Any]:
+    """The data set of such options, its fields, the number of worker processes, and the lengths of its items."""
     options = json.loads(text)
     with _told_as("data set"):
-        return _object_of(options, objects), _by_name(options["fields"]), options["workers"]
+        items, lengths = _object_of(options, objects)
+        return items, _by_name(options["fields"]), options["workers"], lengths
 
 
 def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> Transform:

@@ -110,6 +110,13 @@ def _source(source: Any) -> str:
     elif name == "arrays":
         fields = ", ".join(f"{field['name']!r}: {_array(field)}" for field in options["fields"])
         return f"ps.arrays({{{fields}}})"
+    elif name in ("blocks", "pack"):
+        documents = _source(options.pop("source"))
+        return f"{documents}.{name}({_arguments(getattr(penstock.Dataset, name), options)})"
+    elif name in ("token_files", "megatron"):
+        for paths in ("files", "prefixes"):
+            if len(options.get(paths, ())) == 1:
+                options[paths] = options[paths][0]
     elif name != "synthetic_images":
         raise NotWritten
     return _call(name, options)

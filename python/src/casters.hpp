@@ -83,6 +83,15 @@ PENSTOCK_NAMES(Combine, "typing.Literal['sum', 'mean', 'row_sums', 'row_means']"
                {"sum", "mean", "row_sums", "row_means"});
 PENSTOCK_NAMES(ReduceOp, "typing.Literal['sum', 'product', 'min', 'max', 'mean']",
                {"sum", "product", "min", "max", "mean"});
+PENSTOCK_NAMES(PackMethod, "typing.Literal['best_fit', 'first_fit', 'wrap']",
+               {"best_fit", "first_fit", "wrap"});
+PENSTOCK_NAMES(LongDocuments, "typing.Literal['split', 'truncate', 'drop']",
+               {"split", "truncate", "drop"});
+PENSTOCK_NAMES(PackOutput,
+               "typing.Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', "
+               "'cu_seqlens', 'max_seqlen']",
+               {"tokens", "labels", "positions", "segment_ids", "loss_mask", "cu_seqlens",
+                "max_seqlen"});
 #undef PENSTOCK_NAMES
 
 /// A crop, as it was passed.

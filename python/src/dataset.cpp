@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -79,6 +80,87 @@ void bind_order(nb::class_<Dataset>& dataset) {
 numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
 Errors  ValueError  it comes after an operation on positions, or nothing is kept)")
+      .def(
+          "blocks",
+          [](const Dataset& self, std::int64_t length, std::optional<std::int64_t> stride,
+             bool labels, const std::string& dtype, std::string field) {
+            const BlockOptions options{.length = length,
+                                       .stride = stride,
+                                       .labels = labels,
+                                       .dtype = parse_dtype(dtype),
+                                       .field = std::move(field)};
+            return without_gil([&] { return self.blocks(options); });
+          },
+          "length"_a, nb::kw_only(), "stride"_a.none() = nb::none(), "labels"_a = true,
+          "dtype"_a = "i64", "field"_a = "tokens",
+          R"(All documents of the source one behind the other, cut into blocks of `length` tokens: those
+are the samples from here on. Must come right behind the source. What is left behind the last whole
+block is in none.
+
+`stride`: tokens from the begin of one block to that of the next, by default `length`; with 1 a block
+begins at every token, as nanoGPT draws them. `labels`: a second field, the token that follows each,
+also across the ends of documents and blocks. `dtype`: "i64", "i32", or the source's, which costs no
+conversion.
+
+Shapes  tokens [length]; with labels, labels [length].
+Errors  ValueError  another operation stands before it; a length or stride below 1; another dtype; no
+                    such field
+        Error       a document whose length is not known or damaged)")
+      .def(
+          "pack",
+          [](const Dataset& self, std::int64_t length, const Choice<PackMethod>& method,
+             const Choice<LongDocuments>& long_documents,
+             const std::vector<Choice<PackOutput>>& outputs, const std::string& dtype,
+             std::int64_t pad, std::int64_t ignore, bool labels_across_documents, Seed seed,
+             std::string field) {
+            PackOptions options{.length = length,
+                                .method = method.value("method"),
+                                .long_documents = long_documents.value("long_documents"),
+                                .outputs = {},
+                                .dtype = parse_dtype(dtype),
+                                .pad = pad,
+                                .ignore = ignore,
+                                .labels_across_documents = labels_across_documents,
+                                .seed = seed,
+                                .field = std::move(field)};
+            for (const auto& output : outputs) options.outputs.push_back(output.value("outputs"));
+            return without_gil([&] { return self.pack(options); });
+          },
+          "length"_a, nb::kw_only(), "method"_a = Choice<PackMethod>{"best_fit"},
+          "long_documents"_a = Choice<LongDocuments>{"split"},
+          nb::arg("outputs").sig("('tokens', 'labels', 'positions', 'segment_ids')") =
+              nb::make_tuple("tokens", "labels", "positions", "segment_ids"),
+          "dtype"_a = "i64", "pad"_a = 0, "ignore"_a = -100, "labels_across_documents"_a = false,
+          "seed"_a.none() = nb::none(), "field"_a = "tokens",
+          R"(The documents of the source in rows of `length` tokens: those are the samples from here on,
+in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
+the lengths alone, by all cores.
+
+`method`: "best_fit" (the longest first, each into the fullest row that has room for it: the least
+padding), "first_fit" (in their order, each into the first row that has room for it), both in windows
+of 65,536 documents, or "wrap" (one behind the other, cut at the ends of rows: no padding but at the
+end). `long_documents`, those longer than a row: "split" them, "truncate" or "drop" them. `seed`:
+documents are taken in a random order; epochs shuffle the rows, what is in a row stays.
+
+`outputs` are the fields of a row, in this order:
+tokens       [length]; `pad` behind the documents
+labels       [length]: the token that follows in the document, and `ignore` where none does; with
+             `labels_across_documents`, the last token of a document has the next one's first
+positions    [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
+segment_ids  [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
+loss_mask    u8 [length]: 1 where there is a label
+cu_seqlens   i32 [n + 1]: where each document begins, and `length` as often as needed; the padding
+             counts as a document, n is the most that a row has
+max_seqlen   i32 []: the longest of these
+
+`dtype` of the first four: "i64" or "i32".
+
+Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
+                    no such field, "wrap" with documents that are not to be split
+        Error       a document whose length is not known or damaged)")
+      .def_prop_ro(
+          "packed", [](const Dataset& self) { return sequence::pack_summary(self.source()); },
+          "What came of pack(); None without it.")
       .def("seed", &Dataset::seed, "seed"_a,
            "The seed of every random operation in this plan that has no seed of its own.")
       .def(
@@ -320,6 +402,22 @@ channel or one for all, in normalised units; by default 0, which is the mean.
 Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020))")
       .def(ExplainedConstructor())
       .def_ro("probability", &RandomErasing::probability);
+  nb::class_<PackSummary>(module, "PackSummary", "What came of packing: Dataset.packed.")
+      .def_ro("rows", &PackSummary::rows)
+      .def_ro("documents", &PackSummary::documents, "Of the source.")
+      .def_ro("tokens", &PackSummary::tokens, "In rows.")
+      .def_ro("dropped", &PackSummary::dropped,
+              "Tokens that are in no row: long_documents 'truncate' or 'drop'.")
+      .def_ro("most_documents", &PackSummary::most_documents,
+              "In a row; parts of split ones count. 0 for wrap without cu_seqlens: not counted.")
+      .def_ro("padding_share", &PackSummary::padding_share, "Of the tokens of all rows.")
+      .def("__repr__", [](const PackSummary& self) {
+        return fmt::format(
+            "PackSummary(rows={}, documents={}, tokens={}, dropped={}, "
+            "most_documents={}, padding_share={:.4f})",
+            self.rows, self.documents, self.tokens, self.dropped, self.most_documents,
+            self.padding_share);
+      });
   nb::class_<Dataset> dataset(
       module, "Dataset",
       R"(What to read, in which order, how to transform and batch it, and where it goes.
@@ -328,23 +426,25 @@ Immutable: every call returns a new plan. A plan that cannot work fails in the c
 makes it so; the message says what to do. Nothing is read before a Loader runs.)");
   dataset.def(
       "__init__",
-      [](Dataset* self, nb::handle data, nb::handle fields, nb::handle names, int workers) {
+      [](Dataset* self, nb::handle data, nb::handle fields, nb::handle names, int workers,
+         nb::handle lengths) {
         if (nb::isinstance<PyStream>(data)) {
-          if (!fields.is_none() || !names.is_none() || workers != 0)
+          if (!fields.is_none() || !names.is_none() || workers != 0 || !lengths.is_none())
             throw std::invalid_argument(
-                "Dataset: fields, names and workers are for an object with items; a stream has its "
-                "own fields");
+                "Dataset: fields, names, workers and lengths are for an object with items; a "
+                "stream has its own fields");
           new (self) Dataset(nb::cast<const PyStream&>(data).stream);
         } else {
-          new (self) Dataset(source_of_items(data, fields, names, workers));
+          new (self) Dataset(source_of_items(data, fields, names, workers, lengths));
         }
       },
       "data"_a, nb::kw_only(), "fields"_a.none() = nb::none(), "names"_a.none() = nb::none(),
-      "workers"_a = 0,
+      "workers"_a = 0, "lengths"_a.none() = nb::none(),
       nb::sig("def __init__(self, data: Stream | typing.Any, *, fields: "
               "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
               "collections.abc.Sequence[int | None]]] | None = None, names: "
-              "collections.abc.Sequence[str] | None = None, workers: int = 0) -> None"),
+              "collections.abc.Sequence[str] | None = None, workers: int = 0, lengths: "
+              "collections.abc.Sequence[int] | typing.Any = None) -> None"),
       R"(The items of any object with __len__ and __getitem__: a PyTorch or Hugging Face data set, a
 list; shuffled, sharded, repeated and resumed as any source. Or the records of a stream, as they
 arrive: Dataset(queue).
@@ -360,9 +460,12 @@ if __name__ == "__main__"), with the fields in shared memory. A worker seeds ran
 from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
 threads such randomness is different in every run.
 
+`lengths`: of each item's field of shape [?], such as the number of its tokens, for pack and blocks,
+which compute with them before an item is read.
+
 Errors  TypeError   no __len__ or __getitem__
         ValueError  no items and no fields, tuples without names, values of which no array can be
-                    made)");
+                    made; not one length for each item)");
   dataset.def(ExplainedConstructor());
   bind_order(dataset);
   bind_batching(dataset);

@@ -91,7 +91,8 @@ PlanJsonOptions writing(nb::object given, bool allow_pickle) {
     return describe_object(kPythonItems, "data set " + items.name, objects, allow_pickle,
                            [&](const nb::object& plans, const nb::object& list) {
                              return plans.attr("describe_items")(
-                                 object_of(items.items), listed(items.fields), items.workers, list);
+                                 object_of(items.items), listed(items.fields), items.workers,
+                                 items.lengths, list);
                            });
   };
   return options;
@@ -131,7 +132,7 @@ PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<D
   options.registry.add_source(kPythonItems, [=](std::string_view text) -> SourcePtr {
     return with_object(
         "make_items", "data set", text, objects, allow_pickle, [](const nb::object& made) {
-          return source_of_items(made[0], made[1], nb::none(), nb::cast<int>(made[2]));
+          return source_of_items(made[0], made[1], nb::none(), nb::cast<int>(made[2]), made[3]);
         });
   });
   return options;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "casters.hpp"
 #include "python_items.hpp"
@@ -86,25 +87,41 @@ void PythonSource::read_together(std::span<RecordRead> reads) const {
   }
 }
 
-SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, int workers) {
+SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, int workers,
+                          nb::handle lengths) {
   if (workers < 0 || workers > 1024)
     throw std::invalid_argument("Dataset: workers is a number of processes, found " +
                                 std::to_string(workers));
   const nb::object found =
       nb::module_::import_("penstock._items").attr("describe")(data, fields, names);
+  const auto size = nb::cast<std::uint64_t>(found[0]);
+  std::vector<std::uint64_t> known;
+  if (!lengths.is_none()) {
+    const nb::object list = nb::module_::import_("numpy").attr("asarray")(lengths).attr("tolist")();
+    if (!nb::try_cast(list, known) || known.size() != size)
+      throw std::invalid_argument(
+          fmt::format("Dataset: lengths is the number of tokens of each of the {} items, found {}",
+                      size, nb::cast<std::string>(nb::str(nb::repr(lengths))).substr(0, 80)));
+  }
   return std::make_shared<PythonSource>(
       PythonItems{.items = std::make_shared<Kept>(nb::borrow(data)),
-                  .size = nb::cast<std::uint64_t>(found[0]),
+                  .size = size,
                   .fields = Fields{nb::object(found[1])}.value(),
                   .workers = workers,
                   .name = nb::cast<std::string>(found[2]),
-                  .fingerprint = nb::cast<std::string>(found[3])});
+                  .fingerprint = nb::cast<std::string>(found[3]),
+                  .lengths = std::move(known)});
 }
 
 std::optional<FunctionTime> PythonSource::function_time() const {
   if (pool_) return std::nullopt;
   return times_.times("__getitem__ of the Python data set " + items_.name,
                       "where it holds the GIL, let processes call it: Dataset(data, workers=...)");
+}
+
+std::optional<std::uint64_t> PythonSource::length(std::uint64_t number) const {
+  if (items_.lengths.empty()) return std::nullopt;
+  return items_.lengths[number];
 }
 
 std::string PythonSource::location(std::uint64_t number) const {

@@ -17,9 +17,10 @@ struct PythonItems {
   ObjectRef items;  ///< has __len__ and __getitem__
   std::uint64_t size = 0;
   std::vector<FieldSpec> fields;
-  int workers = 0;          ///< processes that read them; 0: the loader's threads
-  std::string name;         ///< of its class
-  std::string fingerprint;  ///< what tells this data from other data
+  int workers = 0;                       ///< processes that read them; 0: the loader's threads
+  std::string name;                      ///< of its class
+  std::string fingerprint;               ///< what tells this data from other data
+  std::vector<std::uint64_t> lengths{};  ///< of each item; empty: not known
 };
 
 /// Threads  read() takes the GIL, or waits for a worker process without it.
@@ -33,6 +34,7 @@ class PythonSource final : public Source {
   /// With one hold of the GIL, and with one call of __getitems__ where the object has it.
   std::size_t reads_together() const noexcept override { return items_.workers > 0 ? 1 : 64; }
   void read_together(std::span<RecordRead> reads) const override;
+  std::optional<std::uint64_t> length(std::uint64_t number) const override;
   std::string location(std::uint64_t number) const override;
   bool is_blocking() const noexcept override { return items_.workers > 0; }
   int max_concurrent_reads() const noexcept override { return 2 * items_.workers; }
@@ -52,6 +54,6 @@ class PythonSource final : public Source {
 ///
 /// Errors  as Dataset's constructor in Python
 [[nodiscard]] SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names,
-                                        int workers);
+                                        int workers, nb::handle lengths);
 
 }  // namespace penstock::python

@@ -260,6 +260,68 @@ Errors  Error       a shard is missing, cannot be read when it needs to be index
 Shapes  image u8 [?], label i64 []; else as `fields` say.
 Errors  as webdataset)");
 
+  module.def(
+      "token_files",
+      [](const Shards& files, const std::optional<std::string>& dtype,
+         std::optional<std::uint64_t> document_end, std::uint64_t offset) {
+        const ShardPaths paths = files.value();
+        const TokenFileOptions options{
+            .dtype = dtype ? std::optional(parse_dtype(*dtype)) : std::nullopt,
+            .document_end = document_end,
+            .offset = offset};
+        return without_gil([&] { return Dataset(source::token_files(paths, options)); });
+      },
+      "files"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "document_end"_a.none() = nb::none(),
+      "offset"_a = 0,
+      R"(Documents of token files: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's
+header; each is known by its first bytes, and mapped. A folder stands for its *.bin and *.npy files.
+Go on with blocks or pack.
+
+`dtype` of a raw file: any integer type, by default u16. `document_end`: the token that ends a
+document, such as 50256 for GPT-2; the files are read once, by all cores, to find them. Without it
+each file is one document. `offset`: bytes before the tokens of a raw file.
+
+Shapes  tokens, of the files' type, [?].
+Errors  Error       a file cannot be opened, is cut short, or of another type than given or than
+                    the first file
+        ValueError  no integer type; an offset that is no multiple of its size, or into a file with
+                    a header; a document_end that the type cannot hold)");
+  module.def(
+      "megatron",
+      [](const Shards& prefixes) {
+        const ShardPaths paths = prefixes.value();
+        return without_gil([&] { return Dataset(source::megatron(paths)); });
+      },
+      "prefixes"_a,
+      R"(Sequences of Megatron-LM's and NeMo's indexed data sets: `path.bin` has the tokens and
+`path.idx` says where each sequence lies; both are mapped. A sequence is a document, unless it was
+preprocessed with --split-sentences. The path may end in .bin or .idx; a folder stands for its *.idx
+files. Go on with pack or blocks.
+
+Shapes  tokens, of the files' type, [?].
+Errors  Error  a file cannot be opened; an index that is none, is cut short, or has a type that is
+               no integer, or another than the first)");
+  module.def(
+      "documents",
+      [](nb::handle tokens, nb::handle offsets) {
+        Column values = column_of("tokens", tokens);
+        std::vector<std::uint64_t> ends;
+        if (!nb::try_cast(nb::module_::import_("numpy").attr("asarray")(offsets).attr("tolist")(),
+                          ends))
+          throw std::invalid_argument(
+              "documents: offsets are the numbers at which documents begin, and the end: [0, 5, "
+              "9]");
+        return without_gil(
+            [&] { return Dataset(source::documents(std::move(values), std::move(ends))); });
+      },
+      "tokens"_a, "offsets"_a,
+      nb::sig("def documents(tokens: typing.Any, offsets: collections.abc.Sequence[int] | "
+              "typing.Any) -> Dataset"),
+      R"(Documents in memory: number i has tokens[offsets[i]:offsets[i + 1]]. `tokens` is a numpy array
+of one dimension; nothing is copied, so do not change it meanwhile. As Arrow lays lists out.
+
+Shapes  tokens, of the array's type, [?].
+Errors  ValueError  offsets that fall, do not begin at 0, or end beyond the tokens)");
   module.def("arrays", &open_arrays, "fields"_a,
              nb::sig("def arrays(fields: collections.abc.Mapping[str, str | os.PathLike[str] | "
                      "ArrayField]) -> Dataset"),

@@ -1,0 +1,165 @@
+"""Token files, blocks and packed rows."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+
+
+def numbers(loader, field="tokens"):
+    return np.concatenate([step[field].numpy().copy() for step in loader])
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """A file as nanoGPT's prepare.py makes it: seven documents that end with 0."""
+    draw = np.random.default_rng(7)
+    parts = [np.append(draw.integers(1, 60000, length), 0) for length in (3, 9, 1, 30, 12, 5, 7)]
+    np.concatenate(parts).astype(np.uint16).tofile(tmp_path / "train.bin")
+    return tmp_path / "train.bin"
+
+
+def test_blocks_are_the_file_cut_up(texts):
+    tokens = np.fromfile(texts, dtype=np.uint16).astype(np.int64)
+    plan = ps.token_files(texts).blocks(8)
+    count = (len(tokens) - 1) // 8
+    assert len(plan) == count
+    assert [(field.name, field.dtype, field.shape) for field in plan.fields] == [("tokens", "i64", (8,)), ("labels", "i64", (8,))]
+    assert (numbers(plan.batch(4).loader()) == tokens[: 8 * count].reshape(-1, 8)).all()
+    assert (numbers(plan.batch(4).loader(), "labels") == tokens[1 : 8 * count + 1].reshape(-1, 8)).all()
+
+
+def test_every_window_as_nanogpt_draws_them(texts):
+    tokens = np.fromfile(texts, dtype=np.uint16)
+    plan = ps.token_files(texts).blocks(8, stride=1, dtype="u16", labels=False)
+    assert (numbers(plan.batch(16).loader()) == np.lib.stride_tricks.sliding_window_view(tokens, 8)).all()
+
+
+def documents_of(texts):
+    tokens = np.fromfile(texts, dtype=np.uint16).astype(np.int64)
+    ends = np.flatnonzero(tokens == 0) + 1
+    return np.split(tokens, ends[:-1])
+
+
+def test_rows_hold_every_document_once(texts):
+    plan = ps.token_files(texts, document_end=0).pack(16)
+    step = next(iter(plan.batch(len(plan)).loader()))
+    batch = {name: step[name].numpy().copy() for name in ("tokens", "labels", "positions", "segment_ids")}
+    found = []
+    for row in range(len(plan)):
+        for segment in range(1, batch["segment_ids"][row].max() + 1):
+            places = np.flatnonzero(batch["segment_ids"][row] == segment)
+            assert (batch["positions"][row, places] == np.arange(len(places))).all()
+            found.append(batch["tokens"][row, places].tolist())
+    whole = [list(one) for one in documents_of(texts)]
+    expected = [one for one in whole if len(one) <= 16] + [whole[3][:16], whole[3][16:]]
+    assert sorted(found) == sorted(expected)
+    # Every token but the first of a document is a label once.
+    labels = np.sort(batch["labels"][batch["labels"] != -100])
+    assert (labels == np.sort(np.concatenate([one[1:] for one in documents_of(texts)]))).all()
+    packed = plan.packed
+    assert (packed.rows, packed.documents, packed.tokens, packed.dropped) == (len(plan), 7, 74, 0)
+    assert packed.padding_share == pytest.approx(1 - 74 / (16 * len(plan)))
+    assert "padding_share=" in repr(packed)
+    assert ps.token_files(texts).packed is None
+
+
+def test_the_other_outputs(texts):
+    outputs = ("cu_seqlens", "max_seqlen", "loss_mask")
+    plan = ps.token_files(texts, document_end=0).pack(40, outputs=outputs, method="wrap", dtype="i32")
+    assert [field.name for field in plan.fields] == list(outputs)
+    step = next(iter(plan.batch(2).loader()))
+    assert step["cu_seqlens"].numpy().tolist() == [[0, 4, 14, 16, 40, 40], [0, 7, 20, 26, 34, 40]]
+    assert step["max_seqlen"].numpy().tolist() == [24, 13]
+    assert step["loss_mask"].numpy().sum() == 74 - 7
+
+
+def test_megatron_and_documents(tmp_path):
+    golden = Path(__file__).parents[2] / "tests" / "source" / "golden"
+    plan = ps.megatron(golden / "megatron_u16")
+    tokens, offsets = np.arange(10, dtype=np.int32), np.array([0, 4, 4, 10])
+    assert len(plan) == 6
+    lines = [list(map(int, line.split())) for line in (golden / "megatron_u16.txt").read_text().split("\n")[:-1]]
+    row = numbers(plan.pack(512, method="first_fit").batch(1).loader())[0]
+    assert row[: sum(map(len, lines))].tolist() == list(itertools.chain(*lines))
+    memory = ps.documents(tokens, offsets)
+    assert numbers(memory.pack(6).batch(2).loader()).tolist() == [[4, 5, 6, 7, 8, 9], [0, 1, 2, 3, 0, 0]]
+    with pytest.raises(ValueError, match="found 2 after 3"):
+        ps.documents(tokens, [0, 3, 2])
+    with pytest.raises(ValueError, match="offsets are the numbers"):
+        ps.documents(tokens, ["a"])
+
+
+class Tokenised:
+    """As a tokenised Hugging Face data set gives its items."""
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, number):
+        return {"input_ids": list(range(10 * number, 10 * number + number + 2)), "number": number}
+
+
+def test_any_data_set_whose_lengths_are_known():
+    plan = ps.Dataset(Tokenised(), lengths=[2, 3, 4, 5, 6]).pack(8, field="input_ids")
+    rows = numbers(plan.batch(3).loader())
+    assert rows.tolist() == [[0, 1, 40, 41, 42, 43, 44, 45], [10, 11, 12, 30, 31, 32, 33, 34], [20, 21, 22, 23, 0, 0, 0, 0]]
+    for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan)):
+        assert (numbers(again.batch(3).loader()) == rows).all()
+    with pytest.raises(ps.Error, match="its length is not known"):
+        ps.Dataset(Tokenised()).pack(8, field="input_ids")
+    with pytest.raises(ValueError, match="each of the 5 items, found"):
+        ps.Dataset(Tokenised(), lengths=[1, 2])
+    wrong = ps.Dataset(Tokenised(), lengths=[2, 3, 4, 5, 7]).pack(8, field="input_ids").batch(1).loader()
+    with pytest.raises(ps.DataError, match=r"Tokenised\[4\].*is i64 \[6\] here, and i64 \[7\]"):
+        list(wrong)
+
+
+def test_plans_travel_and_print(texts):
+    for plan in (
+        ps.token_files(texts, document_end=0).pack(16, seed=3, outputs=["tokens", "cu_seqlens"], dtype="i32"),
+        ps.token_files(texts).blocks(8, stride=4),
+    ):
+        plan = plan.shuffle(seed=1).batch(3)
+        again = ps.Dataset.from_json(plan.to_json())
+        assert (numbers(again.loader()) == numbers(plan.loader())).all()
+        shown = repr(plan)
+        assert shown.startswith(f"ps.token_files({str(texts)!r}")
+        assert json.loads(eval(shown, {"ps": ps}).to_json()) == json.loads(plan.to_json())
+
+
+@pytest.mark.parametrize(
+    "make, why",
+    [
+        (lambda plan: plan.pack(16, method="best"), "method must be one of 'best_fit', 'first_fit', 'wrap'"),
+        (lambda plan: plan.pack(16, outputs=["token"]), "outputs must be one of 'tokens', 'labels'"),
+        (lambda plan: plan.pack(16, outputs=[]), "rows need an output"),
+        (lambda plan: plan.shuffle().pack(16), "right behind the source, before shuffle"),
+        (lambda plan: plan.blocks(0), "a length from 1"),
+    ],
+)
+def test_what_cannot_be_is_said(texts, make, why):
+    with pytest.raises(ValueError, match=re.escape(why)):
+        make(ps.token_files(texts))
+
+
+def test_resumed_in_the_middle(texts):
+    plan = ps.token_files(texts, document_end=0).pack(10).shuffle(seed=1).repeat(3).batch(2)
+    whole = [step["tokens"].numpy().copy() for step in plan.loader()]
+    loader = plan.loader()
+    for _ in range(5):
+        next(loader)
+    state = loader.state_dict()
+    again = plan.loader()
+    again.load_state_dict(state)
+    rest = [step["tokens"].numpy().copy() for step in again]
+    assert len(rest) == len(whole) - 5
+    assert all((a == b).all() for a, b in zip(rest, whole[5:]))
