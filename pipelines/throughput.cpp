@@ -194,7 +194,8 @@ int run(const Options& options, const Output& output) {
   deliver(options, output, loader, epochs, history, digests, timeline ? &*timeline : nullptr);
   ps::Report report = ps::Report::of(loader);
   report.epochs = epochs.reports();
-  report.jpeg = decoding.report();
+  report.tokens = tokens_of(dataset);
+  if (!report.tokens) report.jpeg = decoding.report();
   report.rank = options.launch.rank;
   report.world = options.launch.world;
   if (options.digest) report.digest = loader.digest();

@@ -22,9 +22,11 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
-  data->add_option("data,--data", options.data,
-                   "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
-                   "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
+  data->add_option(
+          "data,--data", options.data,
+          "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
+          "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'; or token "
+          "files,\nsee --blocks and --pack")
       ->type_name("DIR");
   data->add_option("--synthetic", options.synthetic,
                    "Generated photographs, kept in a cache folder")
@@ -37,6 +39,8 @@ void add_flags(CLI::App& app, Options& options) {
   data->require_option(0, 1);
   app.add_option("--labels", options.labels, "For a flat folder: a file of 'name label' lines")
       ->type_name("FILE");
+
+  add_token_flags(app, options.tokens);
 
   auto* sample = app.add_option_group("samples", "How they are prepared");
   sample->add_option("--crop", options.crop, "Training crop: random resized crop to NxN, and flip")
@@ -162,7 +166,7 @@ std::optional<std::uint64_t> to_window(const std::string& text) {
 void refuse_beside_plan(const CLI::App& app, const Options& options) {
   if (options.plan.empty()) return;
   for (const char* flag : {"--labels", "--crop", "--batch", "--shuffle", "--seed", "--remainder",
-                           "--uneven", "--split", "--depth", "--decode"})
+                           "--uneven", "--split", "--depth", "--decode", "--blocks", "--pack"})
     if (app.get_option(flag)->count() != 0)
       throw CLI::ValidationError(
           flag, "cannot be used with --plan, which sets it already; leave one of them out");
@@ -227,11 +231,13 @@ std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& o
 
 std::optional<int> parse(std::vector<std::string> flags, Options& options, const Output& output) {
   CLI::App app(
-      "Feeds images to every device as a training job would, and reports whether the input keeps "
+      "Feeds images or tokens to every device as a training job would, and reports whether the "
+      "input keeps "
       "up.\n"
       "\n"
       "  penstock-throughput photos --epochs 3 --devices host:4\n"
       "  penstock-throughput --synthetic 2000 --steps 100 --consume-ms 50\n"
+      "  penstock-throughput train.bin --pack 4096 --document-end 50256 --batch 32\n"
       "\n"
       "Exit status: 0; 1 for an error in the data, whose message names the file; 2 for wrong "
       "flags;\n"
@@ -249,6 +255,7 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options, const
     refuse_beside_plan(app, options);
     options.launch = ps::Launch::from_environment();
     check_flags(options);
+    check_token_flags(app, options.tokens);
   } catch (const CLI::ParseError& error) {
     return programs::end_of(app, error, output);
   } catch (const ps::Error& error) {
@@ -271,7 +278,8 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
     return ps::Dataset::load(
         options.plan, {.registry = decoding.registry(),
                        .devices = options.devices == "auto" ? std::vector<ps::Device>() : devices});
-  auto dataset = options.data.empty()
+  auto dataset = options.tokens.are_given() ? open_tokens(options.data, options.tokens)
+                 : options.data.empty()
                      ? ps::synthetic_images(
                            {.count = options.synthetic, .progress = show_progress(options, output)})
                      : ps::images(options.data,
@@ -289,8 +297,8 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
                                                       : ps::Split::scatter;
   // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
   // state fits every --epochs and --steps.
-  return dataset.map(decoding.transform(options))
-      .batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
+  if (!options.tokens.are_given()) dataset = dataset.map(decoding.transform(options));
+  return dataset.batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
       .repeat()
       .prefetch_to_devices(devices, {.depth = options.depth, .split = split});
 }

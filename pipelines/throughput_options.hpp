@@ -10,6 +10,7 @@
 
 #include "storage_flags.hpp"
 #include "throughput.hpp"
+#include "throughput_tokens.hpp"
 
 namespace throughput {
 
@@ -19,6 +20,7 @@ struct Options {
   std::string data;
   std::uint64_t synthetic = 0;
   std::string labels;
+  TokenFlags tokens;
   int crop = 224;
   std::uint64_t batch = 256;
   std::optional<std::uint64_t> epochs;

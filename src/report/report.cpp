@@ -28,6 +28,19 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
+// Without padding.
+double tokens_per_second(const TokenReport& tokens, const Stats& stats) {
+  return per_second(stats.samples * tokens.row_tokens, stats.seconds) * (1 - tokens.padding_share);
+}
+
+nlohmann::json token_json(const TokenReport& tokens, const Stats& stats) {
+  return {{"row_tokens", tokens.row_tokens},
+          {"row_bytes", tokens.row_bytes},
+          {"padding_share", tokens.padding_share},
+          {"tokens_per_s", tokens_per_second(tokens, stats)},
+          {"bytes_per_s", per_second(stats.samples * tokens.row_bytes, stats.seconds)}};
+}
+
 std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
   std::string text = fmt::format("Penstock {}", jpeg.counts.own);
   if (jpeg.has_index) text += fmt::format(" ({} by an index)", jpeg.counts.indexed);
@@ -89,6 +102,13 @@ std::string Report::to_text() const {
   for (const EpochReport& epoch : epochs)
     line("", fmt::format("epoch {}: {} samples, {:.0f} samples/s", epoch.epoch, epoch.samples,
                          per_second(epoch.samples, epoch.seconds)));
+  if (tokens)
+    line(
+        "tokens",
+        fmt::format(
+            "{:.2f} million/s without padding, which is {:.1f}% of the rows; {:.2f} GB/s delivered",
+            tokens_per_second(*tokens, stats) / 1e6, tokens->padding_share * 100,
+            per_second(stats.samples * tokens->row_bytes, stats.seconds) / 1e9));
   line("first batch", fmt::format("{:.0f} ms", stats.first_batch_s * 1e3));
 
   line("stall",
@@ -195,6 +215,7 @@ std::string Report::to_json() const {
       {"seed", seed},
       {"world", world},
       {"devices", std::move(parts)},
+      {"tokens", tokens ? token_json(*tokens, stats) : json(nullptr)},
       {"jpeg", jpeg ? jpeg_json(*jpeg) : json(nullptr)},
       {"faults", {{"count", stats.faults}, {"list", std::move(list)}}},
       {"digest", digest ? json(digest->to_string()) : json(nullptr)},

@@ -257,7 +257,7 @@ TEST_F(Throughput, ReportsTheKeysOfItsInterface) {
         "per_epoch",  "bytes_read", "stall_fraction", "consume_s",      "first_batch_ms",
         "bottleneck", "stages",     "peak_rss_mb",    "budget_peak_mb", "threads",
         "seed",       "world",      "devices",        "faults",         "digest",
-        "version",    "jpeg"})
+        "version",    "jpeg",       "tokens"})
     EXPECT_TRUE(keys.contains(key)) << key;
   for (const char* stage : {"order", "slot", "read", "decode", "copy"}) {
     EXPECT_TRUE(keys["stages"][stage].contains("wait_s")) << stage;
@@ -265,6 +265,62 @@ TEST_F(Throughput, ReportsTheKeysOfItsInterface) {
   }
   EXPECT_EQ(keys["devices"][1]["name"], "host:1");
   EXPECT_EQ(keys["devices"][1]["samples"], 24);
+}
+
+TEST_F(Throughput, ReportsTokens) {
+  // Documents of 1 to 9 tokens, which end with 0.
+  std::string bytes;
+  for (int document = 0; document < 400; ++document)
+    for (int i = document % 9; i >= 0; --i) bytes += {static_cast<char>(i), '\0'};
+  write_file(folder_ / "train.bin", bytes);
+  const std::string data = (folder_ / "train.bin").string();
+  const auto report_of = [&](std::vector<std::string> flags) {
+    for (const char* flag : {"--json", "-", "--digest"}) flags.emplace_back(flag);
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.status == 0 ? outcome.report() : json::object();
+  };
+  const auto tokens = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"--data", data, "--batch", "8", "--seed", "7"});
+    return report_of(flags);
+  };
+  const json packed = tokens({"--pack", "16", "--document-end", "0"});
+  EXPECT_EQ(packed["tokens"]["row_tokens"], 16);
+  EXPECT_EQ(packed["tokens"]["row_bytes"], 4 * 16 * 8);
+  EXPECT_LT(packed["tokens"]["padding_share"], 0.05);
+  EXPECT_GT(packed["tokens"]["tokens_per_s"], 0);
+  EXPECT_TRUE(packed["jpeg"].is_null());
+  const double places = packed["samples"].get<double>() * 16;
+  EXPECT_NEAR(places * (1 - packed["tokens"]["padding_share"].get<double>()), 1990, 0.01);
+
+  const json blocks = tokens({"--blocks", "32"});
+  EXPECT_EQ(blocks["samples"], 1989 / 32);
+  EXPECT_EQ(blocks["tokens"]["padding_share"], 0);
+  EXPECT_THAT(run({"--data", data, "--blocks", "32", "--quiet"}).out,
+              HasSubstr("million/s without padding"));
+
+  const std::string plan = (folder_ / "plan.json").string();
+  EXPECT_EQ(tokens({"--pack", "16", "--document-end", "0", "--save-plan", plan})["digest"],
+            packed["digest"]);
+  EXPECT_EQ(report_of({"--plan", plan})["tokens"]["padding_share"],
+            packed["tokens"]["padding_share"]);
+
+  const std::string megatron = std::string(PENSTOCK_GOLDEN) + "/megatron_u16";
+  for (const char* ending : {"", ".bin", ".idx"})
+    EXPECT_EQ(report_of({"--data", megatron + ending, "--pack", "325", "--pack-method", "wrap",
+                         "--batch", "1"})["samples"],
+              1);
+
+  const auto refuses = [&](std::vector<std::string> flags, const char* words) {
+    flags.insert(flags.begin(), {"--data", data});
+    const Outcome outcome = run(flags);
+    EXPECT_EQ(outcome.status, 2) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+  };
+  refuses({"--blocks", "8", "--pack", "8"}, "cannot be used with --pack");
+  refuses({"--blocks", "8", "--crop", "8"}, "is for images");
+  refuses({"--document-end", "8"}, "with --blocks N or --pack N");
+  refuses({"--blocks", "8", "--token-type", "f32"}, "--token-type");
 }
 
 TEST_F(Throughput, DeliversTheSameWhateverDecodesAndWhateverIsKnown) {

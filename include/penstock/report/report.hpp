@@ -29,6 +29,13 @@ struct JpegReport {
   std::uint64_t index_bytes = 0;
 };
 
+/// Of samples that are rows of tokens.
+struct TokenReport {
+  std::uint64_t row_tokens = 0;  ///< padding included
+  std::uint64_t row_bytes = 0;   ///< of all fields
+  double padding_share = 0;      ///< of all rows, before sharding and sampling
+};
+
 /// Totals at one moment of a run.
 struct Moment {
   double seconds = 0;
@@ -57,7 +64,7 @@ class History {
 
 /// How a run went.
 struct Report {
-  /// What a loader knows. Epochs, JPEGs and history are its caller's to add.
+  /// What a loader knows. Epochs, JPEGs, tokens and history are its caller's to add.
   ///
   /// Errors   as Loader::digest()
   /// Threads  as Loader::stats()
@@ -69,6 +76,7 @@ struct Report {
   std::vector<std::uint64_t> device_samples;  ///< of each device
   std::vector<Fault> faults;                  ///< the first hundred; stats.faults counts all
   std::optional<JpegReport> jpeg;
+  std::optional<TokenReport> tokens;
   std::vector<Moment> history;
   std::uint64_t seed = 0;
   std::uint32_t world = 1;

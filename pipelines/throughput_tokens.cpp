@@ -1,0 +1,106 @@
+#include "throughput_tokens.hpp"
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "number_flags.hpp"
+
+namespace throughput {
+
+namespace ps = penstock;
+
+namespace {
+
+constexpr std::int64_t kMostTokens = INT32_MAX;
+
+constexpr std::array kTypes = {ps::DType::u8,  ps::DType::i8,  ps::DType::u16, ps::DType::i16,
+                               ps::DType::u32, ps::DType::i32, ps::DType::u64, ps::DType::i64};
+
+std::optional<ps::DType> type_of(const std::optional<std::string>& name) {
+  for (const ps::DType type : kTypes)
+    if (name == ps::name_of(type)) return type;
+  return std::nullopt;
+}
+
+bool is_megatron(const std::string& data) {
+  std::filesystem::path index(data);
+  if (index.extension() == ".bin") index.replace_extension();
+  if (index.extension() != ".idx") index += ".idx";
+  std::error_code error;
+  return std::filesystem::exists(index, error);
+}
+
+}  // namespace
+
+void add_token_flags(CLI::App& app, TokenFlags& flags) {
+  auto* tokens = app.add_option_group(
+      "tokens",
+      "For --data that is tokens: flat files (raw, .npy, llm.c's), or Megatron's .bin and .idx");
+  tokens->add_option("--blocks", flags.blocks, "Cut them into blocks of N tokens, with labels")
+      ->type_name("N")
+      ->check(programs::whole_number(1, kMostTokens));
+  tokens
+      ->add_option("--pack", flags.pack,
+                   "Pack documents into rows of N tokens, with labels, positions and segments")
+      ->type_name("N")
+      ->check(programs::whole_number(1, kMostTokens));
+  tokens->add_option("--pack-method", flags.method, "Into which row a document goes")
+      ->check(CLI::IsMember({"best_fit", "first_fit", "wrap"}))
+      ->type_name("best_fit|first_fit|wrap")
+      ->capture_default_str();
+  tokens
+      ->add_option("--document-end", flags.document_end,
+                   "The token that ends a document in flat files; by default each file is one")
+      ->type_name("TOKEN")
+      ->check(programs::whole_number(0, UINT64_MAX));
+  tokens->add_option("--token-type", flags.type, "Of raw files; by default u16")
+      ->check(CLI::IsMember({"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"}))
+      ->type_name("u8|...|i64");
+}
+
+void check_token_flags(const CLI::App& app, const TokenFlags& flags) {
+  if (flags.blocks != 0 && flags.pack != 0)
+    throw CLI::ValidationError("--blocks", "cannot be used with --pack; leave one of them out");
+  if (flags.are_given()) {
+    if (app.get_option("--data")->count() == 0)
+      throw CLI::ValidationError(flags.blocks != 0 ? "--blocks" : "--pack",
+                                 "needs token files: --data FILE");
+    for (const char* flag : {"--labels", "--crop", "--decode", "--index"})
+      if (app.get_option(flag)->count() != 0)
+        throw CLI::ValidationError(flag, "is for images; leave it out with --blocks and --pack");
+  } else {
+    for (const char* flag : {"--pack-method", "--document-end", "--token-type"})
+      if (app.get_option(flag)->count() != 0)
+        throw CLI::ValidationError(flag, "is for token files, with --blocks N or --pack N");
+  }
+}
+
+ps::Dataset open_tokens(const std::string& data, const TokenFlags& flags) {
+  const ps::Dataset documents(
+      is_megatron(data) ? ps::source::megatron(data)
+                        : ps::source::token_files(data, {.dtype = type_of(flags.type),
+                                                         .document_end = flags.document_end}));
+  if (flags.blocks != 0) return documents.blocks({.length = flags.blocks});
+  const auto method = flags.method == "wrap"        ? ps::PackMethod::wrap
+                      : flags.method == "first_fit" ? ps::PackMethod::first_fit
+                                                    : ps::PackMethod::best_fit;
+  return documents.pack({.length = flags.pack, .method = method});
+}
+
+std::optional<ps::TokenReport> tokens_of(const ps::Dataset& dataset) {
+  ps::TokenReport report;
+  for (const ps::FieldSpec& field : dataset.fields()) {
+    report.row_bytes += field.bytes();
+    if (field.name == "tokens" && field.shape.rank() == 1)
+      report.row_tokens = static_cast<std::uint64_t>(field.shape[0]);
+  }
+  if (report.row_tokens == 0) return std::nullopt;
+  if (const auto packed = ps::sequence::pack_summary(dataset.source()))
+    report.padding_share = packed->padding_share;
+  return report;
+}
+
+}  // namespace throughput
