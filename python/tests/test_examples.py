@@ -86,3 +86,22 @@ def test_a_killed_run_goes_on_with_the_very_bytes(cache, tmp_path):
         if done:
             break
     assert [f"{step}: {checksum}" for step, checksum in seen.items()] == whole
+
+
+@needs("torch")
+@pytest.mark.parametrize("processes", [2, 3])
+def test_gpt_goes_on_with_the_same_losses_in_other_worlds(tmp_path, processes):
+    text = str(EXAMPLES.parents[1] / "LICENSE")
+
+    def losses(out: str) -> list[float]:
+        return [float(loss) for loss in re.findall(r"loss (\S+)", out)]
+
+    whole = losses(run("gpt_training.py", text, "--steps", "16", "--checkpoint", str(tmp_path / "whole.pt")))
+    flags = [text, "--checkpoint", str(tmp_path / "cut.pt"), "--steps"]
+    cut = losses(run("gpt_training.py", *flags, "5"))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    result = subprocess.run([*command, EXAMPLES / "gpt_training.py", *flags, "16"], capture_output=True, text=True, timeout=TIMEOUT_S - 10)
+    assert result.returncode == 0, result.stderr
+    cut += losses(result.stdout)
+    assert len(whole) == 16 and whole[-1] < 0.75 * whole[0]
+    assert cut == pytest.approx(whole, abs=2e-3)

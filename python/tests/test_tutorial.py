@@ -46,6 +46,16 @@ def test_the_readmes_code_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "3 (8, 224, 224, 3)"
 
 
+def test_the_code_of_tokens_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (TUTORIAL.parent / "tokens.md").read_text()
+    names: dict[str, object] = {}
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
+        exec(compile(block, f"block {number} of tokens.md", "exec"), names)
+    out = capsys.readouterr().out
+    assert out.startswith("4 documents") and "(2, 16) (2, 16)" in out and "PackSummary(rows=3" in out and "0 64 " in out
+
+
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TUTORIAL.read_text()))))
 def test_what_it_points_to_is_there(path):
     assert (TUTORIAL.parent / path).exists()
