@@ -98,8 +98,7 @@ std::optional<ps::TokenReport> tokens_of(const ps::Dataset& dataset) {
       report.row_tokens = static_cast<std::uint64_t>(field.shape[0]);
   }
   if (report.row_tokens == 0) return std::nullopt;
-  if (const auto packed = ps::sequence::pack_summary(dataset.source()))
-    report.padding_share = packed->padding_share;
+  if (const auto packed = dataset.packed()) report.padding_share = packed->padding_share;
   return report;
 }
 

@@ -33,8 +33,7 @@ void check_token_flags(const CLI::App& app, const TokenFlags& flags);
 /// Errors  std::invalid_argument, penstock::Error  as the sources
 [[nodiscard]] penstock::Dataset open_tokens(const std::string& data, const TokenFlags& flags);
 
-/// What a plan delivers whose samples have a field "tokens" of one dimension; none for others. The padding of a mix is
-/// that of its first data set.
+/// What a plan delivers whose samples have a field "tokens" of one dimension; none for others.
 [[nodiscard]] std::optional<penstock::TokenReport> tokens_of(const penstock::Dataset& dataset);
 
 }  // namespace throughput

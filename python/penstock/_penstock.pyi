@@ -1041,8 +1041,8 @@ class Dataset:
         from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
         threads such randomness is different in every run.
 
-        `lengths`: of each item's field of shape [?], such as the number of its tokens, for pack and blocks,
-        which compute with them before an item is read.
+        `lengths`: the number of tokens of each item, in the field that is packed, for pack and blocks, which
+        compute with them before an item is read. Fields of one dimension then differ in length.
 
         Errors  TypeError   no __len__ or __getitem__
                 ValueError  no items and no fields, tuples without names, values of which no array can be
@@ -1065,7 +1065,8 @@ class Dataset:
 
         `stride`: tokens from the begin of one block to that of the next, by default `length`; with 1 a block
         begins at every token, as nanoGPT draws them. `labels`: a second field, the token that follows each,
-        also across the ends of documents and blocks. `dtype`: "i64", "i32", or the source's, which costs no
+        also across the ends of documents and blocks (Hugging Face's models shift labels themselves: give them
+        the tokens as labels). `dtype`: "i64", "i32", or the source's, which costs no
         conversion.
 
         Shapes  tokens [length]; with labels, labels [length].
@@ -1074,7 +1075,7 @@ class Dataset:
                 Error       a document whose length is not known or damaged
         """
 
-    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, labels_across_documents: bool = False, seed: int | None = None, field: str = 'tokens') -> Dataset:
+    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, most_documents: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
         """
         The documents of the source in rows of `length` tokens: those are the samples from here on,
         in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
@@ -1089,24 +1090,30 @@ class Dataset:
         `outputs` are the fields of a row, in this order:
         tokens       [length]; `pad` behind the documents
         labels       [length]: the token that follows in the document, and `ignore` where none does; with
-                     `labels_across_documents`, the last token of a document has the next one's first
+                     `labels_across_documents`, the last token of a document has the next one's first.
+                     Models that shift labels themselves, as Hugging Face's do, need shift_labels=False:
+                     each token is its own label, and the first one of a document has none
         positions    [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
         segment_ids  [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
         loss_mask    u8 [length]: 1 where there is a label
-        cu_seqlens   i32 [n + 1]: where each document begins, and `length` as often as needed; the padding
-                     counts as a document, n is the most that a row has
+        cu_seqlens   i32 [n + 2]: where each document begins, and `length` as often as needed; the padding
+                     counts as a document. n is `most_documents`, or the most that a row has; data sets that
+                     are mixed need the same
         max_seqlen   i32 []: the longest of these
 
         `dtype` of the first four: "i64" or "i32".
 
         Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
                             no such field, "wrap" with documents that are not to be split
-                Error       a document whose length is not known or damaged
+                Error       a document whose length is not known or damaged; a row with more documents than
+                            `most_documents`
         """
 
     @property
     def packed(self) -> PackSummary | None:
-        """What came of pack(); None without it."""
+        """
+        What came of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with packed rows of its own.
+        """
 
     def seed(self, seed: int) -> Dataset:
         """

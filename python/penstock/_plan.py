@@ -41,8 +41,10 @@ def describe_items(
     items: Any, fields: Sequence[Field], workers: int, lengths: Sequence[int], objects: list[Any] | None
 ) -> str:
     """The same of "python_items", a data set."""
-    found = (items, numpy.array(lengths, dtype=numpy.uint64) if lengths else None)
-    return _with_object({"fields": fields, "workers": workers}, found, objects)
+    options: dict[str, Any] = {"fields": fields, "workers": workers}
+    if lengths:
+        options["lengths"] = json.loads(_with_object({}, numpy.array(lengths, dtype=numpy.uint64), objects))
+    return _with_object(options, items, objects)
 
 
 def _with_object(options: dict[str, Any], found: Any, objects: list[Any] | None) -> str:
@@ -76,7 +78,8 @@ def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int,
     """The data set of such options, its fields, the number of worker processes, and the lengths of its items."""
     options = json.loads(text)
     with _told_as("data set"):
-        items, lengths = _object_of(options, objects)
+        items = _object_of(options, objects)
+        lengths = _object_of(options["lengths"], objects) if "lengths" in options else None
         return items, _by_name(options["fields"]), options["workers"], lengths
 
 

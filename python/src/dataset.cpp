@@ -99,7 +99,8 @@ block is in none.
 
 `stride`: tokens from the begin of one block to that of the next, by default `length`; with 1 a block
 begins at every token, as nanoGPT draws them. `labels`: a second field, the token that follows each,
-also across the ends of documents and blocks. `dtype`: "i64", "i32", or the source's, which costs no
+also across the ends of documents and blocks (Hugging Face's models shift labels themselves: give them
+the tokens as labels). `dtype`: "i64", "i32", or the source's, which costs no
 conversion.
 
 Shapes  tokens [length]; with labels, labels [length].
@@ -111,8 +112,8 @@ Errors  ValueError  another operation stands before it; a length or stride below
           [](const Dataset& self, std::int64_t length, const Choice<PackMethod>& method,
              const Choice<LongDocuments>& long_documents,
              const std::vector<Choice<PackOutput>>& outputs, const std::string& dtype,
-             std::int64_t pad, std::int64_t ignore, bool labels_across_documents, Seed seed,
-             std::string field) {
+             std::int64_t pad, std::int64_t ignore, bool shift_labels, bool labels_across_documents,
+             std::optional<std::int64_t> most_documents, Seed seed, std::string field) {
             PackOptions options{.length = length,
                                 .method = method.value("method"),
                                 .long_documents = long_documents.value("long_documents"),
@@ -120,7 +121,9 @@ Errors  ValueError  another operation stands before it; a length or stride below
                                 .dtype = parse_dtype(dtype),
                                 .pad = pad,
                                 .ignore = ignore,
+                                .shift_labels = shift_labels,
                                 .labels_across_documents = labels_across_documents,
+                                .most_documents = most_documents,
                                 .seed = seed,
                                 .field = std::move(field)};
             for (const auto& output : outputs) options.outputs.push_back(output.value("outputs"));
@@ -130,7 +133,8 @@ Errors  ValueError  another operation stands before it; a length or stride below
           "long_documents"_a = Choice<LongDocuments>{"split"},
           nb::arg("outputs").sig("('tokens', 'labels', 'positions', 'segment_ids')") =
               nb::make_tuple("tokens", "labels", "positions", "segment_ids"),
-          "dtype"_a = "i64", "pad"_a = 0, "ignore"_a = -100, "labels_across_documents"_a = false,
+          "dtype"_a = "i64", "pad"_a = 0, "ignore"_a = -100, "shift_labels"_a = true,
+          "labels_across_documents"_a = false, "most_documents"_a.none() = nb::none(),
           "seed"_a.none() = nb::none(), "field"_a = "tokens",
           R"(The documents of the source in rows of `length` tokens: those are the samples from here on,
 in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
@@ -145,22 +149,27 @@ documents are taken in a random order; epochs shuffle the rows, what is in a row
 `outputs` are the fields of a row, in this order:
 tokens       [length]; `pad` behind the documents
 labels       [length]: the token that follows in the document, and `ignore` where none does; with
-             `labels_across_documents`, the last token of a document has the next one's first
+             `labels_across_documents`, the last token of a document has the next one's first.
+             Models that shift labels themselves, as Hugging Face's do, need shift_labels=False:
+             each token is its own label, and the first one of a document has none
 positions    [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
 segment_ids  [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
 loss_mask    u8 [length]: 1 where there is a label
-cu_seqlens   i32 [n + 1]: where each document begins, and `length` as often as needed; the padding
-             counts as a document, n is the most that a row has
+cu_seqlens   i32 [n + 2]: where each document begins, and `length` as often as needed; the padding
+             counts as a document. n is `most_documents`, or the most that a row has; data sets that
+             are mixed need the same
 max_seqlen   i32 []: the longest of these
 
 `dtype` of the first four: "i64" or "i32".
 
 Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
                     no such field, "wrap" with documents that are not to be split
-        Error       a document whose length is not known or damaged)")
+        Error       a document whose length is not known or damaged; a row with more documents than
+                    `most_documents`)")
       .def_prop_ro(
-          "packed", [](const Dataset& self) { return sequence::pack_summary(self.source()); },
-          "What came of pack(); None without it.")
+          "packed", &Dataset::packed,
+          "What came of pack(): all rows, also where a later operation leaves some out. None where "
+          "the plan does not begin with packed rows of its own.")
       .def("seed", &Dataset::seed, "seed"_a,
            "The seed of every random operation in this plan that has no seed of its own.")
       .def(
@@ -460,8 +469,8 @@ if __name__ == "__main__"), with the fields in shared memory. A worker seeds ran
 from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
 threads such randomness is different in every run.
 
-`lengths`: of each item's field of shape [?], such as the number of its tokens, for pack and blocks,
-which compute with them before an item is read.
+`lengths`: the number of tokens of each item, in the field that is packed, for pack and blocks, which
+compute with them before an item is read. Fields of one dimension then differ in length.
 
 Errors  TypeError   no __len__ or __getitem__
         ValueError  no items and no fields, tuples without names, values of which no array can be

@@ -260,6 +260,23 @@ Column column_of(const std::string& name, nb::handle value) {
   return column;
 }
 
+std::vector<std::uint64_t> whole_numbers(const std::string& name, nb::handle value) {
+  const FieldSpec field{.name = name, .dtype = DType::i64, .shape = {kDynamic}};
+  const HostArray array(value, field);
+  if (array.view().dtype() != DType::i64 || array.view().shape().rank() != 1)
+    throw std::invalid_argument(name + ": expected whole numbers in a row, found " +
+                                std::string(name_of(array.view().dtype())) + " " +
+                                array.view().shape().to_string());
+  const auto* const first = array.view().data<std::int64_t>();
+  const std::span<const std::int64_t> numbers(first,
+                                              static_cast<std::size_t>(array.view().shape()[0]));
+  if (const auto below = std::ranges::find_if(numbers, [](std::int64_t n) { return n < 0; });
+      below != numbers.end())
+    throw std::invalid_argument(name + ": expected numbers from 0 on, found " +
+                                std::to_string(*below));
+  return {numbers.begin(), numbers.end()};
+}
+
 nb::object copy_to_numpy(const ConstTensorView& view) {
   static PyObject* empty = nullptr;
   if (empty == nullptr) empty = nb::object(numpy().attr("empty")).release().ptr();

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 
@@ -79,6 +80,11 @@ class HostArray {
 /// Errors  std::invalid_argument  a single number; rows that are not dense; a dtype that penstock
 ///                                has not; names the field, and says what to write
 [[nodiscard]] Column column_of(const std::string& name, nb::handle value);
+
+/// The numbers of an array or list of one dimension, none of them below 0.
+///
+/// Errors  std::invalid_argument  something else; names it by `name`
+[[nodiscard]] std::vector<std::uint64_t> whole_numbers(const std::string& name, nb::handle value);
 
 /// A new array with the bytes of `view`.
 [[nodiscard]] nb::object copy_to_numpy(const ConstTensorView& view);

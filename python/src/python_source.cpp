@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "casters.hpp"
+#include "host_array.hpp"
 #include "python_items.hpp"
 
 namespace penstock::python {
@@ -95,18 +95,23 @@ SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, 
   const nb::object found =
       nb::module_::import_("penstock._items").attr("describe")(data, fields, names);
   const auto size = nb::cast<std::uint64_t>(found[0]);
+  std::vector<FieldSpec> specs = Fields{nb::object(found[1])}.value();
   std::vector<std::uint64_t> known;
   if (!lengths.is_none()) {
-    const nb::object list = nb::module_::import_("numpy").attr("asarray")(lengths).attr("tolist")();
-    if (!nb::try_cast(list, known) || known.size() != size)
+    known = whole_numbers("lengths", lengths);
+    if (known.size() != size)
       throw std::invalid_argument(
-          fmt::format("Dataset: lengths is the number of tokens of each of the {} items, found {}",
-                      size, nb::cast<std::string>(nb::str(nb::repr(lengths))).substr(0, 80)));
+          fmt::format("Dataset: lengths has {} numbers, and there are {} items: give the number of "
+                      "tokens of each",
+                      known.size(), size));
+    if (fields.is_none())  // found in three items, which may be of one length by chance
+      for (FieldSpec& spec : specs)
+        if (spec.shape.rank() == 1) spec.shape = {kDynamic};
   }
   return std::make_shared<PythonSource>(
       PythonItems{.items = std::make_shared<Kept>(nb::borrow(data)),
                   .size = size,
-                  .fields = Fields{nb::object(found[1])}.value(),
+                  .fields = std::move(specs),
                   .workers = workers,
                   .name = nb::cast<std::string>(found[2]),
                   .fingerprint = nb::cast<std::string>(found[3]),

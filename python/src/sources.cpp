@@ -305,12 +305,7 @@ Errors  Error  a file cannot be opened; an index that is none, is cut short, or 
       "documents",
       [](nb::handle tokens, nb::handle offsets) {
         Column values = column_of("tokens", tokens);
-        std::vector<std::uint64_t> ends;
-        if (!nb::try_cast(nb::module_::import_("numpy").attr("asarray")(offsets).attr("tolist")(),
-                          ends))
-          throw std::invalid_argument(
-              "documents: offsets are the numbers at which documents begin, and the end: [0, 5, "
-              "9]");
+        std::vector<std::uint64_t> ends = whole_numbers("offsets", offsets);
         return without_gil(
             [&] { return Dataset(source::documents(std::move(values), std::move(ends))); });
       },

@@ -94,7 +94,7 @@ def test_megatron_and_documents(tmp_path):
     assert numbers(memory.pack(6).batch(2).loader()).tolist() == [[4, 5, 6, 7, 8, 9], [0, 1, 2, 3, 0, 0]]
     with pytest.raises(ValueError, match="found 2 after 3"):
         ps.documents(tokens, [0, 3, 2])
-    with pytest.raises(ValueError, match="offsets are the numbers"):
+    with pytest.raises(ValueError, match="offsets"):
         ps.documents(tokens, ["a"])
 
 
@@ -116,8 +116,16 @@ def test_any_data_set_whose_lengths_are_known():
         assert (numbers(again.batch(3).loader()) == rows).all()
     with pytest.raises(ps.Error, match="its length is not known"):
         ps.Dataset(Tokenised()).pack(8, field="input_ids")
-    with pytest.raises(ValueError, match="each of the 5 items, found"):
+    with pytest.raises(ValueError, match="lengths has 2 numbers, and there are 5 items"):
         ps.Dataset(Tokenised(), lengths=[1, 2])
+    with pytest.raises(ValueError, match="from 0 on, found -1"):
+        ps.Dataset(Tokenised(), lengths=[1, 2, 3, 4, -1])
+    # Three items of one length by chance: lengths say that others differ.
+    class Alike(Tokenised):
+        def __getitem__(self, number):
+            return [number] * (4 if number in (0, 2, 4) else 2)
+
+    assert len(ps.Dataset(Alike(), lengths=[4, 2, 4, 2, 4]).pack(16, field="item")) == 1
     wrong = ps.Dataset(Tokenised(), lengths=[2, 3, 4, 5, 7]).pack(8, field="input_ids").batch(1).loader()
     with pytest.raises(ps.DataError, match=r"Tokenised\[4\].*is i64 \[6\] here, and i64 \[7\]"):
         list(wrong)
@@ -163,3 +171,59 @@ def test_resumed_in_the_middle(texts):
     rest = [step["tokens"].numpy().copy() for step in again]
     assert len(rest) == len(whole) - 5
     assert all((a == b).all() for a, b in zip(rest, whole[5:]))
+
+
+class Random(Tokenised):
+    def __getitem__(self, number):
+        import random
+
+        return [number, random.randrange(10**9)]
+
+
+def test_each_document_has_random_numbers_of_its_own():
+    plan = ps.Dataset(Random(), lengths=[2] * 5, workers=2).pack(10, field="item").repeat(2).batch(1)
+    first, second = (numbers(plan.seed(3).loader()) for _ in range(2))
+    assert (first == second).all()
+    assert len(set(first[:, 1::2].flatten().tolist())) == 10  # five documents in two epochs
+
+
+def test_labels_for_models_that_shift_them():
+    plan = ps.documents(np.array([1, 2, 3, 4, 5], np.int32), [0, 2, 5]).pack(6, shift_labels=False, outputs=["tokens", "labels", "loss_mask"])
+    step = next(iter(plan.batch(1).loader()))
+    assert step["tokens"].numpy().tolist() == [[1, 2, 3, 4, 5, 0]]
+    assert step["labels"].numpy().tolist() == [[-100, 2, -100, 4, 5, -100]]
+    assert step["loss_mask"].numpy().tolist() == [[0, 1, 0, 1, 1, 0]]
+
+
+def test_packed_data_sets_with_cu_seqlens_can_be_mixed():
+    def packed(lengths, **options):
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return ps.documents(np.arange(offsets[-1], dtype=np.int32), offsets).pack(6, outputs=["tokens", "cu_seqlens"], **options)
+
+    with pytest.raises(ValueError, match="cu_seqlens"):
+        ps.mix([packed([6]), packed([2, 2, 2])])
+    mixed = ps.mix([packed([6], most_documents=3), packed([2, 2, 2], most_documents=3)], until="all_exhausted").seed(1)
+    assert sorted(numbers(mixed.batch(2).loader(), "cu_seqlens").tolist()) == [[0, 2, 4, 6, 6], [0, 6, 6, 6, 6]]
+    assert mixed.packed is None
+    with pytest.raises(ps.Error, match="a row has 3 documents, and most_documents is 2"):
+        packed([2, 2, 2], most_documents=2)
+
+
+def test_bytes_read_are_those_of_the_pieces(texts):
+    for plan in (ps.token_files(texts).pack(10), ps.token_files(texts, document_end=0).pack(10), ps.token_files(texts).blocks(37, labels=False)):
+        loader = plan.batch(4).loader()
+        for _ in loader:
+            pass
+        assert loader.stats().bytes_read == 2 * 74
+    loader = ps.documents(np.arange(74), [0, 74]).pack(10).batch(4).loader()
+    for _ in loader:
+        pass
+    assert loader.stats().bytes_read == 0
+
+
+def test_other_lengths_are_other_data():
+    tokens = np.arange(10)
+    loader = ps.documents(tokens, [0, 4, 10]).pack(6).batch(1).loader()
+    state = loader.state_dict()
+    with pytest.raises(ps.Error, match="pack"):
+        ps.documents(tokens, [0, 6, 10]).pack(6).batch(1).loader().load_state_dict(state)

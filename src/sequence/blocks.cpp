@@ -53,7 +53,8 @@ class Blocks final : public source::Composite {
     if (!document) return document.fault();
     const bool whole =
         place.offset + tokens_of_block() <= static_cast<std::uint64_t>(document->shape()[0]);
-    if (whole && dtype_ == document->dtype()) return view(*document, place.offset, record);
+    if (whole && dtype_ == document->dtype())
+      return view(*document, place.offset, part.bytes_read() > 0, record);
     return gather(place, *std::move(document), record, part);
   }
 
@@ -69,8 +70,8 @@ class Blocks final : public source::Composite {
   bool is_blocking() const noexcept override { return documents_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return documents_->max_concurrent_reads(); }
   std::string fingerprint() const override {
-    return fmt::format("{} of {}, {} blocks", describe_blocks({}, options_).text,
-                       documents_->fingerprint(), size_);
+    return fmt::format("{} of {}, {} blocks, {:016x}", describe_blocks({}, options_).text,
+                       documents_->fingerprint(), size_, running_.hash());
   }
   std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }
   Description describe(const std::vector<Description>& parts) const override {
@@ -83,11 +84,12 @@ class Blocks final : public source::Composite {
   }
 
   // Where the document lies, without a copy.
-  Result<void> view(const ConstTensorView& document, std::uint64_t offset, Record& record) const {
+  Result<void> view(const ConstTensorView& document, std::uint64_t offset, bool is_stored,
+                    Record& record) const {
     for (std::size_t field = 0; field < fields_.size(); ++field)
       record.set(field, document.raw() + (offset + field) * size_of(dtype_), dtype_,
                  fields_[field].shape);
-    record.add_bytes_read(tokens_of_block() * size_of(dtype_));
+    if (is_stored) record.add_bytes_read(tokens_of_block() * size_of(dtype_));
     return {};
   }
 
@@ -101,16 +103,23 @@ class Blocks final : public source::Composite {
     std::size_t done = 0;
     const auto take = [&](std::size_t most, std::byte* to) -> Result<std::size_t> {
       while (place.offset == static_cast<std::uint64_t>(document.shape()[0])) {
-        auto next = read_document(*documents_, ++place.document, field_, part);
+        if (++place.document >= documents_->size())
+          return Fault{
+              .reason =
+                  "documents have other lengths than when blocks were made: files were changed"};
+        auto next = read_document(*documents_, place.document, field_, part);
         if (!next) return next.fault();
         document = *next;
         place.offset = 0;
       }
       const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(
           most, static_cast<std::uint64_t>(document.shape()[0]) - place.offset));
-      if (auto copied = copy_tokens(document, place.offset, taken, dtype_, to); !copied)
-        return copied.fault();
-      record.add_bytes_read(taken * size_of(document.dtype()));
+      if (auto copied = copy_tokens(document, place.offset, taken, dtype_, to); !copied) {
+        Fault fault = std::move(copied.fault());
+        fault.file = documents_->location(place.document);
+        return fault;
+      }
+      if (part.bytes_read() > 0) record.add_bytes_read(taken * size_of(document.dtype()));
       place.offset += taken;
       return taken;
     };

@@ -51,7 +51,9 @@ void visit_fields(Visitor& visit, PackOptions& options) {
   visit("dtype", options.dtype);
   visit("pad", options.pad);
   visit("ignore", options.ignore);
+  visit("shift_labels", options.shift_labels);
   visit("labels_across_documents", options.labels_across_documents);
+  visit("most_documents", options.most_documents);
   visit("seed", options.seed);
   visit("field", options.field);
 }

@@ -3,6 +3,8 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#define XXH_INLINE_ALL  // only what is used here becomes code
+#include <xxhash.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
@@ -13,8 +15,9 @@
 namespace penstock::sequence {
 
 namespace {
+constexpr std::uint64_t kMostTokens = std::uint64_t{1} << 44;  // of a document
 constexpr std::uint32_t kPackOperation = 0x5041434B;  // "PACK", beyond the operations of any plan
-}
+}  // namespace
 
 struct DocumentOrder::Shuffled {
   order::Permutation permutation;
@@ -37,10 +40,15 @@ void DocumentOrder::numbers(std::uint64_t first, std::span<std::uint64_t> number
 }
 
 std::uint64_t DocumentOrder::length_of(std::uint64_t number) const {
-  if (const auto length = source_->length(number)) return *length;
+  if (const auto length = source_->length(number); length && *length <= kMostTokens) return *length;
   throw Error(
-      fmt::format("{}: its length is not known, or damaged, and rows are made of lengths alone",
+      fmt::format("{}: its length is not known, or damaged, and rows are made of lengths alone; a "
+                  "data set of Python has lengths by Dataset(data, lengths=...)",
                   source_->location(number)));
+}
+
+std::uint64_t hash_lengths(std::uint64_t first, std::span<const std::uint64_t> lengths) noexcept {
+  return XXH3_64bits_withSeed(lengths.data(), lengths.size_bytes(), first);
 }
 
 void DocumentOrder::lengths(std::uint64_t first, std::span<std::uint64_t> lengths) const {

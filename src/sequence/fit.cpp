@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <numeric>
 #include <utility>
 
 namespace penstock::sequence {
@@ -52,46 +55,104 @@ class BitSet {
   std::vector<std::vector<std::uint64_t>>& levels_;
 };
 
+// The lists of rows with the same free room, by a table of all rooms.
+class TabledRooms {
+ public:
+  TabledRooms(std::vector<std::uint32_t>& heads, std::vector<std::vector<std::uint64_t>>& bits,
+              std::size_t capacity)
+      : heads_(heads), open_(bits, capacity + 1) {
+    heads_.assign(capacity + 1, kNone);
+  }
+  // The least room that a row has and that is enough.
+  [[nodiscard]] std::uint32_t find(std::uint32_t length) const noexcept {
+    return open_.find(length);
+  }
+  [[nodiscard]] std::uint32_t head(std::uint32_t room) const noexcept { return heads_[room]; }
+  void set_head(std::uint32_t room, std::uint32_t row) noexcept {
+    if (row == kNone) {
+      open_.erase(room);
+    } else if (heads_[room] == kNone) {
+      open_.insert(room);
+    }
+    heads_[room] = row;
+  }
+
+ private:
+  std::vector<std::uint32_t>& heads_;
+  BitSet open_;
+};
+
+// The same for rows so long that a table would be larger than all else.
+class MappedRooms {
+ public:
+  [[nodiscard]] std::uint32_t find(std::uint32_t length) const {
+    const auto found = heads_.lower_bound(length);
+    return found == heads_.end() ? kNone : found->first;
+  }
+  [[nodiscard]] std::uint32_t head(std::uint32_t room) const {
+    const auto found = heads_.find(room);
+    return found == heads_.end() ? kNone : found->second;
+  }
+  void set_head(std::uint32_t room, std::uint32_t row) {
+    if (row == kNone) {
+      heads_.erase(room);
+    } else {
+      heads_[room] = row;
+    }
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> heads_;
+};
+
 }  // namespace
 
-// By counting: the longest first, equal ones in their order.
+// The longest first, equal ones in their order; by counting, where there are not far more lengths than documents.
 void BestFit::sort(std::span<const std::uint32_t> lengths, std::uint32_t capacity) {
+  sorted_.resize(lengths.size());
+  if (capacity > kTabledRoom) {
+    std::iota(sorted_.begin(), sorted_.end(), 0U);
+    std::ranges::stable_sort(sorted_, std::greater(), [&](std::uint32_t i) { return lengths[i]; });
+    return;
+  }
   counts_.assign(std::size_t{capacity} + 2, 0);
   for (const std::uint32_t length : lengths) ++counts_[capacity - length];
   std::uint32_t before = 0;
   for (std::uint32_t& count : counts_) before += std::exchange(count, before);
-  sorted_.resize(lengths.size());
   for (std::uint32_t i = 0; i < lengths.size(); ++i) sorted_[counts_[capacity - lengths[i]]++] = i;
 }
 
-std::uint32_t BestFit::operator()(std::span<const std::uint32_t> lengths, std::uint32_t capacity,
-                                  std::span<std::uint32_t> rows) {
-  sort(lengths, capacity);
-  heads_.assign(std::size_t{capacity} + 1, kNone);
+template <class Rooms>
+std::uint32_t BestFit::fit(std::span<const std::uint32_t> lengths, std::uint32_t capacity,
+                           std::span<std::uint32_t> rows, Rooms&& rooms) {
   next_.clear();
-  BitSet open(bits_, std::size_t{capacity} + 1);
   for (const std::uint32_t i : sorted_) {
     const std::uint32_t length = lengths[i];
     if (length == 0) break;
-    std::uint32_t room = open.find(length);
+    std::uint32_t room = rooms.find(length);
     std::uint32_t row = 0;
     if (room == kNone) {
       room = capacity;
       row = static_cast<std::uint32_t>(next_.size());
       next_.push_back(kNone);
     } else {
-      row = heads_[room];
-      heads_[room] = next_[row];
-      if (heads_[room] == kNone) open.erase(room);
+      row = rooms.head(room);
+      rooms.set_head(room, next_[row]);
     }
     rows[i] = row;
     const std::uint32_t left = room - length;
     if (left == 0) continue;
-    if (heads_[left] == kNone) open.insert(left);
-    next_[row] = heads_[left];
-    heads_[left] = row;
+    next_[row] = rooms.head(left);
+    rooms.set_head(left, row);
   }
   return static_cast<std::uint32_t>(next_.size());
+}
+
+std::uint32_t BestFit::operator()(std::span<const std::uint32_t> lengths, std::uint32_t capacity,
+                                  std::span<std::uint32_t> rows) {
+  sort(lengths, capacity);
+  if (capacity > kTabledRoom) return fit(lengths, capacity, rows, MappedRooms());
+  return fit(lengths, capacity, rows, TabledRooms(heads_, bits_, capacity));
 }
 
 std::uint32_t FirstFit::operator()(std::span<const std::uint32_t> lengths, std::uint32_t capacity,

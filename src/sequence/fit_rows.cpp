@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_for.h>
@@ -56,6 +57,7 @@ class Window {
             ? scratch.best_fit(scratch.rests, static_cast<std::uint32_t>(capacity), scratch.rows)
             : scratch.first_fit(scratch.rests, static_cast<std::uint32_t>(capacity), scratch.rows);
     group(bins, scratch);
+    filled_.shrink_to_fit();
     if (full_rows_ > 0) summary.most_documents = std::max<std::uint64_t>(summary.most_documents, 1);
     for (std::size_t row = 0; row < begins_.size(); ++row)
       summary.most_documents = std::max<std::uint64_t>(summary.most_documents, shared(row).size());
@@ -107,6 +109,7 @@ class FittedRows final : public RowTable {
         capacity_(static_cast<std::uint64_t>(options.length)),
         windows_((order_->size() + kPackWindow - 1) / kPackWindow) {
     std::vector<PackSummary> found(windows_.size());
+    std::atomic<std::uint64_t> hash = 0;
     tbb::enumerable_thread_specific<Window::Scratch> scratches;
     tbb::parallel_for(std::size_t{0}, windows_.size(), [&](std::size_t w) {
       Window::Scratch& scratch = scratches.local();
@@ -114,8 +117,10 @@ class FittedRows final : public RowTable {
       const std::uint64_t documents = std::min(kPackWindow, order_->size() - first);
       scratch.lengths.resize(documents);
       order_->lengths(first, scratch.lengths);
+      hash += hash_lengths(first, scratch.lengths);
       windows_[w] = Window(documents, capacity_, options, scratch, found[w]);
     });
+    hash_ = hash;
     summary_.documents = order_->size();
     firsts_.reserve(windows_.size());
     for (std::size_t w = 0; w < windows_.size(); ++w) {

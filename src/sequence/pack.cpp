@@ -40,6 +40,10 @@ void check(const PackOptions& options) {
   if (options.method == PackMethod::wrap && options.long_documents != LongDocuments::split)
     throw std::invalid_argument(
         "pack: wrap cuts every document at the end of a row, so long ones can only be split");
+  if (options.most_documents &&
+      (*options.most_documents < 1 || *options.most_documents > options.length))
+    throw std::invalid_argument(fmt::format(
+        "pack: expected most_documents from 1 to the length, found {}", *options.most_documents));
   if (options.dtype == DType::i32)
     for (const std::int64_t value : {options.pad, options.ignore})
       if (!std::in_range<std::int32_t>(value))
@@ -64,9 +68,15 @@ class PackedRows final : public source::Composite {
         length_(static_cast<std::size_t>(options.length)) {
     auto order = std::make_shared<const DocumentOrder>(documents_, options_.seed);
     table_ = options_.method == PackMethod::wrap
-                 ? wrap_rows(std::move(order), options_, has(options_, PackOutput::cu_seqlens))
+                 ? wrap_rows(std::move(order), options_,
+                             has(options_, PackOutput::cu_seqlens) || options_.most_documents)
                  : fit_rows(std::move(order), options_);
     summary_ = table_->summary();
+    if (options_.most_documents) {
+      if (std::cmp_greater(summary_.most_documents, *options_.most_documents))
+        throw Error(fmt::format("pack: a row has {} documents, and most_documents is {}: raise it",
+                                summary_.most_documents, *options_.most_documents));
+    }
     const double places = static_cast<double>(summary_.rows) * static_cast<double>(length_);
     if (summary_.rows > 0)
       summary_.padding_share = 1 - static_cast<double>(summary_.tokens) / places;
@@ -103,8 +113,8 @@ class PackedRows final : public source::Composite {
   bool is_blocking() const noexcept override { return documents_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return documents_->max_concurrent_reads(); }
   std::string fingerprint() const override {
-    return fmt::format("{} of {}, {} rows", describe_pack({}, options_).text,
-                       documents_->fingerprint(), summary_.rows);
+    return fmt::format("{} of {}, {} rows, {:016x}", describe_pack({}, options_).text,
+                       documents_->fingerprint(), summary_.rows, table_->hash());
   }
   std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }
   Description describe(const std::vector<Description>& parts) const override {
@@ -114,13 +124,18 @@ class PackedRows final : public source::Composite {
   const PackSummary& summary() const noexcept { return summary_; }
 
  private:
+  // Where each document begins, where the padding does, and the end.
+  [[nodiscard]] std::size_t places_of_cu_seqlens() const noexcept {
+    const auto most = static_cast<std::int64_t>(summary_.most_documents);
+    return static_cast<std::size_t>(options_.most_documents.value_or(most)) + 2;
+  }
   [[nodiscard]] FieldSpec spec_of(PackOutput output) const {
     const std::string name = name_of_output(output);
     switch (output) {
       case PackOutput::loss_mask:
         return {name, DType::u8, {options_.length}};
-      case PackOutput::cu_seqlens:  // one more for the padding
-        return {name, DType::i32, {static_cast<std::int64_t>(summary_.most_documents) + 2}};
+      case PackOutput::cu_seqlens:
+        return {name, DType::i32, {static_cast<std::int64_t>(places_of_cu_seqlens())}};
       case PackOutput::max_seqlen:
         return {name, DType::i32, {}};
       default:
@@ -130,16 +145,36 @@ class PackedRows final : public source::Composite {
 
   template <class T>
   Result<void> fill(std::uint64_t number, const Row& row, Record& record) const {
-    thread_local std::vector<Piece> pieces;
+    // A document may be a packed row of others, on this thread: that call finds none, and makes its own.
+    thread_local std::vector<Piece> idle;
+    std::vector<Piece> pieces = std::exchange(idle, {});
     table_->pieces(number, pieces);
+    auto result = fill<T>(pieces, row, record);
+    idle = std::move(pieces);
+    return result;
+  }
+
+  template <class T>
+  Result<void> fill(std::span<const Piece> pieces, const Row& row, Record& record) const {
     Record& part = record.part(0);
     std::size_t at = 0;
     for (std::size_t k = 0; k < pieces.size(); ++k) {
-      const auto document = read_document(*documents_, pieces[k].document, field_, part);
-      record.add_bytes_read(part.bytes_read());
+      const Piece& piece = pieces[k];
+      const auto document = read_document(*documents_, piece.document, field_, part);
       if (!document) return document.fault();
-      if (auto put = put_piece<T>(*document, pieces[k], k, at, row); !put) return put;
-      at += static_cast<std::size_t>(pieces[k].length);
+      const auto held = static_cast<std::uint64_t>(document->shape()[0]);
+      if (piece.length == 0 || piece.length > length_ - at || piece.begin > held ||
+          piece.length > held - piece.begin)
+        return Fault{
+            .reason = "it has another length than when rows were made: its file was changed",
+            .file = documents_->location(piece.document)};
+      if (part.bytes_read() > 0) record.add_bytes_read(piece.length * size_of(document->dtype()));
+      if (auto put = put_piece<T>(*document, piece, k, at, row); !put) {
+        Fault fault = std::move(put.fault());
+        fault.file = documents_->location(piece.document);
+        return fault;
+      }
+      at += static_cast<std::size_t>(piece.length);
     }
     pad<T>(at, row);
     put_lengths(pieces, at, row);
@@ -161,26 +196,51 @@ class PackedRows final : public source::Composite {
     const std::size_t labelled = length - (is_last ? 1 : 0);
     const bool has_label_before = options_.labels_across_documents && index > 0;
     if (T* const labels = row.at<T>(PackOutput::labels)) {
-      if (auto put = copy_tokens(document, piece.begin + 1, labelled, options_.dtype,
-                                 reinterpret_cast<std::byte*>(labels + at));
-          !put)
-        return put;
-      if (is_last) labels[at + labelled] = static_cast<T>(options_.ignore);
-      if (has_label_before)
-        if (auto put = copy_tokens(document, piece.begin, 1, options_.dtype,
-                                   reinterpret_cast<std::byte*>(labels + at - 1));
-            !put)
-          return put;
+      auto put = options_.shift_labels
+                     ? put_next(document, piece, labelled, has_label_before, labels + at)
+                     : put_same(document, piece, index == 0 || !options_.labels_across_documents,
+                                labels + at);
+      if (!put) return put;
     }
     if (auto* const mask = row.at<std::uint8_t>(PackOutput::loss_mask)) {
-      std::fill_n(mask + at, labelled, std::uint8_t{1});
-      if (is_last) mask[at + labelled] = 0;
-      if (has_label_before) mask[at - 1] = 1;
+      if (options_.shift_labels) {
+        std::fill_n(mask + at, labelled, std::uint8_t{1});
+        if (is_last) mask[at + labelled] = 0;
+        if (has_label_before) mask[at - 1] = 1;
+      } else {
+        std::fill_n(mask + at, length, std::uint8_t{1});
+        if (index == 0 || !options_.labels_across_documents) mask[at] = 0;
+      }
     }
     if (T* const positions = row.at<T>(PackOutput::positions))
       std::iota(positions + at, positions + at + length, T{0});
     if (T* const segments = row.at<T>(PackOutput::segment_ids))
       std::fill_n(segments + at, length, static_cast<T>(index + 1));
+    return {};
+  }
+
+  // The label of a token is the one that follows it.
+  template <class T>
+  Result<void> put_next(const ConstTensorView& document, const Piece& piece, std::size_t labelled,
+                        bool has_label_before, T* labels) const {
+    if (auto put = copy_tokens(document, piece.begin + 1, labelled, options_.dtype,
+                               reinterpret_cast<std::byte*>(labels));
+        !put)
+      return put;
+    if (labelled < piece.length) labels[labelled] = static_cast<T>(options_.ignore);
+    if (!has_label_before) return {};
+    return copy_tokens(document, piece.begin, 1, options_.dtype,
+                       reinterpret_cast<std::byte*>(labels - 1));
+  }
+  // It is the token itself, but for the first one.
+  template <class T>
+  Result<void> put_same(const ConstTensorView& document, const Piece& piece, bool ignores_first,
+                        T* labels) const {
+    if (auto put = copy_tokens(document, piece.begin, static_cast<std::size_t>(piece.length),
+                               options_.dtype, reinterpret_cast<std::byte*>(labels));
+        !put)
+      return put;
+    if (ignores_first) labels[0] = static_cast<T>(options_.ignore);
     return {};
   }
 
@@ -204,7 +264,6 @@ class PackedRows final : public source::Composite {
       *out = static_cast<std::int32_t>(longest);
     auto* const out = row.at<std::int32_t>(PackOutput::cu_seqlens);
     if (out == nullptr) return;
-    const auto size = static_cast<std::size_t>(summary_.most_documents) + 2;
     std::size_t k = 0;
     std::uint64_t begin = 0;
     for (const Piece& piece : pieces) {
@@ -212,7 +271,7 @@ class PackedRows final : public source::Composite {
       begin += piece.length;
     }
     if (begin < length_) out[k++] = static_cast<std::int32_t>(begin);
-    std::fill(out + k, out + size, static_cast<std::int32_t>(length_));
+    std::fill(out + k, out + places_of_cu_seqlens(), static_cast<std::int32_t>(length_));
   }
 
   SourcePtr documents_;

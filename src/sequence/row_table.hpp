@@ -44,6 +44,10 @@ class DocumentOrder {
   std::unique_ptr<const Shuffled> shuffled_;
 };
 
+/// A hash of the lengths from place `first` on; those of all places are added up.
+[[nodiscard]] std::uint64_t hash_lengths(std::uint64_t first,
+                                         std::span<const std::uint64_t> lengths) noexcept;
+
 /// Threads  const, any number at once.
 class RowTable {
  public:
@@ -55,9 +59,12 @@ class RowTable {
   /// The parts of row `row` < summary().rows, in their order.
   virtual void pieces(std::uint64_t row, std::vector<Piece>& pieces) const = 0;
   [[nodiscard]] const PackSummary& summary() const noexcept { return summary_; }
+  /// Of the lengths, in the documents' order.
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
 
  protected:
   PackSummary summary_;
+  std::uint64_t hash_ = 0;
 };
 
 /// For PackMethod::best_fit and first_fit.

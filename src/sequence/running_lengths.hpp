@@ -17,9 +17,13 @@ using ReadLengths = std::function<void(std::uint64_t first, std::span<std::uint6
 class RunningLengths {
  public:
   /// Asks for every length once, from many threads.
+  ///
+  /// Errors  Error  more than 2^63 - 1 tokens in all
   RunningLengths(std::uint64_t documents, ReadLengths read);
 
   [[nodiscard]] std::uint64_t total() const noexcept { return sums_.back(); }
+  /// Of all lengths.
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
 
   struct Place {
     std::uint64_t document;
@@ -33,6 +37,7 @@ class RunningLengths {
  private:
   std::uint64_t documents_;
   ReadLengths read_;
+  std::uint64_t hash_ = 0;
   std::vector<std::uint64_t> sums_;  // of the documents before each group; the last is of all
 };
 

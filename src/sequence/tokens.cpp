@@ -84,6 +84,7 @@ Result<void> copy_tokens(const ConstTensorView& from, std::uint64_t first, std::
 
 Result<ConstTensorView> read_document(const Source& source, std::uint64_t number, std::size_t field,
                                       Record& record) {
+  record.set_number(number);
   if (auto read = source.read(number, record); !read) {
     Fault fault = std::move(read.fault());
     if (fault.file.empty()) fault.file = source.location(number);

@@ -22,7 +22,8 @@ namespace penstock::sequence {
 [[nodiscard]] Result<void> copy_tokens(const ConstTensorView& from, std::uint64_t first,
                                        std::size_t count, DType type, std::byte* to);
 
-/// One document of a source, as its record has it; a Fault also where it has another length than was said.
+/// One document of a source, as its record has it, with its own random numbers; a Fault also where it has another length
+/// than was said.
 [[nodiscard]] Result<ConstTensorView> read_document(const Source& source, std::uint64_t number,
                                                     std::size_t field, Record& record);
 

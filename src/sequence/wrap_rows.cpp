@@ -22,6 +22,7 @@ class WrappedRows final : public RowTable {
                  }) {
     summary_.tokens = running_.total();
     summary_.documents = order_->size();
+    hash_ = running_.hash();
     summary_.rows = (summary_.tokens + capacity_ - 1) / capacity_;
     if (count_documents) summary_.most_documents = most_documents();
   }
@@ -36,17 +37,19 @@ class WrappedRows final : public RowTable {
  private:
   static constexpr std::size_t kAtOnce = 16;  // documents that are looked up together
 
-  // The parts of documents that make up tokens [begin, end) of all, of documents that have any.
+  // The parts of documents that make up tokens [begin, end) of all, of documents that have any. Less where lengths are
+  // not what they were.
   template <class Take>
   void walk(std::uint64_t begin, std::uint64_t end, Take&& take) const {
     auto [place, offset] = running_.find(begin);
     std::array<std::uint64_t, kAtOnce> numbers{};
-    while (begin < end) {
+    while (begin < end && place < order_->size()) {
       const auto count =
           static_cast<std::size_t>(std::min<std::uint64_t>(kAtOnce, order_->size() - place));
       order_->numbers(place, std::span(numbers).first(count));
       for (std::size_t k = 0; k < count && begin < end; ++k, offset = 0) {
-        const std::uint64_t taken = std::min(order_->length_of(numbers[k]) - offset, end - begin);
+        const std::uint64_t length = order_->length_of(numbers[k]);
+        const std::uint64_t taken = std::min(length - std::min(length, offset), end - begin);
         if (taken > 0) take(Piece{numbers[k], offset, taken});
         begin += taken;
       }
@@ -55,8 +58,11 @@ class WrappedRows final : public RowTable {
   }
 
   [[nodiscard]] std::uint64_t most_documents() const {
+    constexpr std::uint64_t kFewest = 64, kRanges = 4096;
     return tbb::parallel_reduce(
-        tbb::blocked_range<std::uint64_t>(0, summary_.rows, 64), std::uint64_t{0},
+        tbb::blocked_range<std::uint64_t>(0, summary_.rows,
+                                          std::max(kFewest, summary_.rows / kRanges)),
+        std::uint64_t{0},
         [&](const auto& rows, std::uint64_t most) {
           std::uint64_t row = rows.begin(), filled = 0, documents = 0;
           walk(row * capacity_, std::min(rows.end() * capacity_, running_.total()),
@@ -67,7 +73,10 @@ class WrappedRows final : public RowTable {
                    most = std::max(most, ++documents);
                    left -= taken;
                    filled += taken;
-                   if (filled == capacity_) filled = documents = 0;
+                   if (filled < capacity_) break;
+                   filled = documents = 0;
+                   if (left >= capacity_) most = std::max<std::uint64_t>(most, 1);
+                   left %= capacity_;  // rows that it fills alone
                  }
                });
           return most;

@@ -39,8 +39,8 @@ Result<std::span<std::byte>> Record::allocate(std::size_t bytes) {
 }
 
 Result<std::span<std::byte>> Record::make_room(std::size_t field, std::size_t bytes) {
-  if (field < places_.size() && places_[field] != nullptr)
-    return std::span<std::byte>(places_[field], bytes);
+  if (field < places_.size() && !places_[field].empty() && bytes <= places_[field].size())
+    return places_[field].first(bytes);
   return allocate(bytes);
 }
 

@@ -97,9 +97,9 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
 }
 
 void TransformChain::find_places(std::span<const TensorView> out,
-                                 std::vector<std::byte*>& places) const {
-  places.assign(record_fields_.size(), nullptr);
-  for (const Copy& copy : copies_) places[copy.from] = out[copy.to].raw();
+                                 std::vector<std::span<std::byte>>& places) const {
+  places.assign(record_fields_.size(), {});
+  for (const Copy& copy : copies_) places[copy.from] = out[copy.to].bytes();
 }
 
 std::vector<FunctionTime> TransformChain::functions() const {

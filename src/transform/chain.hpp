@@ -33,9 +33,10 @@ class TransformChain {
   /// The sample's fields, in order.
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
 
-  /// Where in `out` each field of a record belongs that no transform takes; null for the others. apply() copies what does
+  /// Where in `out` each field of a record belongs that no transform takes; empty for the others. apply() copies what does
   /// not lie there yet.
-  void find_places(std::span<const TensorView> out, std::vector<std::byte*>& places) const;
+  void find_places(std::span<const TensorView> out,
+                   std::vector<std::span<std::byte>>& places) const;
 
   /// What the transforms' functions of other languages have cost so far.
   [[nodiscard]] std::vector<FunctionTime> functions() const;

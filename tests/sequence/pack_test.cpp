@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -253,6 +254,175 @@ TEST(Pack, DamageIsAFaultOfItsRow) {
   lying->said.reset();
   EXPECT_THAT([&] { (void)sequence::pack(lying, {.length = 3}); },
               ThrowsMessage<Error>(HasSubstr("text 0: its length is not known")));
+}
+
+// Lengths that change after rows were made: faults, and nothing is written beyond a row.
+TEST(Pack, LengthsThatChangeAreFaults) {
+  class Changing final : public Source {
+   public:
+    std::uint64_t size() const noexcept override { return 8; }
+    std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+    Result<void> read(std::uint64_t, Record& record) const override {
+      record.reset(1);
+      record[0] = source::values(std::span(tokens_).first(now));
+      return {};
+    }
+    std::optional<std::uint64_t> length(std::uint64_t) const override { return now; }
+    std::string location(std::uint64_t number) const override {
+      return "text " + std::to_string(number);
+    }
+    std::string fingerprint() const override { return "changing"; }
+
+    std::size_t now = 5;
+
+   private:
+    std::vector<FieldSpec> fields_{{"tokens", DType::i32, {kDynamic}}};
+    std::vector<std::int32_t> tokens_ = std::vector<std::int32_t>(1000);
+  };
+  for (const PackMethod method : {PackMethod::best_fit, PackMethod::first_fit, PackMethod::wrap}) {
+    for (const std::size_t later :
+         {std::size_t{0}, std::size_t{4}, std::size_t{9}, std::size_t{1000}}) {
+      auto changing = std::make_shared<Changing>();
+      const SourcePtr rows =
+          sequence::pack(changing, {.length = 10, .method = method, .outputs = kAll});
+      const SourcePtr blocks = sequence::blocks(changing, {.length = 10});
+      changing->now = later;
+      for (std::uint64_t row = 0; row < rows->size(); ++row) {
+        Record record;
+        std::vector<std::vector<std::byte>>
+            memory;  // what is written behind these, AddressSanitizer sees
+        std::vector<std::span<std::byte>> places;
+        for (const FieldSpec& field : rows->fields()) memory.emplace_back(field.bytes());
+        for (auto& one : memory) places.emplace_back(one);
+        record.set_places(places);
+        const auto read = rows->read(row, record);
+        if (method != PackMethod::wrap && later > 5) {
+          ASSERT_FALSE(read);
+          EXPECT_THAT(read.fault().reason, HasSubstr("another length than when rows were made"));
+        }
+        Record other;
+        (void)blocks->read(std::min<std::uint64_t>(row, blocks->size() - 1), other);
+      }
+    }
+  }
+}
+
+// A source whose documents are packed rows: both calls are on one thread.
+TEST(Pack, DocumentsThatArePackedRows) {
+  class Rows final : public Source {
+   public:
+    explicit Rows(SourcePtr rows) : rows_(std::move(rows)) {}
+    std::uint64_t size() const noexcept override { return rows_->size(); }
+    std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+    Result<void> read(std::uint64_t number, Record& record) const override {
+      record.reset(1);
+      Record& part = record.part(0);
+      if (auto read = rows_->read(number, part); !read) return read;
+      record[0] = part[0];
+      return {};
+    }
+    std::optional<std::uint64_t> length(std::uint64_t) const override { return 4; }
+    std::string location(std::uint64_t number) const override { return rows_->location(number); }
+    std::string fingerprint() const override { return rows_->fingerprint(); }
+
+   private:
+    SourcePtr rows_;
+    std::vector<FieldSpec> fields_{{"tokens", DType::i64, {kDynamic}}};
+  };
+  std::vector<Text> texts;
+  for (std::int64_t i = 0; i < 40; ++i) texts.push_back({2 * i, 2 * i + 1});
+  const auto inner = std::make_shared<Rows>(sequence::pack(source_of(texts), {.length = 4}));
+  const SourcePtr outer = sequence::pack(inner, {.length = 40, .outputs = {PackOutput::tokens}});
+  ASSERT_EQ(outer->size(), 2U);
+  Text all;
+  for (std::uint64_t row = 0; row < 2; ++row)
+    std::ranges::copy(read_record(*outer, row)[0], std::back_inserter(all));
+  Text expected(80);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all, expected);
+}
+
+TEST(Pack, RowsLongerThanAnyTable) {
+  std::vector<Text> texts{Text(700, 1), Text(300, 2), Text(500, 3)};
+  const PackOptions options{
+      .length = 2'000'000, .outputs = {PackOutput::tokens}, .dtype = DType::i32};
+  const SourcePtr rows = sequence::pack(source_of<std::uint16_t>(texts), options);
+  ASSERT_EQ(rows->size(), 1U);
+  const Text row = read_record(*rows, 0)[0];
+  EXPECT_EQ(std::ranges::count(row, 1), 700);
+  EXPECT_EQ(std::ranges::count(row, 3), 500);
+  EXPECT_EQ(row[1499], 3);
+  EXPECT_EQ(row[1500], 0);
+}
+
+// What a packed row is when it is read straight into its place, is what it is in memory of its own.
+TEST(Pack, RowsLieInTheBatchAsTheyAreRead) {
+  std::mt19937_64 random(7);
+  const auto texts = random_texts(random, 60, 16);
+  const Dataset rows = Dataset(source_of<std::uint16_t>(texts))
+                           .pack({.length = 16, .outputs = kAll, .dtype = DType::i32});
+  for (const int io_threads : {0, 2}) {
+    Loader loader = rows.batch(4).loader({.io_threads = io_threads});
+    std::uint64_t number = 0;
+    while (const auto step = loader.next()) {
+      const DeviceBatch& part = (*step)[0];
+      for (std::uint64_t row = 0; row < part.size(); ++row, ++number) {
+        const auto fields = read_record(rows.source(), number);
+        for (std::size_t field = 0; field < fields.size(); ++field) {
+          const FieldSpec& spec = rows.source().fields()[field];
+          const ConstTensorView view(part[spec.name].raw() + row * spec.bytes(), spec.dtype,
+                                     spec.shape);
+          ASSERT_EQ(testing_support::numbers_of(view), fields[field]) << spec.name;
+        }
+      }
+    }
+    EXPECT_EQ(number, rows.source().size());
+  }
+}
+
+// A bad document under every policy: its rows alone are bad, and the others stay where they were.
+TEST(Pack, BadRowsMoveNoOthers) {
+  class Bad final : public Source {
+   public:
+    std::uint64_t size() const noexcept override { return 30; }
+    std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+    Result<void> read(std::uint64_t number, Record& record) const override {
+      record.reset(1);
+      if (number == 7) return Fault{.reason = "made bad"};
+      const auto room = record.allocate(4 * sizeof(std::int32_t));
+      auto* const tokens = reinterpret_cast<std::int32_t*>(room->data());
+      std::fill_n(tokens, 4, static_cast<std::int32_t>(number + 1));
+      record.set(0, room->data(), DType::i32, {4});
+      return {};
+    }
+    std::optional<std::uint64_t> length(std::uint64_t) const override { return 4; }
+    std::string location(std::uint64_t number) const override {
+      return "text " + std::to_string(number);
+    }
+    std::string fingerprint() const override { return "bad"; }
+
+   private:
+    std::vector<FieldSpec> fields_{{"tokens", DType::i32, {kDynamic}}};
+  };
+  const Dataset rows =
+      Dataset(std::make_shared<Bad>()).pack({.length = 8, .outputs = {PackOutput::tokens}});
+  for (const OnFault policy : {OnFault::mask, OnFault::replace}) {
+    Loader loader = rows.seed(1).batch(15).loader({.faults = {.policy = policy}});
+    const auto step = loader.next();
+    const auto* const tokens = (*step)[0]["tokens"].data<std::int64_t>();
+    for (std::int64_t row = 0; row < 15; ++row) {
+      if (row == 3) continue;  // documents 6 and 7
+      EXPECT_EQ(tokens[row * 8], 2 * row + 1);
+      EXPECT_EQ(tokens[row * 8 + 7], 2 * row + 2);
+    }
+    if (policy == OnFault::mask) {
+      EXPECT_EQ(tokens[3 * 8], 0);
+    } else {
+      EXPECT_NE(tokens[3 * 8], 7);
+    }
+    ASSERT_EQ(loader.faults().size(), 1U);
+    EXPECT_THAT(loader.faults()[0].to_string(), HasSubstr("text 7: made bad"));
+  }
 }
 
 // Rows are samples: what holds for those, holds for rows. Here that they are the same on any world, resumed at any step,

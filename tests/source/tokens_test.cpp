@@ -269,10 +269,43 @@ TEST_F(DamagedMegatron, OneSequenceIsAFaultOfItsOwn) {
   }
 }
 
+TEST(Tokens, OtherFormatsAreNotTakenForRawTokens) {
+  const TemporaryFolder folder;
+  std::string llmc = contents_of(kGolden + "/llmc_gpt2.bin");
+  llmc[4] = 2;
+  EXPECT_THAT([&] { (void)token_files(folder.write("a.bin", llmc)); },
+              ThrowsMessage<Error>(HasSubstr("with version 2")));
+  EXPECT_THAT([&] { (void)token_files(folder.write("b.bin", llmc.substr(0, 100))); },
+              ThrowsMessage<Error>(HasSubstr("1024 bytes or more")));
+  EXPECT_THAT([&] { (void)token_files(kGolden + "/megatron_u16.bin"); },
+              ThrowsMessage<Error>(HasSubstr("read it with megatron()")));
+  std::string npy = contents_of(kGolden + "/tokens.npy");
+  npy.insert(npy.find('}') + 1, " ");
+  npy[8] = static_cast<char>(npy[8] + 1);
+  EXPECT_THAT([&] { (void)token_files(folder.write("c.npy", npy)); },
+              ThrowsMessage<Error>(HasSubstr("no multiple of their 8 bytes")));
+  EXPECT_THAT([&] { (void)megatron(folder.path() / std::string(300, 'x')); },
+              ThrowsMessage<Error>(HasSubstr("xxx")));
+}
+
+TEST(Tokens, FingerprintsTellWhereDocumentsEnd) {
+  const std::vector<std::uint16_t> tokens(10);
+  const auto fingerprint = [&](std::vector<std::uint64_t> offsets) {
+    return documents(source::column<std::uint16_t>("text", tokens), std::move(offsets))
+        ->fingerprint();
+  };
+  EXPECT_EQ(fingerprint({0, 4, 10}), fingerprint({0, 4, 10}));
+  EXPECT_NE(fingerprint({0, 4, 10}), fingerprint({0, 6, 10}));
+  EXPECT_NE(megatron(kGolden + "/megatron_u16")->fingerprint(),
+            megatron(kGolden + "/megatron_i32")->fingerprint());
+}
+
 TEST_F(DamagedMegatron, TokensThatWereCutOff) {
   tokens_.resize(20);
   const SourcePtr source = open();
   EXPECT_EQ(text_of(*source, 0), golden("megatron_u16")[0]);
+  EXPECT_EQ(source->length(0), 5U);
+  EXPECT_EQ(source->length(3), std::nullopt);  // so that packing says it at once
   EXPECT_THAT(fault_of(*source, 3), HasSubstr("the file has 10"));
 }
 

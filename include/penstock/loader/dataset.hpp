@@ -66,6 +66,10 @@ class Dataset {
   ///         Error                  as sequence::pack
   [[nodiscard]] Dataset pack(const PackOptions& options) const;
 
+  /// What came of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with
+  /// packed rows of its own.
+  [[nodiscard]] std::optional<PackSummary> packed() const;
+
   /// The seed of every random operation in this plan that has no seed of its own.
   [[nodiscard]] Dataset seed(std::uint64_t seed) const;
   /// Before batch: a new order of the samples; after batch: of the batches.

@@ -25,8 +25,7 @@ struct BlockOptions {
 
 namespace sequence {
 
-/// A source whose record i is block i. What is left behind the last whole block is in none: fewer than `length` tokens,
-/// and one more with labels.
+/// A source whose record i is block i. What is left behind the last whole block is in none.
 ///
 /// Memory  one number for every 64 documents.
 /// Shapes  tokens [length]; with labels, labels [length].

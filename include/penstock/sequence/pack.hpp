@@ -28,12 +28,12 @@ enum class LongDocuments : std::uint8_t {
 /// A field of a packed row; see PackOptions::outputs.
 enum class PackOutput : std::uint8_t {
   tokens,  ///< [length], and PackOptions::pad behind the documents
-  labels,  ///< [length]: the token that follows in the document, and PackOptions::ignore where none does
+  labels,  ///< [length]: the token that follows in the document, and PackOptions::ignore where none does; see shift_labels
   positions,    ///< [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
   segment_ids,  ///< [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
   loss_mask,    ///< u8 [length]: 1 where there is a label
-  /// i32 [n + 1]: where each document begins in the row, and the row's length as often as needed; the padding counts as
-  /// a document. n is the most that a row has.
+  /// i32 [n + 2]: where each document begins in the row, and the row's length as often as needed; the padding counts as
+  /// a document. n is PackOptions::most_documents, or the most that a row has.
   cu_seqlens,
   max_seqlen,  ///< i32 []: the longest of these
 };
@@ -49,8 +49,14 @@ struct PackOptions {
   DType dtype = DType::i64;  ///< of tokens, labels, positions and segment_ids: i32 or i64
   std::int64_t pad = 0;
   std::int64_t ignore = -100;  ///< what losses pass over
+  /// False: the label of a token is itself, as Hugging Face's models take them, which shift labels; the first one of a
+  /// document has none.
+  bool shift_labels = true;
   /// Whether the last token of a document has the first one of the next document in the row as its label.
   bool labels_across_documents = false;
+  /// Documents of a row that cu_seqlens has room for; none: as many as the fullest row has. Data sets that are mixed need
+  /// the same number.
+  std::optional<std::int64_t> most_documents{};
   /// Documents are taken in a random order, which this seed picks; none: in their own. Epochs shuffle the rows; what is
   /// in a row stays.
   std::optional<std::uint64_t> seed{};
@@ -73,10 +79,12 @@ namespace sequence {
 /// A source whose record i is row i. Rows are computed here once, from the lengths alone, by all cores; with best_fit
 /// and first_fit in windows of 65,536 documents, so the last row of a window may hold more padding.
 ///
-/// Memory  best_fit, first_fit: two bytes a document and two a row; wrap: one number for every 64 documents.
+/// Memory  best_fit, first_fit: two bytes a document that shares a row, two for each such row, 16 for each document that
+///         fills rows alone; wrap: one number for every 64 documents.
 /// Errors  std::invalid_argument  a length below 1 or above 2^31 - 1, a type other than i32 and i64, no outputs or one
 ///                                twice, no such field, `wrap` with documents that are not to be split
-///         Error                  a document whose length is not known or damaged
+///         Error                  a document whose length is not known or damaged; a row with more documents than
+///                                most_documents
 /// A document that cannot be read, and a token that the type does not hold, are Faults of the rows that they are in.
 /// Source  best-fit decreasing: Ding et al., Fewer Truncations Improve Language Modeling (2024), algorithm 1, with one
 ///         list of rows for each free length instead of a tree.

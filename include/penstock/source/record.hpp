@@ -49,19 +49,22 @@ class Record {
   [[nodiscard]] Result<std::span<std::byte>> allocate(std::size_t bytes);
 
   /// Memory for a field that the source makes itself, of the size that fields() promises: its place in the batch, where
-  /// nothing transforms it and the record is read by who decodes it, else as by allocate(). What it held is undefined.
-  /// The field is to be set to what is returned.
+  /// nothing transforms it and the record is read by who decodes it, else as by allocate(). In the batch it is aligned
+  /// for no more than its type, and nothing behind it may be read. What it held is undefined. The field is to be set to
+  /// what is returned.
   ///
   /// Errors  Fault  as of allocate()
   [[nodiscard]] Result<std::span<std::byte>> make_room(std::size_t field, std::size_t bytes);
-  /// Said by the loader before it reads: where each field belongs, null for one that has no place yet.
-  void set_places(std::span<std::byte* const> places) {
+  /// Said by the loader before it reads: where each field belongs, empty for one that has no place yet.
+  void set_places(std::span<const std::span<std::byte>> places) {
     places_.assign(places.begin(), places.end());
   }
 
   /// Another record inside this one, for a source that joins several. It keeps its memory, which
   /// counts as this one's.
   [[nodiscard]] Record& part(std::size_t index);
+  /// For a part that is read by a number of its own: its random numbers are then those of that record.
+  void set_number(std::uint64_t number) noexcept { sample_.number = number; }
 
   /// Random numbers of the sample that is read, for a source that makes samples: the same for one
   /// seed, source, epoch, number and draw, on any thread and after a resume.
@@ -98,7 +101,7 @@ class Record {
   std::vector<ConstTensorView> fields_;
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Record>> parts_;
-  std::vector<std::byte*> places_;  // kept by reset()
+  std::vector<std::span<std::byte>> places_;  // kept by reset()
   std::size_t limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;

@@ -59,8 +59,8 @@ class Source {
   [[nodiscard]] virtual RecordInfo info(std::uint64_t number) const {
     return {.key = location(number), .label = std::nullopt, .bytes = std::nullopt};
   }
-  /// Elements of record `number`'s first field of shape [?], where that is known without reading the
-  /// record: what pack() and blocks() compute with. None: not known.
+  /// Elements of record `number`'s field of shape [?], where that is known without reading the record: what pack() and
+  /// blocks() compute with. The same at every call. None: not known, or damaged.
   [[nodiscard]] virtual std::optional<std::uint64_t> length(std::uint64_t number) const;
   /// Number of files that the records lie in, for sharding by file.
   [[nodiscard]] virtual std::uint64_t files() const noexcept { return size(); }

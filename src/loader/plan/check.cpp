@@ -220,6 +220,11 @@ void check_after(const Plan& plan) {
 }
 
 SourcePtr documents_of(const Plan& plan, const char* verb) {
+  if (plan.stream() != nullptr)
+    refuse(
+        fmt::format("{} needs all lengths before it begins, and a stream's records come one by "
+                    "one: write them to files first",
+                    verb));
   const auto* const read = std::get_if<Read>(&plan.input());
   if (read == nullptr)
     refuse(fmt::format(

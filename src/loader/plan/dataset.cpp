@@ -76,6 +76,11 @@ Dataset Dataset::pack(const PackOptions& options) const {
   return Dataset(sequence::pack(loader::documents_of(*plan_, "pack"), options));
 }
 
+std::optional<PackSummary> Dataset::packed() const {
+  const auto* const read = std::get_if<loader::Read>(&plan_->input());
+  return read == nullptr ? std::nullopt : sequence::pack_summary(*read->source);
+}
+
 Dataset Dataset::seed(std::uint64_t seed) const { return Dataset(plan_->with(loader::Seed{seed})); }
 
 Dataset Dataset::shuffle(const ShuffleOptions& options) const {

@@ -94,7 +94,7 @@ class RowWorker {
   std::vector<ReadSample> together_;
   std::vector<RecordRead> reads_;
   std::vector<TensorView> out_;
-  std::vector<std::byte*> places_;
+  std::vector<std::span<std::byte>> places_;
   std::vector<Fault> faults_;
   std::optional<Fault> fatal_;  // the first of this grain
   Digest digest_;

@@ -34,11 +34,11 @@ class Documents final : public Source {
     record.reset(1);
     const auto [shard, document] = find(number);
     const auto place = shard->table->place(document);
-    const std::uint64_t held = shard->tokens.size() / token_bytes_;
     if (!place) return damaged(number, "its length or its place is no whole number of tokens");
-    if (place->begin > held || place->length > held - place->begin)
-      return damaged(number, fmt::format("tokens {} to {}, and the file has {}", place->begin,
-                                         place->begin + place->length, held));
+    if (!lies_within(*shard, *place))
+      return damaged(
+          number, fmt::format("tokens {} to {}, and the file has {}", place->begin,
+                              place->begin + place->length, shard->tokens.size() / token_bytes_));
     record.set(0, shard->tokens.data() + place->begin * token_bytes_, kind_.field.dtype,
                {static_cast<std::int64_t>(place->length)});
     if (kind_.is_stored) record.add_bytes_read(place->length * token_bytes_);
@@ -48,7 +48,7 @@ class Documents final : public Source {
   std::optional<std::uint64_t> length(std::uint64_t number) const override {
     const auto [shard, document] = find(number);
     const auto place = shard->table->place(document);
-    if (!place) return std::nullopt;
+    if (!place || !lies_within(*shard, *place)) return std::nullopt;
     return place->length;
   }
   RecordInfo info(std::uint64_t number) const override {
@@ -68,13 +68,18 @@ class Documents final : public Source {
   std::string fingerprint() const override {
     std::string contents = kind_.field.to_string();
     for (const DocumentShard& shard : shards_)
-      contents +=
-          fmt::format("{} {} ", shard.table->size(), shard.tokens.size()) + hash_ends(shard.tokens);
+      contents += fmt::format("{} {} ", shard.table->size(), shard.tokens.size()) +
+                  hash_ends(shard.tokens) + shard.table->fingerprint();
     return fmt::format("{}({} documents, {})", kind_.name, size_, hash_text(contents));
   }
   std::optional<Description> description() const override { return kind_.description; }
 
  private:
+  [[nodiscard]] bool lies_within(const DocumentShard& shard,
+                                 const DocumentPlace& place) const noexcept {
+    const std::uint64_t held = shard.tokens.size() / token_bytes_;
+    return place.begin <= held && place.length <= held - place.begin;
+  }
   std::pair<const DocumentShard*, std::uint64_t> find(std::uint64_t number) const noexcept {
     const auto shard =
         static_cast<std::size_t>(std::ranges::upper_bound(firsts_, number) - firsts_.begin()) - 1;
@@ -98,6 +103,12 @@ SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards) {
   return std::make_shared<Documents>(std::move(kind), std::move(shards));
 }
 
+void require_local(const std::string& path) {
+  if (path.find("://") != path.npos)
+    throw std::invalid_argument(
+        fmt::format("{}: token files are mapped, from local files only; copy it to a disk", path));
+}
+
 bool is_integer(DType dtype) noexcept {
   return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
 }
@@ -110,6 +121,11 @@ SourcePtr documents(Column values, std::vector<std::uint64_t> offsets) {
     throw std::invalid_argument(fmt::format(
         "documents: expected values of shape [] one behind the other, found {}", spec.to_string()));
   const std::uint64_t held = values.bytes.size() / size_of(spec.dtype);
+  if (reinterpret_cast<std::uintptr_t>(values.bytes.data()) % size_of(spec.dtype) != 0)
+    throw std::invalid_argument(
+        fmt::format("documents: the values {} do not begin at a multiple of their {} bytes in "
+                    "memory; copy them",
+                    name_of(spec.dtype), size_of(spec.dtype)));
   if (offsets.empty() || offsets.front() != 0)
     throw std::invalid_argument(
         fmt::format("documents: expected offsets that begin at 0, found {}",

@@ -10,6 +10,8 @@
 
 #include <penstock/source/source.hpp>
 
+#include "src/source/hash_ends.hpp"
+
 namespace penstock::source {
 
 /// Where a document lies in its shard, in elements. No more than what a table says: it may be damaged.
@@ -31,6 +33,8 @@ class DocumentTable {
   /// None: damaged.
   [[nodiscard]] virtual std::optional<DocumentPlace> place(
       std::uint64_t document) const noexcept = 0;
+  /// What tells it from other tables of its size, at no cost.
+  [[nodiscard]] virtual std::string fingerprint() const = 0;
 };
 
 /// Documents one behind the other: the first begins at 0, and each ends where the next begins.
@@ -42,6 +46,7 @@ class EndTable final : public DocumentTable {
     const std::uint64_t begin = document == 0 ? 0 : ends_[document - 1];
     return DocumentPlace{begin, ends_[document] - begin};
   }
+  std::string fingerprint() const override { return hash_ends(std::as_bytes(std::span(ends_))); }
 
  private:
   std::vector<std::uint64_t> ends_;
@@ -63,6 +68,9 @@ struct DocumentKind {
 };
 
 [[nodiscard]] SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards);
+
+/// Errors  std::invalid_argument  a URL: tokens are mapped
+void require_local(const std::string& path);
 
 /// Whether texts can be numbers of this type.
 [[nodiscard]] bool is_integer(DType dtype) noexcept;

@@ -49,6 +49,9 @@ class MegatronTable final : public DocumentTable {
     return DocumentPlace{static_cast<std::uint64_t>(begin) / token_bytes_,
                          static_cast<std::uint64_t>(length)};
   }
+  std::string fingerprint() const override {
+    return hash_ends({lengths_, sequences_ * (sizeof(std::int32_t) + sizeof(std::int64_t))});
+  }
 
  private:
   const std::byte* lengths_;
@@ -101,9 +104,11 @@ bool has_ending(std::string_view path, std::string_view ending) { return path.en
 // "data/text" and "data/text.bin" are "data/text.idx".
 ShardPaths index_paths(const ShardPaths& prefixes) {
   std::vector<std::string> paths;
+  std::error_code error;
   for (std::string path : prefixes.as_given()) {
+    require_local(path);
     if (has_ending(path, ".bin")) path.resize(path.size() - 4);
-    if (!path.empty() && !has_ending(path, ".idx") && !std::filesystem::is_directory(path))
+    if (!path.empty() && !has_ending(path, ".idx") && !std::filesystem::is_directory(path, error))
       path += ".idx";
     paths.push_back(std::move(path));
   }
@@ -118,9 +123,6 @@ SourcePtr megatron(const ShardPaths& prefixes) {
   std::optional<DType> dtype;
   for (const std::string& path :
        find_shards(index_paths(prefixes), is_index, "*.idx files", storage::Storage())) {
-    if (path.find("://") != path.npos)
-      throw std::invalid_argument(fmt::format(
-          "{}: token files are mapped, from local files only; copy it to a disk", path));
     Index index = open_index(path);
     if (dtype && *dtype != index.dtype)
       throw Error(

@@ -2,6 +2,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -43,16 +45,27 @@ Flat flat_npy(std::span<const std::byte> bytes, const std::string& path) {
   if (header.shape.size() != 1)
     throw Error(fmt::format("{} has {} axes; expected one row of tokens: save a.reshape(-1)", path,
                             header.shape.size()));
+  if (header.data_at % size_of(header.dtype) != 0)
+    throw Error(
+        fmt::format("{}: its tokens begin at byte {}, which is no multiple of their {} bytes; "
+                    "write it again with numpy.save",
+                    path, header.data_at, size_of(header.dtype)));
   return {header.dtype, bytes.subspan(header.data_at, static_cast<std::size_t>(header.shape[0]) *
                                                           size_of(header.dtype))};
 }
 
 std::optional<Flat> flat_llmc(std::span<const std::byte> bytes, const std::string& path) {
-  if (bytes.size() < kLlmcBytes) return std::nullopt;
   std::array<std::uint32_t, 3> words{};
+  if (bytes.size() < sizeof(words)) return std::nullopt;
   std::memcpy(words.data(), bytes.data(), sizeof(words));
   for (const LlmcHeader& header : kLlmcHeaders) {
-    if (words[0] != header.magic || words[1] != header.version) continue;
+    if (words[0] != header.magic) continue;
+    if (words[1] != header.version || bytes.size() < kLlmcBytes)
+      throw Error(
+          fmt::format("{} begins as llm.c's files do, with version {} and {} bytes; expected "
+                      "version {} and 1024 "
+                      "bytes or more",
+                      path, words[1], bytes.size(), header.version));
     const std::uint64_t needed = std::uint64_t{words[2]} * size_of(header.dtype);
     if (bytes.size() - kLlmcBytes != needed)
       throw Error(fmt::format(
@@ -162,18 +175,22 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
   if (options.dtype && !is_integer(*options.dtype))
     throw std::invalid_argument(
         fmt::format("tokens are integers, found {}", name_of(*options.dtype)));
+  for (const std::string& given : files.as_given()) require_local(given);
   const auto is_shard = [](std::string_view name) {
     return name.ends_with(".bin") || name.ends_with(".npy");
   };
   std::vector<DocumentShard> shards;
-  std::optional<DType> dtype;
+  std::optional<DType> dtype = std::nullopt;
+  std::error_code ignored;
   for (const std::string& path :
        find_shards(files, is_shard, "*.bin or *.npy files", storage::Storage())) {
-    if (path.find("://") != path.npos)
-      throw std::invalid_argument(fmt::format(
-          "{}: token files are mapped, from local files only; copy it to a disk", path));
     storage::MappedFile file = storage::map_file(path);
     const Flat flat = open_flat(file.bytes, path, options);
+    if (flat.tokens.empty()) continue;
+    if (std::filesystem::exists(std::filesystem::path(path).replace_extension(".idx"), ignored))
+      throw Error(fmt::format(
+          "{} has an index beside it, as Megatron's data sets have: read it with megatron()",
+          path));
     if (!is_integer(flat.dtype))
       throw Error(fmt::format("{} holds {}, and tokens are integers", path, name_of(flat.dtype)));
     if (dtype && *dtype != flat.dtype)
@@ -181,11 +198,10 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
           fmt::format("{} holds {}, and the files before it hold {}: give files of one type", path,
                       name_of(flat.dtype), name_of(*dtype)));
     dtype = flat.dtype;
-    if (flat.tokens.empty()) continue;
     shards.push_back({flat.tokens, std::move(file.owner),
                       std::make_unique<EndTable>(find_ends_of(flat, options.document_end)), path});
   }
-  return make_documents({{"tokens", dtype.value_or(DType::u16), {kDynamic}},
+  return make_documents({{"tokens", dtype.value_or(options.dtype.value_or(DType::u16)), {kDynamic}},
                          "token_files",
                          true,
                          describe_token_files(files, options)},
