@@ -9,13 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "src/source/tokens/documents.hpp"
+
 namespace penstock::sequence {
 
 namespace {
-
-bool is_integer(DType dtype) noexcept {
-  return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
-}
 
 template <class From, class To>
 constexpr bool kHolds = std::cmp_greater_equal(std::numeric_limits<From>::min(),
@@ -64,7 +62,7 @@ Result<void> convert_any(const ConstTensorView& from, std::uint64_t first, std::
 std::size_t find_tokens(const Source& source, const std::string& name, const char* what) {
   const auto fields = source.fields();
   const auto found = std::ranges::find(fields, name, &FieldSpec::name);
-  if (found != fields.end() && found->shape == Shape{kDynamic} && is_integer(found->dtype))
+  if (found != fields.end() && found->shape == Shape{kDynamic} && source::is_integer(found->dtype))
     return static_cast<std::size_t>(found - fields.begin());
   std::string all;
   for (const FieldSpec& field : fields) all += (all.empty() ? "" : ", ") + field.to_string();

@@ -1,7 +1,7 @@
 // Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; tar
-// shards, entries of the object cache, and what S3 servers answer.
+// shards, token files, entries of the object cache, and what S3 servers answer.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, tar, cache and answers
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, tar, tokens, cache and answers
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -81,6 +81,34 @@ void write_cache_entries(const std::filesystem::path& folder) {
   }
 }
 
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// Each with its last byte, which says how it is read; Megatron's index and tokens as halves of one file.
+void write_tokens(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path golden(PENSTOCK_GOLDEN);
+  for (const char* name : {"tokens.npy", "llmc_gpt2.bin", "llmc_llama3.bin", "nanogpt.bin"})
+    for (const char how : {'\x01', '\x03', '\x0A'})
+      write_text(folder / fmt::format("{}_{}", name, static_cast<int>(how)),
+                 text_of(golden / name) + how);
+  for (const char* name : {"megatron_u16", "megatron_i32", "megatron_modes"}) {
+    std::string index = text_of(golden / (std::string(name) + ".idx"));
+    std::string tokens = text_of(golden / (std::string(name) + ".bin"));
+    const std::size_t longer = std::max(index.size(), tokens.size());
+    // The modes are what may follow an index: so many bytes more make one that is damaged.
+    if (index.size() == longer) tokens.resize(longer);
+    for (const char how : {'\x80', '\x81', '\x82'}) {
+      write_text(folder / fmt::format("{}_{}", name, static_cast<unsigned char>(how)),
+                 index + tokens.substr(0, index.size()) + how);
+      write_text(folder / fmt::format("{}_{}_cut", name, static_cast<unsigned char>(how)),
+                 index + std::string(index.size(), '\0') + how);
+    }
+  }
+}
+
 void write_answers(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   write_text(folder / "page",
@@ -107,6 +135,7 @@ int main(int argc, char** argv) {
   write_tars(folder / "tar");
   write_cache_entries(folder / "cache");
   write_answers(folder / "answers");
+  write_tokens(folder / "tokens");
   unsigned seed = 0;
   for (JpegKind kind : kinds()) {
     for (const auto& [width, height, quality] :

@@ -380,6 +380,22 @@ TEST(Pack, RowsLieInTheBatchAsTheyAreRead) {
   }
 }
 
+// Each byte is written once: a row that has places is made there.
+TEST(Pack, RowsAreMadeWhereTheyBelong) {
+  const SourcePtr rows = sequence::pack(source_of<std::uint16_t>({{1, 2, 3}}), {.length = 4});
+  std::vector<std::byte> memory(rows->fields()[0].bytes());
+  const std::span<std::byte> place = memory;
+  Record record;
+  record.set_places({&place, 1});
+  ASSERT_TRUE(rows->read(0, record));
+  EXPECT_EQ(record[0].raw(), memory.data());
+  EXPECT_EQ(testing_support::numbers_of(record[0]), (Text{1, 2, 3, 0}));
+  const std::span<std::byte> short_place = place.first(8);
+  record.set_places({&short_place, 1});
+  ASSERT_TRUE(rows->read(0, record));
+  EXPECT_NE(record[0].raw(), memory.data());
+}
+
 // A bad document under every policy: its rows alone are bad, and the others stay where they were.
 TEST(Pack, BadRowsMoveNoOthers) {
   class Bad final : public Source {
