@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 
 import penstock
-from penstock import throughput
+from penstock import throughput, tokenize
 from penstock._program import run_program
 
 USAGE = f"""{penstock.__doc__.splitlines()[0] if penstock.__doc__ else ""}
 
 usage: python -m penstock throughput [DIR] [FLAGS]    feed images to every device, and say what limits the speed
        python -m penstock prepare DIR OUTPUT [FLAGS]  pack JPEGs into shards that decode faster
-       python -m penstock throughput --help           all flags; prepare --help likewise
+       python -m penstock tokenize INPUT --output PREFIX --tokenizer FILE   texts to token files
+       python -m penstock throughput --help           all flags; prepare and tokenize --help likewise
        python -m penstock --version
 """
 
@@ -25,12 +26,14 @@ def main(arguments: list[str] | None = None) -> int:
         return throughput.run(arguments[1:])
     if arguments[:1] == ["prepare"]:
         return run_program("_prepare", arguments[1:])
+    if arguments[:1] == ["tokenize"]:
+        return tokenize.run(arguments[1:])
     if arguments == ["--version"]:
         print(penstock.__version__)
         return 0
     asked = arguments in (["-h"], ["--help"])
     if arguments and not asked:
-        print(f"penstock: expected throughput or prepare, found '{arguments[0]}'\n", file=sys.stderr)
+        print(f"penstock: expected throughput, prepare or tokenize, found '{arguments[0]}'\n", file=sys.stderr)
     print(USAGE, end="", file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
 

@@ -1,0 +1,403 @@
+"""Texts to token files: Megatron's .bin and .idx, which penstock.megatron reads, made by many processes, and gone on with.
+
+    from penstock.tokenize import tokenize
+
+    tokenize(["wiki.jsonl", "books/"], "train", tokenizer="tokenizer.json", end="<|endoftext|>")
+
+The same as a command: python -m penstock tokenize wiki.jsonl books --output train --tokenizer tokenizer.json --end "<|endoftext|>"
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import shutil
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from penstock._errors import Error
+
+__all__ = ["tokenize", "TokenizeSummary"]
+
+ENDINGS = (".jsonl", ".json", ".txt", ".md")
+PIECE = 64 << 20  # bytes of a JSONL file that one task reads
+DOCUMENTS = 1000  # that a tokenizer is given at once
+TYPES: dict[str, tuple[int, Any]] = {"u8": (1, numpy.uint8), "u16": (8, numpy.uint16), "i32": (4, numpy.int32), "i64": (5, numpy.int64)}
+LONGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class TokenizeSummary:
+    """What was written."""
+
+    documents: int
+    tokens: int
+    dtype: str
+    parts: int
+    resumed: int  # parts that an earlier run had made
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Documents that one task tokenises: lines of a JSONL file that begin in [begin, end), or a whole text file."""
+
+    path: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    tokenizer: str
+    end: int | None
+    field: str
+    dtype: str
+
+
+def tokenize(
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    tokenizer: str | os.PathLike[str],
+    *,
+    end: str | int | None = None,
+    field: str = "text",
+    dtype: str | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> TokenizeSummary:
+    """Writes output.bin and output.idx: a sequence for each document, in the order of the inputs.
+
+    `inputs`: JSONL files, whose lines are objects with a text in `field`; text files (.txt, .md), a document each; either may
+    end in .gz; a folder stands for all such files below it, in the order of their paths. `tokenizer`: a tokenizer.json of
+    Hugging Face's tokenizers, or "module:function", a function of your own that makes a list of numbers of a text. `end`: the
+    token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by default
+    u16 where a tokenizer.json has at most 65,536 tokens, else i32. `workers`: processes, by default one for each core.
+
+    Each part of the work is a file in output.parts until all are done, so a run that was killed goes on where it was when it is
+    called again with the same arguments; the result is the same. The two files appear when they are complete.
+    `progress(done, parts)` is called after each part. A program that calls this needs its if __name__ == "__main__": each worker
+    is a new process.
+
+    Errors  Error       a file that is not there or cannot be read, a line that is no such object, a token that the dtype does not
+                        hold, parts of another job; names the file and the line
+            ValueError  no inputs, a dtype that there is not, no such `end`
+    """
+    tokenizer = _named(os.fspath(tokenizer))
+    job = _job(tokenizer, end, field, dtype)
+    pieces = _pieces([inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs))
+    output = Path(output)
+    parts = output.with_name(output.name + ".parts")
+    _begin(parts, job, pieces)
+    done = {number for number in range(len(pieces)) if _lengths_of(parts, number).exists()}
+    resumed = len(done)
+    left = [number for number in range(len(pieces)) if number not in done]
+    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    if count < 1:
+        raise ValueError(f"tokenize: expected 1 worker or more, found {count}")
+    if left:
+        # A new process each: those that are forked from threads may hang, and tokenizers warns of it.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(count, len(left)), context, initializer=_start, initargs=(job,)) as pool:
+            tasks = [pool.submit(_tokenize_piece, pieces[number], str(parts), number) for number in left]
+            try:
+                for task in as_completed(tasks):
+                    task.result()
+                    resumed_and_done = len(pieces) - sum(not one.done() for one in tasks)
+                    if progress is not None:
+                        progress(resumed_and_done, len(pieces))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    documents, tokens = _join(parts, len(pieces), output, job.dtype)
+    shutil.rmtree(parts)
+    return TokenizeSummary(documents, tokens, job.dtype, len(pieces), resumed)
+
+
+# ---- what is to be done ----
+
+
+def _named(tokenizer: str) -> str:
+    """The tokenizer, as another process finds it."""
+    if Path(tokenizer).exists():
+        return str(Path(tokenizer).resolve())
+    if ":" in tokenizer and not tokenizer.endswith(".json"):
+        return tokenizer
+    raise Error(f"{tokenizer} is not there: expected a tokenizer.json, or 'module:function'")
+
+
+def _job(tokenizer: str, end: str | int | None, field: str, dtype: str | None) -> _Job:
+    if dtype is not None and dtype not in TYPES:
+        raise ValueError(f"dtype must be one of {', '.join(TYPES)}, found {dtype!r}")
+    encode = _Encoder(tokenizer)
+    if isinstance(end, str):
+        number = encode.number_of(end)
+        if number is None:
+            raise ValueError(f"end: {tokenizer} has no token {end!r}; give one that it has, or its number")
+        end = number
+    if dtype is None:
+        dtype = "u16" if encode.size is not None and encode.size <= 1 << 16 else "i32"
+    return _Job(tokenizer, end, field, dtype)
+
+
+class _Encoder:
+    """Texts to numbers, by a tokenizer.json or a function."""
+
+    def __init__(self, tokenizer: str) -> None:
+        self.size: int | None = None
+        if Path(tokenizer).exists():
+            try:
+                from tokenizers import Tokenizer
+            except ImportError as error:
+                raise Error("a tokenizer.json is read by Hugging Face's tokenizers: pip install tokenizers") from error
+            try:
+                self._tokenizer: Any = Tokenizer.from_file(tokenizer)
+            except Exception as error:  # it raises nothing narrower
+                raise Error(f"{tokenizer} is no tokenizer.json: {error}") from error
+            self._function = None
+            self.size = self._tokenizer.get_vocab_size()
+            return
+        module, _, name = tokenizer.partition(":")
+        try:
+            self._function = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            raise Error(f"there is no function {name!r} in the module {module!r}: {error}") from error
+
+    def number_of(self, token: str) -> int | None:
+        return None if self._function is not None else self._tokenizer.token_to_id(token)
+
+    def __call__(self, texts: Sequence[str]) -> Iterable[Sequence[int]]:
+        if self._function is not None:
+            return map(self._function, texts)
+        return (found.ids for found in self._tokenizer.encode_batch(texts, add_special_tokens=False))
+
+
+def _pieces(inputs: Sequence[str | os.PathLike[str]]) -> list[_Piece]:
+    pieces = []
+    for path in (file for one in inputs for file in _files(Path(one))):
+        size = path.stat().st_size
+        cut = _is_lines(path) and path.suffix != ".gz"
+        for begin in range(0, size, PIECE) if cut else [0]:
+            pieces.append(_Piece(str(path.resolve()), begin, min(begin + PIECE, size) if cut else -1))
+    if not pieces:
+        raise ValueError(f"tokenize: no texts: expected files that end in {', '.join(ENDINGS)}, or these and .gz")
+    return pieces
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return [one for one in sorted(path.rglob("*")) if one.is_file() and _plain(one).suffix in ENDINGS]
+    if not path.exists():
+        raise Error(f"{path} is not there")
+    if _plain(path).suffix not in ENDINGS:
+        raise ValueError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or these and .gz")
+    return [path]
+
+
+def _plain(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix == ".gz" else path
+
+
+def _is_lines(path: Path) -> bool:
+    return _plain(path).suffix in (".jsonl", ".json")
+
+
+def _begin(parts: Path, job: _Job, pieces: Sequence[_Piece]) -> None:
+    """Makes the folder of parts, or finds that of the same job."""
+    tokenizer = Path(job.tokenizer)
+    contents = hashlib.sha256(tokenizer.read_bytes()).hexdigest() if tokenizer.exists() else ""
+    stats = [(piece.path, os.stat(piece.path)) for piece in pieces]
+    wanted = {
+        "job": [job.tokenizer, contents, job.end, job.field, job.dtype],
+        "pieces": [[piece.path, piece.begin, piece.end, stat.st_size, stat.st_mtime_ns] for piece, (_, stat) in zip(pieces, stats)],
+    }
+    parts.parent.mkdir(parents=True, exist_ok=True)
+    parts.mkdir(exist_ok=True)
+    text = json.dumps(wanted)
+    file = parts / "job.json"
+    if not file.exists():
+        _write(file, text.encode())
+    elif file.read_text() != text:
+        raise Error(f"{parts} has parts of another job: other inputs, another tokenizer or other options; remove it to begin anew")
+
+
+def _lengths_of(parts: Path, number: int) -> Path:
+    return parts / f"{number:06d}.lengths"
+
+
+def _tokens_of(parts: Path, number: int) -> Path:
+    return parts / f"{number:06d}.tokens"
+
+
+def _write(path: Path, contents: bytes) -> None:
+    """All at once."""
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_bytes(contents)
+    os.replace(part, path)
+
+
+# ---- in a worker ----
+
+_working: tuple[_Job, _Encoder] | None = None
+
+
+def _start(job: _Job) -> None:
+    global _working
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there is a process for each core
+    _working = job, _Encoder(job.tokenizer)
+
+
+def _tokenize_piece(piece: _Piece, parts: str, number: int) -> None:
+    assert _working is not None
+    job, encode = _working
+    dtype = numpy.dtype(TYPES[job.dtype][1])
+    limits = numpy.iinfo(dtype)
+    lengths: list[int] = []
+    tokens_path = _tokens_of(Path(parts), number)
+    own = tokens_path.with_name(f"{tokens_path.name}.{os.getpid()}")
+    with open(own, "wb") as out:
+        for where, texts in _batches(_documents(piece, job.field)):
+            for place, found in zip(where, encode(texts)):
+                tokens = [*found] if job.end is None else [*found, job.end]
+                wrong = next((token for token in tokens if not limits.min <= token <= limits.max), None)
+                if wrong is not None:
+                    raise Error(f"{place}: the token {wrong} does not fit into {job.dtype}: choose another dtype")
+                if len(tokens) > LONGEST:
+                    raise Error(f"{place}: a document of {len(tokens)} tokens; Megatron's files hold {LONGEST}")
+                lengths.append(len(tokens))
+                out.write(numpy.array(tokens, dtype).tobytes())
+    os.replace(own, tokens_path)
+    _write(_lengths_of(Path(parts), number), numpy.array(lengths, numpy.int32).tobytes())  # last: it says that the part is whole
+
+
+def _batches(documents: Iterator[tuple[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
+    where: list[str] = []
+    texts: list[str] = []
+    for place, text in documents:
+        where.append(place)
+        texts.append(text)
+        if len(texts) == DOCUMENTS:
+            yield where, texts
+            where, texts = [], []
+    if texts:
+        yield where, texts
+
+
+def _documents(piece: _Piece, field: str) -> Iterator[tuple[str, str]]:
+    """Each with where it is."""
+    path = Path(piece.path)
+    opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+    try:
+        with opened as file:
+            if not _is_lines(path):
+                yield piece.path, file.read().decode()
+                return
+            at = piece.begin
+            if piece.begin > 0:  # the line that began before is another piece's
+                file.seek(piece.begin - 1)
+                at += len(file.readline()) - 1
+            while piece.end < 0 or at < piece.end:
+                line = file.readline()
+                if not line:
+                    return
+                if line.strip():
+                    yield f"{piece.path} at byte {at}", _text_of(line, field, f"{piece.path} at byte {at}")
+                at += len(line)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise Error(f"{piece.path} cannot be read: {error}") from error
+
+
+def _text_of(line: bytes, field: str, place: str) -> str:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise Error(f"{place}: this line is no JSON: {error}") from error
+    if not isinstance(found, dict) or not isinstance(found.get(field), str):
+        names = ", ".join(found) if isinstance(found, dict) else type(found).__name__
+        raise Error(f"{place}: expected an object with a text in {field!r}, found {names}; field= names another one")
+    text: str = found[field]
+    return text
+
+
+# ---- the result ----
+
+
+def _join(parts: Path, count: int, output: Path, dtype: str) -> tuple[int, int]:
+    lengths = numpy.concatenate([numpy.fromfile(_lengths_of(parts, number), numpy.int32) for number in range(count)])
+    size = numpy.dtype(TYPES[dtype][1]).itemsize
+    tokens = int(lengths.sum(dtype=numpy.int64))
+    targets = {ending: output.with_name(output.name + ending) for ending in (".bin", ".idx")}
+    own = {ending: path.with_name(f"{path.name}.{os.getpid()}") for ending, path in targets.items()}
+    try:
+        with open(own[".bin"], "wb") as out:
+            for number in range(count):
+                with open(_tokens_of(parts, number), "rb") as part:
+                    shutil.copyfileobj(part, out, 1 << 20)
+        if own[".bin"].stat().st_size != tokens * size:
+            raise Error(f"{parts} is damaged: its tokens are not those of its lengths; remove it to begin anew")
+        places = numpy.zeros(len(lengths), numpy.int64)
+        numpy.cumsum(lengths[:-1], dtype=numpy.int64, out=places[1:])
+        with open(own[".idx"], "wb") as out:
+            out.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, TYPES[dtype][0], len(lengths), len(lengths) + 1))
+            out.write(lengths.tobytes())
+            out.write((places * size).tobytes())
+            out.write(numpy.arange(len(lengths) + 1, dtype=numpy.int64).tobytes())
+        for ending, path in own.items():  # the index last: without it the tokens are no data set
+            os.replace(path, targets[ending])
+    finally:
+        for path in own.values():
+            path.unlink(missing_ok=True)
+    return len(lengths), tokens
+
+
+# ---- the command ----
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Exit status: 0; 1 for bad data, whose message names the file; 2 for wrong flags; 130 when interrupted."""
+    parser = argparse.ArgumentParser(
+        "python -m penstock tokenize",
+        description="Texts to token files: Megatron's .bin and .idx, which penstock.megatron reads. A run that was stopped goes on.",
+    )
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files that end in {', '.join(ENDINGS)}, or these and .gz; or folders")
+    parser.add_argument("--output", required=True, metavar="PREFIX", help="PREFIX.bin and PREFIX.idx")
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or module:function, which makes numbers of a text")
+    parser.add_argument("--end", metavar="TOKEN", help="token behind each document: its text, or its number")
+    parser.add_argument("--field", default="text", help="of a line's object that has the text")
+    parser.add_argument("--dtype", choices=list(TYPES), help="by default u16 where all tokens fit, else i32")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes; by default one for each core")
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    try:
+        options = parser.parse_args(list(arguments))
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    shown = not options.quiet and sys.stderr.isatty()
+
+    def progress(done: int, parts: int) -> None:
+        print(f"\r{done} of {parts} parts", end="\n" if done == parts else "", file=sys.stderr, flush=True)
+
+    end = int(options.end) if options.end is not None and options.end.isdecimal() else options.end
+    try:
+        summary = tokenize(
+            options.inputs, options.output, options.tokenizer, end=end, field=options.field, dtype=options.dtype,
+            workers=options.workers, progress=progress if shown else None,
+        )  # fmt: skip
+    except (Error, ValueError) as error:
+        print(f"penstock tokenize: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 1
+    except KeyboardInterrupt:
+        return 130
+    went_on = f", {summary.resumed} of them from an earlier run" if summary.resumed else ""
+    print(f"{summary.documents:,} documents, {summary.tokens:,} tokens {summary.dtype}, {summary.parts} parts{went_on}")
+    return 0
