@@ -30,6 +30,8 @@ def encode(text: Path, tokens: Path) -> int:
     """A byte a character, in the order of their code points; 0 ends a paragraph. The number of different ones."""
     paragraphs = [part.strip() for part in text.read_text().split("\n\n") if part.strip()]
     characters = sorted(set("".join(paragraphs)))
+    if not characters:
+        raise SystemExit(f"{text} has no text")
     if len(characters) > 255:
         raise SystemExit(f"{text} has {len(characters)} different characters; a byte can tell 255")
     number = {character: i + 1 for i, character in enumerate(characters)}
@@ -98,6 +100,8 @@ def main() -> None:
     elif int(os.environ.get("RANK", "0")) == 0:
         print(f"{vocabulary} characters; {rows.packed}")
 
+    if first >= options.steps:
+        raise SystemExit(f"{options.checkpoint} has {first} steps already; --steps counts them, too")
     batches = iter(loader)
     for step in range(first, options.steps):
         batch = next(batches)

@@ -54,6 +54,9 @@ def probe(data: Any, size: int, names: Sequence[str] | None) -> dict[str, tuple[
     found: dict[str, tuple[str, list[int | None]]] = {}
     for number in sorted({0, size // 2, size - 1}):
         for name, value in parts(data[number], names).items():
+            if isinstance(value, (list, tuple)) and not value and name in found:
+                found[name] = (found[name][0], [None] * len(found[name][1]))  # a text without tokens
+                continue
             dtype, shape = kind_of(name, value, number)
             if name not in found:
                 found[name] = (dtype, shape)
@@ -62,7 +65,7 @@ def probe(data: Any, size: int, names: Sequence[str] | None) -> dict[str, tuple[
             if before_dtype != dtype or len(before) != len(shape):
                 raise ValueError(
                     f"'{name}' is {before_dtype} with {len(before)} axes in item 0, and {dtype} with {len(shape)} in item "
-                    f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': (...)}})"
+                    f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': ('{before_dtype}', {tuple(None for _ in before)})}})"
                 )
             found[name] = (dtype, [a if a == b else None for a, b in zip(before, shape)])
     return found

@@ -10,17 +10,23 @@ The same as a command: python -m penstock tokenize wiki.jsonl books --output tra
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gzip
 import hashlib
 import importlib
+import itertools
 import json
 import multiprocessing
 import os
 import shutil
+import signal
 import struct
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,32 +103,59 @@ def tokenize(
     tokenizer = _named(os.fspath(tokenizer))
     job = _job(tokenizer, end, field, dtype)
     pieces = _pieces([inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs))
-    output = Path(output)
-    parts = output.with_name(output.name + ".parts")
-    _begin(parts, job, pieces)
-    done = {number for number in range(len(pieces)) if _lengths_of(parts, number).exists()}
-    resumed = len(done)
-    left = [number for number in range(len(pieces)) if number not in done]
     count = workers if workers is not None else len(os.sched_getaffinity(0))
     if count < 1:
         raise ValueError(f"tokenize: expected 1 worker or more, found {count}")
+    if os.fspath(output).endswith(os.sep) or not Path(output).name or Path(output).is_dir():
+        raise ValueError(f"tokenize: the output is the begin of two files' names, such as data/train, found {os.fspath(output)}")
+    output = Path(output)
+    parts = output.with_name(output.name + ".parts")
+    with _alone(parts):
+        _begin(parts, job, pieces)
+        left = [number for number in range(len(pieces)) if not _lengths_of(parts, number).exists()]
+        _work(job, pieces, left, parts, count, progress)
+        documents, tokens = _join(parts, len(pieces), output, job.dtype)
+        shutil.rmtree(parts)
+    return TokenizeSummary(documents, tokens, job.dtype, len(pieces), len(pieces) - len(left))
+
+
+@contextmanager
+def _alone(parts: Path) -> Iterator[None]:
+    """Makes the folder, and holds it against other runs."""
+    parts.mkdir(parents=True, exist_ok=True)
+    with open(parts / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Error(f"{parts}: another run is at work here; wait for its end, or name another output") from None
+        yield
+
+
+def _work(
+    job: _Job, pieces: Sequence[_Piece], left: Sequence[int], parts: Path, count: int, progress: Callable[[int, int], object] | None
+) -> None:
     if left:
         # A new process each: those that are forked from threads may hang, and tokenizers warns of it.
         context = multiprocessing.get_context("spawn")
+        before = set(multiprocessing.active_children())
+        done = itertools.count(len(pieces) - len(left) + 1)
         with ProcessPoolExecutor(min(count, len(left)), context, initializer=_start, initargs=(job,)) as pool:
             tasks = [pool.submit(_tokenize_piece, pieces[number], str(parts), number) for number in left]
             try:
                 for task in as_completed(tasks):
                     task.result()
-                    resumed_and_done = len(pieces) - sum(not one.done() for one in tasks)
                     if progress is not None:
-                        progress(resumed_and_done, len(pieces))
-            except BaseException:
+                        progress(next(done), len(pieces))
+            except BaseException as error:
                 pool.shutdown(wait=False, cancel_futures=True)
+                for worker in set(multiprocessing.active_children()) - before:
+                    worker.terminate()  # what it was at is begun anew
+                if isinstance(error, BrokenProcessPool):
+                    raise Error(
+                        "a worker process ended before its work: for want of memory, or since this program has no "
+                        "if __name__ == '__main__'; what is done is kept for the next run"
+                    ) from error
                 raise
-    documents, tokens = _join(parts, len(pieces), output, job.dtype)
-    shutil.rmtree(parts)
-    return TokenizeSummary(documents, tokens, job.dtype, len(pieces), resumed)
 
 
 # ---- what is to be done ----
@@ -141,6 +174,8 @@ def _job(tokenizer: str, end: str | int | None, field: str, dtype: str | None) -
     if dtype is not None and dtype not in TYPES:
         raise ValueError(f"dtype must be one of {', '.join(TYPES)}, found {dtype!r}")
     encode = _Encoder(tokenizer)
+    if isinstance(end, (bool, float)) or (isinstance(end, int) and end < 0):
+        raise ValueError(f"end: expected a token's text, or its number from 0 on, found {end!r}")
     if isinstance(end, str):
         number = encode.number_of(end)
         if number is None:
@@ -156,7 +191,8 @@ class _Encoder:
 
     def __init__(self, tokenizer: str) -> None:
         self.size: int | None = None
-        if Path(tokenizer).exists():
+        self._file = Path(tokenizer)
+        if self._file.exists():
             try:
                 from tokenizers import Tokenizer
             except ImportError as error:
@@ -171,24 +207,41 @@ class _Encoder:
         module, _, name = tokenizer.partition(":")
         try:
             self._function = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever the module does
             raise Error(f"there is no function {name!r} in the module {module!r}: {error}") from error
 
     def number_of(self, token: str) -> int | None:
         return None if self._function is not None else self._tokenizer.token_to_id(token)
 
-    def __call__(self, texts: Sequence[str]) -> Iterable[Sequence[int]]:
-        if self._function is not None:
-            return map(self._function, texts)
-        return (found.ids for found in self._tokenizer.encode_batch(texts, add_special_tokens=False))
+    @property
+    def source(self) -> Path | None:
+        """The file whose change makes other tokens."""
+        if self._function is None:
+            return self._file
+        file = getattr(sys.modules.get(self._function.__module__), "__file__", None)
+        return None if file is None else Path(file)
+
+    def __call__(self, where: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """The tokens of each text, with where it is."""
+        place = where[0] if len(where) == 1 else f"between {where[0]} and {where[-1]}"
+        try:
+            if self._function is None:
+                yield from zip(where, (found.ids for found in self._tokenizer.encode_batch(texts, add_special_tokens=False)))
+                return
+            for place, text in zip(where, texts):
+                yield place, self._function(text)
+        except (Exception, SystemExit) as error:  # whatever the tokenizer raises
+            if isinstance(error, Error):
+                raise
+            raise Error(f"{place}: the tokenizer raised {type(error).__name__}: {error}") from error
 
 
 def _pieces(inputs: Sequence[str | os.PathLike[str]]) -> list[_Piece]:
     pieces = []
     for path in (file for one in inputs for file in _files(Path(one))):
         size = path.stat().st_size
-        cut = _is_lines(path) and path.suffix != ".gz"
-        for begin in range(0, size, PIECE) if cut else [0]:
+        cut = _is_lines(path) and path.suffix.lower() != ".gz"
+        for begin in range(0, max(size, 1), PIECE) if cut else [0]:
             pieces.append(_Piece(str(path.resolve()), begin, min(begin + PIECE, size) if cut else -1))
     if not pieces:
         raise ValueError(f"tokenize: no texts: expected files that end in {', '.join(ENDINGS)}, or these and .gz")
@@ -197,38 +250,37 @@ def _pieces(inputs: Sequence[str | os.PathLike[str]]) -> list[_Piece]:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return [one for one in sorted(path.rglob("*")) if one.is_file() and _plain(one).suffix in ENDINGS]
-    if not path.exists():
-        raise Error(f"{path} is not there")
-    if _plain(path).suffix not in ENDINGS:
+        return [one for one in sorted(path.rglob("*")) if one.is_file() and _ending(one) in ENDINGS]
+    if not path.is_file():
+        raise Error(f"{path} is {'no file' if path.exists() else 'not there'}")
+    if _ending(path) not in ENDINGS:
         raise ValueError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or these and .gz")
     return [path]
 
 
-def _plain(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix == ".gz" else path
+def _ending(path: Path) -> str:
+    """Without .gz."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def _is_lines(path: Path) -> bool:
-    return _plain(path).suffix in (".jsonl", ".json")
+    return _ending(path) in (".jsonl", ".json")
 
 
 def _begin(parts: Path, job: _Job, pieces: Sequence[_Piece]) -> None:
-    """Makes the folder of parts, or finds that of the same job."""
-    tokenizer = Path(job.tokenizer)
-    contents = hashlib.sha256(tokenizer.read_bytes()).hexdigest() if tokenizer.exists() else ""
+    """Says in the folder of parts which job they are of, or finds that it is this one."""
+    source = _Encoder(job.tokenizer).source
+    contents = hashlib.sha256(source.read_bytes()).hexdigest() if source is not None else ""
     stats = [(piece.path, os.stat(piece.path)) for piece in pieces]
     wanted = {
         "job": [job.tokenizer, contents, job.end, job.field, job.dtype],
         "pieces": [[piece.path, piece.begin, piece.end, stat.st_size, stat.st_mtime_ns] for piece, (_, stat) in zip(pieces, stats)],
     }
-    parts.parent.mkdir(parents=True, exist_ok=True)
-    parts.mkdir(exist_ok=True)
     text = json.dumps(wanted)
-    file = parts / "job.json"
-    if not file.exists():
+    file = parts / "job"
+    if not any(parts.glob("*.lengths")):
         _write(file, text.encode())
-    elif file.read_text() != text:
+    elif not file.exists() or file.read_text() != text:
         raise Error(f"{parts} has parts of another job: other inputs, another tokenizer or other options; remove it to begin anew")
 
 
@@ -255,30 +307,56 @@ _working: tuple[_Job, _Encoder] | None = None
 def _start(job: _Job) -> None:
     global _working
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there is a process for each core
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _working = job, _Encoder(job.tokenizer)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _tokenize_piece(piece: _Piece, parts: str, number: int) -> None:
     assert _working is not None
     job, encode = _working
     dtype = numpy.dtype(TYPES[job.dtype][1])
-    limits = numpy.iinfo(dtype)
     lengths: list[int] = []
     tokens_path = _tokens_of(Path(parts), number)
     own = tokens_path.with_name(f"{tokens_path.name}.{os.getpid()}")
-    with open(own, "wb") as out:
-        for where, texts in _batches(_documents(piece, job.field)):
-            for place, found in zip(where, encode(texts)):
-                tokens = [*found] if job.end is None else [*found, job.end]
-                wrong = next((token for token in tokens if not limits.min <= token <= limits.max), None)
-                if wrong is not None:
-                    raise Error(f"{place}: the token {wrong} does not fit into {job.dtype}: choose another dtype")
-                if len(tokens) > LONGEST:
-                    raise Error(f"{place}: a document of {len(tokens)} tokens; Megatron's files hold {LONGEST}")
-                lengths.append(len(tokens))
-                out.write(numpy.array(tokens, dtype).tobytes())
-    os.replace(own, tokens_path)
-    _write(_lengths_of(Path(parts), number), numpy.array(lengths, numpy.int32).tobytes())  # last: it says that the part is whole
+    try:
+        with open(own, "wb") as out:
+            for where, texts in _batches(_documents(piece, job.field)):
+                for place, found in encode(where, texts):
+                    tokens = _as_tokens(place, found, job, dtype)
+                    lengths.append(len(tokens))
+                    out.write(tokens.tobytes())
+        os.replace(own, tokens_path)
+        _write(_lengths_of(Path(parts), number), numpy.array(lengths, numpy.int32).tobytes())  # last: it says that the part is whole
+    except OSError as error:
+        raise Error(f"{own} cannot be written: {error.strerror or error}") from error
+
+
+def _as_tokens(place: str, found: Any, job: _Job, dtype: Any) -> Any:
+    try:
+        tokens = numpy.asarray(found)
+    except ValueError as error:  # lists of different lengths
+        raise Error(f"{place}: the tokenizer made no row of whole numbers: {error}") from error
+    if tokens.ndim != 1 or (tokens.size > 0 and tokens.dtype.kind not in "iu"):
+        raise Error(f"{place}: the tokenizer made no row of whole numbers, but {str(found):.60}")
+    if job.end is not None:
+        tokens = numpy.append(tokens.astype(numpy.int64), job.end)
+    if tokens.size > 0:
+        for token in (int(tokens.min()), int(tokens.max())):
+            if token < 0:
+                raise Error(f"{place}: the tokenizer made the token {token}; tokens are numbers from 0 on")
+            if token > numpy.iinfo(dtype).max:
+                raise Error(f"{place}: the token {token} does not fit into {job.dtype}: choose another dtype")
+    if tokens.size > LONGEST:
+        raise Error(f"{place}: a document of {tokens.size} tokens; Megatron's files hold {LONGEST}")
+    return tokens.astype(dtype)
 
 
 def _batches(documents: Iterator[tuple[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
@@ -297,11 +375,11 @@ def _batches(documents: Iterator[tuple[str, str]]) -> Iterator[tuple[list[str], 
 def _documents(piece: _Piece, field: str) -> Iterator[tuple[str, str]]:
     """Each with where it is."""
     path = Path(piece.path)
-    opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+    opened: Any = gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")
     try:
         with opened as file:
             if not _is_lines(path):
-                yield piece.path, file.read().decode()
+                yield piece.path, file.read().decode("utf-8-sig")
                 return
             at = piece.begin
             if piece.begin > 0:  # the line that began before is another piece's
@@ -321,11 +399,13 @@ def _documents(piece: _Piece, field: str) -> Iterator[tuple[str, str]]:
 def _text_of(line: bytes, field: str, place: str) -> str:
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Error(f"{place}: this line is no JSON: {error}") from error
-    if not isinstance(found, dict) or not isinstance(found.get(field), str):
+    if not isinstance(found, dict) or field not in found:
         names = ", ".join(found) if isinstance(found, dict) else type(found).__name__
         raise Error(f"{place}: expected an object with a text in {field!r}, found {names}; field= names another one")
+    if not isinstance(found[field], str):
+        raise Error(f"{place}: expected a text in {field!r}, found {json.dumps(found[field]):.60}")
     text: str = found[field]
     return text
 
@@ -353,7 +433,8 @@ def _join(parts: Path, count: int, output: Path, dtype: str) -> tuple[int, int]:
             out.write(lengths.tobytes())
             out.write((places * size).tobytes())
             out.write(numpy.arange(len(lengths) + 1, dtype=numpy.int64).tobytes())
-        for ending, path in own.items():  # the index last: without it the tokens are no data set
+        targets[".idx"].unlink(missing_ok=True)  # without it the tokens are no data set; it comes back last
+        for ending, path in own.items():
             os.replace(path, targets[ending])
     finally:
         for path in own.values():
@@ -396,7 +477,11 @@ def run(arguments: Sequence[str]) -> int:
     except (Error, ValueError) as error:
         print(f"penstock tokenize: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
+    except OSError as error:
+        print(f"penstock tokenize: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
+        print("\npenstock tokenize: stopped; the same command goes on", file=sys.stderr)
         return 130
     went_on = f", {summary.resumed} of them from an earlier run" if summary.resumed else ""
     print(f"{summary.documents:,} documents, {summary.tokens:,} tokens {summary.dtype}, {summary.parts} parts{went_on}")

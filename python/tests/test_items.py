@@ -346,3 +346,17 @@ def test_values_of_other_types_are_taken_where_no_number_changes():
 
 def _same(z):
     return z.reshape(1)
+
+
+def test_an_item_without_tokens_is_of_its_fields_type():
+    class Texts:
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, number):
+            return {"tokens": [[1, 2, 3], [4], [5], []][number]}
+
+    plan = ps.Dataset(Texts(), lengths=[3, 1, 1, 0])
+    assert [(field.dtype, field.shape) for field in plan.fields] == [("i64", (None,))]
+    (step,) = plan.pack(5).batch(1).loader()
+    assert step["tokens"].numpy().tolist() == [[1, 2, 3, 4, 5]]

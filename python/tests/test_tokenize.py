@@ -106,8 +106,6 @@ def test_bad_lines_and_tokens_are_named(tmp_path):
         with pytest.raises(ps.Error) as found:
             tokenize(tmp_path / "a.jsonl", tmp_path / "out", "byte_tokens:encode", workers=1, **options)
         assert not (tmp_path / "out.idx").exists()
-        for left in (tmp_path / "out.parts").iterdir():
-            left.unlink()
         return str(found.value)
 
     good = json.dumps({"text": "a"}) + "\n"
@@ -123,15 +121,132 @@ def test_bad_lines_and_tokens_are_named(tmp_path):
     with pytest.raises(ValueError, match="no texts"):
         (tmp_path / "empty").mkdir()
         tokenize(tmp_path / "empty", tmp_path / "out", "byte_tokens:encode")
+    assert "expected a text in 'text', found null" in error_of('{"text": null}\n')
+    for end in (1.5, True, -1):
+        with pytest.raises(ValueError, match="end: expected"):
+            tokenize(tmp_path / "a.jsonl", tmp_path / "out", "byte_tokens:encode", end=end)
+    for output in (".", str(tmp_path) + "/", tmp_path):
+        with pytest.raises(ValueError, match="begin of two files' names"):
+            tokenize(tmp_path / "a.jsonl", output, "byte_tokens:encode")
     with pytest.raises(ValueError, match="dtype must be one of"):
         tokenize(tmp_path / "a.jsonl", tmp_path / "out", "byte_tokens:encode", dtype="f32")
+
+
+@pytest.mark.parametrize(
+    "body, why",
+    [
+        ("raise RuntimeError('kaboom')", "the tokenizer raised RuntimeError: kaboom"),
+        ("raise ValueError('bad text')", "the tokenizer raised ValueError: bad text"),
+        ("raise SystemExit(3)", "the tokenizer raised SystemExit: 3"),
+        ("return [1.5]", "no row of whole numbers, but [1.5]"),
+        ("return None", "no row of whole numbers, but None"),
+        ("return [[1, 2]]", "no row of whole numbers, but [[1, 2]]"),
+        ("return [[1, 2], [3]]", "no row of whole numbers"),
+        ("return [-1]", "made the token -1"),
+        ("import os; os._exit(3)", "a worker process ended before its work"),
+    ],
+)
+def test_what_a_tokenizer_does_wrong_is_said_with_its_document(tmp_path, capsys, body, why):
+    (tmp_path / "modules" / "wrong_tokens.py").write_text(f"def encode(text):\n    if text == 'b':\n        {body}\n    return [1]\n")
+    lines = write_lines(tmp_path / "a.jsonl", ["a", "b"])
+    assert main(["tokenize", str(lines), "--output", str(tmp_path / "out"), "--tokenizer", "wrong_tokens:encode", "--workers", "1"]) == 1
+    said = capsys.readouterr().err
+    assert why in said and ("_exit" in body or "a.jsonl at byte 26" in said)
+
+
+def test_a_tokenizer_that_was_mended_begins_anew_and_not_in_the_middle(tmp_path):
+    source = tmp_path / "modules" / "mended_tokens.py"
+    inputs = [write_lines(tmp_path / f"{i}.jsonl", ["a", "stop"] if i == 1 else ["a"]) for i in range(2)]
+    run = [sys.executable, "-m", "penstock", "tokenize", *map(str, inputs), "--output", str(tmp_path / "out"), "--workers", "1"]
+    run += ["--tokenizer", "mended_tokens:encode"]
+    source.write_text("def encode(text):\n    assert text != 'stop'\n    return [1]\n")
+    assert subprocess.run(run, capture_output=True).returncode == 1
+    source.write_text("def encode(text):\n    return [2, 22]\n")
+    result = subprocess.run(run, capture_output=True, text=True)
+    assert result.returncode == 1 and "parts of another job" in result.stderr
+
+
+def test_a_new_result_in_place_of_an_old_one_is_never_half_of_each(tmp_path, monkeypatch):
+    old, new = (write_lines(tmp_path / f"{name}.jsonl", texts) for name, texts in (("old", ["aaaaa", "bbb"]), ("new", ["ccc", "ddddd"])))
+    tokenize(old, tmp_path / "out", "byte_tokens:encode", workers=1)
+    replace = os.replace
+
+    def die_at_the_index(source, target):
+        if str(target).endswith("out.idx"):
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(module.os, "replace", die_at_the_index)
+    with pytest.raises(KeyboardInterrupt):
+        tokenize(new, tmp_path / "out", "byte_tokens:encode", workers=1)
+    monkeypatch.undo()
+    with pytest.raises(ps.Error, match="out.idx"):
+        ps.megatron(tmp_path / "out")
+
+
+def wait_for(what):
+    deadline = time.monotonic() + TIMEOUT_S / 3
+    while not what() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return what()
+
+
+def start_slow(tmp_path, seconds, count=6):
+    inputs = [write_lines(tmp_path / f"{i}.jsonl", ["text"]) for i in range(count)]
+    command = [sys.executable, "-m", "penstock", "tokenize", *map(str, inputs), "--output", str(tmp_path / "out"), "--tokenizer"]
+    command += ["byte_tokens:encode", "--workers", "2"]
+    environment = {**os.environ, "SLOW": str(seconds)}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert wait_for(lambda: len(list((tmp_path / "out.parts").glob("*.tokens.*"))) == 2)
+    return process, command
+
+
+def workers_of(group):
+    """Processes of this group that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] != "Z":
+            found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_running(tmp_path, number):
+    process, _ = start_slow(tmp_path, 30)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=TIMEOUT_S / 2)
+    if number == signal.SIGINT:
+        assert process.returncode == 130 and "the same command goes on" in said
+    assert wait_for(lambda: not workers_of(process.pid))
+
+
+def test_two_runs_do_not_share_an_output(tmp_path):
+    process, command = start_slow(tmp_path, 30)
+    second = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S / 2)
+    assert second.returncode == 1 and "another run is at work here" in second.stderr
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_an_output_beside_its_inputs(tmp_path):
+    write_lines(tmp_path / "a.jsonl", ["a"])
+    (tmp_path / "B.TXT").write_text("\ufeffb")
+    (tmp_path / "empty.jsonl").write_text("")
+    for _ in range(2):
+        assert tokenize(tmp_path, tmp_path / "out", "byte_tokens:encode", workers=1).documents == 2
+        assert texts_of(tmp_path / "out") == [[98], [97]]
+        (tmp_path / "out.parts").mkdir()
+        (tmp_path / "out.parts" / "job").write_text("{}")
 
 
 def test_the_commands_flags(tmp_path, capsys):
     lines = write_lines(tmp_path / "a.jsonl", ["b"], field="body")
     command = ["tokenize", str(lines), "--output", str(tmp_path / "out"), "--tokenizer", "byte_tokens:encode"]
     assert main(command) == 1 and "field= names another one" in capsys.readouterr().err
-    (tmp_path / "out.parts" / "job.json").unlink()
     assert main([*command, "--field", "body", "--end", "7"]) == 0
     assert "1 documents, 2 tokens i32, 1 parts" in capsys.readouterr().out
     assert texts_of(tmp_path / "out") == [[98, 7]]
