@@ -218,7 +218,9 @@ def workers_of(group):
 def test_nothing_is_left_running(tmp_path, number):
     process, _ = start_slow(tmp_path, 30)
     process.send_signal(number)
+    begin = time.monotonic()
     _, said = process.communicate(timeout=TIMEOUT_S / 2)
+    assert time.monotonic() - begin < 20  # and not when what the workers are at is done
     if number == signal.SIGINT:
         assert process.returncode == 130 and "the same command goes on" in said
     assert wait_for(lambda: not workers_of(process.pid))
