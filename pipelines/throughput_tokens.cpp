@@ -33,6 +33,17 @@ bool is_megatron(const std::string& data) {
   return std::filesystem::exists(index, error);
 }
 
+// What samples are padded to, on average.
+double mean_edge(const ps::ByLengthSummary& summary) {
+  double tokens = 0;
+  double samples = 0;
+  for (const auto& bucket : summary.buckets) {
+    tokens += static_cast<double>(bucket.edge) * static_cast<double>(bucket.samples);
+    samples += static_cast<double>(bucket.samples);
+  }
+  return samples > 0 ? tokens / samples : 0;
+}
+
 }  // namespace
 
 void add_token_flags(CLI::App& app, TokenFlags& flags) {
@@ -92,13 +103,18 @@ ps::Dataset open_tokens(const std::string& data, const TokenFlags& flags) {
 
 std::optional<ps::TokenReport> tokens_of(const ps::Dataset& dataset) {
   ps::TokenReport report;
+  const auto buckets = dataset.buckets();
+  const double edge = buckets ? mean_edge(*buckets) : 0;
   for (const ps::FieldSpec& field : dataset.fields()) {
-    report.row_bytes += field.bytes();
-    if (field.name == "tokens" && field.shape.rank() == 1)
-      report.row_tokens = static_cast<std::uint64_t>(field.shape[0]);
+    double elements = 1;
+    for (const std::int64_t extent : field.shape.extents())
+      elements *= extent == ps::kDynamic ? edge : static_cast<double>(extent);
+    report.row_bytes += elements * static_cast<double>(ps::size_of(field.dtype));
+    if (field.name == "tokens" && field.shape.rank() == 1) report.row_tokens = elements;
   }
   if (report.row_tokens == 0) return std::nullopt;
   if (const auto packed = dataset.packed()) report.padding_share = packed->padding_share;
+  if (buckets) report.padding_share = buckets->padding_share;
   return report;
 }
 

@@ -28,6 +28,8 @@ from penstock._errors import CudaError, DataError, Error, QueueClosed
 from penstock._map import map_function
 from penstock._penstock import (
     ArrayField,
+    Bucket,
+    Buckets,
     Crop,
     Dataset,
     Device,
@@ -122,6 +124,8 @@ __all__ = [
     "megatron",
     "documents",
     "PackSummary",
+    "Bucket",
+    "Buckets",
     "synthetic_images",
     "Queue",
     "QueueClient",

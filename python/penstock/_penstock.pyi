@@ -1016,6 +1016,48 @@ class PackSummary:
 
     def __repr__(self) -> str: ...
 
+class Bucket:
+    """Of Buckets.buckets."""
+
+    @property
+    def edge(self) -> int:
+        """What its batches are padded to."""
+
+    @property
+    def rows(self) -> int:
+        """Of a full global batch."""
+
+    @property
+    def samples(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Buckets:
+    """What came of batch_by_length: Dataset.buckets."""
+
+    @property
+    def buckets(self) -> list[Bucket]: ...
+
+    @property
+    def batches(self) -> int:
+        """Of an epoch."""
+
+    @property
+    def samples(self) -> int:
+        """In them."""
+
+    @property
+    def dropped(self) -> int:
+        """
+        Samples in none: long_samples 'drop', and in each epoch others by remainder 'drop'.
+        """
+
+    @property
+    def padding_share(self) -> float:
+        """Of the tokens of all batches."""
+
+    def __repr__(self) -> str: ...
+
 class Dataset:
     """
     What to read, in which order, how to transform and batch it, and where it goes.
@@ -1182,6 +1224,38 @@ class Dataset:
 
         Errors  ValueError  global_batch = 0
         """
+
+    def batch_by_length(self, edges: Sequence[int], *, tokens: int | None = None, rows: Sequence[int] = (), multiple: int = 1, fields: Sequence[str] | Mapping[str, float] = ('tokens',), lengths: str = 'lengths', long_samples: Literal['refuse', 'truncate', 'drop'] = 'refuse', remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False, shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+        """
+        Global batches of samples of similar lengths, each batch padded to the longest that its bucket
+        may have: short samples make batches of many rows, long ones of few. Which samples make up a batch is
+        computed here from their lengths, which are read once, by all cores; so any step can be read at once,
+        and is the same on any number of devices and processes. Every epoch has the same number of batches.
+        Comes right behind the source, or what chooses among its samples (filter, take, skip, shard, select)
+        and maps; instead of shuffle, and before repeat.
+
+        `edges`: bucket k has the samples longer than edges[k - 1] and at most as long as edges[k].
+        `tokens`: of a global batch at the most, padding counted: a batch of bucket k has tokens // edges[k]
+        rows, rounded down to a multiple of `multiple`: the number of replicas, or of all numbers of them that
+        a run will be resumed on. Or `rows`: of a global batch, one number a bucket.
+        `fields`: of shape [?, ...], those that are padded: their names (with 0), or a mapping from name to
+        value. The first one's length is that of the sample, as its source says it, before any map; the field
+        `lengths` i64 [] behind it has it ("" for none).
+        `long_samples`, those longer than the last edge: "refuse" them here, "truncate" or "drop" them.
+        `remainder`: of a bucket's last batch. `shuffle`: a random order of the samples within each bucket, and
+        of the batches of all; False: by length, the shortest first.
+
+        Shapes  a padded field has [rows, edge, ...], both different from batch to batch
+        Memory  4 bytes a sample
+        Errors  ValueError  options that contradict each other; a plan whose samples have an order of their
+                            own; a field that is not of shape [?, ...]
+                Error       a length that is not known; a sample longer than the last edge
+        A sample that turns out longer than its bucket (a map made it so, its file was changed) is a fault.
+        """
+
+    @property
+    def buckets(self) -> Buckets | None:
+        """What came of batch_by_length; None where the plan has none."""
 
     def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """

@@ -87,6 +87,8 @@ PENSTOCK_NAMES(PackMethod, "typing.Literal['best_fit', 'first_fit', 'wrap']",
                {"best_fit", "first_fit", "wrap"});
 PENSTOCK_NAMES(LongDocuments, "typing.Literal['split', 'truncate', 'drop']",
                {"split", "truncate", "drop"});
+PENSTOCK_NAMES(LongSamples, "typing.Literal['refuse', 'truncate', 'drop']",
+               {"refuse", "truncate", "drop"});
 PENSTOCK_NAMES(PackOutput,
                "typing.Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', "
                "'cu_seqlens', 'max_seqlen']",

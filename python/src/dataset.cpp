@@ -41,6 +41,17 @@ Dataset filtered(const Dataset& self, nb::callable keep) {
   });
 }
 
+// Names, or names with what to pad with.
+std::vector<ByLengthOptions::Field> padded_fields(nb::handle fields) {
+  std::vector<ByLengthOptions::Field> padded;
+  if (nb::isinstance<nb::str>(fields)) return {{.name = nb::cast<std::string>(fields)}};
+  const bool has_values = PyMapping_Check(fields.ptr()) != 0 && nb::hasattr(fields, "items");
+  for (const nb::handle name : nb::iter(fields))
+    padded.push_back({.name = nb::cast<std::string>(name),
+                      .value = has_values ? nb::cast<double>(fields[name]) : 0.0});
+  return padded;
+}
+
 LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  std::optional<std::uint64_t> max_faults, std::optional<double> max_fault_rate,
                  const std::optional<InputContext>& context, const Choice<InputMode>& mode,
@@ -272,6 +283,66 @@ A short last batch is kept, dropped or padded; padding is zero, and the field "v
 
 Errors  ValueError  global_batch = 0)")
       .def(
+          "batch_by_length",
+          [](const Dataset& self, std::vector<std::int64_t> edges,
+             std::optional<std::uint64_t> tokens, std::vector<std::uint64_t> rows,
+             std::uint64_t multiple, nb::handle fields, std::string lengths,
+             const Choice<LongSamples>& long_samples, const Choice<Remainder>& remainder,
+             bool uneven, bool shuffle, Seed seed, bool reshuffle) {
+            const ByLengthOptions options{.edges = std::move(edges),
+                                          .tokens = tokens,
+                                          .rows = std::move(rows),
+                                          .multiple = multiple,
+                                          .fields = padded_fields(fields),
+                                          .lengths = std::move(lengths),
+                                          .long_samples = long_samples.value("long_samples"),
+                                          .shuffle = shuffle,
+                                          .seed = seed,
+                                          .reshuffle_each_epoch = reshuffle};
+            const BatchOptions batch{.remainder = remainder.value("remainder"), .uneven = uneven};
+            return without_gil([&] { return self.batch_by_length(options, batch); });
+          },
+          "edges"_a, nb::kw_only(), "tokens"_a.none() = nb::none(),
+          nb::arg("rows").sig("()") = nb::tuple(), "multiple"_a = 1,
+          nb::arg("fields").sig("('tokens',)") = nb::make_tuple("tokens"), "lengths"_a = "lengths",
+          "long_samples"_a = Choice<LongSamples>{"refuse"},
+          "remainder"_a = Choice<Remainder>{"keep"}, "uneven"_a = false, "shuffle"_a = true,
+          "seed"_a.none() = nb::none(), "reshuffle_each_epoch"_a = true,
+          nb::sig("def batch_by_length(self, edges: collections.abc.Sequence[int], *, "
+                  "tokens: int | None = None, rows: collections.abc.Sequence[int] = (), "
+                  "multiple: int = 1, fields: collections.abc.Sequence[str] | "
+                  "collections.abc.Mapping[str, float] = ('tokens',), lengths: str = 'lengths', "
+                  "long_samples: typing.Literal['refuse', 'truncate', 'drop'] = 'refuse', "
+                  "remainder: typing.Literal['keep', 'drop', 'pad'] = 'keep', "
+                  "uneven: bool = False, shuffle: bool = True, seed: int | None = None, "
+                  "reshuffle_each_epoch: bool = True) -> Dataset"),
+          R"(Global batches of samples of similar lengths, each batch padded to the longest that its bucket
+may have: short samples make batches of many rows, long ones of few. Which samples make up a batch is
+computed here from their lengths, which are read once, by all cores; so any step can be read at once,
+and is the same on any number of devices and processes. Every epoch has the same number of batches.
+Comes right behind the source, or what chooses among its samples (filter, take, skip, shard, select)
+and maps; instead of shuffle, and before repeat.
+
+`edges`: bucket k has the samples longer than edges[k - 1] and at most as long as edges[k].
+`tokens`: of a global batch at the most, padding counted: a batch of bucket k has tokens // edges[k]
+rows, rounded down to a multiple of `multiple`: the number of replicas, or of all numbers of them that
+a run will be resumed on. Or `rows`: of a global batch, one number a bucket.
+`fields`: of shape [?, ...], those that are padded: their names (with 0), or a mapping from name to
+value. The first one's length is that of the sample, as its source says it, before any map; the field
+`lengths` i64 [] behind it has it ("" for none).
+`long_samples`, those longer than the last edge: "refuse" them here, "truncate" or "drop" them.
+`remainder`: of a bucket's last batch. `shuffle`: a random order of the samples within each bucket, and
+of the batches of all; False: by length, the shortest first.
+
+Shapes  a padded field has [rows, edge, ...], both different from batch to batch
+Memory  4 bytes a sample
+Errors  ValueError  options that contradict each other; a plan whose samples have an order of their
+                    own; a field that is not of shape [?, ...]
+        Error       a length that is not known; a sample longer than the last edge
+A sample that turns out longer than its bucket (a map made it so, its file was changed) is a fault.)")
+      .def_prop_ro("buckets", &Dataset::buckets,
+                   "What came of batch_by_length; None where the plan has none.")
+      .def(
           "transform_on_device",
           [](const Dataset& self, std::string field, const std::string& dtype,
              const Choice<ImageLayout>& layout, const Numbers& mean, const Numbers& stddev,
@@ -426,6 +497,26 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
             "most_documents={}, padding_share={:.4f})",
             self.rows, self.documents, self.tokens, self.dropped, self.most_documents,
             self.padding_share);
+      });
+  nb::class_<ByLengthSummary::Bucket>(module, "Bucket", "Of Buckets.buckets.")
+      .def_ro("edge", &ByLengthSummary::Bucket::edge, "What its batches are padded to.")
+      .def_ro("rows", &ByLengthSummary::Bucket::rows, "Of a full global batch.")
+      .def_ro("samples", &ByLengthSummary::Bucket::samples)
+      .def("__repr__", [](const ByLengthSummary::Bucket& self) {
+        return fmt::format("Bucket(edge={}, rows={}, samples={})", self.edge, self.rows,
+                           self.samples);
+      });
+  nb::class_<ByLengthSummary>(module, "Buckets", "What came of batch_by_length: Dataset.buckets.")
+      .def_ro("buckets", &ByLengthSummary::buckets)
+      .def_ro("batches", &ByLengthSummary::batches, "Of an epoch.")
+      .def_ro("samples", &ByLengthSummary::samples, "In them.")
+      .def_ro("dropped", &ByLengthSummary::dropped,
+              "Samples in none: long_samples 'drop', and in each epoch others by remainder 'drop'.")
+      .def_ro("padding_share", &ByLengthSummary::padding_share, "Of the tokens of all batches.")
+      .def("__repr__", [](const ByLengthSummary& self) {
+        return fmt::format(
+            "Buckets({} buckets, batches={}, samples={}, dropped={}, padding_share={:.4f})",
+            self.buckets.size(), self.batches, self.samples, self.dropped, self.padding_share);
       });
   nb::class_<Dataset> dataset(
       module, "Dataset",

@@ -227,3 +227,73 @@ def test_other_lengths_are_other_data():
     state = loader.state_dict()
     with pytest.raises(ps.Error, match="pack"):
         ps.documents(tokens, [0, 6, 10]).pack(6).batch(1).loader().load_state_dict(state)
+
+
+def by_length(texts, **options):
+    return ps.token_files(texts, document_end=0).batch_by_length([4, 10, 32], tokens=64, seed=3, **options)
+
+
+def test_batches_by_length_hold_every_document_once(texts):
+    plan = by_length(texts)
+    assert [(one.edge, one.rows, one.samples) for one in plan.buckets.buckets] == [(4, 16, 2), (10, 6, 3), (32, 2, 2)]
+    assert plan.buckets.batches == len(plan) == 3
+    assert plan.buckets.dropped == 0
+    assert plan.fields[0].shape == (None,)
+    found, shapes = [], set()
+    for step in plan.loader():
+        tokens = step["tokens"].numpy()
+        shapes.add(tokens.shape)
+        assert step["lengths"].numpy().max() <= tokens.shape[1]
+        found += [row[:length].tolist() for row, length in zip(tokens, step["lengths"].numpy(), strict=True)]
+        assert all((row[length:] == 0).all() for row, length in zip(tokens, step["lengths"].numpy(), strict=True))
+    assert shapes == {(2, 4), (3, 10), (2, 32)}
+    assert sorted(found) == sorted(one.tolist() for one in documents_of(texts))
+    padded = sum(rows * edge for rows, edge in shapes)
+    assert plan.buckets.padding_share == pytest.approx(1 - sum(map(len, found)) / padded)
+
+
+def test_batches_by_length_travel_and_go_on(texts):
+    plan = by_length(texts).repeat(3)
+    again = pickle.loads(pickle.dumps(ps.Dataset.from_json(plan.to_json())))
+    whole = plan.loader(digest=True)
+    digests = [step.digest for step in whole]
+    loader = again.loader(digest=True)
+    iterator = iter(loader)
+    first = [next(iterator).digest for _ in range(4)]
+    state = loader.state_dict()
+    resumed = by_length(texts).repeat(3).loader(digest=True)
+    resumed.load_state_dict(state)
+    assert first + [step.digest for step in resumed] == digests
+
+
+def test_batches_by_length_pad_several_fields_of_own_data():
+    class Pairs:
+        def __init__(self, lengths):
+            self.lengths = lengths
+
+        def __len__(self):
+            return len(self.lengths)
+
+        def __getitem__(self, index):
+            length = self.lengths[index]
+            return {"tokens": np.full(length, index + 1), "labels": np.full(length, -index - 1)}
+
+    lengths = [3, 1, 2]
+    plan = ps.Dataset(Pairs(lengths), lengths=lengths).batch_by_length(
+        [3], rows=[3], fields={"tokens": 0, "labels": -100}, lengths="", shuffle=False
+    )
+    (step,) = plan.loader()
+    assert step["tokens"].numpy().tolist() == [[1, 1, 1], [2, 0, 0], [3, 3, 0]]
+    assert step["labels"].numpy().tolist() == [[-1, -1, -1], [-2, -100, -100], [-3, -3, -100]]
+
+
+def test_batches_by_length_refuse_what_cannot_be(texts):
+    documents = ps.token_files(texts, document_end=0)
+    with pytest.raises(ps.Error, match="has a length of 31, and the last edge is 30"):
+        documents.batch_by_length([30], rows=[2])
+    with pytest.raises(ValueError, match="tokens or rows, found both"):
+        documents.batch_by_length([40], rows=[2], tokens=100)
+    with pytest.raises(ValueError, match="leave shuffle out"):
+        documents.shuffle().batch_by_length([40], rows=[2])
+    assert documents.batch_by_length([30], rows=[2], long_samples="drop").buckets.dropped == 1
+    assert documents.buckets is None

@@ -48,9 +48,9 @@ class CudaDigests::Result final : public PendingDigests {
   std::atomic<bool> is_known_ = false;
 };
 
-CudaDigests::CudaDigests(int device, DigestPlan plan, std::size_t results)
+CudaDigests::CudaDigests(int device, std::vector<DigestPlan> plans, std::size_t results)
     : device_(device),
-      plan_(std::move(plan)),
+      plans_(std::move(plans)),
       stream_(device),
       sums_(device, sizeof(SliceDigests)),
       pinned_(staging::HostMemory::make(results * sizeof(SliceDigests))) {
@@ -72,7 +72,7 @@ CudaDigests::~CudaDigests() {
 }
 
 std::shared_ptr<PendingDigests> CudaDigests::enqueue(std::byte* slice, const std::byte* transformed,
-                                                     std::uint64_t samples,
+                                                     std::uint64_t samples, std::size_t form,
                                                      const CudaEvent& arrived,
                                                      const CudaEvent& hashed) {
   const std::lock_guard lock(mutex_);
@@ -84,14 +84,15 @@ std::shared_ptr<PendingDigests> CudaDigests::enqueue(std::byte* slice, const std
   const std::size_t index = (oldest_ + on_their_way_) % places_.size();
   Place& place = places_[index];
   auto* const sums = reinterpret_cast<SliceDigests*>(sums_.data());
-  auto* const rows = reinterpret_cast<DigestRow*>(slice + plan_.rows);
+  const DigestPlan& plan = plans_[form];
+  auto* const rows = reinterpret_cast<DigestRow*>(slice + plan.rows);
   const cudaStream_t stream = stream_.get();
 
   check(cudaStreamWaitEvent(stream, arrived.get(), 0));
-  if (!plan_.slice.empty())
-    enqueue_row_digests(slice, plan_.slice, rows, samples, &sums->slice, stream);
-  if (!plan_.transformed.empty())
-    enqueue_row_digests(transformed, plan_.transformed, rows, samples, &sums->transformed, stream);
+  if (!plan.slice.empty())
+    enqueue_row_digests(slice, plan.slice, rows, samples, &sums->slice, stream);
+  if (!plan.transformed.empty())
+    enqueue_row_digests(transformed, plan.transformed, rows, samples, &sums->transformed, stream);
   check(cudaEventRecord(hashed.get(), stream));
   check(cudaMemcpyAsync(reinterpret_cast<SliceDigests*>(pinned_->bytes().data()) + index, sums,
                         sizeof *sums, cudaMemcpyDeviceToHost, stream));

@@ -20,16 +20,18 @@ namespace penstock::device {
 /// Threads  any number of threads.
 class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
  public:
-  /// Room for the results of so many slices at a time.
-  CudaDigests(int device, DigestPlan plan, std::size_t results);
+  /// What to hash of each form of slices, at least one, and room for the results of so many slices at a time.
+  CudaDigests(int device, std::vector<DigestPlan> plans, std::size_t results);
   /// Waits for what is queued.
   ~CudaDigests();
   CudaDigests(const CudaDigests&) = delete;
   CudaDigests& operator=(const CudaDigests&) = delete;
 
-  [[nodiscard]] bool hashes_transformed() const noexcept { return !plan_.transformed.empty(); }
+  [[nodiscard]] bool hashes_transformed() const noexcept {
+    return !plans_.front().transformed.empty();
+  }
 
-  /// Queues the hashing of the first `samples` rows of a slice. Waits only where more results are on their way than
+  /// Queues the hashing of the first `samples` rows of a slice of form `form`. Waits only where more results are on their way than
   /// there is room for.
   ///
   /// Stream  on a stream of its own, behind `arrived`; records `hashed` there. Both are events of the device, which is
@@ -37,7 +39,7 @@ class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
   /// Errors  CudaError
   [[nodiscard]] std::shared_ptr<PendingDigests> enqueue(std::byte* slice,
                                                         const std::byte* transformed,
-                                                        std::uint64_t samples,
+                                                        std::uint64_t samples, std::size_t form,
                                                         const CudaEvent& arrived,
                                                         const CudaEvent& hashed);
   /// Waits for all that is queued; nobody needs the device for it afterwards. Where that is lost, who asks for a result
@@ -57,7 +59,7 @@ class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
   void collect_locked();
 
   int device_;
-  DigestPlan plan_;
+  std::vector<DigestPlan> plans_;
   CudaStream stream_;
   DeviceMemory sums_;  // of the slice that is hashed at the moment
   std::shared_ptr<staging::HostMemory> pinned_;

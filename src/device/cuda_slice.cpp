@@ -33,7 +33,8 @@ CudaState::CudaState(int device, TransferPlan asked)
       transforms(device),
       releases(device) {
   // On their way are at most those of copies that still have a staging slot, and of what lies in the places.
-  if (plan.digest) digests = std::make_shared<CudaDigests>(device, *plan.digest, 2 * plan.slots);
+  if (!plan.digests.empty())
+    digests = std::make_shared<CudaDigests>(device, plan.digests, 2 * plan.slots);
   for (std::size_t slot = 0; slot < plan.slots; ++slot) {
     places.emplace_back(device);
     if (plan.on_span) places.back().stamps.emplace(device);
@@ -130,7 +131,7 @@ std::shared_ptr<PendingDigests> CudaSlice::digest() {
   if (!state_->digests) return nullptr;
   const CurrentDevice current(state_->device_index);
   const CudaEvent& there = state_->digests->hashes_transformed() ? place().ready : place().arrived;
-  return state_->digests->enqueue(data(), transformed(), samples_, there, place().hashed);
+  return state_->digests->enqueue(data(), transformed(), samples_, form_, there, place().hashed);
 }
 
 const CudaEvent& CudaSlice::ready() const noexcept {

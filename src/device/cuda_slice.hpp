@@ -93,9 +93,10 @@ class CudaSlice final : public DeviceSlice {
   void synchronize() override;
 
   /// Of the transfer: the copy is queued; the device transforms are queued.
-  void copied(std::uint64_t rows, std::uint64_t samples) noexcept {
+  void copied(std::uint64_t rows, std::uint64_t samples, std::size_t form) noexcept {
     rows_ = rows;
     samples_ = samples;
+    form_ = form;
   }
   void transform_on(cudaStream_t stream);
   void finish_locked(cudaStream_t stream);
@@ -111,6 +112,7 @@ class CudaSlice final : public DeviceSlice {
   staging::StagingLease lease_;
   std::uint64_t rows_ = 0;
   std::uint64_t samples_ = 0;
+  std::size_t form_ = 0;
   std::mutex mutex_;  // guards what follows
   bool is_finished_ = false;
   std::vector<CudaReader> readers_;

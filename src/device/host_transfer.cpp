@@ -24,6 +24,7 @@ class HostSlice final : public DeviceSlice {
   void arrive(FilledSlice filled) { filled_ = std::move(filled); }
   [[nodiscard]] std::uint64_t rows() const noexcept { return filled_.rows; }
   [[nodiscard]] std::uint64_t samples() const noexcept { return filled_.samples; }
+  [[nodiscard]] std::size_t form() const noexcept { return filled_.form; }
 
  private:
   FilledSlice filled_;
@@ -80,13 +81,13 @@ class HostTransfer final : public Transfer {
     }
   }
   [[nodiscard]] std::shared_ptr<PendingDigests> digest(DeviceSlice& slice) override {
-    if (!plan_.digest) return nullptr;
+    if (plan_.digests.empty()) return nullptr;
     const auto& own = static_cast<const HostSlice&>(slice);
-    const std::span rows(reinterpret_cast<const DigestRow*>(own.data() + plan_.digest->rows),
-                         own.samples());
+    const DigestPlan& plan = plan_.digests[own.form()];
+    const std::span rows(reinterpret_cast<const DigestRow*>(own.data() + plan.rows), own.samples());
     return std::make_shared<KnownDigests>(
-        SliceDigests{.slice = digest_of(own.data(), plan_.digest->slice, rows),
-                     .transformed = digest_of(own.transformed(), plan_.digest->transformed, rows)});
+        SliceDigests{.slice = digest_of(own.data(), plan.slice, rows),
+                     .transformed = digest_of(own.transformed(), plan.transformed, rows)});
   }
 
  private:

@@ -41,7 +41,8 @@ struct TransferPlan {
   std::size_t slice_bytes = 0;
   std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
   std::vector<PlacedDeviceTransform> transforms{};
-  std::optional<DigestPlan> digest{};  ///< none: no digests
+  /// What is hashed of a slice, for each form that slices may have; none: no digests.
+  std::vector<DigestPlan> digests{};
   /// Told of what a GPU did, later, on any thread; must not throw. Empty: nothing is timed.
   std::function<void(const DeviceSpan&)> on_span{};
 };
@@ -53,6 +54,7 @@ struct FilledSlice {
   std::uint64_t rows = 0;
   std::uint64_t samples = 0;  ///< of the rows: those that digests are of; they come first
   std::uint64_t step = 0;
+  std::size_t form = 0;  ///< of TransferPlan::digests
 };
 
 /// One replica's slice of a batch, on its device. Destroying it makes its memory reusable: on a

@@ -24,13 +24,15 @@ unsigned usable_cores() {
 
 constexpr double kMiB = 1 << 20;
 
+double per_second(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 double per_second(std::uint64_t count, double seconds) {
-  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  return per_second(static_cast<double>(count), seconds);
 }
 
 // Without padding.
 double tokens_per_second(const TokenReport& tokens, const Stats& stats) {
-  return per_second(stats.samples * tokens.row_tokens, stats.seconds) * (1 - tokens.padding_share);
+  return per_second(static_cast<double>(stats.samples) * tokens.row_tokens, stats.seconds) *
+         (1 - tokens.padding_share);
 }
 
 nlohmann::json token_json(const TokenReport& tokens, const Stats& stats) {
@@ -38,7 +40,8 @@ nlohmann::json token_json(const TokenReport& tokens, const Stats& stats) {
           {"row_bytes", tokens.row_bytes},
           {"padding_share", tokens.padding_share},
           {"tokens_per_s", tokens_per_second(tokens, stats)},
-          {"bytes_per_s", per_second(stats.samples * tokens.row_bytes, stats.seconds)}};
+          {"bytes_per_s",
+           per_second(static_cast<double>(stats.samples) * tokens.row_bytes, stats.seconds)}};
 }
 
 std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
@@ -108,7 +111,8 @@ std::string Report::to_text() const {
         fmt::format(
             "{:.2f} million/s without padding, which is {:.1f}% of the rows; {:.2f} GB/s delivered",
             tokens_per_second(*tokens, stats) / 1e6, tokens->padding_share * 100,
-            per_second(stats.samples * tokens->row_bytes, stats.seconds) / 1e9));
+            per_second(static_cast<double>(stats.samples) * tokens->row_bytes, stats.seconds) /
+                1e9));
   line("first batch", fmt::format("{:.0f} ms", stats.first_batch_s * 1e3));
 
   line("stall",

@@ -39,12 +39,16 @@ void DocumentOrder::numbers(std::uint64_t first, std::span<std::uint64_t> number
   if (shuffled_) shuffled_->permutation.apply(numbers);
 }
 
-std::uint64_t DocumentOrder::length_of(std::uint64_t number) const {
-  if (const auto length = source_->length(number); length && *length <= kMostTokens) return *length;
+std::uint64_t length_of(const Source& source, std::uint64_t number) {
+  if (const auto length = source.length(number); length && *length <= kMostTokens) return *length;
   throw Error(
       fmt::format("{}: its length is not known, or damaged, and rows are made of lengths alone; a "
                   "data set of Python has lengths by Dataset(data, lengths=...)",
-                  source_->location(number)));
+                  source.location(number)));
+}
+
+std::uint64_t DocumentOrder::length_of(std::uint64_t number) const {
+  return sequence::length_of(*source_, number);
 }
 
 std::uint64_t hash_lengths(std::uint64_t first, std::span<const std::uint64_t> lengths) noexcept {

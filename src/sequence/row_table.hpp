@@ -44,6 +44,11 @@ class DocumentOrder {
   std::unique_ptr<const Shuffled> shuffled_;
 };
 
+/// Tokens of a document.
+///
+/// Errors  Error  its length is not known or damaged; names it
+[[nodiscard]] std::uint64_t length_of(const Source& source, std::uint64_t number);
+
 /// A hash of the lengths from place `first` on; those of all places are added up.
 [[nodiscard]] std::uint64_t hash_lengths(std::uint64_t first,
                                          std::span<const std::uint64_t> lengths) noexcept;

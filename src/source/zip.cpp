@@ -48,6 +48,11 @@ class Zip final : public Composite {
     return {};
   }
 
+  std::optional<std::uint64_t> length(std::uint64_t number) const override {
+    for (const SourcePtr& source : sources_)
+      if (const auto length = source->length(number)) return length;
+    return std::nullopt;
+  }
   std::string location(std::uint64_t number) const override {
     return join([&](const Source& source) { return source.location(number); }, " + ");
   }

@@ -59,7 +59,7 @@ class Sender {
     device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
     ring_ = staging::StagingRing::make(memory, memory->bytes(), staged, bytes_);
     transfer_ = device::open_transfer(
-        {Device::Kind::cuda, 0}, {.slots = places, .slice_bytes = bytes_, .digest = form.plan});
+        {Device::Kind::cuda, 0}, {.slots = places, .slice_bytes = bytes_, .digests = {form.plan}});
   }
   /// Nothing is waited for, and the slice is let go at once. `expected` is what its digest has to be.
   std::shared_ptr<PendingDigests> send(std::size_t samples, Digest& expected) {

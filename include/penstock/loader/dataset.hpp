@@ -15,6 +15,7 @@
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
 #include <penstock/sequence/blocks.hpp>
+#include <penstock/sequence/by_length.hpp>
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
@@ -99,6 +100,22 @@ class Dataset {
   [[nodiscard]] Dataset map(TransformPtr transform) const;
   /// Global batches of `global_batch` samples.
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
+  /// Global batches of samples of similar lengths, each batch padded to the longest that its bucket may have: short
+  /// samples make batches of many rows, long ones of few. Which samples make up a batch is computed from the lengths,
+  /// which are read here, once, by all cores; so any step can be read at once, and it is the same on any number of devices
+  /// and processes. Every epoch has the same number of batches. Comes right behind the source, or what chooses among its
+  /// samples (filter, take, skip, shard, select) and maps; instead of shuffle, and before repeat.
+  ///
+  /// Shapes  a padded field has [rows, edge, ...], both different from batch to batch; fields() says [?, ...]
+  /// Memory  4 bytes a sample
+  /// Errors  std::invalid_argument  options that contradict each other; a plan whose samples have an order of their own;
+  ///                                a field that is not of shape [?, ...]
+  ///         Error                  a length that is not known; a sample longer than the last edge (LongSamples::refuse)
+  /// A sample that turns out longer than its bucket (a map made it so, or its file was changed) is a Fault.
+  [[nodiscard]] Dataset batch_by_length(const ByLengthOptions& by_length,
+                                        const BatchOptions& options = {}) const;
+  /// What came of batch_by_length; none where the plan has none.
+  [[nodiscard]] std::optional<ByLengthSummary> buckets() const;
   /// Converts images for the network on their device: type, layout, normalisation,
   /// flip, mixup, cutmix, erasing. LoaderOptions::digest is of what comes before it, digest_transformed
   /// of what it makes.
@@ -119,7 +136,7 @@ class Dataset {
   [[nodiscard]] const Source& source() const;
   /// Whether the records come once, as they arrive.
   [[nodiscard]] bool is_stream() const noexcept;
-  /// Samples in a global batch; none where there is no batch yet.
+  /// Samples in a global batch, at the most; none where there is no batch yet.
   [[nodiscard]] std::optional<std::uint64_t> batch_size() const noexcept;
   /// What becomes of samples that do not fill the last batch; none where there is no batch yet.
   [[nodiscard]] std::optional<Remainder> remainder() const noexcept;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/loader/plan/by_length.hpp"
+
 namespace penstock::loader {
 
 namespace {
@@ -65,11 +67,21 @@ std::vector<Branch> branches_of(const Plan& plan) {
   return branches;
 }
 
+std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket) {
+  std::vector<Branch> branches = branches_of(plan);
+  for (Branch& branch : branches)
+    std::ranges::move(padding_of(plan.batch(), bucket), std::back_inserter(branch.transforms));
+  return branches;
+}
+
 std::vector<FieldSpec> fields_of(const Plan& plan) {
-  const Branch branch = std::move(branches_of(plan).front());
+  const Batch* const batch = plan.find<Batch>();
+  const Branch branch =
+      std::move((batch == nullptr ? branches_of(plan) : branches_of(plan, 0)).front());
   std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
   for (const TransformPtr& transform : branch.transforms)
     fields = replace_fields(fields, transform->bind(fields));
+  if (batch != nullptr) forget_padding(*batch, fields);
   return fields;
 }
 

@@ -18,6 +18,7 @@ inline constexpr std::uint32_t kFirstTransform = 0x100;
 inline constexpr std::uint32_t kReplacement = 0x200;
 inline constexpr std::uint32_t kDeviceTransform = 0x300;
 inline constexpr std::uint32_t kReading = 0x400;
+inline constexpr std::uint32_t kBatches = 0x500;  // and one for each bucket
 
 /// One source, and what is done to each of its records.
 struct Branch {
@@ -28,8 +29,10 @@ struct Branch {
 
 /// SampleId::source counts them.
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan);
+/// The same with the padding that the batches of `bucket` < buckets_of(plan.batch()) get.
+[[nodiscard]] std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket);
 
-/// The fields of a sample, after all maps.
+/// The fields of a sample, after all maps. What batch_by_length pads is of shape [?, ...].
 ///
 /// Errors  std::invalid_argument  a map that does not fit
 [[nodiscard]] std::vector<FieldSpec> fields_of(const Plan& plan);

@@ -9,6 +9,7 @@
 
 #include "src/core/json_fields.hpp"
 #include "src/loader/plan/branches.hpp"
+#include "src/loader/plan/by_length.hpp"
 #include "src/loader/plan/order.hpp"
 #include "src/transform/chain.hpp"
 #include "src/transform/descriptions.hpp"
@@ -119,10 +120,15 @@ class BeforeCheck {
           fmt::format("batch({}): the plan has a batch of {} already; the global batch is "
                       "divided over the devices by prefetch_to_devices, so one batch is enough",
                       batch.global_batch, first->global_batch));
+    if (batch.by_length) check_sortable(plan_);
   }
   void operator()(const TransformOnDevice& transform) const {
     if (plan_.find<Batch>() == nullptr)
       refuse("transform_on_device works on whole batches, on their device: put it after .batch(g)");
+    if (plan_.batch().by_length)
+      refuse(
+          "transform_on_device works on images of one size, and the batches of batch_by_length "
+          "differ: leave one of them out");
     for (const Operation& operation : plan_.operations())
       if (const auto* earlier = std::get_if<TransformOnDevice>(&operation);
           earlier != nullptr && earlier->options.field == transform.options.field)
@@ -213,7 +219,7 @@ void check_after(const Plan& plan) {
   if (std::holds_alternative<TransformOnDevice>(last)) (void)device_transforms_of(plan);
   if (const Batch* batch = std::get_if<Batch>(&last)) {
     (void)batch::Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);
-    for (const Branch& branch : branches_of(plan))
+    for (const Branch& branch : branches_of(plan, buckets_of(*batch) - 1))
       (void)transform::TransformChain(branch.source->fields(), branch.transforms, 0,
                                       kFirstTransform, 0);
   }

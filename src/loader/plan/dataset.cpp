@@ -16,6 +16,7 @@
 #include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/plan/stream_records.hpp"
+#include "src/sequence/by_length.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock {
@@ -119,7 +120,20 @@ Dataset Dataset::map(TransformPtr transform) const {
 }
 
 Dataset Dataset::batch(std::uint64_t global_batch, const BatchOptions& options) const {
-  return Dataset(plan_->with(loader::Batch{global_batch, options}));
+  return Dataset(plan_->with(loader::Batch{
+      .global_batch = global_batch, .options = options, .by_length = {}, .sorted = {}}));
+}
+
+Dataset Dataset::batch_by_length(const ByLengthOptions& by_length,
+                                 const BatchOptions& options) const {
+  return Dataset(plan_->with(
+      loader::Batch{.global_batch = 0, .options = options, .by_length = by_length, .sorted = {}}));
+}
+
+std::optional<ByLengthSummary> Dataset::buckets() const {
+  const loader::Batch* const batch = plan_->find<loader::Batch>();
+  if (batch == nullptr || !batch->sorted) return std::nullopt;
+  return batch->sorted->summary;
 }
 
 Dataset Dataset::transform_on_device(const DeviceTransformOptions& options) const {
@@ -149,7 +163,10 @@ std::optional<std::uint64_t> Dataset::samples() const {
   const auto per_pass = loader::batches_per_pass(*plan_, {&all, 1});
   const bool whole_passes = per_pass.value_or(0) > 0 && *steps % *per_pass == 0;
   if (!whole_passes) return *steps * *per_batch;
-  return *steps / *per_pass * std::min(*all, *per_pass * *per_batch);
+  const auto& sorted = plan_->batch().sorted;
+  const std::uint64_t in_pass =
+      sorted ? sorted->table->samples() : std::min(*all, *per_pass * *per_batch);
+  return *steps / *per_pass * in_pass;
 }
 
 std::vector<FieldSpec> Dataset::fields() const { return loader::fields_of(*plan_); }

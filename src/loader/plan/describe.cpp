@@ -46,6 +46,7 @@ std::string describe_operation(const Json& operation) {
   }
   if (op == Map::kName) return "map(" + core::describe_value(fields["transform"]) + ")";
 
+  std::string name = op;
   std::string text;
   const auto add = [&text](const std::string& piece) {
     if (!piece.empty()) text += (text.empty() ? "" : ", ") + piece;
@@ -54,13 +55,20 @@ std::string describe_operation(const Json& operation) {
     for (const Json& dataset : fields["datasets"]) add(describe_operations(dataset));
     fields.erase("datasets");
   }
-  for (std::size_t left = positional(op); left != 0 && !fields.empty(); --left) {
+  if (const auto by_length = fields.find("by_length"); by_length != fields.end()) {
+    static const Json kByLength = write_json(ByLengthOptions{});
+    name = "batch_by_length";
+    add(core::describe_json(*by_length, kByLength));
+    fields.erase("global_batch");
+    fields.erase("by_length");
+  }
+  for (std::size_t left = name == op ? positional(op) : 0; left != 0 && !fields.empty(); --left) {
     add(core::describe_value(fields.begin().value()));
     fields.erase(fields.begin());
   }
   const auto defaults = kDefaults.find(op);
   add(core::describe_json(fields, defaults == kDefaults.end() ? Json::object() : defaults->second));
-  return op + "(" + text + ")";
+  return name + "(" + text + ")";
 }
 
 std::string describe_operations(const Json& operations) {

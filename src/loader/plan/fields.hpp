@@ -18,6 +18,13 @@ struct EnumNames<Remainder> {
       {Remainder::keep, "keep"}, {Remainder::drop, "drop"}, {Remainder::pad, "pad"}};
 };
 template <>
+struct EnumNames<LongSamples> {
+  static constexpr std::pair<LongSamples, const char*> kNames[] = {
+      {LongSamples::refuse, "refuse"},
+      {LongSamples::truncate, "truncate"},
+      {LongSamples::drop, "drop"}};
+};
+template <>
 struct EnumNames<Split> {
   static constexpr std::pair<Split, const char*> kNames[] = {{Split::scatter, "scatter"},
                                                              {Split::round_robin, "round_robin"},
@@ -58,6 +65,26 @@ template <class Visitor>
 void visit_fields(Visitor& visit, BatchOptions& options) {
   visit("remainder", options.remainder);
   visit("uneven", options.uneven);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ByLengthOptions::Field& field) {
+  visit.required("name", field.name);
+  visit("value", field.value);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ByLengthOptions& options) {
+  visit.required("edges", options.edges);
+  visit("tokens", options.tokens);
+  visit("rows", options.rows);
+  visit("multiple", options.multiple);
+  visit("fields", options.fields);
+  visit("lengths", options.lengths);
+  visit("long_samples", options.long_samples);
+  visit("shuffle", options.shuffle);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
 }
 
 template <class Visitor>
@@ -125,6 +152,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, Batch& operation) {
   visit.required("global_batch", operation.global_batch);
   visit_fields(visit, operation.options);
+  visit("by_length", operation.by_length);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, TransformOnDevice& operation) {

@@ -4,6 +4,7 @@
 
 #include "src/loader/plan/lists.hpp"
 #include "src/loader/plan/stream_records.hpp"
+#include "src/sequence/by_length.hpp"
 #include "src/source/composite.hpp"
 #include "src/transform/descriptions.hpp"
 
@@ -66,6 +67,8 @@ class Writer {
     Json json = write_json(batch);
     // Which replicas get one more row is no part of the global batches.
     if (purpose_ == Purpose::identity) json.erase("uneven");
+    if (purpose_ == Purpose::identity && batch.sorted)
+      json["lengths"] = fmt::format("{:016x}", batch.sorted->hash);
     return json;
   }
 

@@ -13,9 +13,14 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
+#include <penstock/sequence/by_length.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/transform/transform.hpp>
+
+namespace penstock::sequence {
+struct SortedByLength;
+}
 
 namespace penstock::loader {
 
@@ -116,8 +121,10 @@ struct Map {
 
 struct Batch {
   static constexpr const char* kName = "batch";
-  std::uint64_t global_batch = 0;
+  std::uint64_t global_batch = 0;  // with by_length of the bucket that has the most rows
   BatchOptions options;
+  std::optional<ByLengthOptions> by_length;
+  std::shared_ptr<const sequence::SortedByLength> sorted;  // made by Plan::with
 };
 
 struct TransformOnDevice {

@@ -10,6 +10,7 @@
 #include "src/loader/plan/branches.hpp"
 #include "src/order/mix.hpp"
 #include "src/order/operations.hpp"
+#include "src/sequence/by_length.hpp"
 
 namespace penstock::loader {
 
@@ -134,13 +135,12 @@ std::uint32_t first_number(const Plan& plan) {
          static_cast<std::uint32_t>(std::ranges::count_if(plan.operations(), is_on_positions));
 }
 
-// Whether an operation settles which samples there are at all, whatever the epoch.
-bool only_selects(const Operation& operation) {
+}  // namespace
+
+bool only_selects(const Operation& operation) noexcept {
   return std::holds_alternative<Take>(operation) || std::holds_alternative<Skip>(operation) ||
          std::holds_alternative<Shard>(operation) || std::holds_alternative<Select>(operation);
 }
-
-}  // namespace
 
 order::OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
   order::OrderPtr order = input_order(plan, context);
@@ -190,6 +190,7 @@ order::OrderPtr batch_order(const Plan& plan, std::uint64_t seed,
 std::optional<std::uint64_t> batches_per_pass(const Plan& plan,
                                               std::span<const std::optional<std::uint64_t>> sizes) {
   const Batch& batch = plan.batch();
+  if (batch.sorted) return batch.sorted->table->batches();
   const std::uint64_t share = batch.global_batch / sizes.size();
   const bool drops = batch.options.remainder == Remainder::drop;
   std::optional<std::uint64_t> count;

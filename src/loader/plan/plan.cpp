@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "src/loader/plan/by_length.hpp"
 #include "src/loader/plan/check.hpp"
 
 namespace penstock::loader {
@@ -16,6 +17,7 @@ PlanPtr Plan::starting_with(Operation input) {
 
 PlanPtr Plan::with(Operation operation) const {
   check_before(*this, operation);
+  if (Batch* const batch = std::get_if<Batch>(&operation)) sort_samples(*this, *batch);
   auto plan = std::make_shared<Plan>(*this);
   plan->operations_.push_back(std::move(operation));
   check_after(*plan);
@@ -74,6 +76,9 @@ std::optional<std::uint64_t> Plan::seed() const {
                           },
                           [&](const Sample& sample) {
                             if (!seed) seed = sample.options.seed;
+                          },
+                          [&](const Batch& batch) {
+                            if (!seed && batch.by_length) seed = batch.by_length->seed;
                           },
                           [](const auto&) {}},
                operation);

@@ -50,6 +50,14 @@ std::optional<int> common_numa_node(std::span<const Device> devices) {
   return common;
 }
 
+std::vector<device::DigestPlan> digests_of(std::span<const std::shared_ptr<const BatchForm>> forms,
+                                           const Device& device) {
+  std::vector<device::DigestPlan> plans;
+  for (const auto& form : forms)
+    if (auto plan = form->digest(device)) plans.push_back(*std::move(plan));
+  return plans;
+}
+
 // Passes on to an observer what a GPU did.
 std::function<void(const device::DeviceSpan&)> spans_of(const Device& device,
                                                         StageObserver* observer) {
@@ -80,8 +88,12 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
               stop_stream_.get_token()),
       arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
   const std::vector<Device>& devices = config_.devices;
-  const std::size_t slice_bytes = config_.form->slice().slice_bytes();
-  const std::size_t transformed_bytes = config_.form->transformed_bytes();
+  std::size_t slice_bytes = 0;  // the most of any form
+  std::size_t transformed_bytes = 0;
+  for (const auto& form : config_.forms) {
+    slice_bytes = std::max(slice_bytes, form->slice().slice_bytes());
+    transformed_bytes = std::max(transformed_bytes, form->transformed_bytes());
+  }
   const std::size_t slot_bytes = slice_bytes * devices.size();
   const auto gpus =
       static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
@@ -119,8 +131,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
         device::open_transfer(device, {.slots = slots,
                                        .slice_bytes = slice_bytes,
                                        .transformed_bytes = transformed_bytes,
-                                       .transforms = config_.form->transforms(),
-                                       .digest = config_.form->digest(device),
+                                       .transforms = config_.forms.front()->transforms(),
+                                       .digests = digests_of(config_.forms, device),
                                        .on_span = spans_of(device, config_.observer)}));
   if (const auto gpu = std::ranges::find(devices, Device::Kind::cuda, &Device::kind);
       gpu != devices.end())
@@ -133,7 +145,7 @@ std::unique_ptr<ReadAhead> Engine::make_read_ahead() {
   if (io_threads_ == 0) return nullptr;
   const std::size_t ahead =
       records(config_.threads, io_threads_) - static_cast<std::size_t>(config_.threads);
-  return std::make_unique<ReadAhead>(config_.recipe, io_threads_, ahead, record_limit_,
+  return std::make_unique<ReadAhead>(config_.recipes.front(), io_threads_, ahead, record_limit_,
                                      [this](std::int64_t grown) { note_memory(grown); });
 }
 
@@ -261,7 +273,8 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
 std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) const {
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
-  info.form = config_.form;
+  info.form = config_.forms[drawn.bucket];
+  info.bucket = drawn.bucket;
   info.step = step;
   info.epoch = drawn.epoch;
   info.global_samples = drawn.samples;
@@ -304,12 +317,12 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
 
 // Two where samples can be read together, or it would never be seen that this is faster.
 std::int64_t Engine::least_of_grain(std::int64_t sample_ns) const {
-  return config_.recipe->reads_together > 1 && sample_ns < 10 * kGrainNs ? 2 : 1;
+  return config_.recipes.front()->reads_together > 1 && sample_ns < 10 * kGrainNs ? 2 : 1;
 }
 
 void Engine::work(const std::stop_token& stop) {
   const core::Interruption interruption(stop);
-  RowWorker rows(config_.recipe, record_limit_, stop);
+  RowWorker rows(config_.recipes, record_limit_, stop);
   std::int64_t sample_ns = kGrainNs;
   while (true) {
     std::shared_ptr<InFlight> batch;
@@ -345,7 +358,7 @@ void Engine::work(const std::stop_token& stop) {
 
 // What was read ahead, one sample after the other.
 void Engine::work_on_read(const std::stop_token& stop) {
-  RowWorker rows(config_.recipe, record_limit_, stop);
+  RowWorker rows(config_.recipes, record_limit_, stop);
   while (auto sample = read_ahead_->pop(stop)) {
     const std::shared_ptr<InFlight> batch = sample->batch;
     bool made = true;
@@ -411,7 +424,7 @@ void Engine::note_memory(std::int64_t grown) {
 }
 
 void Engine::zero_padding(const InFlight& batch) const {
-  const batch::BatchLayout& layout = config_.form->slice();
+  const batch::BatchLayout& layout = batch.info->form->slice();
   for (std::size_t part = 0; part < batch.info->parts.size(); ++part) {
     const batch::Slice& slice = batch.info->parts[part].slice;
     std::byte* memory = batch.slice(part).data();
@@ -434,13 +447,14 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       for (std::size_t k = 0; k < transfers_.size(); ++k) {
         const PartInfo& part = info.parts[k];
         const auto samples = std::span(info.samples).subspan(part.first_sample, part.slice.samples);
-        config_.form->draw(batch->slice(k).data(), info.step, part, samples);
-        config_.form->identify(batch->slice(k).data(), info.step, part, samples);
+        info.form->draw(batch->slice(k).data(), info.step, part, samples);
+        info.form->identify(batch->slice(k).data(), info.step, part, samples);
         transfers_[k]->enqueue(*batch->slices[k], {.slot = batch->slot,
                                                    .bytes = batch->slice(k),
                                                    .rows = part.slice.rows,
                                                    .samples = part.slice.samples,
-                                                   .step = info.step});
+                                                   .step = info.step,
+                                                   .form = info.bucket});
       }
     }
     copied = now_ns();

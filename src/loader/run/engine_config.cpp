@@ -8,9 +8,51 @@
 #include <fmt/format.h>
 
 #include "src/loader/plan/branches.hpp"
+#include "src/loader/plan/by_length.hpp"
 #include "src/loader/plan/order.hpp"
+#include "src/sequence/by_length.hpp"
 
 namespace penstock::loader {
+
+namespace {
+
+std::vector<BranchRecipe> make_branches(const Plan& plan, const Topology& topology,
+                                        std::uint64_t seed, std::size_t bucket) {
+  std::vector<std::vector<order::OrderPtr>> candidates;
+  for (std::uint32_t group = 0; group < topology.groups; ++group)
+    candidates.push_back(candidates_of(
+        plan,
+        {.seed = seed, .group = group, .groups = topology.groups, .shards = topology.shards}));
+  std::vector<BranchRecipe> recipes;
+  for (const Branch& branch : branches_of(plan, bucket)) {
+    const auto number = static_cast<std::uint32_t>(recipes.size());
+    const std::uint64_t own_seed = branch.seed.value_or(seed);
+    BranchRecipe recipe{
+        .source = branch.source,
+        .chain = transform::TransformChain(branch.source->fields(), branch.transforms, own_seed,
+                                           kFirstTransform, number),
+        .candidates = {},
+        .replacement_key = RandomKey(own_seed, kReplacement, number),
+        .read_key = RandomKey(own_seed, kReading, number)};
+    for (const auto& of_group : candidates) recipe.candidates.push_back(of_group[number]);
+    recipes.push_back(std::move(recipe));
+  }
+  return recipes;
+}
+
+std::shared_ptr<const BatchForm> make_form(const Plan& plan, const Topology& topology,
+                                           const LoaderOptions& options, std::uint64_t seed,
+                                           std::size_t bucket, const BranchRecipe& branch,
+                                           DigestOnDevice digest) {
+  const auto made = branch.chain.fields();
+  const bool masks =
+      plan.batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
+  return std::make_shared<const BatchForm>(
+      std::vector<FieldSpec>(made.begin(), made.end()), masks, device_transforms_of(plan),
+      RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), digest);
+}
+
+}  // namespace
 
 EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t seed,
                        const std::vector<WeightChange>& weights) {
@@ -36,40 +78,45 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         fmt::format("max_rate is a share of the samples, from 0 to 1, found {}", *rate));
 
   const std::vector<Branch> sources = branches_of(*plan);
-  std::vector<std::vector<order::OrderPtr>> candidates;
-  for (std::uint32_t group = 0; group < topology.groups; ++group)
-    candidates.push_back(candidates_of(
-        *plan,
-        {.seed = seed, .group = group, .groups = topology.groups, .shards = topology.shards}));
-  std::vector<BranchRecipe> branches;
-  for (std::uint32_t number = 0; number < sources.size(); ++number) {
-    const Branch& branch = sources[number];
-    const std::uint64_t own_seed = branch.seed.value_or(seed);
-    BranchRecipe recipe{
-        .source = branch.source,
-        .chain = transform::TransformChain(branch.source->fields(), branch.transforms, own_seed,
-                                           kFirstTransform, number),
-        .candidates = {},
-        .replacement_key = RandomKey(own_seed, kReplacement, number),
-        .read_key = RandomKey(own_seed, kReading, number)};
-    for (const auto& of_group : candidates) recipe.candidates.push_back(of_group[number]);
-    branches.push_back(std::move(recipe));
+  const bool any_gpu = std::ranges::any_of(
+      plan->devices(), [](const Device& device) { return device.kind == Device::Kind::cuda; });
+  const DigestOnDevice digest{.slices = options.digest && any_gpu,
+                              .transformed = options.digest_transformed};
+  std::size_t reads_together = 1;
+  int max_concurrent_reads = 0;
+  for (const Branch& branch : sources) {
+    max_concurrent_reads = std::max(max_concurrent_reads, branch.source->max_concurrent_reads());
+    reads_together = std::max(reads_together, branch.source->reads_together());
   }
-  const auto made = branches.front().chain.fields();
-  std::vector<FieldSpec> fields(made.begin(), made.end());
-  const bool masks =
-      plan->batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
-  std::vector<Device> devices = plan->devices();
-  const bool any_gpu =
-      std::ranges::find(devices, Device::Kind::cuda, &Device::kind) != devices.end();
-  auto form = std::make_shared<const BatchForm>(
-      std::move(fields), masks, device_transforms_of(*plan), RandomKey(seed, kDeviceTransform),
-      topology.slicing.max_rows(),
-      DigestOnDevice{.slices = options.digest && any_gpu,
-                     .transformed = options.digest_transformed});
+  if (options.budget_bytes != 0) reads_together = 1;
+
+  RowRecipes recipes;
+  std::vector<std::shared_ptr<const BatchForm>> forms;
+  for (std::size_t bucket = 0; bucket < buckets_of(plan->batch()); ++bucket) {
+    auto branches = make_branches(*plan, topology, seed, bucket);
+    forms.push_back(make_form(*plan, topology, options, seed, bucket, branches.front(), digest));
+    recipes.push_back(std::make_shared<const RowRecipe>(RowRecipe{
+        .branches = std::move(branches),
+        .layout = forms.back()->slice(),
+        .valid_field = forms.back()->valid_field(),
+        .buckets = plan->batch().sorted ? plan->batch().sorted->table : nullptr,
+        .bucket = bucket,
+        .reads_together = reads_together,
+        .on_fault = options.faults.policy,
+        .replicas_per_group = topology.replicas_per_group(),
+        .retry = options.retry,
+        .digest = options.digest,
+        .observer = options.observer,
+    }));
+  }
+  const auto delivered = forms.front()->fields();
+  std::vector<FieldSpec> fields(delivered.begin(), delivered.end());
+  forget_padding(plan->batch(), fields);
+
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()
                         : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  std::vector<Device> devices = plan->devices();
   const std::size_t depth = static_cast<std::size_t>(plan->prefetch().depth);
 
   std::vector<order::MixWeights> mix_weights;
@@ -78,31 +125,14 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
     mix_weights.push_back({0, {first.begin(), first.end()}});
   }
   for (const WeightChange& change : weights)
-    mix_weights.push_back({change.step * topology.slicing.global_batch(), change.weights});
+    mix_weights.push_back({change.step * topology.slicings.front().global_batch(), change.weights});
 
-  int max_concurrent_reads = 0;
-  std::size_t reads_together = 1;
-  for (const Branch& branch : sources) {
-    max_concurrent_reads = std::max(max_concurrent_reads, branch.source->max_concurrent_reads());
-    reads_together = std::max(reads_together, branch.source->reads_together());
-  }
-
-  auto recipe = std::make_shared<const RowRecipe>(RowRecipe{
-      .branches = std::move(branches),
-      .layout = form->slice(),
-      .valid_field = form->valid_field(),
-      .reads_together = options.budget_bytes == 0 ? reads_together : 1,
-      .on_fault = options.faults.policy,
-      .replicas_per_group = topology.replicas_per_group(),
-      .retry = options.retry,
-      .digest = options.digest,
-      .observer = options.observer,
-  });
   return {
       .plan = std::move(plan),
       .devices = std::move(devices),
-      .recipe = std::move(recipe),
-      .form = std::move(form),
+      .recipes = std::move(recipes),
+      .forms = std::move(forms),
+      .fields = std::move(fields),
       .topology = topology,
       .seed = seed,
       .weights = std::move(mix_weights),

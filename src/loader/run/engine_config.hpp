@@ -20,8 +20,10 @@ namespace penstock::loader {
 struct EngineConfig {
   PlanPtr plan;
   std::vector<Device> devices;
-  std::shared_ptr<const RowRecipe> recipe;
-  std::shared_ptr<const BatchForm> form;
+  // One for each bucket of a batch by length, else one.
+  RowRecipes recipes;
+  std::vector<std::shared_ptr<const BatchForm>> forms;
+  std::vector<FieldSpec> fields;  // delivered, in all forms
   Topology topology;
   std::uint64_t seed = 0;
   std::vector<order::MixWeights> weights;  // where they are not the plan's

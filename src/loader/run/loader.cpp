@@ -86,7 +86,7 @@ std::vector<Fact> Loader::facts() const { return run_->facts(); }
 std::optional<std::uint64_t> Loader::size() const { return run_->steps(); }
 std::uint64_t Loader::seed() const noexcept { return run_->seed(); }
 std::span<const Device> Loader::devices() const noexcept { return run_->devices(); }
-std::span<const FieldSpec> Loader::fields() const noexcept { return run_->form().fields(); }
+std::span<const FieldSpec> Loader::fields() const noexcept { return run_->fields(); }
 Stats Loader::stats() const { return run_->stats(); }
 std::vector<std::uint64_t> Loader::samples_per_device() const { return run_->samples_per_device(); }
 std::vector<Fault> Loader::faults() const { return run_->faults(); }

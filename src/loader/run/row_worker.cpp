@@ -38,12 +38,19 @@ std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches) {
   return all;
 }
 
-RowWorker::RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
-                     std::stop_token stop)
-    : recipe_(std::move(recipe)), stop_(std::move(stop)) {
+RowWorker::RowWorker(RowRecipes recipes, std::size_t record_limit, std::stop_token stop)
+    : recipes_(std::move(recipes)), stop_(std::move(stop)) {
   record_.set_limit(record_limit);
-  for (const FieldSpec& spec : recipe_->branches.front().chain.fields())
-    out_.emplace_back(nullptr, spec.dtype, spec.shape);
+  for (const auto& recipe : recipes_) {
+    auto& out = outs_.emplace_back();
+    for (const FieldSpec& spec : recipe->branches.front().chain.fields())
+      out.emplace_back(nullptr, spec.dtype, spec.shape);
+  }
+}
+
+void RowWorker::take_recipe_of(const InFlight& batch) {
+  recipe_ = recipes_[batch.info->bucket].get();
+  out_ = outs_[batch.info->bucket];
 }
 
 std::size_t RowWorker::memory_bytes() const noexcept {
@@ -53,6 +60,7 @@ std::size_t RowWorker::memory_bytes() const noexcept {
 }
 
 void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) {
+  take_recipe_of(batch);
   if (const std::uint64_t most = recipe_->reads_together; most > 1 && count > 1) {
     for (std::uint64_t done = 0; done < count && !stop_.stop_requested(); done += most)
       work_together(batch, first + done, std::min(most, count - done));
@@ -91,6 +99,7 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 
 void RowWorker::work(ReadSample& sample) {
   InFlight& batch = *sample.batch;
+  take_recipe_of(batch);
   const std::int64_t begin = now_ns();
   fill(batch, part_of(batch, sample.sample), sample.sample, &sample);
   batch.decode_ns += now_ns() - begin;
@@ -250,14 +259,18 @@ std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Pla
   const BranchRecipe& branch = recipe_->branches[id.source];
   const order::OrderPtr& candidates =
       branch.candidates[place.replica / recipe_->replicas_per_group];
-  const std::uint64_t count = candidates->size().value_or(0);
+  const auto& buckets = recipe_->buckets;
+  const std::uint64_t count =
+      buckets ? buckets->size(recipe_->bucket) : candidates->size().value_or(0);
   const auto cursor = candidates->open();
   const SampleId original = id;
   std::optional<Fault> last;
   for (std::uint32_t attempt = 0; attempt < kReplacementAttempts; ++attempt) {
     const std::uint64_t draw = branch.replacement_key.u64(original.number, original.epoch, attempt);
     SampleId other;
-    (void)cursor->read(original.epoch, scale_to(draw, count), 1, {&other, 1});
+    std::uint64_t position = scale_to(draw, count);
+    if (buckets) buckets->look_up(recipe_->bucket, {&position, 1});
+    (void)cursor->read(original.epoch, position, 1, {&other, 1});
     other.draw = 0;  // it was not drawn
     auto result = make(batch, other, place, nullptr);
     if (result) {

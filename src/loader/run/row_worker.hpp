@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "src/batch/layout.hpp"
 #include "src/loader/run/in_flight.hpp"
+#include "src/order/bucket_table.hpp"
 #include "src/order/order.hpp"
 #include "src/transform/chain.hpp"
 
@@ -32,11 +34,14 @@ struct BranchRecipe {
 /// What functions of other languages have cost so far, in the order of the branches.
 [[nodiscard]] std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches);
 
-/// What all workers of a run share; immutable.
+/// How rows are made, the same for all workers of a run; one for each bucket of a batch by length. Immutable.
 struct RowRecipe {
   std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields
   batch::BatchLayout layout;           // the chains' fields, and 'valid' last where there is one
   std::optional<std::size_t> valid_field;
+  // Of a batch by length: a bad sample is replaced by one of its bucket.
+  std::shared_ptr<const order::BucketTable> buckets;
+  std::size_t bucket = 0;
   std::size_t reads_together = 1;  // the most that a source is good for; 1 with a byte budget
   OnFault on_fault = OnFault::raise;
   std::uint32_t replicas_per_group = 1;
@@ -44,6 +49,8 @@ struct RowRecipe {
   bool digest = false;  // of rows for host devices
   StageObserver* observer = nullptr;
 };
+
+using RowRecipes = std::vector<std::shared_ptr<const RowRecipe>>;
 
 /// One sample's record on its way from the storage to a decoder.
 struct ReadSample {
@@ -57,8 +64,7 @@ struct ReadSample {
 class RowWorker {
  public:
   /// `stop` ends the waiting between two attempts at reading.
-  RowWorker(std::shared_ptr<const RowRecipe> recipe, std::size_t record_limit,
-            std::stop_token stop = {});
+  RowWorker(RowRecipes recipes, std::size_t record_limit, std::stop_token stop = {});
 
   /// Makes samples [first, first + count) of `batch`. Adds what it finds to the batch.
   void work(InFlight& batch, std::uint64_t first, std::uint64_t count);
@@ -77,6 +83,7 @@ class RowWorker {
     bool is_hashed;
   };
 
+  void take_recipe_of(const InFlight& batch);
   Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
   void work_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
   void read_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
@@ -88,12 +95,14 @@ class RowWorker {
   std::optional<Fault> replace(InFlight& batch, SampleId& id, const Place& place);
   void zero(std::byte* slice, std::uint64_t row);
 
-  std::shared_ptr<const RowRecipe> recipe_;
+  RowRecipes recipes_;
+  std::vector<std::vector<TensorView>> outs_;  // of each
+  const RowRecipe* recipe_ = nullptr;          // of the batch that is worked on
+  std::span<TensorView> out_;
   std::stop_token stop_;
   Record record_;
   std::vector<ReadSample> together_;
   std::vector<RecordRead> reads_;
-  std::vector<TensorView> out_;
   std::vector<std::span<std::byte>> places_;
   std::vector<Fault> faults_;
   std::optional<Fault> fatal_;  // the first of this grain

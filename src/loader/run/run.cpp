@@ -54,7 +54,7 @@ Run::Run(const PlanPtr& plan, const LoaderOptions& options) : options_(options) 
   if (!options_.context) options_.context = InputContext::from();
   const auto seed = plan->seed();
   config_ = configure(plan, options_, seed ? *seed : draw_seed(), {});
-  functions_before_ = functions_of(config_->recipe->branches);
+  functions_before_ = functions_of(config_->recipes.front()->branches);
   consumers_ = std::vector<Consumer>(config_->devices.size());
   progress_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(*config_, 0);
@@ -481,7 +481,7 @@ Stats Run::stats() const {
       consumers_, [](const Consumer& consumer) { return consumer.meter.inside(); });
   if (any_waits && slowest->step < fetched_ && engine_->wants_slot())
     stats.waiting_for = static_cast<std::size_t>(slowest - consumers_.begin());
-  stats.functions = functions_of(config_->recipe->branches);
+  stats.functions = functions_of(config_->recipes.front()->branches);
   for (std::size_t i = 0; i < stats.functions.size(); ++i) {
     stats.functions[i].calls -= functions_before_[i].calls;
     stats.functions[i].wait_s -= functions_before_[i].wait_s;

@@ -50,7 +50,7 @@ class Run {
   [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
   [[nodiscard]] std::optional<std::uint64_t> steps() const;
   [[nodiscard]] std::span<const Device> devices() const noexcept { return config_->devices; }
-  [[nodiscard]] const BatchForm& form() const noexcept { return *config_->form; }
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return config_->fields; }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;
   [[nodiscard]] device::SliceDigests digests() const;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "src/loader/plan/by_length.hpp"
+#include "src/sequence/by_length.hpp"
+
 namespace penstock::loader {
 
 StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
                        std::span<const order::MixWeights> weights, std::stop_token stop)
-    : slicing_(topology.slicing),
+    : slicings_(topology.slicings),
       first_group_(topology.group_of(topology.first_replica)),
       own_groups_(topology.group_of(topology.first_replica + topology.own_replicas - 1) + 1 -
                   first_group_) {
@@ -21,6 +24,8 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& top
     sizes.push_back(groups_.back().order->size());
     if (group - first_group_ < own_groups_) groups_.back().open();
   }
+  if (const Batch& batch = plan.batch(); batch.sorted)
+    by_length_.emplace(*groups_.front().order, batch.sorted->table, bucket_order(batch, seed));
   const order::OrderPtr batches = batch_order(plan, seed, batches_per_pass(plan, sizes));
   batches_ = batches->open();
   steps_ = steps_of(*batches);
@@ -31,10 +36,24 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
   // has been drawn is left out: a batch that comes again is the same one.
   SampleId batch;
   if (batches_->read(0, step, 1, {&batch, 1}) == 0) return std::nullopt;
+  return by_length_ ? draw_by_length(step, batch) : draw_consecutive(step, batch);
+}
 
+DrawnStep StepCursor::draw_by_length(std::uint64_t step, const SampleId& batch) {
   DrawnStep drawn;
-  drawn.first_replica = first_group_ * static_cast<std::uint32_t>(slicing_.replicas());
-  const std::uint64_t share = slicing_.global_batch();
+  const order::BucketTable::Part part = by_length_->read(batch.epoch, batch.number, drawn.ids);
+  drawn.samples = drawn.ids.size();
+  drawn.epoch = batch.epoch;
+  drawn.bucket = part.bucket;
+  drawn.slices = slicings_[part.bucket].slices(step, drawn.samples);
+  return drawn;
+}
+
+std::optional<DrawnStep> StepCursor::draw_consecutive(std::uint64_t step, const SampleId& batch) {
+  DrawnStep drawn;
+  const batch::Slicing& slicing = slicings_.front();
+  drawn.first_replica = first_group_ * static_cast<std::uint32_t>(slicing.replicas());
+  const std::uint64_t share = slicing.global_batch();
   const std::uint64_t first = batch.number * share;
   std::uint64_t first_row = 0;
   for (std::uint32_t number = 0; number < groups_.size(); ++number) {
@@ -60,14 +79,14 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
     }
     drawn.samples += count;
 
-    std::vector<batch::Slice> slices = slicing_.slices(step, count);
+    std::vector<batch::Slice> slices = slicing.slices(step, count);
     for (batch::Slice& slice : slices) slice.first += first_row;
     first_row = slices.back().first + slices.back().rows;
     if (own) drawn.slices.insert(drawn.slices.end(), slices.begin(), slices.end());
   }
   if (drawn.samples == 0) return std::nullopt;
   // Of a stream it is not known beforehand which batch is the last.
-  const bool drops = slicing_.remainder() == Remainder::drop;
+  const bool drops = slicing.remainder() == Remainder::drop;
   if (drops && drawn.samples < share * groups_.size()) return std::nullopt;
   return drawn;
 }
@@ -76,6 +95,7 @@ std::size_t StepCursor::memory_bytes() const noexcept {
   std::size_t total = 0;
   for (const Group& group : groups_)
     if (group.cursor) total += group.cursor->memory_bytes();
+  if (by_length_) total += by_length_->memory_bytes();
   return total;
 }
 

@@ -15,6 +15,7 @@
 #include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/run/topology.hpp"
+#include "src/order/bucket_table.hpp"
 #include "src/order/order.hpp"
 
 namespace penstock::loader {
@@ -22,6 +23,7 @@ namespace penstock::loader {
 /// A global batch in numbers.
 struct DrawnStep {
   std::uint64_t samples = 0;  // of all replicas
+  std::size_t bucket = 0;     // of a batch by length
   std::uint32_t epoch = 0;    // of the first of them
   /// One a replica, from first_replica on: those that share an order with this process's. Their
   /// samples are contiguous in ids.
@@ -40,7 +42,7 @@ class StepCursor {
   StepCursor(const Plan& plan, std::uint64_t seed, const Topology& topology,
              std::span<const order::MixWeights> weights, std::stop_token stop = {});
 
-  /// The samples of global batch `step`; none when there is no such step.
+  /// The samples of global batch `step`; none when there is no such step, and where a stream has ended.
   [[nodiscard]] std::optional<DrawnStep> draw(std::uint64_t step);
   /// Steps in the whole plan; none when endless.
   [[nodiscard]] std::optional<std::uint64_t> steps() const noexcept { return steps_; }
@@ -57,10 +59,15 @@ class StepCursor {
     }
   };
 
-  batch::Slicing slicing_;  // of a group
+  [[nodiscard]] std::optional<DrawnStep> draw_consecutive(std::uint64_t step,
+                                                          const SampleId& batch);
+  [[nodiscard]] DrawnStep draw_by_length(std::uint64_t step, const SampleId& batch);
+
+  std::vector<batch::Slicing> slicings_;  // of a group
   std::uint32_t first_group_;
   std::uint32_t own_groups_;
   std::vector<Group> groups_;
+  std::optional<order::BucketCursor> by_length_;  // then there is one group
   std::unique_ptr<order::OrderCursor> batches_;
   std::optional<std::uint64_t> steps_;
 };

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/loader/plan/by_length.hpp"
+
 namespace penstock::loader {
 
 namespace {
@@ -62,13 +64,43 @@ void refuse_sharding_twice(const Plan& plan, const InputContext& context, std::u
 }
 
 batch::Slicing slice_group(const Plan& plan, std::uint32_t replicas, std::uint32_t groups) {
-  const auto& [global_batch, options] = plan.batch();
-  if (global_batch % groups != 0)
+  const Batch& batch = plan.batch();
+  if (batch.global_batch % groups != 0)
     throw std::invalid_argument(fmt::format(
         "a global batch of {} does not divide over {} orders of their own: take a multiple of {}",
-        global_batch, groups, groups));
-  return {global_batch / groups, replicas / groups, options.remainder, options.uneven,
-          plan.prefetch().split};
+        batch.global_batch, groups, groups));
+  return {batch.global_batch / groups, replicas / groups, batch.options.remainder,
+          batch.options.uneven, plan.prefetch().split};
+}
+
+std::vector<batch::Slicing> slice_buckets(const Plan& plan, std::uint32_t replicas,
+                                          std::uint32_t groups) {
+  const Batch& batch = plan.batch();
+  if (groups != 1)
+    throw std::invalid_argument(
+        "batch_by_length makes the batches of all replicas, so there is one order: choose the mode "
+        "one, and another split than shard_early");
+  if (plan.prefetch().split != Split::scatter)
+    throw std::invalid_argument(
+        "batch_by_length: the batches of a step would differ in size with the split round_robin: "
+        "choose scatter");
+  std::vector<batch::Slicing> slicings;
+  for (std::size_t bucket = 0; bucket < buckets_of(batch); ++bucket) {
+    const std::uint64_t rows = rows_of(batch, bucket);
+    if (rows % replicas != 0 && !batch.options.uneven)
+      throw std::invalid_argument(
+          fmt::format("batch_by_length: {} rows, of samples up to {}, do not divide over {} "
+                      "replicas: set multiple to {}, or allow uneven replicas",
+                      rows, batch.by_length->edges[bucket], replicas, replicas));
+    slicings.emplace_back(rows, replicas, batch.options.remainder, batch.options.uneven);
+  }
+  return slicings;
+}
+
+std::vector<batch::Slicing> slice_batches(const Plan& plan, std::uint32_t replicas,
+                                          std::uint32_t groups) {
+  if (plan.batch().by_length) return slice_buckets(plan, replicas, groups);
+  return {slice_group(plan, replicas, groups)};
 }
 
 }  // namespace
@@ -80,7 +112,7 @@ Topology::Topology(const Plan& plan, const InputContext& context, InputMode mode
       first_replica(context.input_pipeline_id * devices_of(plan)),
       own_replicas(devices_of(plan)),
       shards(policy),
-      slicing(slice_group(plan, replicas, groups)) {
+      slicings(slice_batches(plan, replicas, groups)) {
   refuse_sharding_twice(plan, context, groups);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <penstock/loader/options.hpp>
 
@@ -20,7 +21,8 @@ struct Topology {
   std::uint32_t first_replica = 0;  // of this process
   std::uint32_t own_replicas = 1;
   ShardPolicy shards = ShardPolicy::data;
-  batch::Slicing slicing;  // of a group's share over the replicas of the group
+  // Of a group's share over the replicas of the group; one for each bucket of a batch by length.
+  std::vector<batch::Slicing> slicings;
 
   /// Errors  std::invalid_argument  the options contradict each other, the plan, or the batch
   Topology(const Plan& plan, const InputContext& context, InputMode mode, ShardPolicy shards);
@@ -28,9 +30,6 @@ struct Topology {
   [[nodiscard]] std::uint32_t replicas_per_group() const noexcept { return replicas / groups; }
   [[nodiscard]] std::uint32_t group_of(std::uint32_t replica) const noexcept {
     return replica / replicas_per_group();
-  }
-  [[nodiscard]] std::uint64_t global_batch() const noexcept {
-    return slicing.global_batch() * groups;
   }
   /// Empty where one order serves all; else what a state is bound to.
   [[nodiscard]] std::string describe() const;

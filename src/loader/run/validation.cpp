@@ -63,7 +63,8 @@ void check_stream(Stream& stream, const EngineConfig& config, const LoaderOption
     throw std::invalid_argument(
         "each of several processes has a stream of its own: choose the mode per_worker with the "
         "shard policy off");
-  stream.require_capacity(largest_window(*config.plan) + config.topology.slicing.global_batch());
+  stream.require_capacity(largest_window(*config.plan) +
+                          config.plan->batch().global_batch / config.topology.groups);
 }
 
 void refuse_weights(const Plan& plan) {

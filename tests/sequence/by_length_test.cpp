@@ -1,0 +1,442 @@
+// Batches by length, against a plain program that sorts lists.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/penstock.hpp>
+
+#include "tests/sequence/texts.hpp"
+#include "tests/source/files.hpp"
+
+namespace penstock {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using testing_support::numbers_of;
+using testing_support::random_texts;
+using testing_support::source_of;
+using testing_support::Text;
+
+ByLengthOptions random_options(std::mt19937_64& random, std::int64_t longest) {
+  ByLengthOptions options{.edges = {}};
+  for (std::int64_t edge = 0; edge < longest;)
+    options.edges.push_back(edge += 1 + static_cast<std::int64_t>(random() % 9));
+  options.multiple = 1 + random() % 4;
+  if (random() % 2 == 0) {
+    options.tokens =
+        options.multiple * static_cast<std::uint64_t>(options.edges.back()) + random() % 60;
+  } else {
+    for (std::size_t k = 0; k < options.edges.size(); ++k)
+      options.rows.push_back(options.multiple * (1 + random() % 5));
+  }
+  options.fields.front().value = static_cast<double>(random() % 3);
+  options.shuffle = random() % 4 != 0;
+  options.reshuffle_each_epoch = random() % 4 != 0;
+  return options;
+}
+
+std::int64_t longest_of(const std::vector<Text>& texts) {
+  std::size_t longest = 1;
+  for (const Text& text : texts) longest = std::max(longest, text.size());
+  return static_cast<std::int64_t>(longest);
+}
+
+std::uint64_t rows_of(const ByLengthOptions& options, std::size_t bucket) {
+  if (!options.tokens) return options.rows[bucket];
+  const std::uint64_t rows = *options.tokens / static_cast<std::uint64_t>(options.edges[bucket]);
+  return rows / options.multiple * options.multiple;
+}
+
+std::size_t bucket_of(const ByLengthOptions& options, const Text& text) {
+  std::size_t bucket = 0;
+  while (static_cast<std::int64_t>(text.size()) > options.edges[bucket]) ++bucket;
+  return bucket;
+}
+
+// One delivered step: its samples' numbers, all of one bucket, padded to its edge.
+struct Batched {
+  std::size_t bucket = 0;
+  std::vector<std::uint64_t> numbers;
+  std::uint32_t epoch = 0;
+};
+
+Batched read_step(const Step& step, const std::vector<Text>& texts,
+                  const ByLengthOptions& options) {
+  Batched batched{.bucket = 0, .numbers = {}, .epoch = step.epoch()};
+  for (const SampleId& sample : step.samples()) batched.numbers.push_back(sample.number);
+  std::size_t row = 0;
+  for (const DeviceBatch& part : step) {
+    const TensorView tokens = part["tokens"];
+    const std::int64_t edge = tokens.shape()[1];
+    batched.bucket =
+        static_cast<std::size_t>(std::ranges::find(options.edges, edge) - options.edges.begin());
+    EXPECT_LT(batched.bucket, options.edges.size());
+    const Text all = numbers_of(tokens);
+    const Text lengths = numbers_of(part["lengths"]);
+    for (std::size_t k = 0; k < part.size(); ++k, ++row) {
+      Text expected = texts[batched.numbers[row]];
+      EXPECT_EQ(bucket_of(options, expected), batched.bucket);
+      EXPECT_EQ(lengths[k], static_cast<std::int64_t>(expected.size()));
+      expected.resize(static_cast<std::size_t>(edge),
+                      static_cast<std::int64_t>(options.fields.front().value));
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(k) * edge;
+      EXPECT_EQ(Text(begin, begin + edge), expected);
+    }
+  }
+  EXPECT_EQ(row, batched.numbers.size());
+  return batched;
+}
+
+TEST(ByLength, EverySampleOncePerEpochInABatchOfItsBucket) {
+  std::mt19937_64 random(1);
+  int others = 0;
+  for (int round = 0; round < 400; ++round) {
+    SCOPED_TRACE(round);
+    const auto texts = random_texts(random, 1 + random() % 60, 12);
+    const ByLengthOptions options = random_options(random, longest_of(texts));
+    const bool drops = random() % 3 == 0;
+    const Dataset plan =
+        Dataset(source_of(texts))
+            .seed(random())
+            .batch_by_length(options, {.remainder = drops ? Remainder::drop : Remainder::keep})
+            .repeat(3);
+    std::map<std::size_t, std::uint64_t> sizes;  // of the buckets
+    for (const Text& text : texts) ++sizes[bucket_of(options, text)];
+    std::uint64_t batches = 0;
+    std::uint64_t delivered = 0;
+    for (const auto& [bucket, size] : sizes) {
+      const std::uint64_t rows = rows_of(options, bucket);
+      batches += drops ? size / rows : (size + rows - 1) / rows;
+      delivered += drops ? size / rows * rows : size;
+    }
+    EXPECT_EQ(plan.size(), 3 * batches);
+    EXPECT_EQ(plan.samples(), 3 * delivered);
+
+    double tokens = 0;
+    double places = 0;
+    for (const Text& text : texts) {
+      tokens += static_cast<double>(text.size());
+      places += static_cast<double>(options.edges[bucket_of(options, text)]);
+    }
+    const ByLengthSummary summary = *plan.buckets();
+    EXPECT_EQ(summary.batches, batches);
+    EXPECT_EQ(summary.dropped, texts.size() - delivered);
+    EXPECT_NEAR(summary.padding_share, 1 - tokens / places, 1e-12);
+    for (std::size_t bucket = 0; bucket < options.edges.size(); ++bucket)
+      EXPECT_EQ(summary.buckets[bucket].samples, sizes[bucket]);
+
+    std::vector<std::vector<std::vector<std::uint64_t>>> epochs(3);
+    Loader loader = plan.loader();
+    while (const auto step = loader.next()) {
+      const Batched batched = read_step(*step, texts, options);
+      const std::uint64_t rows = rows_of(options, batched.bucket);
+      EXPECT_LE(batched.numbers.size(), rows);
+      if (drops) {
+        EXPECT_EQ(batched.numbers.size(), rows);
+      }
+      epochs[batched.epoch].push_back(batched.numbers);
+    }
+    for (const auto& epoch : epochs) {
+      EXPECT_EQ(epoch.size(), batches);
+      std::set<std::uint64_t> seen;
+      std::map<std::size_t, std::uint64_t> short_ones;
+      for (const auto& numbers : epoch) {
+        seen.insert(numbers.begin(), numbers.end());
+        const std::size_t bucket = bucket_of(options, texts[numbers.front()]);
+        if (numbers.size() < rows_of(options, bucket)) ++short_ones[bucket];
+      }
+      EXPECT_EQ(seen.size(), delivered);
+      for (const auto& [bucket, count] : short_ones) EXPECT_EQ(count, 1U);
+    }
+    if (!options.shuffle || !options.reshuffle_each_epoch) {
+      EXPECT_EQ(epochs[0], epochs[1]);
+    }
+    if (options.shuffle && options.reshuffle_each_epoch && texts.size() > 20 && batches > 5) {
+      EXPECT_NE(epochs[0], epochs[1]);
+    }
+    // Not only in another order.
+    std::set<std::set<std::uint64_t>> first, second;
+    for (const auto& numbers : epochs[0]) first.insert({numbers.begin(), numbers.end()});
+    for (const auto& numbers : epochs[1]) second.insert({numbers.begin(), numbers.end()});
+    others += first == second ? 0 : 1;
+  }
+  EXPECT_GT(others, 100);
+}
+
+TEST(ByLength, AnExampleInOrder) {
+  const std::vector<Text> texts{{1}, {2, 3, 4}, {5, 6}, {}, {7, 8, 9, 10}, {11}, {12, 13}};
+  const ByLengthOptions options{.edges = {2, 4}, .tokens = 8, .shuffle = false};
+  const Dataset plan = Dataset(source_of(texts)).batch_by_length(options);
+  EXPECT_THAT(plan.describe(),
+              ::testing::EndsWith(").batch_by_length(edges=[2, 4], tokens=8, shuffle=no)"));
+  EXPECT_EQ(plan.batch_size(), 4U);
+  EXPECT_THAT(plan.fields(), ElementsAre(FieldSpec{"tokens", DType::i64, {kDynamic}},
+                                         FieldSpec{"lengths", DType::i64, {}}));
+  Loader loader = plan.loader();
+  EXPECT_EQ(loader.fields()[0].shape, Shape{kDynamic});
+  std::vector<std::vector<std::uint64_t>> numbers;
+  while (const auto step = loader.next())
+    numbers.push_back(read_step(*step, texts, options).numbers);
+  EXPECT_THAT(numbers, ElementsAre(ElementsAre(0, 2, 3, 5), ElementsAre(6), ElementsAre(1, 4)));
+}
+
+// The same on any world, and resumed at any step, and from the plan's text.
+TEST(ByLength, BatchesAreTheSameOnAnyWorldAndResumed) {
+  const test::TemporaryFolder folder;
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    const auto texts = random_texts(random, 40 + random() % 60, 12);
+    std::string bytes;
+    for (const Text& text : texts)
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto token =
+            static_cast<std::uint16_t>(i + 1 == text.size() ? 0 : text[i] % 1000 + 1);
+        bytes.append(reinterpret_cast<const char*>(&token), sizeof(token));
+      }
+    const Dataset documents(
+        source::token_files(folder.write("texts.bin", bytes), {.document_end = 0}));
+    ByLengthOptions options = random_options(random, longest_of(texts));
+    options.seed = random();
+    const auto remainder = static_cast<Remainder>(random() % 3);
+    const Dataset plan = (random() % 2 == 0 ? documents : documents.skip(3).shard(9, 4))
+                             .batch_by_length(options, {.remainder = remainder, .uneven = true})
+                             .repeat(2);
+    const Dataset again = Dataset::from_json(plan.to_json());
+    EXPECT_EQ(again.describe(), plan.describe());
+
+    std::vector<Digest> steps;
+    Digest all;
+    Loader whole = plan.loader({.digest = true});
+    while (const auto step = whole.next()) {
+      steps.push_back(step->digest());
+      all += step->digest();
+    }
+    EXPECT_EQ(steps.size(), plan.size());
+    const auto processes = static_cast<std::uint32_t>(1 + random() % 7);
+    const auto devices = static_cast<int>(1 + random() % 3);
+    Digest sum;
+    for (std::uint32_t process = 0; process < processes; ++process) {
+      Loader part = again.prefetch_to_devices(host_devices(devices))
+                        .loader({.context = InputContext{processes, process},
+                                 .digest = true,
+                                 .threads = static_cast<int>(1 + random() % 3)});
+      std::size_t count = 0;
+      for (; const auto step = part.next(); ++count) sum += step->digest();
+      EXPECT_EQ(count, steps.size());
+    }
+    EXPECT_EQ(sum, all);
+    for (std::size_t at = 0; at <= steps.size(); ++at) {
+      Loader first = plan.loader();
+      for (std::size_t k = 0; k < at; ++k) (void)first.next();
+      Loader second = again.loader({.digest = true});
+      second.restore(first.state());
+      std::size_t next = at;
+      while (const auto step = second.next()) {
+        ASSERT_LT(next, steps.size());
+        ASSERT_EQ(step->digest(), steps[next++]);
+      }
+      ASSERT_EQ(next, steps.size());
+      if (at < steps.size()) {
+        EXPECT_EQ(whole.batch_at(at).digest(), steps[at]);
+      }
+    }
+  }
+}
+
+TEST(ByLength, PadsSeveralFields) {
+  const std::vector<Text> texts{{1, 2, 3}, {4}, {5, 6}};
+  const std::vector<Text> marks{{0, 1, 1}, {1}, {0, 1}};
+  std::vector<std::int32_t> values;
+  std::vector<std::uint64_t> offsets{0};
+  for (const Text& mark : marks) {
+    for (const std::int64_t one : mark) values.push_back(static_cast<std::int32_t>(one));
+    offsets.push_back(values.size());
+  }
+  const Dataset plan =
+      zip({Dataset(source_of(texts)),
+           Dataset(source::documents(source::column("labels", std::move(values)), offsets))})
+          .batch_by_length({.edges = {3},
+                            .rows = {3},
+                            .fields = {{.name = "tokens"}, {.name = "labels", .value = -100}},
+                            .lengths = "",
+                            .shuffle = false});
+  Loader loader = plan.loader();
+  const auto step = loader.next();
+  EXPECT_THAT(numbers_of((*step)[0]["tokens"]), ElementsAre(1, 2, 3, 4, 0, 0, 5, 6, 0));
+  EXPECT_THAT(numbers_of((*step)[0]["labels"]), ElementsAre(0, 1, 1, 1, -100, -100, 0, 1, -100));
+  EXPECT_EQ(plan.fields().size(), 2U);
+}
+
+TEST(ByLength, LongSamplesAreRefusedTruncatedOrDropped) {
+  const std::vector<Text> texts{{1}, {2, 3, 4, 5}, {6, 7}};
+  ByLengthOptions options{.edges = {1, 3}, .rows = {2, 2}, .shuffle = false};
+  EXPECT_THAT([&] { (void)Dataset(source_of(texts)).batch_by_length(options); },
+              ThrowsMessage<Error>(HasSubstr(
+                  "has a length of 4, and the last edge is 3: add an edge, or let long_samples be "
+                  "truncate or drop")));
+  options.long_samples = LongSamples::truncate;
+  Loader truncated = Dataset(source_of(texts)).batch_by_length(options).loader();
+  (void)truncated.next();
+  const auto step = truncated.next();
+  EXPECT_THAT(numbers_of((*step)[0]["tokens"]), ElementsAre(2, 3, 4, 6, 7, 0));
+  EXPECT_THAT(numbers_of((*step)[0]["lengths"]), ElementsAre(3, 2));
+  options.long_samples = LongSamples::drop;
+  const Dataset dropped = Dataset(source_of(texts)).batch_by_length(options);
+  EXPECT_EQ(dropped.samples(), 2U);
+  Loader loader = dropped.loader();
+  (void)loader.next();
+  EXPECT_THAT(numbers_of((*loader.next())[0]["tokens"]), ElementsAre(6, 7, 0));
+}
+
+// Length 10 for n < 24, then 30 - n; sample 27 cannot be read.
+class Bad final : public Source {
+ public:
+  explicit Bad(std::uint64_t longest = 10) : longest_(longest) {}
+  std::uint64_t size() const noexcept override { return 30; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(1);
+    if (number == 27) return Fault{.reason = "made bad"};
+    const auto length = static_cast<std::size_t>(*this->length(number));
+    const auto room = record.allocate(length * sizeof(std::int32_t));
+    auto* const tokens = reinterpret_cast<std::int32_t*>(room->data());
+    std::fill_n(tokens, length, static_cast<std::int32_t>(number + 1));
+    record.set(0, room->data(), DType::i32, {static_cast<std::int64_t>(length)});
+    return {};
+  }
+  std::optional<std::uint64_t> length(std::uint64_t number) const override {
+    return number < 24 ? longest_ : 30 - number;
+  }
+  std::string location(std::uint64_t number) const override {
+    return "text " + std::to_string(number);
+  }
+  std::string fingerprint() const override { return "bad"; }
+
+ private:
+  std::uint64_t longest_;
+  std::vector<FieldSpec> fields_{{"tokens", DType::i32, {kDynamic}}};
+};
+
+TEST(ByLength, ABadSampleMovesNoOtherAndIsReplacedByOneOfItsBucket) {
+  const auto source = std::make_shared<Bad>();
+  const Dataset plan =
+      Dataset(source).batch_by_length({.edges = {6, 10}, .rows = {6, 8}, .shuffle = false});
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (const OnFault policy : {OnFault::mask, OnFault::replace}) {
+      Loader loader = plan.seed(seed).loader({.faults = {.policy = policy}});
+      const auto step = loader.next();
+      const Text tokens = numbers_of((*step)[0]["tokens"]);
+      for (std::size_t row = 0; row < 6; ++row)
+        if (row != 3) {
+          EXPECT_EQ(tokens[row * 6], static_cast<std::int64_t>(row + 25));
+        }
+      if (policy == OnFault::mask) {
+        EXPECT_EQ(tokens[3 * 6], 0);
+      } else {
+        EXPECT_THAT(tokens[3 * 6], ::testing::AllOf(::testing::Ge(25), ::testing::Le(30)));
+      }
+      EXPECT_EQ(loader.faults().size(), 1U);
+      while (loader.next()) {
+      }
+      EXPECT_EQ(loader.faults().size(), 1U);
+    }
+}
+
+TEST(ByLength, AMapThatMakesASampleLongerIsAFault) {
+  const Dataset longer =
+      Dataset(source_of({{1}, {2, 3}}))
+          .map(map_function({.name = "twice",
+                             .inputs = {"tokens"},
+                             .outputs = {{"tokens", DType::i64, {kDynamic}}}},
+                            [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+                              const std::int64_t length = in[0].shape()[0];
+                              const TensorView& made = out.resize(0, {2 * length});
+                              std::fill_n(made.data<std::int64_t>(), 2 * length, 1);
+                            }));
+  Loader loader = longer.batch_by_length({.edges = {2}, .rows = {2}, .shuffle = false}).loader();
+  EXPECT_THAT([&] { (void)loader.next(); },
+              ThrowsMessage<DataError>(HasSubstr("has 4 rows in this sample, and pad pads to 2")));
+}
+
+TEST(ByLength, AStateBelongsToItsLengths) {
+  const ByLengthOptions options{.edges = {6, 10}, .rows = {3, 3}};
+  const auto loader = [](std::uint64_t longest, const ByLengthOptions& by) {
+    return Dataset(std::make_shared<Bad>(longest))
+        .seed(1)
+        .batch_by_length(by)
+        .loader({.faults = {.policy = OnFault::mask}});
+  };
+  Loader first = loader(10, options);
+  (void)first.next();
+  Loader same = loader(10, options);
+  same.restore(first.state());
+  Loader others = loader(9, options);  // in the same buckets, of a source that says it is the same
+  EXPECT_THROW(others.restore(first.state()), Error);
+  ByLengthOptions edges = options;
+  edges.edges.back() = 11;
+  Loader longer = loader(10, edges);
+  EXPECT_THROW(longer.restore(first.state()), Error);
+}
+
+TEST(ByLength, RefusesWhatCannotBe) {
+  const Dataset texts(source_of({{1}, {2, 3}}));
+  const auto refused = [](const Dataset& dataset, const ByLengthOptions& options,
+                          const std::string& message) {
+    EXPECT_THAT([&] { (void)dataset.batch_by_length(options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(message)));
+  };
+  refused(texts, {.edges = {}, .tokens = 8}, "it needs edges");
+  refused(texts, {.edges = {0}, .tokens = 8}, "an edge is a length of 1 or more, found 0");
+  refused(texts, {.edges = {4, 4}, .tokens = 8}, "edges rise, found 4 behind 4");
+  refused(texts, {.edges = {4}}, "how large is a batch?");
+  refused(texts, {.edges = {4}, .tokens = 8, .rows = {2}}, "tokens or rows, found both");
+  refused(texts, {.edges = {4}, .tokens = 3}, "raise tokens to 4 or more");
+  refused(texts, {.edges = {4}, .tokens = 8, .multiple = 3}, "raise tokens to 12 or more");
+  refused(texts, {.edges = {4, 8}, .rows = {2}}, "rows has a number for each of the 2 edges");
+  refused(texts, {.edges = {4}, .rows = {0}}, "rows are 1 or a multiple of it, found 0");
+  refused(texts, {.edges = {4}, .rows = {3}, .multiple = 2}, "rows are 2 or a multiple of it");
+  refused(texts, {.edges = {4}, .rows = {2}, .multiple = 0}, "multiple is 1 or more");
+  refused(texts, {.edges = {4}, .rows = {2}, .fields = {}}, "name the fields to pad");
+  refused(texts, {.edges = {4}, .rows = {2}, .fields = {{"tokens"}, {"tokens"}}},
+          "found 'tokens' twice");
+  refused(texts, {.edges = {4}, .rows = {2}, .lengths = "tokens"}, "lengths is another field");
+  refused(texts, {.edges = {4}, .rows = {2}, .fields = {{"text"}}}, "text");
+  const ByLengthOptions good{.edges = {4}, .rows = {2}};
+  refused(texts.shuffle(), good, "leave shuffle out");
+  refused(texts.repeat(2), good, "put repeat behind it");
+  refused(texts.sample({1, 1}), good, "sample makes other samples in every epoch");
+  refused(mix({texts, texts}), good, "the plan begins with mix");
+  refused(texts.map(pad({.field = "tokens", .to = 4})).batch(2), good,
+          "the plan has a batch of 2 already");
+  EXPECT_THAT([&] { (void)texts.batch_by_length(good).batch(2); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("has a batch of 2 already")));
+  EXPECT_THAT([&] { (void)texts.batch_by_length(good).transform_on_device({.field = "tokens"}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("images of one size")));
+  EXPECT_THAT(
+      [&] { (void)texts.batch_by_length(good).prefetch_to_devices(host_devices(4)).loader(); },
+      ThrowsMessage<std::invalid_argument>(
+          HasSubstr("2 rows, of samples up to 4, do not divide over 4 replicas: set multiple")));
+  EXPECT_THAT(
+      [&] {
+        (void)texts.batch_by_length(good)
+            .prefetch_to_devices(host_devices(2), {.split = Split::round_robin})
+            .loader();
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("choose scatter")));
+  EXPECT_THAT(
+      [&] {
+        (void)texts.batch_by_length(good).loader(
+            {.context = InputContext{2, 0}, .mode = InputMode::per_worker});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("choose the mode one")));
+}
+
+}  // namespace
+}  // namespace penstock
