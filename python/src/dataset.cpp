@@ -124,7 +124,8 @@ Errors  ValueError  another operation stands before it; a length or stride below
              const Choice<LongDocuments>& long_documents,
              const std::vector<Choice<PackOutput>>& outputs, const std::string& dtype,
              std::int64_t pad, std::int64_t ignore, bool shift_labels, bool labels_across_documents,
-             std::optional<std::int64_t> most_documents, Seed seed, std::string field) {
+             std::string label_mask, std::optional<std::int64_t> most_documents, Seed seed,
+             std::string field) {
             PackOptions options{.length = length,
                                 .method = method.value("method"),
                                 .long_documents = long_documents.value("long_documents"),
@@ -134,6 +135,7 @@ Errors  ValueError  another operation stands before it; a length or stride below
                                 .ignore = ignore,
                                 .shift_labels = shift_labels,
                                 .labels_across_documents = labels_across_documents,
+                                .label_mask = std::move(label_mask),
                                 .most_documents = most_documents,
                                 .seed = seed,
                                 .field = std::move(field)};
@@ -145,8 +147,9 @@ Errors  ValueError  another operation stands before it; a length or stride below
           nb::arg("outputs").sig("('tokens', 'labels', 'positions', 'segment_ids')") =
               nb::make_tuple("tokens", "labels", "positions", "segment_ids"),
           "dtype"_a = "i64", "pad"_a = 0, "ignore"_a = -100, "shift_labels"_a = true,
-          "labels_across_documents"_a = false, "most_documents"_a.none() = nb::none(),
-          "seed"_a.none() = nb::none(), "field"_a = "tokens",
+          "labels_across_documents"_a = false, "label_mask"_a = "",
+          "most_documents"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
+          "field"_a = "tokens",
           R"(The documents of the source in rows of `length` tokens: those are the samples from here on,
 in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
 the lengths alone, by all cores.
@@ -172,6 +175,8 @@ cu_seqlens   i32 [n + 2]: where each document begins, and `length` as often as n
 max_seqlen   i32 []: the longest of these
 
 `dtype` of the first four: "i64" or "i32".
+`label_mask`: a field with an integer for each token, 0 where the token is no label: the prompt of an
+answer, what the user says in a chat. Its label is `ignore` then, and loss_mask 0.
 
 Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
                     no such field, "wrap" with documents that are not to be split

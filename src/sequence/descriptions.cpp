@@ -53,6 +53,7 @@ void visit_fields(Visitor& visit, PackOptions& options) {
   visit("ignore", options.ignore);
   visit("shift_labels", options.shift_labels);
   visit("labels_across_documents", options.labels_across_documents);
+  visit("label_mask", options.label_mask);
   visit("most_documents", options.most_documents);
   visit("seed", options.seed);
   visit("field", options.field);

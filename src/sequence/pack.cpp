@@ -50,6 +50,18 @@ void check(const PackOptions& options) {
         throw std::invalid_argument(fmt::format("pack: {} does not fit into i32", value));
 }
 
+std::optional<std::size_t> find_mask(const Source& documents, const PackOptions& options) {
+  if (options.label_mask.empty()) return std::nullopt;
+  return find_tokens(documents, options.label_mask, "pack: label_mask");
+}
+
+// Whether element `index` of integers is 0.
+bool is_zero(const ConstTensorView& integers, std::uint64_t index) noexcept {
+  const std::size_t size = size_of(integers.dtype());
+  return std::ranges::all_of(std::span(integers.raw() + index * size, size),
+                             [](std::byte byte) { return byte == std::byte{}; });
+}
+
 // The memory of one row's fields; null where one is not asked for.
 struct Row {
   std::array<std::byte*, kOutputs> fields{};
@@ -65,6 +77,7 @@ class PackedRows final : public source::Composite {
       : documents_(std::move(documents)),
         options_(options),
         field_(find_tokens(*documents_, options.field, "pack")),
+        mask_(find_mask(*documents_, options)),
         length_(static_cast<std::size_t>(options.length)) {
     auto order = std::make_shared<const DocumentOrder>(documents_, options_.seed);
     table_ = options_.method == PackMethod::wrap
@@ -169,7 +182,9 @@ class PackedRows final : public source::Composite {
             .reason = "it has another length than when rows were made: its file was changed",
             .file = documents_->location(piece.document)};
       if (part.bytes_read() > 0) record.add_bytes_read(piece.length * size_of(document->dtype()));
-      if (auto put = put_piece<T>(*document, piece, k, at, row); !put) {
+      auto put = put_piece<T>(*document, piece, k, at, row);
+      if (put && mask_) put = mask_labels<T>(part, piece, k, at, row, held);
+      if (!put) {
         Fault fault = std::move(put.fault());
         fault.file = documents_->location(piece.document);
         return fault;
@@ -216,6 +231,30 @@ class PackedRows final : public source::Composite {
       std::iota(positions + at, positions + at + length, T{0});
     if (T* const segments = row.at<T>(PackOutput::segment_ids))
       std::fill_n(segments + at, length, static_cast<T>(index + 1));
+    return {};
+  }
+
+  // Takes away the labels of document `index` whose token the label mask leaves out.
+  template <class T>
+  Result<void> mask_labels(const Record& record, const Piece& piece, std::size_t index,
+                           std::size_t at, const Row& row, std::uint64_t held) const {
+    const ConstTensorView& mask = record[*mask_];
+    const FieldSpec& spec = documents_->fields()[*mask_];
+    if (mask.dtype() != spec.dtype || mask.shape() != Shape{static_cast<std::int64_t>(held)})
+      return Fault{.reason = fmt::format("label_mask '{}' is {} {} here, and there are {} tokens",
+                                         spec.name, name_of(mask.dtype()), mask.shape().to_string(),
+                                         held)};
+    const auto take_away = [&](std::size_t place) {
+      if (T* const labels = row.at<T>(PackOutput::labels))
+        labels[place] = static_cast<T>(options_.ignore);
+      if (auto* const loss = row.at<std::uint8_t>(PackOutput::loss_mask)) loss[place] = 0;
+    };
+    // The label of a place is the token `shift` further on; the first token may be one of the document before.
+    const std::uint64_t shift = options_.shift_labels ? 1 : 0;
+    for (std::uint64_t k = 0; k < piece.length && piece.begin + k + shift < held; ++k)
+      if (is_zero(mask, piece.begin + k + shift)) take_away(at + k);
+    if (shift == 1 && index > 0 && options_.labels_across_documents && is_zero(mask, piece.begin))
+      take_away(at - 1);
     return {};
   }
 
@@ -277,6 +316,7 @@ class PackedRows final : public source::Composite {
   SourcePtr documents_;
   PackOptions options_;
   std::size_t field_;
+  std::optional<std::size_t> mask_;  // the field label_mask
   std::size_t length_;
   std::unique_ptr<const RowTable> table_;
   PackSummary summary_;

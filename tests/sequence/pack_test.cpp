@@ -10,6 +10,7 @@
 
 #include <penstock/penstock.hpp>
 
+#include "src/source/zip.hpp"
 #include "tests/sequence/texts.hpp"
 #include "tests/source/files.hpp"
 
@@ -198,6 +199,57 @@ TEST(Pack, AnExample) {
   EXPECT_EQ(sequence::pack_summary(*source::numbers(3)), std::nullopt);
 }
 
+// Tokens and a mask of them: labels whose token is masked are ignored, and nothing else changes.
+TEST(Pack, LabelsThatAMaskLeavesOut) {
+  const test::TemporaryFolder folder;
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 500; ++round) {
+    SCOPED_TRACE(round);
+    PackOptions options = random_options(random);
+    options.shift_labels = random() % 2 == 0;
+    auto texts = random_texts(random, random() % 60, static_cast<std::uint64_t>(options.length));
+    // Where a document is cut, the label before is that of the next piece, whose token a reader of rows does not see.
+    std::vector<std::uint64_t> masks;
+    std::vector<std::uint64_t> offsets{0};
+    std::map<std::int64_t, bool> is_label;  // of a token
+    for (const Text& text : texts) {
+      for (const std::int64_t token : text) {
+        masks.push_back(random() % 2 == 0 ? 0 : random());
+        is_label[token] = masks.back() != 0;
+      }
+      offsets.push_back(masks.size());
+    }
+    const SourcePtr tokens = source_of(texts);
+    const SourcePtr both = source::zip(
+        {tokens, source::documents(source::column("answer", std::move(masks)), offsets)});
+    const SourcePtr plain = sequence::pack(tokens, options);
+    options.label_mask = "answer";
+    const SourcePtr masked = sequence::pack(both, options);
+    ASSERT_EQ(plain->size(), masked->size());
+    for (std::uint64_t number = 0; number < plain->size(); ++number) {
+      auto expected = read_record(*plain, number);
+      Text& labels = expected[1];
+      for (std::size_t i = 0; i < labels.size(); ++i)
+        if (labels[i] != options.ignore && !is_label.at(labels[i])) {
+          labels[i] = options.ignore;
+          expected[4][i] = 0;
+        }
+      ASSERT_EQ(read_record(*masked, number), expected);
+    }
+  }
+  const auto pack_with = [](std::vector<std::uint8_t> mask) {
+    const std::vector<std::uint64_t> end{0, mask.size()};
+    return sequence::pack(
+        source::zip({source_of({{1, 2, 3}}),
+                     source::documents(source::column("answer", std::move(mask)), end)}),
+        {.length = 4, .label_mask = "answer"});
+  };
+  Record record;
+  EXPECT_TRUE(pack_with({0, 1, 1})->read(0, record));
+  EXPECT_THAT(pack_with({0, 1})->read(0, record).fault().to_string(),
+              HasSubstr("label_mask 'answer' is u8 [2] here, and there are 3 tokens"));
+}
+
 TEST(Pack, RefusesWhatCannotBe) {
   const SourcePtr texts = source_of<std::uint16_t>({{1, 2, 3}});
   const auto refuse = [&](const PackOptions& options, const char* why) {
@@ -213,6 +265,7 @@ TEST(Pack, RefusesWhatCannotBe) {
          "can only be split");
   refuse({.length = 4, .dtype = DType::i32, .pad = std::int64_t{1} << 40}, "does not fit into i32");
   refuse({.length = 4, .field = "text"}, "a field 'text'");
+  refuse({.length = 4, .label_mask = "text"}, "pack: label_mask: expected a field 'text'");
   EXPECT_EQ(sequence::pack(source_of({}), {.length = 4})->size(), 0U);
   EXPECT_EQ(sequence::pack(source_of({{}, {}}), {.length = 4})->size(), 0U);
 }

@@ -54,6 +54,9 @@ struct PackOptions {
   bool shift_labels = true;
   /// Whether the last token of a document has the first one of the next document in the row as its label.
   bool labels_across_documents = false;
+  /// A field of the source with an integer for each token, 0 where the token is no label: the prompt of an answer, what the
+  /// user says in a chat. Its label is `ignore` then, and loss_mask 0. Empty: all are labels.
+  std::string label_mask{};
   /// Documents of a row that cu_seqlens has room for; none: as many as the fullest row has. Data sets that are mixed need
   /// the same number.
   std::optional<std::int64_t> most_documents{};
