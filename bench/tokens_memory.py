@@ -1,9 +1,10 @@
 """What packing and reading large token files takes in memory: RssAnon, which leaves out the mapped files that the page cache holds.
 
-Usage: python bench/tokens_memory.py FOLDER [--documents 100000000] [--gigabytes 20] [--steps 300]
+Usage: python bench/tokens_memory.py FOLDER [--documents 100000000] [--gigabytes 20] [--steps 300] [--whole-epoch]
 
 FOLDER gets a sparse raw file of so many GiB (it takes no room on most file systems), and a Megatron data set of so many documents, 1 to
 1,000 tokens each: its index takes 20 bytes a document, its tokens are sparse. A run of the loader is an epoch, or --steps if that is less.
+--whole-epoch reads nothing but the raw file, all of it, in order.
 """
 
 from __future__ import annotations
@@ -45,18 +46,20 @@ def make_megatron(folder: Path, documents: int) -> Path:
     return folder / "many"
 
 
-def measure(name: str, make: object, steps: int) -> None:
+def measure(name: str, make: object, steps: int | None) -> None:
     before, begin = own_memory(), time.perf_counter()
     plan = make()  # type: ignore[operator]
     made, seconds = own_memory() - before, time.perf_counter() - begin
-    loader = plan.shuffle(seed=1).batch(64).loader(budget_bytes=64 * MIB)
+    if steps is not None:
+        plan = plan.shuffle(seed=1)
+    loader = plan.batch(64).loader(budget_bytes=64 * MIB)
     seen = []
     for step, _ in enumerate(loader):
         if step % 10 == 0 and step >= 20:
             seen.append(own_memory() - before)
-        if step >= steps:
+        if step == steps:
             break
-    rows = (step + 1) * 64
+    rows = min((step + 1) * 64, plan.size)
     print(f"| {name} | {seconds:.1f} | {made:,.0f} | {seen[0]:,.0f} | {max(seen):,.0f} | {rows:,} of {plan.size:,} |")
 
 
@@ -66,14 +69,18 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=100_000_000)
     parser.add_argument("--gigabytes", type=int, default=20)
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--whole-epoch", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     sparse = make_sparse(options.folder / "sparse.bin", options.gigabytes << 30)
-    many = make_megatron(options.folder, options.documents)
     np.zeros(1)
     print("| Rows of 4,096, i64, batches of 64, a budget of 64 MiB | Seconds to open | MiB then | at step 20 | at most | Rows read |")
     print("|---|---|---|---|---|---|")
-    measure(f"{options.gigabytes} GiB of u16, blocks", lambda: ps.token_files(sparse).blocks(4096), options.steps)
+    steps = None if options.whole_epoch else options.steps
+    measure(f"{options.gigabytes} GiB of u16, blocks", lambda: ps.token_files(sparse).blocks(4096), steps)
+    if options.whole_epoch:
+        return
+    many = make_megatron(options.folder, options.documents)
     for method in ("best_fit", "first_fit", "wrap"):
         measure(f"{options.documents:,} documents, {method}", lambda: ps.megatron(many).pack(4096, method=method), options.steps)
 

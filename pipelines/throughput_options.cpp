@@ -285,7 +285,8 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
                      : ps::images(options.data,
                                   {.labels = options.labels, .storage = options.storage.storage()});
   if (options.seed) dataset = dataset.seed(*options.seed);
-  if (options.shuffle == "full") dataset = dataset.shuffle();
+  const bool by_length = !options.tokens.by_length.empty();
+  if (options.shuffle == "full" && !by_length) dataset = dataset.shuffle();
   if (const auto window = to_window(options.shuffle))
     dataset = dataset.shuffle({.buffer = *window});
 
@@ -298,9 +299,18 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
   // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
   // state fits every --epochs and --steps.
   if (!options.tokens.are_given()) dataset = dataset.map(decoding.transform(options));
-  return dataset.batch(options.batch, {.remainder = remainder, .uneven = options.uneven})
-      .repeat()
-      .prefetch_to_devices(devices, {.depth = options.depth, .split = split});
+  const ps::BatchOptions batch{.remainder = remainder, .uneven = options.uneven};
+  const auto batches = [&] {
+    if (!by_length) return dataset.batch(options.batch, batch);
+    const ps::InputContext context = ps::InputContext::from(options.launch);
+    return dataset.batch_by_length(
+        {.edges = options.tokens.by_length,
+         .tokens = options.tokens.batch_tokens,
+         .multiple = options.uneven ? 1 : context.num_input_pipelines * devices.size(),
+         .shuffle = options.shuffle != "off"},
+        batch);
+  };
+  return batches().repeat().prefetch_to_devices(devices, {.depth = options.depth, .split = split});
 }
 
 ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_bytes) {

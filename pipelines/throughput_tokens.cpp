@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "number_flags.hpp"
 
@@ -58,6 +59,16 @@ void add_token_flags(CLI::App& app, TokenFlags& flags) {
                    "Pack documents into rows of N tokens, with labels, positions and segments")
       ->type_name("N")
       ->check(programs::whole_number(1, kMostTokens));
+  tokens
+      ->add_option("--by-length", flags.by_length,
+                   "Batches of documents of similar lengths, padded to the next of these edges")
+      ->type_name("N,N,...")
+      ->delimiter(',');
+  tokens
+      ->add_option("--batch-tokens", flags.batch_tokens,
+                   "With --by-length, in place of --batch: tokens of a global batch at the most")
+      ->type_name("N")
+      ->check(programs::whole_number(1, UINT32_MAX));
   tokens->add_option("--pack-method", flags.method, "Into which row a document goes")
       ->check(CLI::IsMember({"best_fit", "first_fit", "wrap"}))
       ->type_name("best_fit|first_fit|wrap")
@@ -73,20 +84,34 @@ void add_token_flags(CLI::App& app, TokenFlags& flags) {
 }
 
 void check_token_flags(const CLI::App& app, const TokenFlags& flags) {
-  if (flags.blocks != 0 && flags.pack != 0)
-    throw CLI::ValidationError("--blocks", "cannot be used with --pack; leave one of them out");
-  if (flags.are_given()) {
-    if (app.get_option("--data")->count() == 0)
-      throw CLI::ValidationError(flags.blocks != 0 ? "--blocks" : "--pack",
-                                 "needs token files: --data FILE");
-    for (const char* flag : {"--labels", "--crop", "--decode", "--index"})
-      if (app.get_option(flag)->count() != 0)
-        throw CLI::ValidationError(flag, "is for images; leave it out with --blocks and --pack");
-  } else {
-    for (const char* flag : {"--pack-method", "--document-end", "--token-type"})
-      if (app.get_option(flag)->count() != 0)
-        throw CLI::ValidationError(flag, "is for token files, with --blocks N or --pack N");
+  const auto given = [&](const char* flag) { return app.get_option(flag)->count() != 0; };
+  const char* first = nullptr;
+  for (const char* flag : {"--blocks", "--pack", "--by-length"}) {
+    if (!given(flag)) continue;
+    if (first != nullptr)
+      throw CLI::ValidationError(
+          first, fmt::format("cannot be used with {}; leave one of them out", flag));
+    first = flag;
   }
+  if (first == nullptr) {
+    for (const char* flag : {"--pack-method", "--document-end", "--token-type", "--batch-tokens"})
+      if (given(flag))
+        throw CLI::ValidationError(
+            flag, "is for token files, with --blocks N, --pack N or --by-length N,N,...");
+    return;
+  }
+  if (!given("--data")) throw CLI::ValidationError(first, "needs token files: --data FILE");
+  for (const char* flag : {"--labels", "--crop", "--decode", "--index"})
+    if (given(flag))
+      throw CLI::ValidationError(flag, fmt::format("is for images; leave it out with {}", first));
+  if (given("--document-end") && is_megatron(app.get_option("--data")->as<std::string>()))
+    throw CLI::ValidationError(
+        "--document-end", "is for flat files, and an .idx says where documents end; leave it out");
+  if (given("--by-length") != given("--batch-tokens"))
+    throw CLI::ValidationError("--by-length", "needs --batch-tokens N, and nothing else does");
+  if (given("--by-length") && given("--batch"))
+    throw CLI::ValidationError("--batch",
+                               "is for rows of one length; leave it out with --by-length");
 }
 
 ps::Dataset open_tokens(const std::string& data, const TokenFlags& flags) {
@@ -94,6 +119,7 @@ ps::Dataset open_tokens(const std::string& data, const TokenFlags& flags) {
       is_megatron(data) ? ps::source::megatron(data)
                         : ps::source::token_files(data, {.dtype = type_of(flags.type),
                                                          .document_end = flags.document_end}));
+  if (!flags.by_length.empty()) return documents;
   if (flags.blocks != 0) return documents.blocks({.length = flags.blocks});
   const auto method = flags.method == "wrap"        ? ps::PackMethod::wrap
                       : flags.method == "first_fit" ? ps::PackMethod::first_fit

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <penstock/penstock.hpp>
 
@@ -16,11 +17,15 @@ namespace throughput {
 struct TokenFlags {
   std::int64_t blocks = 0;  // 0: none
   std::int64_t pack = 0;
+  std::vector<std::int64_t> by_length;  // edges
+  std::uint64_t batch_tokens = 0;
   std::string method = "best_fit";
   std::optional<std::uint64_t> document_end;
   std::optional<std::string> type;
 
-  [[nodiscard]] bool are_given() const noexcept { return blocks != 0 || pack != 0; }
+  [[nodiscard]] bool are_given() const noexcept {
+    return blocks != 0 || pack != 0 || !by_length.empty();
+  }
 };
 
 void add_token_flags(CLI::App& app, TokenFlags& flags);
@@ -28,7 +33,7 @@ void add_token_flags(CLI::App& app, TokenFlags& flags);
 /// Errors  CLI::ValidationError  flags that do not fit each other, or those for images
 void check_token_flags(const CLI::App& app, const TokenFlags& flags);
 
-/// Blocks or rows of Megatron's data set where `data`.idx is there, else of flat files.
+/// Blocks, rows or documents of Megatron's data set where `data`.idx is there, else of flat files.
 ///
 /// Errors  std::invalid_argument, penstock::Error  as the sources
 [[nodiscard]] penstock::Dataset open_tokens(const std::string& data, const TokenFlags& flags);

@@ -151,8 +151,11 @@ def _words(annotation: str) -> str:
 
 
 def _plural(annotation: str) -> str:
+    base, inner = _taken_apart(annotation)
+    if base == "Literal":
+        return inner
     known = {"int": "whole numbers", "float": "numbers", "str": "texts"}
-    return known.get(annotation, _taken_apart(annotation)[0] + "s")
+    return known.get(annotation, base + "s")
 
 
 def _taken_apart(part: str) -> tuple[str, str]:

@@ -1117,7 +1117,7 @@ class Dataset:
                 Error       a document whose length is not known or damaged
         """
 
-    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, most_documents: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
+    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, label_mask: str = '', most_documents: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
         """
         The documents of the source in rows of `length` tokens: those are the samples from here on,
         in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
@@ -1144,6 +1144,8 @@ class Dataset:
         max_seqlen   i32 []: the longest of these
 
         `dtype` of the first four: "i64" or "i32".
+        `label_mask`: a field with an integer for each token, 0 where the token is no label: the prompt of an
+        answer, what the user says in a chat. Its label is `ignore` then, and loss_mask 0.
 
         Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
                             no such field, "wrap" with documents that are not to be split

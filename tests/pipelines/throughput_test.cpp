@@ -299,6 +299,18 @@ TEST_F(Throughput, ReportsTokens) {
   EXPECT_THAT(run({"--data", data, "--blocks", "32", "--quiet"}).out,
               HasSubstr("million/s without padding"));
 
+  const auto by_length = [&](const char* devices) {
+    return report_of({"--data", data, "--seed", "7", "--by-length", "4,10", "--batch-tokens", "80",
+                      "--document-end", "0", "--devices", devices});
+  };
+  const json lengths = by_length("host:1");
+  EXPECT_EQ(lengths["samples"], 400);
+  EXPECT_EQ(lengths["steps"], 180 / 20 + (220 + 7) / 8);
+  const double padded = 180 * 4 + 220 * 10;
+  EXPECT_NEAR(lengths["tokens"]["padding_share"].get<double>(), 1 - 1990 / padded, 1e-9);
+  EXPECT_NEAR(lengths["tokens"]["row_tokens"].get<double>(), padded / 400, 1e-9);
+  EXPECT_EQ(by_length("host:4")["digest"], lengths["digest"]);
+
   const std::string plan = (folder_ / "plan.json").string();
   EXPECT_EQ(tokens({"--pack", "16", "--document-end", "0", "--save-plan", plan})["digest"],
             packed["digest"]);
@@ -319,7 +331,12 @@ TEST_F(Throughput, ReportsTokens) {
   };
   refuses({"--blocks", "8", "--pack", "8"}, "cannot be used with --pack");
   refuses({"--blocks", "8", "--crop", "8"}, "is for images");
-  refuses({"--document-end", "8"}, "with --blocks N or --pack N");
+  refuses({"--document-end", "8"}, "with --blocks N, --pack N or --by-length N,N,...");
+  refuses({"--by-length", "8"}, "needs --batch-tokens N");
+  refuses({"--by-length", "8", "--batch-tokens", "80", "--batch", "8"}, "leave it out");
+  refuses({"--by-length", "8", "--batch-tokens", "8", "--shuffle", "100"}, "leave shuffle out");
+  EXPECT_THAT(run({"--data", megatron, "--pack", "8", "--document-end", "0"}).err,
+              HasSubstr("an .idx says where documents end"));
   refuses({"--blocks", "8", "--token-type", "f32"}, "--token-type");
 }
 

@@ -306,7 +306,7 @@ TEST(Pack, DamageIsAFaultOfItsRow) {
               HasSubstr("text 0"));
   lying->said.reset();
   EXPECT_THAT([&] { (void)sequence::pack(lying, {.length = 3}); },
-              ThrowsMessage<Error>(HasSubstr("text 0: its length is not known")));
+              ThrowsMessage<Error>(HasSubstr("text 0: its length is damaged: made bad")));
 }
 
 // Lengths that change after rows were made: faults, and nothing is written beyond a row.

@@ -50,14 +50,24 @@ void check_parts(const char* verb, std::span<const PlanPtr> parts) {
   }
 }
 
+const char* how_to_make_alike(const std::vector<FieldSpec>& fields,
+                              const std::vector<FieldSpec>& others) {
+  const auto lengths = [](const std::vector<FieldSpec>& specs) {
+    return std::ranges::find(specs, "cu_seqlens", &FieldSpec::name);
+  };
+  const auto one = lengths(fields);
+  const auto other = lengths(others);
+  if (one != fields.end() && other != others.end() && *one != *other)
+    return "give all their pack() the same length and most_documents";
+  return "give each its own map, so that they become alike";
+}
+
 void check_alike(const char* verb, std::span<const PlanPtr> parts) {
   const std::vector<FieldSpec> fields = fields_of(*parts.front());
   for (std::size_t k = 1; k < parts.size(); ++k)
     if (const auto others = fields_of(*parts[k]); others != fields)
-      refuse(
-          fmt::format("{}: the samples of dataset 0 are ({}), those of dataset {} are ({}): give "
-                      "each its own map, so that they become alike",
-                      verb, list(fields), k, list(others)));
+      refuse(fmt::format("{}: the samples of dataset 0 are ({}), those of dataset {} are ({}): {}",
+                         verb, list(fields), k, list(others), how_to_make_alike(fields, others)));
 }
 
 // ---- operations ----

@@ -117,9 +117,14 @@ SourcePtr documents(Column values, std::vector<std::uint64_t> offsets) {
   const FieldSpec& spec = values.spec;
   if (spec.name.empty())
     throw std::invalid_argument("documents: the field has no name; give it one");
-  if (spec.shape.rank() != 0 || values.stride)
+  if (spec.shape.rank() != 0)
     throw std::invalid_argument(fmt::format(
-        "documents: expected values of shape [] one behind the other, found {}", spec.to_string()));
+        "documents: expected a row of single numbers, found rows of them: {}", spec.to_string()));
+  if (values.stride)
+    throw std::invalid_argument(
+        fmt::format("documents: the values {} do not lie one behind the other in memory; copy them "
+                    "(numpy.ascontiguousarray)",
+                    spec.to_string()));
   const std::uint64_t held = values.bytes.size() / size_of(spec.dtype);
   if (reinterpret_cast<std::uintptr_t>(values.bytes.data()) % size_of(spec.dtype) != 0)
     throw std::invalid_argument(

@@ -77,8 +77,7 @@ FlatTokens flat_raw(std::span<const std::byte> bytes, const std::string& path,
   if (bytes.size() % size_of(dtype) != 0)
     throw Error(
         fmt::format("{} has {} bytes, which are not whole tokens {} of {} bytes: it is cut short, "
-                    "or of another "
-                    "type (TokenFileOptions::dtype)",
+                    "or of another type: give dtype",
                     path, bytes.size(), name_of(dtype), size_of(dtype)));
   return {dtype, bytes};
 }
