@@ -211,6 +211,13 @@ Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan)")
 
 Errors  ValueError  shards <= 0, or index outside [0, shards))")
       .def(
+          "repeat_each", &Dataset::repeat_each, "times"_a,
+          R"(Every sample `times` times in a row, each time with a crop and flip of its own: repeated
+augmentation. shuffle().repeat_each(3).take(n) are n samples an epoch, of a third of the images, as
+DeiT's RASampler takes them.
+
+Errors  ValueError  times < 1; a stream)")
+      .def(
           "select", &Dataset::select, "positions"_a,
           R"(The positions in this list, in its order; as PyTorch's Subset. One that comes several times
 gets its own crop and flip each time; after batch, a batch is the same each time.

@@ -61,6 +61,14 @@ namespace penstock::order {
 ///         take(repeat(x), n), whose second time would have no epoch numbers
 [[nodiscard]] OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times = {});
 
+/// Every position `times` times in a row, as torch.repeat_interleave. A sample's draw is 1 + its position here, whatever the
+/// input had.
+///
+///   repeat_each(range(2), 3)  ==  0 0 0 1 1 1
+///
+/// Errors  std::invalid_argument  times < 1; 2^64 positions or more; a stream
+[[nodiscard]] OrderPtr repeat_each(OrderPtr input, std::int64_t times);
+
 /// A uniform permutation of the whole input, computed position by position in O(1) memory.
 /// With `reshuffle` each iteration has its own. Over a shuffle_window it is right but slow: every
 /// number makes the window jump.

@@ -9,8 +9,8 @@
 // The exception are samples that arrive one after another (arrivals): their number is not known
 // beforehand, and they come once.
 //
-// Start here, then operations.hpp; one file a verb: range, arrivals, take, skip, shard, repeat, shuffle, shuffle_window,
-// pick, sample, concatenate, mix.
+// Start here, then operations.hpp; one file a verb: range, arrivals, take, skip, shard, repeat, repeat_each, shuffle,
+// shuffle_window, pick, sample, concatenate, mix.
 #pragma once
 
 #include <cstddef>

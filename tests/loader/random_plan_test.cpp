@@ -81,7 +81,7 @@ class RandomPlan {
     const auto size = dataset_->size();
     const RandomKey key(seed_, operation_);
     const bool reshuffle = below(3) != 0;
-    switch (below(8)) {
+    switch (below(9)) {
       case 0:
         return add(&Dataset::take, reference::take, below(150));
       case 1:
@@ -109,6 +109,13 @@ class RandomPlan {
         const std::uint64_t buffer = 1 + below(50);
         dataset_ = dataset_->shuffle({.buffer = buffer, .reshuffle_each_epoch = reshuffle});
         model_ = reference::shuffle_window(model_, key, buffer, reshuffle);
+        break;
+      }
+      case 7: {
+        const std::uint64_t times = 1 + below(3);
+        if (*size * times > kMostSamples) return;
+        dataset_ = dataset_->repeat_each(static_cast<std::int64_t>(times));
+        model_ = reference::repeat_each(model_, times);
         break;
       }
       case 6: {

@@ -80,6 +80,18 @@ inline Model repeat(Model input, std::optional<std::uint32_t> times) {
   };
 }
 
+inline Model repeat_each(Model input, std::uint64_t times) {
+  return [=](std::uint32_t iteration, std::uint64_t limit) {
+    Samples out;
+    for (const SampleId& sample : input(iteration, limit))
+      for (std::uint64_t k = 0; k < times && out.size() < limit; ++k) {
+        out.push_back(sample);
+        out.back().draw = out.size();
+      }
+    return out;
+  };
+}
+
 /// Where each position's number comes from in a whole shuffle.
 inline std::vector<std::uint64_t> permutation(std::uint64_t size, const RandomKey& key,
                                               std::uint32_t iteration) {

@@ -79,6 +79,12 @@ class Dataset {
   [[nodiscard]] Dataset shuffle(const ShuffleOptions& options = {}) const;
   /// `times` passes, or endless. After batch, every pass has its own remainder.
   [[nodiscard]] Dataset repeat(std::optional<std::int64_t> times = {}) const;
+  /// Every sample `times` times in a row, each time with random numbers of its own (SampleId::draw), so with another crop:
+  /// repeated augmentation. `shuffle().repeat_each(3).take(n)` are n samples an epoch, of a third of the images.
+  ///
+  /// Errors  std::invalid_argument  times < 1; a stream
+  /// Source  Hoffer et al.: Augment Your Batch (CVPR 2020); DeiT's RASampler
+  [[nodiscard]] Dataset repeat_each(std::int64_t times) const;
   [[nodiscard]] Dataset take(std::uint64_t count) const;
   [[nodiscard]] Dataset skip(std::uint64_t count) const;
   /// The positions p with p % shards == index.

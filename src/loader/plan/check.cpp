@@ -116,6 +116,7 @@ class BeforeCheck {
     if (is_endless(plan_))
       refuse("repeat after batch: the samples are endless already, nothing would follow");
   }
+  void operator()(const RepeatEach&) const { refuse_stream(plan_, "repeat_each"); }
   void operator()(const Skip&) const { refuse_stream(plan_, "skip"); }
   void operator()(const Shard&) const { refuse_stream(plan_, "shard"); }
   void operator()(const Select&) const { refuse_stream(plan_, "select"); }

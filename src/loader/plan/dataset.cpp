@@ -92,6 +92,10 @@ Dataset Dataset::repeat(std::optional<std::int64_t> times) const {
   return Dataset(plan_->with(loader::Repeat{times}));
 }
 
+Dataset Dataset::repeat_each(std::int64_t times) const {
+  return Dataset(plan_->with(loader::RepeatEach{times}));
+}
+
 Dataset Dataset::take(std::uint64_t count) const {
   return Dataset(plan_->with(loader::Take{count}));
 }

@@ -21,7 +21,8 @@ std::map<std::string, Json> defaults_of() {
 // Their first fields are written without a name: take(5).
 std::size_t positional(const std::string& op) {
   if (op == Shard::kName) return 2;
-  for (const char* name : {Seed::kName, Take::kName, Skip::kName, Repeat::kName, Batch::kName})
+  for (const char* name :
+       {Seed::kName, Take::kName, Skip::kName, Repeat::kName, RepeatEach::kName, Batch::kName})
     if (op == name) return 1;
   return 0;
 }

@@ -136,6 +136,10 @@ void visit_fields(Visitor& visit, Repeat& operation) {
   visit("times", operation.times);
 }
 template <class Visitor>
+void visit_fields(Visitor& visit, RepeatEach& operation) {
+  visit.required("times", operation.times);
+}
+template <class Visitor>
 void visit_fields(Visitor& visit, Take& operation) {
   visit.required("count", operation.count);
 }

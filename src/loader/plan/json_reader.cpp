@@ -70,6 +70,7 @@ class Reader {
         {Seed::kName, &Reader::plain<Seed>},
         {Shuffle::kName, &Reader::plain<Shuffle>},
         {Repeat::kName, &Reader::plain<Repeat>},
+        {RepeatEach::kName, &Reader::plain<RepeatEach>},
         {Take::kName, &Reader::plain<Take>},
         {Skip::kName, &Reader::plain<Skip>},
         {Shard::kName, &Reader::plain<Shard>},

@@ -83,6 +83,11 @@ struct Repeat {
   std::optional<std::int64_t> times;
 };
 
+struct RepeatEach {
+  static constexpr const char* kName = "repeat_each";
+  std::int64_t times = 1;
+};
+
 struct Take {
   static constexpr const char* kName = "take";
   std::uint64_t count = 0;
@@ -139,8 +144,8 @@ struct Prefetch {
 };
 
 using Operation =
-    std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle, Repeat, Take, Skip,
-                 Shard, Select, Sample, Map, Batch, TransformOnDevice, Prefetch>;
+    std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle, Repeat, RepeatEach,
+                 Take, Skip, Shard, Select, Sample, Map, Batch, TransformOnDevice, Prefetch>;
 
 template <class... Functions>
 struct Overloaded : Functions... {
@@ -158,9 +163,9 @@ Overloaded(Functions...) -> Overloaded<Functions...>;  // clang 14 makes none fo
 /// from those of the others.
 [[nodiscard]] inline bool is_on_positions(const Operation& operation) {
   return std::holds_alternative<Shuffle>(operation) || std::holds_alternative<Repeat>(operation) ||
-         std::holds_alternative<Take>(operation) || std::holds_alternative<Skip>(operation) ||
-         std::holds_alternative<Shard>(operation) || std::holds_alternative<Select>(operation) ||
-         std::holds_alternative<Sample>(operation);
+         std::holds_alternative<RepeatEach>(operation) || std::holds_alternative<Take>(operation) ||
+         std::holds_alternative<Skip>(operation) || std::holds_alternative<Shard>(operation) ||
+         std::holds_alternative<Select>(operation) || std::holds_alternative<Sample>(operation);
 }
 
 }  // namespace penstock::loader

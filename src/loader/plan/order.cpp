@@ -116,6 +116,7 @@ order::OrderPtr apply(const Operation& operation, order::OrderPtr input, std::ui
                               : order::shuffle(std::move(input), key, options.reshuffle_each_epoch);
       },
       [&](const Repeat& repeat) { return order::repeat(std::move(input), repeat.times); },
+      [&](const RepeatEach& each) { return order::repeat_each(std::move(input), each.times); },
       [&](const Take& take) { return order::take(std::move(input), take.count); },
       [&](const Skip& skip) { return order::skip(std::move(input), skip.count); },
       [&](const Shard& shard) { return order::shard(std::move(input), shard.shards, shard.index); },
