@@ -358,8 +358,9 @@ A sample that turns out longer than its bucket (a map made it so, its file was c
           "transform_on_device",
           [](const Dataset& self, std::string field, const std::string& dtype,
              const Choice<ImageLayout>& layout, const Numbers& mean, const Numbers& stddev,
-             double flip, double mixup, double cutmix, const std::optional<RandomErasing>& erase,
-             bool on_consumer_stream) {
+             double flip, double mixup, double cutmix, double mix_probability, double cutmix_share,
+             std::int64_t classes, double label_smoothing, std::string label,
+             const std::optional<RandomErasing>& erase, bool on_consumer_stream) {
             return self.transform_on_device({.field = std::move(field),
                                              .dtype = parse_dtype(dtype),
                                              .layout = layout.value("layout"),
@@ -368,22 +369,34 @@ A sample that turns out longer than its bucket (a map made it so, its file was c
                                              .flip = flip,
                                              .mixup = mixup,
                                              .cutmix = cutmix,
+                                             .mix_probability = mix_probability,
+                                             .cutmix_share = cutmix_share,
+                                             .classes = classes,
+                                             .label_smoothing = label_smoothing,
+                                             .label = std::move(label),
                                              .erase = erase.value_or(RandomErasing{}),
                                              .on_consumer_stream = on_consumer_stream});
           },
           nb::kw_only(), "field"_a = "image", "dtype"_a = "f32",
           "layout"_a = Choice<ImageLayout>{"nchw"}, nb::arg("mean").sig("()") = nb::tuple(),
           nb::arg("std").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0, "cutmix"_a = 0.0,
-          "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
+          "mix_probability"_a = 1.0, "cutmix_share"_a = 0.5, "classes"_a = 0,
+          "label_smoothing"_a = 0.0, "label"_a = "label", "erase"_a.none() = nb::none(),
+          "on_consumer_stream"_a = false,
           R"(Converts images for the network on their device, in one pass: type ("f32",
 "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
 Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
 channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
 alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
-them. With either there are two more fields: mix_row i32 [], the row of the same part that
+them, cutmix with a probability of `cutmix_share`; `mix_probability` is that of being mixed at all.
+With either there are two more fields: mix_row i32 [], the row of the same part that
 was mixed into this one, and mix_weight f32 [], this row's own share:
 loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+
+With `classes` there is one more field, target f32 [classes]: the `label` as probabilities, of which
+`label_smoothing` is shared by all classes alike, and mixed as the image is: torch's cross_entropy
+takes it in place of labels.
 
 Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
 Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.

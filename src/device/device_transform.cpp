@@ -49,6 +49,17 @@ void check_numbers(const DeviceTransformOptions& options) {
       refuse(options, fmt::format("{} is the alpha of a Beta distribution, 0 for none, up to 1000; "
                                   "found {}",
                                   name, alpha));
+  check_probability(options, "mix_probability", options.mix_probability);
+  check_probability(options, "cutmix_share", options.cutmix_share);
+  check_probability(options, "label_smoothing", options.label_smoothing);
+  constexpr std::int64_t kMostClasses = 1 << 24;
+  if (options.classes < 0 || options.classes > kMostClasses)
+    refuse(options, fmt::format("classes are the number of all labels, up to {}, or 0 for no "
+                                "targets; found {}",
+                                kMostClasses, options.classes));
+  if (options.classes == 0 && options.label_smoothing > 0)
+    refuse(options,
+           "label_smoothing makes targets, which need the number of classes: give classes");
   const RandomErasing& erase = options.erase;
   if (!(erase.min_area > 0 && erase.min_area <= erase.max_area && erase.max_area <= 1))
     refuse(options, fmt::format("erase: 0 < min_area <= max_area <= 1, found {} and {}",

@@ -105,7 +105,12 @@ void DeviceTransform::draw(const RandomKey& key, std::uint64_t step, std::uint32
     row.partner = static_cast<std::int32_t>(partner);
     if (mixes() && distance != 0 && is_present(i) && is_present(partner)) {
       Random random(key, samples[i], kMix);
-      const bool cuts = options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < 0.5);
+      if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) {
+        rows[i] = row;
+        continue;
+      }
+      const bool cuts =
+          options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_share);
       const double weight = beta_variate(cuts ? options_.cutmix : options_.mixup, random);
       row.mix = cuts ? DeviceTransformRow::Mix::cutmix : DeviceTransformRow::Mix::mixup;
       row.weight = static_cast<float>(weight);

@@ -142,6 +142,23 @@ TEST(DeviceTransformDraw, WeightsOfMixupAreBetaDistributed) {
   }
 }
 
+TEST(DeviceTransformDraw, MixesAsOftenAsAsked) {
+  constexpr int kCount = 20'000;
+  int cut = 0, mixed = 0;
+  const DeviceTransform transform(
+      {.mixup = 1, .cutmix = 1, .mix_probability = 0.75, .cutmix_share = 0.2},
+      image_field(8, 8, 3));
+  for (const DeviceTransformRow& row : drawn(transform, numbered(kCount))) {
+    cut += row.mix == DeviceTransformRow::Mix::cutmix ? 1 : 0;
+    mixed += row.mix != DeviceTransformRow::Mix::none ? 1 : 0;
+    if (row.mix == DeviceTransformRow::Mix::none) {
+      ASSERT_EQ(row.weight, 1);
+    }
+  }
+  EXPECT_NEAR(mixed, 0.75 * kCount, 310);
+  EXPECT_NEAR(cut, 0.15 * kCount, 310);
+}
+
 TEST(DeviceTransformDraw, PartnersLieInTheSliceAndChangeWithTheStep) {
   const DeviceTransform transform({.cutmix = 1}, image_field(32, 32, 3));
   const auto first = drawn(transform, numbered(16), 0);

@@ -159,6 +159,42 @@ TEST(DeviceTransformInALoader, MixupTellsPartnersAndWeights) {
   }
 }
 
+TEST(DeviceTransformInALoader, TargetsAreLabelsSmoothedAndMixedAsTheImages) {
+  constexpr std::int64_t kClasses = 30;
+  const DeviceTransformOptions options{
+      .mixup = 1, .cutmix = 1, .mix_probability = 0.5, .classes = kClasses, .label_smoothing = 0.1};
+  Loader loader = images().batch(7).transform_on_device(options).loader();
+  int mixed = 0;
+  for (const Step& step : loader) {
+    const DeviceBatch& part = step[0];
+    const auto* labels = part["label"].data<std::int64_t>();
+    const auto* partner = part["mix_row"].data<std::int32_t>();
+    const auto* weight = part["mix_weight"].data<float>();
+    ASSERT_EQ(part["target"].shape(), (Shape{static_cast<std::int64_t>(part.size()), kClasses}));
+    const auto* targets = part["target"].data<float>();
+    for (std::size_t row = 0; row < part.size(); ++row) {
+      mixed += weight[row] != 1 ? 1 : 0;
+      std::vector<double> expected(kClasses, 0.1 / kClasses);
+      expected[static_cast<std::size_t>(labels[row])] += 0.9 * weight[row];
+      expected[static_cast<std::size_t>(labels[partner[row]])] += 0.9 * (1 - weight[row]);
+      for (std::size_t k = 0; k < kClasses; ++k)
+        ASSERT_NEAR(targets[row * kClasses + k], expected[k], 1e-6);
+    }
+  }
+  EXPECT_GT(mixed, 3);
+  EXPECT_LT(mixed, 21);
+
+  Loader few = images().batch(8).transform_on_device({.classes = 5}).loader();
+  EXPECT_THAT([&] { (void)few.next(); },
+              ThrowsMessage<Error>(HasSubstr("targets of 5 classes: sample 5 of source 0 has the "
+                                             "label 5: give the number of all classes")));
+  EXPECT_THAT(
+      [] { (void)images().batch(8).transform_on_device({.classes = 5, .label = "tag"}).loader(); },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("there is no field 'tag'")));
+  EXPECT_THAT([] { (void)images().batch(8).transform_on_device({.label_smoothing = 0.1}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("give classes")));
+}
+
 TEST(DeviceTransformInALoader, RowsWithoutASampleAreZeroes) {
   Loader padded =
       images().batch(9, {.remainder = Remainder::pad}).transform_on_device(kHalfAndHalf).loader();

@@ -48,9 +48,16 @@ struct DeviceTransformOptions {
   /// one for all; none: 0 and 1.
   std::vector<float> mean{};
   std::vector<float> stddev{};
-  double flip = 0;    ///< probability of a horizontal flip, of each row by itself
-  double mixup = 0;   ///< alpha of the Beta distribution of weights; 0: no mixup
-  double cutmix = 0;  ///< likewise; with both, each row takes one of them, by a coin
+  double flip = 0;             ///< probability of a horizontal flip, of each row by itself
+  double mixup = 0;            ///< alpha of the Beta distribution of weights; 0: no mixup
+  double cutmix = 0;           ///< likewise; with both, each row takes one of them
+  double mix_probability = 1;  ///< that a row is mixed at all
+  double cutmix_share = 0.5;   ///< with both, of the rows that are mixed
+  /// Above 0: batches have one more field, target f32 [classes]: the label as probabilities, smoothed, and mixed as the
+  /// image is; for a loss such as torch's cross entropy with probabilities.
+  std::int64_t classes = 0;
+  double label_smoothing = 0;   ///< the share of a target that all classes have alike
+  std::string label = "label";  ///< the field of integers from 0 to classes - 1
   RandomErasing erase{};
   /// On a CUDA device: work on the stream that first waits for the batch, not on the loader's own.
   bool on_consumer_stream = false;

@@ -113,6 +113,11 @@ void visit_fields(Visitor& visit, DeviceTransformOptions& options) {
   visit("flip", options.flip);
   visit("mixup", options.mixup);
   visit("cutmix", options.cutmix);
+  visit("mix_probability", options.mix_probability);
+  visit("cutmix_share", options.cutmix_share);
+  visit("classes", options.classes);
+  visit("label_smoothing", options.label_smoothing);
+  visit("label", options.label);
   visit("erase", options.erase);
   visit.speed("on_consumer_stream", options.on_consumer_stream);
 }

@@ -29,6 +29,21 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
     fields.push_back({.name = "mix_row", .dtype = DType::i32, .shape = {}});
     fields.push_back({.name = "mix_weight", .dtype = DType::f32, .shape = {}});
   }
+  for (const DeviceTransform& transform : transforms) {
+    if (transform.options().classes == 0) continue;
+    if (targets_)
+      throw std::invalid_argument(
+          "targets: one device transform of a plan may make them; give classes to that which "
+          "mixes");
+    if (mixing == 1 && !transform.mixes())
+      throw std::invalid_argument(
+          "targets follow the mixture of the images: give classes to the device transform that "
+          "mixes");
+    targets_.emplace(transform.options(), std::span(fields).first(sample_fields_));
+    target_step_ = static_cast<std::size_t>(&transform - transforms.data());
+    target_ = fields.size();
+    fields.push_back(targets_->output());
+  }
   fields_ = fields;
   std::vector<FieldSpec> outputs;
   for (DeviceTransform& transform : transforms) {
@@ -98,6 +113,9 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
   for (const Step& own : steps_) {
     const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)), samples.size());
     own.transform.draw(key_, step, part.replica, samples, present, rows);
+    if (targets_ && &own == &steps_[target_step_])
+      targets_->write(rows, samples, at(targets_->label_field()),
+                      reinterpret_cast<float*>(at(target_)));
     if (!own.transform.mixes()) continue;
     auto* partners = reinterpret_cast<std::int32_t*>(at(*mix_row_));
     auto* weights = reinterpret_cast<float*>(at(*mix_row_ + 1));

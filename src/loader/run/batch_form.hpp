@@ -14,6 +14,7 @@
 #include "src/batch/layout.hpp"
 #include "src/device/transfer.hpp"
 #include "src/loader/run/step_info.hpp"
+#include "src/loader/run/targets.hpp"
 
 namespace penstock::loader {
 
@@ -67,6 +68,9 @@ class BatchForm {
   std::vector<FieldSpec> fields_;
   std::optional<std::size_t> valid_;
   std::optional<std::size_t> mix_row_;  // and behind it mix_weight
+  std::optional<Targets> targets_;
+  std::size_t target_ = 0;       // its field
+  std::size_t target_step_ = 0;  // the device transform that it is of
   DigestOnDevice digest_;
   std::size_t sample_fields_;
   std::optional<std::size_t> digest_rows_;
