@@ -107,7 +107,7 @@ std::vector<Image> load(const std::vector<Bytes>& files, std::uint64_t seed) {
     const int width = region->header().width;
     const int height = region->header().height;
     Random random(RandomKey(seed, 0), SampleId{.number = images.size()});
-    const Region box = choose_region(random_resized_crop(kCrop), width, height, random);
+    const Region box = choose_placement(random_resized_crop(kCrop), width, height, random)->region;
     const auto pixels = [](double length) { return std::max(1, static_cast<int>(length)); };
     image.rect = {static_cast<int>(box.x), static_cast<int>(box.y), pixels(box.width),
                   pixels(box.height)};

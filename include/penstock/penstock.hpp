@@ -40,7 +40,9 @@
 #include <penstock/source/remote_queue.hpp>
 #include <penstock/source/generator.hpp>
 #include <penstock/transform/crop.hpp>
+#include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
+#include <penstock/transform/decode_views.hpp>
 #include <penstock/transform/pad.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/jpeg/decoder.hpp>

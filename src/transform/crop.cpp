@@ -6,6 +6,7 @@
 
 #include <penstock/transform/crop.hpp>
 
+#include "src/transform/color.hpp"
 #include "src/transform/exact_math.hpp"
 
 namespace penstock {
@@ -20,14 +21,65 @@ void check_size(const char* crop, ImageSize size) {
                                             size.height, size.width));
 }
 
-void check_range(const char* name, const Range& range, double most) {
+void check_range(const char* crop, const char* name, const Range& range, double most) {
   if (!(range.low > 0 && range.low <= range.high && range.high <= most))
-    throw std::invalid_argument(
-        fmt::format("random_resized_crop: {} must be a range above 0{}, found [{}, {}]", name,
-                    most < 1e9 ? " up to 1" : "", range.low, range.high));
+    throw std::invalid_argument(fmt::format("{}: {} must be a range above 0{}, found [{}, {}]",
+                                            crop, name, most < 1e9 ? " up to 1" : "", range.low,
+                                            range.high));
+}
+
+std::string name_of_color(Color color) {
+  if (color == Color(color.red)) return fmt::format("{}", color.red);
+  return fmt::format("[{},{},{}]", color.red, color.green, color.blue);
 }
 
 double round_half_up(double value) { return std::floor(value + 0.5); }
+
+// As Python's round().
+double round_half_even(double value) {
+  const double below = std::floor(value);
+  const double part = value - below;
+  if (part != 0.5) return part < 0.5 ? below : below + 1;
+  return std::fmod(below, 2) == 0 ? below : below + 1;
+}
+
+// One direction of an image, and of a sample.
+struct Side {
+  int image = 0;
+  int sample = 0;
+};
+
+// The image resized to `resized` pixels, of which the sample shows those from `at` on. Negative: the
+// sample begins before the image.
+struct Shown {
+  std::int64_t resized = 0;
+  std::int64_t at = 0;
+};
+
+Placement place(const Side& width, const Shown& across, const Side& height, const Shown& down) {
+  Placement placement;
+  const auto fit = [](const Side& side, const Shown& shown, double& from, double& extent,
+                      int& place_from, int& place_extent) {
+    const std::int64_t begin = std::max<std::int64_t>(shown.at, 0);
+    const std::int64_t end = std::min(shown.at + side.sample, shown.resized);
+    const auto source = [&](std::int64_t pixels) {
+      return static_cast<double>(pixels) * side.image / static_cast<double>(shown.resized);
+    };
+    from = source(begin);
+    extent = source(end - begin);
+    place_from = static_cast<int>(begin - shown.at);
+    place_extent = static_cast<int>(end - begin);
+  };
+  fit(width, across, placement.region.x, placement.region.width, placement.place.x,
+      placement.place.width);
+  fit(height, down, placement.region.y, placement.region.height, placement.place.y,
+      placement.place.height);
+  return placement;
+}
+
+Placement fill_sample(const Region& region, ImageSize size) {
+  return {.region = region, .place = {0, 0, size.width, size.height}};
+}
 
 Region centered(double width, double height, double image_width, double image_height) {
   return {.x = std::floor((image_width - width) / 2),
@@ -61,6 +113,63 @@ Region random_region(const Range& scale, const Range& ratio, double image_width,
   return centered(width, height, image_width, image_height);
 }
 
+// The longer side is what its exact quotient is cut to.
+Shown center(const Side& side, int resize, int shorter) {
+  const std::int64_t resized = std::int64_t{resize} * side.image / shorter;
+  const double margin = static_cast<double>(resized - side.sample) / 2;
+  return {.resized = resized, .at = static_cast<std::int64_t>(round_half_even(margin))};
+}
+
+// The largest scale at which the whole image fits.
+double largest_fit(const Side& width, const Side& height) {
+  return std::min(static_cast<double>(height.sample) / height.image,
+                  static_cast<double>(width.sample) / width.image);
+}
+
+Shown box(const Side& side, double scale) {
+  const auto resized =
+      std::max<std::int64_t>(static_cast<std::int64_t>(round_half_even(side.image * scale)), 1);
+  return {.resized = resized, .at = -((side.sample - resized) / 2)};
+}
+
+// The image as it is, from a random offset on; it lies behind `padding` pixels.
+Shown slide(const Side& side, int padding, Random& random) {
+  const std::int64_t padded = std::int64_t{side.image} + 2 * std::int64_t{padding};
+  const std::uint64_t offsets = static_cast<std::uint64_t>(padded - side.sample + 1);
+  return {.resized = side.image, .at = static_cast<std::int64_t>(random.below(offsets)) - padding};
+}
+
+Result<Placement> place_random_crop(const Crop& crop, const Side& width, const Side& height,
+                                    Random& random) {
+  const auto padding = [&](const Side& side) {
+    const std::int64_t missing = side.sample - side.image - 2 * std::int64_t{crop.padding()};
+    return crop.pad_if_needed() && missing > 0 ? crop.padding() + static_cast<int>(missing)
+                                               : crop.padding();
+  };
+  for (const Side& side : {height, width})
+    if (side.image + 2 * std::int64_t{padding(side)} < side.sample)
+      return Fault{
+          .reason = fmt::format(
+              "the image of {}x{} pixels (height x width) is smaller than the crop of {}x{}{}: "
+              "set pad_if_needed",
+              height.image, width.image, height.sample, width.sample,
+              crop.padding() == 0 ? "" : fmt::format(" with {} of padding", crop.padding()))};
+  const Shown down = slide(height, padding(height), random);
+  return place(width, slide(width, padding(width), random), height, down);
+}
+
+Placement place_scale_jitter(const Range& range, const Side& width, const Side& height,
+                             Random& random) {
+  const double scale = largest_fit(width, height) * random.uniform(range.low, range.high);
+  const double offset = random.uniform();
+  const auto shown = [&](const Side& side) -> Shown {
+    const auto resized = std::max<std::int64_t>(static_cast<std::int64_t>(side.image * scale), 1);
+    const double spare = static_cast<double>(std::max<std::int64_t>(resized - side.sample, 0));
+    return {.resized = resized, .at = static_cast<std::int64_t>(spare * offset)};
+  };
+  return place(width, shown(width), height, shown(height));
+}
+
 }  // namespace
 
 std::string Crop::to_string() const {
@@ -75,14 +184,22 @@ std::string Crop::to_string() const {
       return fmt::format("center_crop({}, resize={})", size, resize_);
     case Kind::whole:
       return fmt::format("resize_to({})", size);
+    case Kind::letterbox:
+      return fmt::format("letterbox({}, fill={})", size, name_of_color(fill_));
+    case Kind::random:
+      return fmt::format("random_crop({}, padding={}, fill={}, pad_if_needed={})", size, padding_,
+                         name_of_color(fill_), pad_if_needed_);
+    case Kind::scale_jitter:
+      return fmt::format("scale_jitter({}, scale=[{},{}], fill={})", size, scale_.low, scale_.high,
+                         name_of_color(fill_));
   }
   return "?";
 }
 
 Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options) {
   check_size("random_resized_crop", size);
-  check_range("scale", options.scale, 1);
-  check_range("ratio", options.ratio, 1e9);
+  check_range("random_resized_crop", "scale", options.scale, 1);
+  check_range("random_resized_crop", "ratio", options.ratio, 1e9);
   Crop crop;
   crop.kind_ = Crop::Kind::random_resized;
   crop.size_ = size;
@@ -113,28 +230,85 @@ Crop resize_to(int height, int width) {
   return crop;
 }
 
-Region choose_region(const Crop& crop, int image_width, int image_height, Random& random) {
+Crop letterbox(ImageSize size, LetterboxOptions options) {
+  check_size("letterbox", size);
+  transform::check_color("letterbox: fill", options.fill);
+  Crop crop;
+  crop.kind_ = Crop::Kind::letterbox;
+  crop.size_ = size;
+  crop.fill_ = options.fill;
+  return crop;
+}
+
+Crop random_crop(ImageSize size, RandomCropOptions options) {
+  check_size("random_crop", size);
+  transform::check_color("random_crop: fill", options.fill);
+  if (options.padding < 0 || options.padding >= std::min(size.height, size.width))
+    throw std::invalid_argument(
+        fmt::format("random_crop: the padding is 0 or more, and less than the crop of {}x{}, which "
+                    "could lie in "
+                    "it altogether, found {}",
+                    size.height, size.width, options.padding));
+  Crop crop;
+  crop.kind_ = Crop::Kind::random;
+  crop.size_ = size;
+  crop.padding_ = options.padding;
+  crop.pad_if_needed_ = options.pad_if_needed;
+  crop.fill_ = options.fill;
+  return crop;
+}
+
+Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
+  check_size("scale_jitter", size);
+  check_range("scale_jitter", "scale", options.scale, 1e9);
+  transform::check_color("scale_jitter: fill", options.fill);
+  Crop crop;
+  crop.kind_ = Crop::Kind::scale_jitter;
+  crop.size_ = size;
+  crop.scale_ = options.scale;
+  crop.fill_ = options.fill;
+  return crop;
+}
+
+Region Placement::frame(ImageSize size) const noexcept {
+  const double across = static_cast<double>(size.width) / place.width;
+  const double down = static_cast<double>(size.height) / place.height;
+  return {.x = region.x - region.width * place.x / place.width,
+          .y = region.y - region.height * place.y / place.height,
+          .width = region.width * across,
+          .height = region.height * down};
+}
+
+Result<Placement> choose_placement(const Crop& crop, int image_width, int image_height,
+                                   Random& random) {
   if (image_width < 1 || image_height < 1)
     throw std::invalid_argument(
         fmt::format("an image has at least 1x1 pixels, found {}x{}", image_width, image_height));
-  const double width = image_width;
-  const double height = image_height;
-  switch (crop.kind_) {
+  const Side width{.image = image_width, .sample = crop.size().width};
+  const Side height{.image = image_height, .sample = crop.size().height};
+  switch (crop.kind()) {
     case Crop::Kind::empty:
       break;
     case Crop::Kind::random_resized:
-      return random_region(crop.scale_, crop.ratio_, width, height, random);
+      return fill_sample(
+          random_region(crop.scale(), crop.ratio(), image_width, image_height, random),
+          crop.size());
     case Crop::Kind::center: {
-      const double pixels_per_pixel = std::min(width, height) / crop.resize_;
-      const double crop_width = crop.size_.width * pixels_per_pixel;
-      const double crop_height = crop.size_.height * pixels_per_pixel;
-      return {.x = (width - crop_width) / 2,
-              .y = (height - crop_height) / 2,
-              .width = crop_width,
-              .height = crop_height};
+      const int shorter = std::min(image_width, image_height);
+      return place(width, center(width, crop.resize(), shorter), height,
+                   center(height, crop.resize(), shorter));
     }
     case Crop::Kind::whole:
-      return {.x = 0, .y = 0, .width = width, .height = height};
+      return fill_sample(
+          {0, 0, static_cast<double>(image_width), static_cast<double>(image_height)}, crop.size());
+    case Crop::Kind::letterbox: {
+      const double scale = largest_fit(width, height);
+      return place(width, box(width, scale), height, box(height, scale));
+    }
+    case Crop::Kind::random:
+      return place_random_crop(crop, width, height, random);
+    case Crop::Kind::scale_jitter:
+      return place_scale_jitter(crop.scale(), width, height, random);
   }
   throw std::invalid_argument("there is no crop: give one, such as random_resized_crop(224)");
 }

@@ -1,6 +1,11 @@
 #include "src/transform/descriptions.hpp"
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "src/core/json_fields.hpp"
+#include "src/transform/crop_json.hpp"
 
 namespace penstock::core {
 
@@ -43,106 +48,52 @@ namespace {
 
 using core::Json;
 
-// ---- crops: {"center_crop": {"size": [224, 224], "resize": 256}} ----
-
-using Size = std::vector<int>;
-
-struct RandomResizedCrop {
-  static constexpr const char* kName = "random_resized_crop";
-  Size size;
-  std::vector<double> scale;
-  std::vector<double> ratio;
-};
-
-struct CenterCrop {
-  static constexpr const char* kName = "center_crop";
-  Size size;
-  int resize = CenterCropOptions{}.resize;
-};
-
-struct ResizeTo {
-  static constexpr const char* kName = "resize_to";
-  Size size;
-};
-
-template <class Visitor>
-void visit_fields(Visitor& visit, RandomResizedCrop& crop) {
-  visit.required("size", crop.size);
-  visit.required("scale", crop.scale);
-  visit.required("ratio", crop.ratio);
-}
-template <class Visitor>
-void visit_fields(Visitor& visit, CenterCrop& crop) {
-  visit.required("size", crop.size);
-  visit("resize", crop.resize);
-}
-template <class Visitor>
-void visit_fields(Visitor& visit, ResizeTo& crop) {
-  visit.required("size", crop.size);
-}
-
-ImageSize size_of(const Size& size, const std::string& where) {
-  if (size.size() != 2)
-    throw Error(
-        fmt::format("{}: 'size' is height and width, found {} numbers", where, size.size()));
-  return {size[0], size[1]};
-}
-
-Range range_of(const std::vector<double>& ends, const std::string& where) {
-  if (ends.size() != 2)
-    throw Error(fmt::format("{}: a range has two ends, found {} numbers", where, ends.size()));
-  return {ends[0], ends[1]};
-}
-
-Json write_crop(const Crop& crop) {
-  const Size size{crop.size().height, crop.size().width};
-  switch (crop.kind()) {
-    case Crop::Kind::random_resized:
-      return {{RandomResizedCrop::kName,
-               core::write_json(RandomResizedCrop{size,
-                                                  {crop.scale().low, crop.scale().high},
-                                                  {crop.ratio().low, crop.ratio().high}})}};
-    case Crop::Kind::center:
-      return {{CenterCrop::kName, core::write_json(CenterCrop{size, crop.resize()})}};
-    case Crop::Kind::whole:
-      return {{ResizeTo::kName, core::write_json(ResizeTo{size})}};
-    case Crop::Kind::empty:
-      break;
-  }
-  return Json::object();
-}
-
-Crop read_crop(const Json& json, const std::string& where) {
-  if (!json.is_object() || json.size() != 1)
-    core::refuse_value(where, "an object such as {\"center_crop\": {\"size\": [224, 224]}}", json);
-  const std::string& name = json.begin().key();
-  const Json& options = json.begin().value();
-  const std::string inside = where + ": " + name;
-  if (name == RandomResizedCrop::kName) {
-    const auto crop = core::read_options<RandomResizedCrop>(options, inside);
-    return random_resized_crop(size_of(crop.size, inside), {.scale = range_of(crop.scale, inside),
-                                                            .ratio = range_of(crop.ratio, inside)});
-  }
-  if (name == CenterCrop::kName) {
-    const auto crop = core::read_options<CenterCrop>(options, inside);
-    return center_crop(size_of(crop.size, inside), {.resize = crop.resize});
-  }
-  if (name == ResizeTo::kName) {
-    const auto crop = core::read_options<ResizeTo>(options, inside);
-    const ImageSize size = size_of(crop.size, inside);
-    return resize_to(size.height, size.width);
-  }
-  throw Error(fmt::format("{}: there is no crop '{}'; expected {}, {} or {}", where, name,
-                          RandomResizedCrop::kName, CenterCrop::kName, ResizeTo::kName));
-}
-
 // ---- decode_image ----
 
 // Which pixels come out is one thing, who decodes them another, which changes speed only.
-struct DecodeImageArguments {
-  Json crop = Json::object();
+struct DecoderArguments {
   std::string chroma = "smooth";
   std::string decoder = "penstock";
+};
+
+DecoderArguments arguments_of(JpegDecoder decoder) {
+  DecoderArguments all;
+  if (decoder != JpegDecoder::reference) all.chroma = "repeat";
+  if (decoder == JpegDecoder::libjpeg) all.decoder = "libjpeg";
+  return all;
+}
+
+JpegDecoder decoder_of(const DecoderArguments& all, const char* transform) {
+  const auto refuse = [&](const char* name, const char* expected, const std::string& found) {
+    core::refuse_value(fmt::format("{}: '{}'", transform, name), expected, found);
+  };
+  if (all.chroma != "smooth" && all.chroma != "repeat")
+    refuse("chroma", "\"smooth\" or \"repeat\"", all.chroma);
+  if (all.decoder != "penstock" && all.decoder != "libjpeg")
+    refuse("decoder", "\"penstock\" or \"libjpeg\"", all.decoder);
+  if (all.decoder == "libjpeg" && all.chroma == "smooth")
+    refuse("chroma", "\"repeat\", which is what the decoder \"libjpeg\" does", all.chroma);
+  if (all.chroma == "smooth") return JpegDecoder::reference;
+  return all.decoder == "libjpeg" ? JpegDecoder::libjpeg : JpegDecoder::fast;
+}
+
+// A background as plans have it: [red, green, blue], or not there.
+using Background = std::optional<std::vector<int>>;
+
+Background write_background(const std::optional<Color>& background) {
+  if (!background) return std::nullopt;
+  return write_color(*background);
+}
+
+std::optional<Color> read_background(const Background& background, const std::string& where) {
+  if (!background) return std::nullopt;
+  return read_color(*background, where + ": 'background'");
+}
+
+struct DecodeImageArguments {
+  Json crop = Json::object();
+  DecoderArguments decoder;
+  Background background;
   DecodeImageOptions options;
 };
 
@@ -151,51 +102,147 @@ void visit_fields(Visitor& visit, DecodeImageArguments& all) {
   visit("field", all.options.field);
   visit.required("crop", all.crop);
   visit("flip", all.options.flip);
-  visit("chroma", all.chroma);
+  visit("chroma", all.decoder.chroma);
   visit("filter", all.options.filter);
   visit("scaled", all.options.scaled);
   visit("exif", all.options.exif);
+  visit("background", all.background);
   visit("max_megapixels", all.options.max_megapixels);
   visit("geometry", all.options.geometry);
-  visit.speed("decoder", all.decoder);
+  visit.speed("decoder", all.decoder.decoder);
+}
+
+// ---- decode_views ----
+
+struct ViewArguments {
+  Json crop = Json::object();
+  ImageView view;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ViewArguments& all) {
+  visit.required("field", all.view.field);
+  visit.required("crop", all.crop);
+  visit("count", all.view.count);
+  visit("flip", all.view.flip);
+  visit("filter", all.view.filter);
+  visit("geometry", all.view.geometry);
+}
+
+struct DecodeViewsArguments {
+  std::vector<ViewArguments> views;
+  DecoderArguments decoder;
+  Background background;
+  DecodeViewsOptions options;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, DecodeViewsArguments& all) {
+  visit("field", all.options.field);
+  visit.required("views", all.views);
+  visit("chroma", all.decoder.chroma);
+  visit("scaled", all.options.scaled);
+  visit("exif", all.options.exif);
+  visit("background", all.background);
+  visit("max_megapixels", all.options.max_megapixels);
+  visit.speed("decoder", all.decoder.decoder);
+}
+
+// ---- crop_image ----
+
+struct CropImageArguments {
+  Json crop = Json::object();
+  CropImageOptions options;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, CropImageArguments& all) {
+  visit("field", all.options.field);
+  visit.required("crop", all.crop);
+  visit("flip", all.options.flip);
+  visit("filter", all.options.filter);
+  visit("geometry", all.options.geometry);
+}
+
+std::string call(const char* name, const Json& options, const Json& defaults) {
+  return fmt::format("{}({})", name, core::describe_json(options, defaults));
+}
+
+// The text says what differs from the defaults.
+template <class Arguments>
+Description describe(const char* name, const Arguments& all) {
+  const Json written = core::write_json(all);
+  return {.name = name,
+          .options = core::dump_json(written),
+          .text = call(name, written, core::write_json(Arguments{}))};
 }
 
 }  // namespace
 
 Description describe_decode_image(const DecodeImageOptions& options) {
-  DecodeImageArguments all;
-  all.options = options;
-  all.crop = write_crop(options.crop);
-  if (options.decoder != JpegDecoder::reference) all.chroma = "repeat";
-  if (options.decoder == JpegDecoder::libjpeg) all.decoder = "libjpeg";
-  const Json written = core::write_json(all);
-  return {
-      .name = kDecodeImage,
-      .options = core::dump_json(written),
-      .text = fmt::format("{}({})", kDecodeImage,
-                          core::describe_json(written, core::write_json(DecodeImageArguments{})))};
+  return describe(kDecodeImage,
+                  DecodeImageArguments{.crop = write_crop(options.crop),
+                                       .decoder = arguments_of(options.decoder),
+                                       .background = write_background(options.background),
+                                       .options = options});
+}
+
+Description describe_decode_views(const DecodeViewsOptions& options) {
+  std::vector<ViewArguments> views;
+  for (const ImageView& view : options.views)
+    views.push_back({.crop = write_crop(view.crop), .view = view});
+  const DecodeViewsArguments all{.views = std::move(views),
+                                 .decoder = arguments_of(options.decoder),
+                                 .background = write_background(options.background),
+                                 .options = options};
+  Description description = describe(kDecodeViews, all);
+  // In the text, views say what differs from the defaults, too.
+  Json shown = core::write_json(all);
+  const Json defaults = core::write_json(ViewArguments{});
+  for (Json& view : shown["views"])
+    for (const auto& [name, value] : defaults.items())
+      if (view[name] == value) view.erase(name);
+  description.text = call(kDecodeViews, shown, core::write_json(DecodeViewsArguments{}));
+  return description;
+}
+
+Description describe_crop_image(const CropImageOptions& options) {
+  return describe(kCropImage,
+                  CropImageArguments{.crop = write_crop(options.crop), .options = options});
 }
 
 TransformPtr make_decode_image(std::string_view options, std::shared_ptr<JpegIndexStore> index,
                                std::shared_ptr<JpegStats> stats) {
   const Json json = core::parse_json(options, kDecodeImage);
   auto all = core::read_options<DecodeImageArguments>(json, kDecodeImage);
-  const auto refuse = [](const char* name, const char* expected, const std::string& found) {
-    core::refuse_value(fmt::format("{}: '{}'", kDecodeImage, name), expected, found);
-  };
-  if (all.chroma != "smooth" && all.chroma != "repeat")
-    refuse("chroma", "\"smooth\" or \"repeat\"", all.chroma);
-  if (all.decoder != "penstock" && all.decoder != "libjpeg")
-    refuse("decoder", "\"penstock\" or \"libjpeg\"", all.decoder);
-  if (all.decoder == "libjpeg" && all.chroma == "smooth")
-    refuse("chroma", "\"repeat\", which is what the decoder \"libjpeg\" does", all.chroma);
+  all.options.decoder = decoder_of(all.decoder, kDecodeImage);
   all.options.crop = read_crop(all.crop, fmt::format("{}: 'crop'", kDecodeImage));
-  all.options.decoder = all.chroma == "smooth"     ? JpegDecoder::reference
-                        : all.decoder == "libjpeg" ? JpegDecoder::libjpeg
-                                                   : JpegDecoder::fast;
+  all.options.background = read_background(all.background, kDecodeImage);
   all.options.index = std::move(index);
   all.options.stats = std::move(stats);
   return decode_image(std::move(all.options));
+}
+
+TransformPtr make_decode_views(std::string_view options, std::shared_ptr<JpegIndexStore> index,
+                               std::shared_ptr<JpegStats> stats) {
+  const Json json = core::parse_json(options, kDecodeViews);
+  auto all = core::read_options<DecodeViewsArguments>(json, kDecodeViews);
+  all.options.decoder = decoder_of(all.decoder, kDecodeViews);
+  for (ViewArguments& of : all.views) {
+    of.view.crop = read_crop(of.crop, fmt::format("{}: '{}': 'crop'", kDecodeViews, of.view.field));
+    all.options.views.push_back(std::move(of.view));
+  }
+  all.options.background = read_background(all.background, kDecodeViews);
+  all.options.index = std::move(index);
+  all.options.stats = std::move(stats);
+  return decode_views(std::move(all.options));
+}
+
+TransformPtr make_crop_image(std::string_view options) {
+  auto all =
+      core::read_options<CropImageArguments>(core::parse_json(options, kCropImage), kCropImage);
+  all.options.crop = read_crop(all.crop, fmt::format("{}: 'crop'", kCropImage));
+  return crop_image(std::move(all.options));
 }
 
 Description describe_map_function(const MapFunctionOptions& options) {
@@ -210,13 +257,7 @@ Description describe_map_function(const MapFunctionOptions& options) {
           .text = std::move(text)};
 }
 
-Description describe_pad(const PadOptions& options) {
-  const Json written = core::write_json(options);
-  return {.name = kPad,
-          .options = core::dump_json(written),
-          .text = fmt::format("{}({})", kPad,
-                              core::describe_json(written, core::write_json(PadOptions{})))};
-}
+Description describe_pad(const PadOptions& options) { return describe(kPad, options); }
 
 TransformPtr make_pad(std::string_view options) {
   return pad(core::read_options<PadOptions>(core::parse_json(options, kPad), kPad));

@@ -59,8 +59,8 @@ bool PngReader::read_pixels(png_bytepp rows) noexcept {
   if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
   png_set_gray_to_rgb(png_);
   png_set_scale_16(png_);
-  png_set_strip_alpha(png_);
-  png_set_filler(png_, 0xFF, PNG_FILLER_AFTER);
+  if (png_get_valid(png_, info_, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png_);
+  png_set_add_alpha(png_, 0xFF, PNG_FILLER_AFTER);
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
   if (png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width_) * jpeg::kPixelBytes)

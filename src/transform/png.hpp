@@ -12,8 +12,8 @@
 
 namespace penstock::transform {
 
-/// One PNG of any kind, as 8 bits of R, G, B and a byte that says nothing. Samples are taken as
-/// they are stored: no gamma, no profile, no transparency.
+/// One PNG of any kind, as 8 bits of R, G, B and alpha. Samples are taken as they are stored: no
+/// gamma, no profile, and what is transparent keeps its colours.
 class PngReader {
  public:
   PngReader() = default;

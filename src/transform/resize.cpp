@@ -52,23 +52,35 @@ void Resize::plan_pairs(bool mirror) {
   }
 }
 
-bool Resize::run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
-  const int height = vertical_.output();
-  const PairTable table{pair_at_.data(), pair_weights_.data(), pairs_};
-  for (int y = 0; y < height; y += kRowsTogether) {
-    // A last row without a partner is its own.
-    for (int lane = 0; lane < kRowsTogether; ++lane) {
-      const int i = std::min(y + lane, height - 1);
-      const int first = vertical_.first(i);
-      const int count = vertical_.count(i);
-      const std::uint8_t* const* source = rows.rows(first, first + count);
-      if (source == nullptr) return false;
-      sum_rows(filter_, source, vertical_.weights(i), count, row_pairs_, lane, between_.get());
-    }
-    std::uint8_t* row = out + y * stride;
-    sum_columns(filter_, between_.get(), table, horizontal_.output(), row,
-                y + 1 < height ? row + stride : row);
+void Resize::begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept {
+  out_ = out;
+  stride_ = stride;
+  step_ = 0;
+  steps_ = (vertical_.output() + kRowsTogether - 1) / kRowsTogether * kRowsTogether;
+}
+
+bool Resize::step(jpeg::RowSource& rows) {
+  const int i = row_of_step();
+  const int lane = step_ % kRowsTogether;
+  const int first = vertical_.first(i);
+  const int count = vertical_.count(i);
+  const std::uint8_t* const* source = rows.rows(first, first + count);
+  if (source == nullptr) return false;
+  sum_rows(filter_, source, vertical_.weights(i), count, row_pairs_, lane, between_.get());
+  if (lane == kRowsTogether - 1) {
+    const PairTable table{pair_at_.data(), pair_weights_.data(), pairs_};
+    std::uint8_t* first_row = out_ + (step_ - lane) * stride_;
+    sum_columns(filter_, between_.get(), table, horizontal_.output(), first_row,
+                out_ + i * stride_);
   }
+  ++step_;
+  return true;
+}
+
+bool Resize::run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
+  begin(out, stride);
+  while (!is_done())
+    if (!step(rows)) return false;
   return true;
 }
 

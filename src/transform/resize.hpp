@@ -1,6 +1,7 @@
 // transform/resize: a part of an image at another size.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -30,14 +31,23 @@ class Resize {
   /// The most rows that it asks for at once.
   [[nodiscard]] int row_span() const noexcept { return vertical_.taps(); }
 
-  /// Writes output.height rows of output.width RGB pixels; row i begins at out + i * stride. `rows`
-  /// gives the rows of source(). False when it had none.
+  /// Gets ready to write output.height rows of output.width RGB pixels; row i begins at
+  /// out + i * stride.
+  void begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept;
+  [[nodiscard]] bool is_done() const noexcept { return step_ == steps_; }
+  /// The first row that the next step asks for; those of later steps do not lie above it.
+  [[nodiscard]] int next_row() const noexcept { return vertical_.first(row_of_step()); }
+  /// One row of the output further. `rows` gives the rows of source(); false when it had none.
+  [[nodiscard]] bool step(jpeg::RowSource& rows);
+  /// All steps.
   [[nodiscard]] bool run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride);
 
   void trim();
 
  private:
   void plan_pairs(bool mirror);
+  // A last row without a partner is its own.
+  [[nodiscard]] int row_of_step() const noexcept { return std::min(step_, vertical_.output() - 1); }
 
   ResizeFilter filter_ = ResizeFilter::bilinear;
   ResizeAxis vertical_;
@@ -52,6 +62,11 @@ class Resize {
   // Two rows between the directions.
   hwy::AlignedFreeUniquePtr<std::int16_t[]> between_;
   std::size_t between_size_ = 0;
+
+  std::uint8_t* out_ = nullptr;
+  std::ptrdiff_t stride_ = 0;
+  int step_ = 0;
+  int steps_ = 0;
 };
 
 }  // namespace penstock::transform

@@ -43,6 +43,21 @@ TEST(Random, DiffersForEveryDrawOfASample) {
 }
 
 // The very numbers: other ones change everybody's data, and need another version.
+TEST(Random, GivesAnotherSequenceOfTheSameSampleWhateverWasDrawn) {
+  const RandomKey key(7, 3);
+  const SampleId sample{.number = 5, .epoch = 1, .draw = 2};
+  Random random(key, sample);
+  for (int drawn = 0; drawn < 5; ++drawn) {
+    for (const std::uint16_t stream : {0, 1, 300})
+      EXPECT_EQ(random.of_stream(stream).u64(), Random(key, sample, stream).u64());
+    EXPECT_NE(random.of_stream(1).u64(), random.of_stream(2).u64());
+    (void)random.u32();
+  }
+  Random untouched(key, sample);
+  for (int drawn = 0; drawn < 5; ++drawn) (void)untouched.u32();
+  EXPECT_EQ(random.u32(), untouched.u32());
+}
+
 TEST(Random, NumbersOfVersionTwo) {
   static_assert(kRandomVersion == 2);
   const RandomKey key(7, 3);

@@ -188,6 +188,19 @@ TEST(PlanJson, HasNothingThatChangesSpeedOnly) {
   EXPECT_THAT(description.options, AllOf(Not(HasSubstr("index")), Not(HasSubstr("stats"))));
 }
 
+TEST(PlanJson, MakesEveryTransformOfImagesAgain) {
+  const Crop crop = letterbox(8);
+  Registry registry;
+  registry.use_jpeg_index(std::make_shared<MemoryJpegIndex>(), std::make_shared<JpegStats>());
+  for (const TransformPtr& transform :
+       {decode_image({.crop = crop}), decode_views({.views = {{.field = "a", .crop = crop}}}),
+        crop_image({.crop = crop})}) {
+    const Description description = transform->description();
+    EXPECT_EQ(registry.make_transform(description)->description().options, description.options);
+    EXPECT_THAT(description.options, AllOf(Not(HasSubstr("index")), Not(HasSubstr("stats"))));
+  }
+}
+
 // One line a refused plan, in tests/loader/golden/refused_plans.txt: what it is, and the message.
 TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
   const Registry registry = fake_registry();

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <random>
 #include <stdexcept>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +21,13 @@ using testing::ThrowsMessage;
 
 Random numbers(std::uint64_t sample) { return {RandomKey(7, 0), {.number = sample}}; }
 
+Placement chosen(const Crop& crop, int width, int height, std::uint64_t sample = 0) {
+  Random random = numbers(sample);
+  return *choose_placement(crop, width, height, random);
+}
+
+constexpr PixelRect whole_of(ImageSize size) { return {0, 0, size.width, size.height}; }
+
 TEST(ExactMath, AgreesWithTheMathLibraryToTheLastBits) {
   for (double value = 0.01; value < 100; value *= 1.003) {
     EXPECT_NEAR(transform::exact_log2(value), std::log2(value),
@@ -32,8 +42,8 @@ TEST(RandomResizedCrop, StaysInTheImageWithWholePixels) {
   for (const auto& [width, height] :
        {std::pair(500, 375), std::pair(1, 1), std::pair(3, 900), std::pair(900, 3)})
     for (std::uint64_t sample = 0; sample < 2'000; ++sample) {
-      Random random = numbers(sample);
-      const Region region = choose_region(crop, width, height, random);
+      const auto [region, place] = chosen(crop, width, height, sample);
+      ASSERT_EQ(place, whole_of(224));
       ASSERT_GE(region.x, 0);
       ASSERT_GE(region.y, 0);
       ASSERT_GE(region.width, 1);
@@ -53,8 +63,7 @@ TEST(RandomResizedCrop, SpreadsAreaUniformlyAndRatioLogUniformly) {
   std::array<int, 4> ratios{};
   double x = 0;
   for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
-    Random random = numbers(sample);
-    const Region region = choose_region(crop, 4'000, 4'000, random);
+    const Region region = chosen(crop, 4'000, 4'000, sample).region;
     const double area = region.width * region.height / 16e6;
     const double ratio = std::log(region.width / region.height) / std::log(4.0 / 3);  // in [-1, 1]
     ++areas[static_cast<std::size_t>(std::clamp((area - 0.1) / 0.1, 0.0, 3.0))];
@@ -68,30 +77,185 @@ TEST(RandomResizedCrop, SpreadsAreaUniformlyAndRatioLogUniformly) {
 
 TEST(RandomResizedCrop, FallsBackToTheLargestCentredCrop) {
   const Crop crop = random_resized_crop(224, {.scale = {1, 1}, .ratio = {1, 1}});
-  Random random = numbers(0);
-  EXPECT_EQ(choose_region(crop, 100, 60, random), (Region{20, 0, 60, 60}));
-  EXPECT_EQ(choose_region(crop, 60, 101, random), (Region{0, 20, 60, 60}));
+  EXPECT_EQ(chosen(crop, 100, 60).region, (Region{20, 0, 60, 60}));
+  EXPECT_EQ(chosen(crop, 60, 101).region, (Region{0, 20, 60, 60}));
 }
 
 TEST(RandomResizedCrop, KeepsItsGeometryBetweenVersions) {
   // Saved runs rely on it: these change only with a new major version.
   const Crop crop = random_resized_crop(224);
-  Random random = numbers(1);
-  const Region region = choose_region(crop, 500, 375, random);
-  Random again = numbers(1);
-  EXPECT_EQ(choose_region(crop, 500, 375, again), region);
+  const Region region = chosen(crop, 500, 375, 1).region;
+  EXPECT_EQ(chosen(crop, 500, 375, 1).region, region);
   EXPECT_EQ(region, (Region{12, 10, 411, 355}));
 }
 
 TEST(CenterCrop, TakesTheMiddleInOneRegion) {
-  Random random = numbers(0);
-  const Region region = choose_region(center_crop(224, {.resize = 256}), 512, 1024, random);
-  EXPECT_EQ(region, (Region{32, 288, 448, 448}));
+  EXPECT_EQ(chosen(center_crop(224, {.resize = 256}), 512, 1024),
+            (Placement{{32, 288, 448, 448}, whole_of(224)}));
+}
+
+TEST(CenterCrop, ResizesToWholePixelsAndBeginsAtOne) {
+  // 500x375 is resized to 341x256, of which the columns 58 to 281 are taken: half of 117 is 58.5, and
+  // 58 is even.
+  const Region region = chosen(center_crop(224, {.resize = 256}), 500, 375).region;
+  EXPECT_DOUBLE_EQ(region.x, 58 * 500.0 / 341);
+  EXPECT_DOUBLE_EQ(region.width, 224 * 500.0 / 341);
+  EXPECT_DOUBLE_EQ(region.y, 16 * 375.0 / 256);
+  EXPECT_DOUBLE_EQ(region.height, 224 * 375.0 / 256);
 }
 
 TEST(ResizeTo, TakesTheWholeImage) {
+  EXPECT_EQ(chosen(resize_to(10, 20), 33, 44),
+            (Placement{{0, 0, 33, 44}, whole_of(ImageSize(10, 20))}));
+}
+
+// Sides from 1 to 8192, small ones as often as large ones.
+int random_side(std::mt19937& random) {
+  return 1 + static_cast<int>(random() % (1U << random() % 14));
+}
+
+ImageSize random_size(std::mt19937& random) {
+  return {1 + static_cast<int>(random() % 300), 1 + static_cast<int>(random() % 300)};
+}
+
+// What holds for every crop: the region is of the image, and the place of the sample.
+void expect_within(const Placement& placement, ImageSize size, int width, int height) {
+  const auto& [region, place] = placement;
+  ASSERT_GE(place.x, 0);
+  ASSERT_GE(place.y, 0);
+  ASSERT_GE(place.width, 1);
+  ASSERT_GE(place.height, 1);
+  ASSERT_LE(place.x + place.width, size.width);
+  ASSERT_LE(place.y + place.height, size.height);
+  ASSERT_GE(region.x, 0);
+  ASSERT_GE(region.y, 0);
+  ASSERT_GT(region.width, 0);
+  ASSERT_GT(region.height, 0);
+  ASSERT_LE(region.x + region.width, width * (1 + 1e-15));
+  ASSERT_LE(region.y + region.height, height * (1 + 1e-15));
+  // The frame puts the region where the place is.
+  const Region frame = placement.frame(size);
+  ASSERT_NEAR((region.x - frame.x) * size.width / frame.width, place.x, 1e-9 * size.width);
+  ASSERT_NEAR((region.y - frame.y) * size.height / frame.height, place.y, 1e-9 * size.height);
+  ASSERT_NEAR(region.width * size.width / frame.width, place.width, 1e-9 * size.width);
+  ASSERT_NEAR(region.height * size.height / frame.height, place.height, 1e-9 * size.height);
+}
+
+TEST(Letterbox, ShowsAllOfTheImageInTheMiddle) {
+  std::mt19937 random(3);
+  for (int i = 0; i < 5'000; ++i) {
+    const int width = random_side(random);
+    const int height = random_side(random);
+    const ImageSize size = random_size(random);
+    const Placement found = chosen(letterbox(size), width, height);
+    ASSERT_NO_FATAL_FAILURE(expect_within(found, size, width, height));
+    ASSERT_EQ(found.region,
+              (Region{0, 0, static_cast<double>(width), static_cast<double>(height)}));
+    // One direction fits exactly; in the other the aspect is kept to a pixel, and the fill on both
+    // sides is the same, or one pixel less above.
+    const double scale = std::min(1.0 * size.width / width, 1.0 * size.height / height);
+    ASSERT_TRUE(found.place.width == size.width || found.place.height == size.height);
+    ASSERT_NEAR(found.place.width, std::max(width * scale, 1.0), 0.5 + 1e-9);
+    ASSERT_NEAR(found.place.height, std::max(height * scale, 1.0), 0.5 + 1e-9);
+    ASSERT_EQ(found.place.x, (size.width - found.place.width) / 2);
+    ASSERT_EQ(found.place.y, (size.height - found.place.height) / 2);
+  }
+}
+
+TEST(Letterbox, RoundsAHalfToTheEvenNumber) {
+  EXPECT_EQ(chosen(letterbox(10), 20, 9).place.height, 4);   // 4.5
+  EXPECT_EQ(chosen(letterbox(10), 20, 11).place.height, 6);  // 5.5
+}
+
+TEST(RandomCrop, TakesEveryWindowOfThePaddedImageEquallyOften) {
+  // The offsets are those of a 4x4 image with 2 pixels around it: -2 to 3 in both directions.
+  const Crop crop = random_crop({3, 3}, {.padding = 2});
+  std::map<std::pair<int, int>, int> seen;
+  constexpr int kSamples = 36'000;
+  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+    const Placement found = chosen(crop, 4, 4, sample);
+    ASSERT_NO_FATAL_FAILURE(expect_within(found, 3, 4, 4));
+    // Nothing is resized.
+    ASSERT_EQ(found.region.width, found.place.width);
+    ASSERT_EQ(found.region.height, found.place.height);
+    const Region frame = found.frame(3);
+    ASSERT_EQ(frame.width, 3);
+    ASSERT_EQ(frame.height, 3);
+    ++seen[{static_cast<int>(frame.x), static_cast<int>(frame.y)}];
+  }
+  EXPECT_EQ(seen.size(), 36U);
+  for (const auto& [at, count] : seen) {
+    EXPECT_GE(std::min(at.first, at.second), -2);
+    EXPECT_LE(std::max(at.first, at.second), 3);
+    EXPECT_NEAR(count, kSamples / 36, 160);  // five standard deviations
+  }
+}
+
+TEST(RandomCrop, ShowsWhatLiesInTheWindow) {
+  std::mt19937 random(4);
+  for (std::uint64_t i = 0; i < 5'000; ++i) {
+    const int width = random_side(random) % 400 + 1;
+    const int height = random_side(random) % 400 + 1;
+    const ImageSize size = random_size(random);
+    const int padding =
+        static_cast<int>(random() % static_cast<unsigned>(std::min(size.width, size.height)));
+    const Crop crop = random_crop(size, {.padding = padding, .pad_if_needed = true});
+    const Placement found = chosen(crop, width, height, i);
+    ASSERT_NO_FATAL_FAILURE(expect_within(found, size, width, height));
+    const Region frame = found.frame(size);
+    // torchvision pads once more by what is missing, on both sides.
+    const auto pads = [&](int image, int sample) {
+      return padding + std::max(sample - image - 2 * padding, 0);
+    };
+    ASSERT_GE(frame.x, -pads(width, size.width));
+    ASSERT_GE(frame.y, -pads(height, size.height));
+    ASSERT_LE(frame.x + size.width, width + pads(width, size.width));
+    ASSERT_LE(frame.y + size.height, height + pads(height, size.height));
+    ASSERT_EQ(found.region.x, std::max(frame.x, 0.0));
+    ASSERT_EQ(found.region.y, std::max(frame.y, 0.0));
+    ASSERT_EQ(found.region.x + found.region.width, std::min<double>(frame.x + size.width, width));
+    ASSERT_EQ(found.region.y + found.region.height,
+              std::min<double>(frame.y + size.height, height));
+  }
+}
+
+TEST(RandomCrop, CallsAnImageThatIsTooSmallAFault) {
   Random random = numbers(0);
-  EXPECT_EQ(choose_region(resize_to(10, 20), 33, 44, random), (Region{0, 0, 33, 44}));
+  const auto found = choose_placement(random_crop({20, 30}, {.padding = 2}), 25, 40, random);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(
+      found.fault().reason,
+      "the image of 40x25 pixels (height x width) is smaller than the crop of 20x30 with 2 of "
+      "padding: set pad_if_needed");
+  EXPECT_TRUE(choose_placement(random_crop({20, 30}, {.padding = 3}), 25, 40, random));
+}
+
+TEST(ScaleJitter, ResizesAsTheImageFitsTimesTheScale) {
+  std::mt19937 random(5);
+  for (std::uint64_t i = 0; i < 5'000; ++i) {
+    const int width = random_side(random);
+    const int height = random_side(random);
+    const ImageSize size = random_size(random);
+    const double low = 0.05 + static_cast<double>(random() % 100) / 60;
+    const Range range{low, low + static_cast<double>(random() % 3)};
+    const Placement found = chosen(scale_jitter(size, {.scale = range}), width, height, i);
+    ASSERT_NO_FATAL_FAILURE(expect_within(found, size, width, height));
+    // Its two draws, and torchvision's arithmetic.
+    Random draws = numbers(i);
+    const double ratio = std::min(1.0 * size.width / width, 1.0 * size.height / height) *
+                         draws.uniform(range.low, range.high);
+    const double offset = draws.uniform();
+    const int across = std::max(static_cast<int>(width * ratio), 1);
+    const int down = std::max(static_cast<int>(height * ratio), 1);
+    ASSERT_EQ(found.place,
+              (PixelRect{0, 0, std::min(across, size.width), std::min(down, size.height)}));
+    const int left = static_cast<int>(std::max(across - size.width, 0) * offset);
+    const int top = static_cast<int>(std::max(down - size.height, 0) * offset);
+    ASSERT_DOUBLE_EQ(found.region.x, 1.0 * left * width / across);
+    ASSERT_DOUBLE_EQ(found.region.y, 1.0 * top * height / down);
+    ASSERT_DOUBLE_EQ(found.region.width, 1.0 * found.place.width * width / across);
+    ASSERT_DOUBLE_EQ(found.region.height, 1.0 * found.place.height * height / down);
+  }
 }
 
 TEST(Crop, RefusesWhatMakesNoSense) {
@@ -103,8 +267,32 @@ TEST(Crop, RefusesWhatMakesNoSense) {
               ThrowsMessage<std::invalid_argument>(HasSubstr("raise resize")));
   EXPECT_THROW((void)resize_to(-1, 5), std::invalid_argument);
   Random random = numbers(0);
-  EXPECT_THAT([&] { (void)choose_region(Crop{}, 5, 5, random); },
+  EXPECT_THROW((void)letterbox({0, 5}), std::invalid_argument);
+  EXPECT_THAT(
+      [] { (void)letterbox(5, {.fill = 256}); },
+      ThrowsMessage<std::invalid_argument>("letterbox: fill: a level is 0 to 255, found 256"));
+  EXPECT_THROW((void)random_crop(5, {.fill = {0, -1, 0}}), std::invalid_argument);
+  EXPECT_THROW((void)random_crop(5, {.padding = -1}), std::invalid_argument);
+  EXPECT_THAT(
+      [] {
+        (void)random_crop({9, 5}, {.padding = 5});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("less than the crop of 9x5")));
+  EXPECT_THAT(
+      [] {
+        (void)scale_jitter(5, {.scale = {0, 2}});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("scale_jitter: scale must be")));
+  EXPECT_THROW((void)scale_jitter(5, {.fill = 300}), std::invalid_argument);
+  EXPECT_THAT([&] { (void)choose_placement(Crop{}, 5, 5, random); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("random_resized_crop(224)")));
+}
+
+TEST(Crop, SaysWhatItIs) {
+  EXPECT_EQ(letterbox({5, 6}).to_string(), "letterbox(5x6, fill=114)");
+  EXPECT_EQ(random_crop(32, {.padding = 4, .fill = {1, 2, 3}}).to_string(),
+            "random_crop(32x32, padding=4, fill=[1,2,3], pad_if_needed=false)");
+  EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(64x64, scale=[0.1,2], fill=0)");
 }
 
 }  // namespace

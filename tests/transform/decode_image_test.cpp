@@ -14,6 +14,7 @@
 
 #include <penstock/transform/decode_image.hpp>
 
+#include "src/transform/descriptions.hpp"
 #include "src/transform/resize.hpp"
 #include "tests/jpeg/images.hpp"
 
@@ -170,6 +171,95 @@ TEST(DecodeImage, DecodesPngOfEveryKindWithoutTouchingItsSamples) {
   }
 }
 
+// Pillow's alpha_composite over an opaque background.
+int over(int level, int alpha, int background) {
+  return static_cast<int>(std::floor((level * alpha + background * (255 - alpha)) / 255.0 + 0.5));
+}
+
+Pixels composited(const Pixels& rgba, const Color& background) {
+  Pixels out(rgba.width, rgba.height, 3);
+  for (int y = 0; y < out.height; ++y)
+    for (int x = 0; x < out.width; ++x) {
+      const std::uint8_t* from = rgba.at(x, y);
+      std::uint8_t* to = out.at(x, y);
+      to[0] = static_cast<std::uint8_t>(over(from[0], from[3], background.red));
+      to[1] = static_cast<std::uint8_t>(over(from[1], from[3], background.green));
+      to[2] = static_cast<std::uint8_t>(over(from[2], from[3], background.blue));
+    }
+  return out;
+}
+
+TEST(DecodeImage, CompositesWhatIsTransparentOverABackground) {
+  // All alphas with all levels.
+  Pixels rgba(256, 256, 4);
+  for (int y = 0; y < 256; ++y)
+    for (int x = 0; x < 256; ++x) {
+      const std::array<int, 4> levels{x, 255 - x, (x * 7) % 256, y};
+      for (int c = 0; c < 4; ++c)
+        rgba.at(x, y)[c] = static_cast<std::uint8_t>(levels[static_cast<std::size_t>(c)]);
+    }
+  for (const Color& background : {Color(255), Color(0), Color(10, 100, 200)}) {
+    const DecodeImageOptions options{.crop = resize_to(256, 256), .background = background};
+    EXPECT_EQ(decode(png_of(rgba), options).pixels, composited(rgba, background));
+    Pixels visible = rgba;  // libwebp clears what is invisible
+    for (int x = 0; x < 256; ++x) visible.at(x, 0)[3] = 1;
+    EXPECT_EQ(decode(webp_of(visible, true), options).pixels, composited(visible, background));
+  }
+}
+
+TEST(DecodeImage, ABackgroundChangesNothingThatIsOpaque) {
+  const Pixels pixels = picture(33, 21);
+  for (const Bytes& bytes : {jpeg_of(pixels), png_of(pixels), webp_of(pixels, true)})
+    EXPECT_EQ(decode(bytes, {.crop = resize_to(21, 33), .background = Color(9)}),
+              decode(bytes, {.crop = resize_to(21, 33)}));
+}
+
+TEST(DecodeImage, KnowsTheTransparencyOfGreyAndOfPalettes) {
+  const Pixels two = picture(9, 7, 2);
+  const Bytes grey = png_of(9, 7, two.data, {.color = PNG_COLOR_TYPE_GRAY_ALPHA});
+  const Decoded found = decode(grey, {.crop = resize_to(7, 9), .background = Color(77)});
+  for (int y = 0; y < 7; ++y)
+    for (int x = 0; x < 9; ++x)
+      EXPECT_EQ(found.pixels.at(x, y)[1], over(two.at(x, y)[0], two.at(x, y)[1], 77));
+
+  // One colour of the palette is transparent: tRNS, a chunk before the pixels.
+  const std::vector<png_color> palette{{10, 20, 30}, {200, 100, 0}};
+  Bytes indexed = png_of(2, 1, {0, 1}, {.color = PNG_COLOR_TYPE_PALETTE, .palette = palette});
+  const Bytes chunk = bytes_of(std::string_view("\0\0\0\1tRNS\0\x40\xe6\xd8\x66", 13));
+  const Bytes data = bytes_of("IDAT");
+  indexed.insert(std::ranges::search(indexed, data).begin() - 4, chunk.begin(), chunk.end());
+  const Decoded kept = decode(indexed, {.crop = resize_to(1, 2)});
+  EXPECT_EQ(kept.fault, "");
+  EXPECT_EQ(kept.pixels.data, (std::vector<std::uint8_t>{10, 20, 30, 200, 100, 0}));
+  const Decoded over_blue =
+      decode(indexed, {.crop = resize_to(1, 2), .background = Color(0, 0, 255)});
+  EXPECT_EQ(over_blue.pixels.data, (std::vector<std::uint8_t>{0, 0, 255, 200, 100, 0}));
+}
+
+// Where the place of the image in the sample is at, and how large the image is there.
+TEST(DecodeImage, FillsWhatIsBesideTheImage) {
+  const Pixels pixels = picture(40, 20);
+  const Crop crop = letterbox({30, 40}, {.fill = {1, 2, 3}});
+  for (const Bytes& bytes : {png_of(pixels), webp_of(pixels, true)}) {
+    const Decoded found = decode(bytes, {.crop = crop, .geometry = "g"});
+    ASSERT_EQ(found.fault, "");
+    for (int y = 0; y < 30; ++y)
+      for (int x = 0; x < 40; ++x)
+        for (int c = 0; c < 3; ++c)
+          ASSERT_EQ(found.pixels.at(x, y)[c], y < 5 || y >= 25 ? c + 1 : pixels.at(x, y - 5)[c]);
+    // The sample covers five rows above and below the image.
+    EXPECT_EQ(found.geometry, (std::vector<std::int32_t>{0, -5, 40, 30, 0, 40, 20, 1}));
+  }
+}
+
+TEST(DecodeImage, MirrorsTheFillWithTheImage) {
+  const Bytes bytes = png_of(picture(12, 10));
+  const Crop crop = random_crop(11, {.padding = 6, .fill = {1, 2, 3}});
+  for (std::uint64_t number = 0; number < 50; ++number)
+    ASSERT_EQ(decode(bytes, {.crop = crop, .flip = 1}, number).pixels,
+              mirrored(decode(bytes, {.crop = crop}, number).pixels));
+}
+
 TEST(DecodeImage, DecodesLosslessAndLossyWebp) {
   const Pixels rgb = picture(33, 21);
   EXPECT_EQ(decode_all(webp_of(rgb, true), 33, 21).pixels, rgb);
@@ -199,7 +289,7 @@ TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
       for (int x = 0; x < whole.width; ++x) std::copy_n(whole.at(x, y), 3, padded.at(x, y));
     for (std::uint64_t number = 0; number < 50; ++number) {
       Random random = random_for(number);
-      const Region region = choose_region(crop, whole.width, whole.height, random);
+      const Region region = choose_placement(crop, whole.width, whole.height, random)->region;
       transform::Resize resize;
       resize.plan(whole.width, whole.height, region, crop.size(), false);
       jpeg::MemoryRows rows(padded.data.data(), static_cast<std::size_t>(whole.width) * 4,
@@ -314,6 +404,14 @@ TEST_P(Exif, IsTurnedUprightBeforeItIsCropped) {
       ASSERT_LE(largest_difference(found.pixels, expected.pixels), 1) << "sample " << i;
       ASSERT_TRUE(std::equal(found.geometry.begin(), found.geometry.begin() + 7,
                              expected.geometry.begin()));
+    }
+
+    // Where nothing is resized they are the same to the bit, and so is the fill around them.
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const DecodeImageOptions part{
+          .crop = random_crop({75, 70}, {.padding = 30, .fill = {1, 2, 3}, .pad_if_needed = true}),
+          .flip = 0.5F};
+      ASSERT_EQ(decode(bytes, part, i), decode(same, part, i)) << "sample " << i;
     }
 
     DecodeImageOptions ignoring{.crop = resize_to(61, 83), .exif = false, .geometry = "g"};
@@ -498,8 +596,47 @@ TEST(DecodeImage, RefusesOptionsThatCannotWork) {
   for (const double limit : {0.0, -1.0, std::nan("")})
     EXPECT_THAT(made({.crop = crop, .max_megapixels = limit}),
                 ThrowsMessage<std::invalid_argument>(HasSubstr("more than 0")));
+  EXPECT_THAT(made({.crop = crop, .background = Color(0, -1, 0)}),
+              ThrowsMessage<std::invalid_argument>(
+                  "decode_image: background: a level is 0 to 255, found -1"));
   EXPECT_THAT(made({.crop = crop, .geometry = "image"}),
               ThrowsMessage<std::invalid_argument>(HasSubstr("cannot be named 'image'")));
+}
+
+TEST(DecodeImage, IsMadeAgainFromItsDescription) {
+  for (const Crop& crop : {random_resized_crop({5, 6}, {.scale = {0.2, 0.3}, .ratio = {1, 2}}),
+                           center_crop({5, 6}, {.resize = 9}), resize_to(5, 6), letterbox({5, 6}),
+                           letterbox({5, 6}, {.fill = {1, 2, 3}}), random_crop({5, 6}),
+                           random_crop({5, 6}, {.padding = 4, .fill = 7, .pad_if_needed = true}),
+                           scale_jitter({5, 6}, {.scale = {0.5, 1.5}, .fill = {4, 5, 6}})}) {
+    const Description written =
+        decode_image({.crop = crop, .background = Color(1, 2, 3)})->description();
+    const TransformPtr again = transform::make_decode_image(written.options, nullptr, nullptr);
+    EXPECT_EQ(again->description().options, written.options);
+    EXPECT_THAT(written.options, HasSubstr(R"("background":[1,2,3])"));
+    // Plans without a background say nothing of it.
+    EXPECT_THAT(decode_image({.crop = crop})->description().options,
+                testing::Not(HasSubstr("background")));
+  }
+}
+
+TEST(DecodeImage, RefusesDescriptionsThatCannotBe) {
+  const auto refused = [](const std::string& options, const std::string& message) {
+    EXPECT_THAT([&] { (void)transform::make_decode_image(options, nullptr, nullptr); },
+                ThrowsMessage<Error>(HasSubstr(message)))
+        << options;
+  };
+  refused(R"({"crop": {"zoom": {"size": [8, 8]}}})",
+          "decode_image: 'crop': there is no crop 'zoom'; expected one of random_resized_crop, "
+          "center_crop, resize_to, letterbox, random_crop, scale_jitter");
+  refused(R"({"crop": {"letterbox": {"size": [8]}}})", "'size' is height and width");
+  refused(R"({"crop": {"letterbox": {"size": [8, 8], "fill": [1, 2]}}})",
+          "letterbox: 'fill': a colour is red, green and blue, found 2 numbers");
+  refused(R"({"crop": {"random_crop": {"size": [8, 8], "pad": 4}}})", "'pad'");
+  refused(R"({"crop": {"scale_jitter": {"size": [8, 8]}}})", "'scale' is missing");
+  refused(R"({"crop": {"scale_jitter": {"size": [8, 8], "scale": [1]}}})", "a range has two ends");
+  refused(R"({"crop": {"resize_to": {"size": [8, 8]}}, "background": [1]})",
+          "decode_image: 'background': a colour is");
 }
 
 TEST(DecodeImage, BindsToEncodedBytesAndPutsOutASample) {
@@ -535,6 +672,7 @@ TEST(DecodeImage, DescribesEveryParameter) {
         DecodeImageOptions{.crop = crop, .flip = 0.25F},
         DecodeImageOptions{.crop = crop, .max_megapixels = 3},
         DecodeImageOptions{.crop = crop, .exif = false},
+        DecodeImageOptions{.crop = crop, .background = Color(0)},
         DecodeImageOptions{.crop = crop, .geometry = "region"}})
     texts.push_back(decode_image(options)->description().options);
   std::ranges::sort(texts);

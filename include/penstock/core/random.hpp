@@ -84,6 +84,14 @@ class Random {
         epoch_(sample.epoch),
         block_(std::uint32_t{stream} << 16) {}
 
+  /// Another of the sequences of the same sample, from its beginning.
+  [[nodiscard]] Random of_stream(std::uint16_t stream) const noexcept {
+    Random random = *this;
+    random.block_ = std::uint32_t{stream} << 16;
+    random.left_ = 0;
+    return random;
+  }
+
   [[nodiscard]] std::uint32_t u32() noexcept {
     if (left_ == 0) {
       words_ = key_.bits(number_, epoch_, block_++);

@@ -1,9 +1,10 @@
-// transform/crop: which part of an image a sample shows, and at what size.
+// transform/crop: which part of an image a sample shows, at what size, and what stands beside it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/random.hpp>
 
@@ -24,21 +25,50 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// How to choose a region of an image, and the size it is resized to. A value; an empty one
-/// (default-constructed) is refused wherever a crop is needed.
+/// Levels of red, green and blue, 0 to 255; one number means a grey.
+struct Color {
+  int red = 0;
+  int green = 0;
+  int blue = 0;
+
+  constexpr Color() = default;
+  constexpr Color(int level)  // NOLINT(google-explicit-constructor)
+      : red(level), green(level), blue(level) {}
+  constexpr Color(int red_level, int green_level, int blue_level)
+      : red(red_level), green(green_level), blue(blue_level) {}
+
+  friend bool operator==(const Color&, const Color&) = default;
+};
+
+/// How to choose a region of an image, the size it is resized to, and where it then lies in the
+/// sample. A value; an empty one (default-constructed) is refused wherever a crop is needed.
 class Crop {
  public:
-  enum class Kind : std::uint8_t { empty, random_resized, center, whole };
+  enum class Kind : std::uint8_t {
+    empty,
+    random_resized,
+    center,
+    whole,
+    letterbox,
+    random,
+    scale_jitter
+  };
 
   Crop() = default;
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
   /// Size of the sample that it makes.
   [[nodiscard]] ImageSize size() const noexcept { return size_; }
-  /// Of random_resized_crop: shares of the area, and width over height.
+  /// Of random_resized_crop, shares of the area; of scale_jitter, of the size that just fits.
   [[nodiscard]] Range scale() const noexcept { return scale_; }
+  /// Of random_resized_crop: width over height.
   [[nodiscard]] Range ratio() const noexcept { return ratio_; }
   /// Of center_crop, in pixels.
   [[nodiscard]] int resize() const noexcept { return resize_; }
+  /// Of random_crop.
+  [[nodiscard]] int padding() const noexcept { return padding_; }
+  [[nodiscard]] bool pad_if_needed() const noexcept { return pad_if_needed_; }
+  /// What stands in a sample beside the image.
+  [[nodiscard]] Color fill() const noexcept { return fill_; }
   /// "random_resized_crop(224x224, scale=[0.08,1], ratio=[0.75,1.3333333333333333])".
   [[nodiscard]] std::string to_string() const;
 
@@ -48,13 +78,18 @@ class Crop {
   friend Crop random_resized_crop(ImageSize size, struct RandomResizedCropOptions options);
   friend Crop center_crop(ImageSize size, struct CenterCropOptions options);
   friend Crop resize_to(int height, int width);
-  friend Region choose_region(const Crop& crop, int image_width, int image_height, Random& random);
+  friend Crop letterbox(ImageSize size, struct LetterboxOptions options);
+  friend Crop random_crop(ImageSize size, struct RandomCropOptions options);
+  friend Crop scale_jitter(ImageSize size, struct ScaleJitterOptions options);
 
   Kind kind_ = Kind::empty;
   ImageSize size_;
   Range scale_;
   Range ratio_;
   int resize_ = 0;
+  int padding_ = 0;
+  bool pad_if_needed_ = false;
+  Color fill_;
 };
 
 struct RandomResizedCropOptions {
@@ -66,6 +101,22 @@ struct CenterCropOptions {
   int resize = 256;  ///< what the shorter side of the whole image is resized to
 };
 
+struct LetterboxOptions {
+  Color fill{114};  ///< what stands beside the image; YOLO's grey
+};
+
+struct RandomCropOptions {
+  int padding = 0;  ///< pixels of `fill` on each side of the image, fewer than the crop has
+  Color fill{};
+  bool pad_if_needed =
+      false;  ///< pad smaller images to the crop's size, on both sides by what is missing
+};
+
+struct ScaleJitterOptions {
+  Range scale{0.1, 2};  ///< of the largest size at which the whole image fits
+  Color fill{};
+};
+
 /// A random part of the image, resized: the crop of training.
 ///
 /// Errors  std::invalid_argument  a size below 1, or a range that is empty or not positive
@@ -75,10 +126,13 @@ struct CenterCropOptions {
 [[nodiscard]] Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options = {});
 
 /// The middle of the image after resizing its shorter side to `resize`: the crop of validation.
-/// Done as one region and one resize; nothing outside the crop is decoded.
+/// The resized image has whole numbers of pixels, and the crop begins at a whole one; so the two
+/// directions may be scaled a little differently. Done as one region and one resize; nothing
+/// outside the crop is decoded.
 ///
 /// Errors  std::invalid_argument  a size below 1, or one larger than `resize`
-/// Source  torchvision's Resize followed by CenterCrop.
+/// Source  torchvision's Resize followed by CenterCrop, with their sizes and offsets: the longer
+///         side is cut to a whole number, an offset of a half is rounded to the even number.
 [[nodiscard]] Crop center_crop(ImageSize size, CenterCropOptions options = {});
 
 /// The whole image, stretched.
@@ -86,11 +140,51 @@ struct CenterCropOptions {
 /// Errors  std::invalid_argument  a size below 1
 [[nodiscard]] Crop resize_to(int height, int width);
 
-/// The region that `crop` takes from an image of this size; draws from `random` as much as it
-/// needs. The same on every machine: only IEEE +, -, *, / and square roots are used.
+/// The whole image as large as it fits with its aspect kept, in the middle; the rest is filled.
+/// Small images are enlarged.
 ///
-/// Errors  std::invalid_argument  the crop is empty, or the image has no pixels
-[[nodiscard]] Region choose_region(const Crop& crop, int image_width, int image_height,
-                                   Random& random);
+/// Errors  std::invalid_argument  a size below 1, or a level outside [0, 255]
+/// Source  YOLO's letterbox (ultralytics' LetterBox): sides are rounded, a half to the even number,
+///         and are 1 at least; an odd row or column of fill stands below or on the right.
+[[nodiscard]] Crop letterbox(ImageSize size, LetterboxOptions options = {});
+
+/// A random part of the image as it is, not resized, after padding: the crop of CIFAR
+/// (`random_crop(32, {.padding = 4})`). An image that is smaller than the crop even so is a fault.
+///
+/// Errors  std::invalid_argument  a size below 1; a padding below 0, or of the crop's height or
+///         width and more; a level outside [0, 255]
+/// Source  torchvision's RandomCrop.
+[[nodiscard]] Crop random_crop(ImageSize size, RandomCropOptions options = {});
+
+/// Large-scale jitter: the image at a random size with its aspect kept; a random part of that in the
+/// directions in which it is larger than the sample. It lies in the upper left corner, and the rest
+/// is filled.
+///
+/// Errors  std::invalid_argument  a size below 1; a range that is empty or not positive; a level
+///         outside [0, 255]
+/// Source  Ghiasi et al., Simple Copy-Paste (CVPR 2021), as torchvision's detection reference has
+///         it: ScaleJitter and FixedSizeCrop.
+[[nodiscard]] Crop scale_jitter(ImageSize size, ScaleJitterOptions options = {});
+
+/// What a sample shows: `region` of the image, resized into `place` of the sample. What is beside
+/// that is filled.
+struct Placement {
+  Region region;    ///< of the upright image, in its pixels
+  PixelRect place;  ///< of the sample; never empty
+
+  /// What the whole of a sample of `size` covers of the image and of the plane around it: its x, y,
+  /// width and height may reach beyond the image.
+  [[nodiscard]] Region frame(ImageSize size) const noexcept;
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+/// What `crop` takes from an image of this size; draws from `random` as much as it needs. The same
+/// on every machine: only IEEE +, -, *, / and square roots are used.
+///
+/// Errors  Fault                  the image is smaller than a random_crop without pad_if_needed
+///         std::invalid_argument  the crop is empty, or the image has no pixels
+[[nodiscard]] Result<Placement> choose_placement(const Crop& crop, int image_width,
+                                                 int image_height, Random& random);
 
 }  // namespace penstock

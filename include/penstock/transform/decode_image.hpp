@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <penstock/jpeg/decoder.hpp>
@@ -25,9 +26,12 @@ struct DecodeImageOptions {
   float flip = 0;               ///< probability of mirroring left to right
   double max_megapixels = 200;  ///< a header that claims more is a fault
   bool exif = true;             ///< turn JPEGs upright as their EXIF orientation says
-  /// When not empty: the name of one more field, i32 [8]: x, y, width, height of the region,
-  /// rounded outwards; flipped (0 or 1); width and height of the upright image; EXIF orientation (1
-  /// to 8).
+  /// When given, PNGs and WebPs that are transparent somewhere are composited over it; else their
+  /// alpha is dropped.
+  std::optional<Color> background{};
+  /// When not empty: the name of one more field, i32 [8]: x, y, width, height of what the whole
+  /// sample covers of the upright image, fill included, so it may reach beyond it; rounded outwards;
+  /// flipped (0 or 1); width and height of the upright image; EXIF orientation (1 to 8).
   std::string geometry{};
   JpegDecoder decoder = JpegDecoder::reference;
   ResizeFilter filter = ResizeFilter::bilinear;
@@ -44,8 +48,9 @@ struct DecodeImageOptions {
 /// Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 ///
 /// The format is recognised by its signature: JPEG (baseline and progressive; grey, YCbCr, RGB,
-/// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, not composited. Colour profiles,
-/// and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
+/// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, or composited over `background`:
+/// each level is (level * alpha + background * (255 - alpha)) / 255, rounded, as Pillow's
+/// alpha_composite; before the resize. Colour profiles, and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
 /// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale; by default with
 /// smooth chroma, its fancy upsampling, which is what Pillow shows too); JPEGs that Penstock's own
 /// decoder does not take (progressive, a scan for each component, CMYK and the like) go to
@@ -55,14 +60,15 @@ struct DecodeImageOptions {
 ///
 /// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
 /// error or a warning for; a JPEG's data past the region's last rows are not looked at), one over
-/// max_megapixels, or a JPEG of more than 100 scans. Every decoder finds the same faults.
+/// max_megapixels, or a JPEG of more than 100 scans; an image smaller than a random_crop without pad_if_needed. Every decoder finds the same faults.
 ///
 /// Shapes   in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
 /// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, or `geometry` named like `field`
+///          not positive, `geometry` named like `field`, or a level of the background outside
+///          [0,255]
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level.
 [[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);
 

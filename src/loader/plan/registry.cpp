@@ -46,8 +46,11 @@ Registry::Registry() {
   for (const char* const name : {kZip, sequence::kBlocks, sequence::kPack})
     add_source(name,
                [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
-  add_transform(transform::kDecodeImage,
-                [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
+  // These take the index and the counters.
+  for (const char* const name : {transform::kDecodeImage, transform::kDecodeViews})
+    add_transform(
+        name, [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
+  add_transform(transform::kCropImage, transform::make_crop_image);
   add_transform(transform::kPad, transform::make_pad);
 }
 
@@ -98,6 +101,8 @@ TransformPtr Registry::make_transform(const Description& transform) const {
   }
   if (transform.name == transform::kDecodeImage)
     return transform::make_decode_image(transform.options, jpeg_index_, jpeg_stats_);
+  if (transform.name == transform::kDecodeViews)
+    return transform::make_decode_views(transform.options, jpeg_index_, jpeg_stats_);
   TransformPtr made = find(transforms_, "transform", transform.name)(transform.options);
   if (!made)
     throw Error(fmt::format("the function of the transform '{}' made none", transform.name));

@@ -1,0 +1,32 @@
+// transform/crop_image: a decoded image becomes a crop of fixed size.
+#pragma once
+
+#include <string>
+
+#include <penstock/transform/crop.hpp>
+#include <penstock/transform/transform.hpp>
+
+namespace penstock {
+
+struct CropImageOptions {
+  std::string field = "image";  ///< the pixels, and the name of what is put in their place
+  Crop crop{};                  ///< which part, and the size of the sample
+  float flip = 0;               ///< probability of mirroring left to right
+  ResizeFilter filter = ResizeFilter::bilinear;
+  std::string geometry{};  ///< as DecodeImageOptions::geometry
+};
+
+/// decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops,
+/// the same random numbers and the same pixels.
+///
+/// A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
+///
+/// Shapes   in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
+///          `field` u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
+/// Threads  const. While it works, a thread needs four bytes for each pixel that the crop reaches.
+/// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or `geometry`
+///          named like `field`; at bind: another type or shape, or a fill of several levels for
+///          images of one channel
+[[nodiscard]] TransformPtr crop_image(CropImageOptions options);
+
+}  // namespace penstock

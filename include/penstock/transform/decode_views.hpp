@@ -1,0 +1,61 @@
+// transform/decode_views: several crops of one encoded image, which is decoded once.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/transform/crop.hpp>
+#include <penstock/transform/decode_image.hpp>
+#include <penstock/transform/transform.hpp>
+
+namespace penstock {
+
+/// One field that is made of an image: a crop of it, or several crops that are drawn alike.
+struct ImageView {
+  std::string field;  ///< the name of what is put out
+  Crop crop{};
+  int count = 0;   ///< crops in the field, which has a first dimension then; 0: one, and none
+  float flip = 0;  ///< probability of mirroring left to right, drawn for each crop
+  ResizeFilter filter = ResizeFilter::bilinear;
+  /// When not empty: the name of one more field, as DecodeImageOptions::geometry; i32 [count,8], or
+  /// [8].
+  std::string geometry{};
+};
+
+struct DecodeViewsOptions {
+  std::string field = "image";     ///< the encoded bytes
+  std::vector<ImageView> views{};  ///< the fields that are put in their place, in order
+  double max_megapixels = 200;     ///< as in DecodeImageOptions, here and below
+  bool exif = true;
+  std::optional<Color> background{};
+  JpegDecoder decoder = JpegDecoder::reference;
+  /// At the largest of the scales that suit all crops.
+  bool scaled = false;
+  std::shared_ptr<JpegIndexStore> index{};
+  std::shared_ptr<JpegStats> stats{};
+};
+
+/// Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
+/// side by side. The image is decoded once, row by row, as far as its crops reach; the crops are
+/// resized as the rows arrive.
+///
+/// Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has
+/// number 256 k + i. So a view that is added at the end, or a larger count, changes no other crop,
+/// and the first crop is the one that decode_image would make.
+///
+/// The pixels are those of decode_image, bit for bit, for the same region (with `scaled`, at the
+/// same scale), and the same images are faults; of a JPEG, data below the last of the crops are not
+/// looked at.
+///
+/// Shapes   in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3] RGB, and its
+///          geometry, i32 [count,8] or [8], if asked for.
+/// Threads  const. As decode_image, and for each crop some rows of scratch memory.
+/// Errors   std::invalid_argument  no views or more than 256; an empty crop or name, or a name twice;
+///          a count outside [0,256]; flip outside [0,1]; a limit that is not positive; a level of
+///          the background outside [0,255]
+[[nodiscard]] TransformPtr decode_views(DecodeViewsOptions options);
+
+}  // namespace penstock

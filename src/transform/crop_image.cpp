@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <penstock/transform/crop_image.hpp>
+
+#include "src/jpeg/rows.hpp"
+#include "src/transform/descriptions.hpp"
+#include "src/transform/find_field.hpp"
+#include "src/transform/view.hpp"
+
+namespace penstock {
+
+namespace {
+
+using transform::StoredImage;
+using transform::View;
+
+// What a thread keeps between images.
+struct Scratch {
+  View view;
+  std::vector<std::uint8_t> pixels;  // the part that is needed, four bytes a pixel
+
+  static Scratch& of_this_thread() {
+    static thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+// Pixels of three channels, or of one, become R, G, B and a byte that is not used.
+void spread(const std::uint8_t* from, int channels, int width, std::uint8_t* to) {
+  const bool color = channels == 3;
+  for (int x = 0; x < width; ++x, from += channels, to += jpeg::kPixelBytes) {
+    to[0] = from[0];
+    to[1] = from[color ? 1 : 0];
+    to[2] = from[color ? 2 : 0];
+  }
+}
+
+class CropImage final : public Transform {
+ public:
+  CropImage(ImageView view, Description description)
+      : view_(std::move(view)), description_(std::move(description)) {}
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    const std::size_t input = transform::find_field(fields, view_.field, transform::kCropImage);
+    const FieldSpec& field = fields[input];
+    const auto extents = field.shape.extents();
+    if (field.dtype != DType::u8 || extents.size() != 3 || (extents[2] != 1 && extents[2] != 3))
+      throw std::invalid_argument(
+          fmt::format("crop_image needs a decoded image, u8 [H,W,3] or [H,W,1], and found {}",
+                      field.to_string()));
+    const Color fill = view_.crop.fill();
+    if (extents[2] == 1 && fill != Color(fill.red))
+      throw std::invalid_argument(
+          fmt::format("crop_image: '{}' has one channel, and the fill has three different levels: "
+                      "give one, as in fill = 114",
+                      field.to_string()));
+    Binding binding{.inputs = {input}, .outputs = {}};
+    transform::add_outputs(view_, static_cast<int>(extents[2]), binding.outputs);
+    return binding;
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
+                     Random& random) const override {
+    const auto extents = in[0].shape().extents();
+    if (extents[0] < 1 || extents[1] < 1 || std::max(extents[0], extents[1]) > INT32_MAX)
+      return Fault{.reason = fmt::format("an image of {}x{} pixels cannot be cropped", extents[0],
+                                         extents[1])};
+    const StoredImage image{.width = static_cast<int>(extents[1]),
+                            .height = static_cast<int>(extents[0])};
+    const int channels = static_cast<int>(extents[2]);
+    Scratch& scratch = Scratch::of_this_thread();
+    View& view = scratch.view;
+    if (auto chosen = view.choose(view_, image, random); !chosen) return chosen;
+    view.plan(image);
+
+    const PixelRect rect = view.source();
+    const std::size_t stride = static_cast<std::size_t>(rect.width) * jpeg::kPixelBytes;
+    const std::size_t size = stride * static_cast<std::size_t>(rect.height) + jpeg::kRowSlack;
+    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
+    const auto* pixels = in[0].data<std::uint8_t>();
+    for (int y = 0; y < rect.height; ++y)
+      spread(pixels + ((std::int64_t{rect.y} + y) * image.width + rect.x) * channels, channels,
+             rect.width, scratch.pixels.data() + static_cast<std::size_t>(y) * stride);
+
+    Part rows(scratch.pixels.data(), stride, rect.y);
+    view.begin(out[0].data<std::uint8_t>(), channels);
+    (void)transform::run_views(std::span(&view, 1), rows, rect.x);  // these rows are there
+    if (!view_.geometry.empty()) view.write_geometry(out[1].data<std::int32_t>());
+    view.trim();
+    jpeg::trim(scratch.pixels);
+    return {};
+  }
+
+  [[nodiscard]] Description description() const override { return description_; }
+
+ private:
+  // Rows in memory, of which the first is row `top` of the image.
+  class Part final : public jpeg::RowSource {
+   public:
+    Part(const std::uint8_t* pixels, std::size_t stride, int top)
+        : rows_(pixels, stride, 0), top_(top) {}
+    const std::uint8_t* const* rows(int first, int last) override {
+      return rows_.rows(first - top_, last - top_);
+    }
+
+   private:
+    jpeg::MemoryRows rows_;
+    int top_;
+  };
+
+  ImageView view_;
+  Description description_;
+};
+
+}  // namespace
+
+TransformPtr crop_image(CropImageOptions options) {
+  Description description = transform::describe_crop_image(options);
+  ImageView view{.field = std::move(options.field),
+                 .crop = options.crop,
+                 .flip = options.flip,
+                 .filter = options.filter,
+                 .geometry = std::move(options.geometry)};
+  transform::check_view(transform::kCropImage, view);
+  if (view.field.empty())
+    throw std::invalid_argument("crop_image: name the field that holds the image");
+  return std::make_shared<CropImage>(std::move(view), std::move(description));
+}
+
+}  // namespace penstock

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <penstock/transform/decode_views.hpp>
+
+#include "src/transform/decoding.hpp"
+#include "src/transform/descriptions.hpp"
+#include "src/transform/view.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::size_t kMostViews = 256;  // with 256 crops each, they number all random sequences
+
+}  // namespace
+
+TransformPtr decode_views(DecodeViewsOptions options) {
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: {}", transform::kDecodeViews, what));
+  };
+  if (options.views.empty() || options.views.size() > kMostViews)
+    refuse(fmt::format("give 1 to {} views, found {}", kMostViews, options.views.size()));
+  std::vector<std::string> names;
+  for (const ImageView& view : options.views) {
+    if (view.field.empty()) refuse("name the field of each view");
+    transform::check_view(fmt::format("{}: '{}'", transform::kDecodeViews, view.field), view);
+    for (const std::string& name : {view.field, view.geometry}) {
+      if (name.empty()) continue;
+      if (std::ranges::count(names, name) > 0)
+        refuse(fmt::format("two fields are named '{}': choose another name", name));
+      names.push_back(name);
+    }
+  }
+  Description description = transform::describe_decode_views(options);
+  return transform::make_decoding(std::move(options), std::move(description));
+}
+
+}  // namespace penstock

@@ -1,0 +1,239 @@
+#include "src/transform/decoding.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/jpeg/image.hpp"
+#include "src/jpeg/rows.hpp"
+#include "src/transform/color.hpp"
+#include "src/transform/find_field.hpp"
+#include "src/transform/png.hpp"
+#include "src/transform/signature.hpp"
+#include "src/transform/view.hpp"
+#include "src/transform/webp.hpp"
+
+namespace penstock::transform {
+
+namespace {
+
+constexpr int kChannels = 3;
+constexpr unsigned kStreamsOfAView = 256;
+
+// What a thread keeps between images.
+struct Scratch {
+  jpeg::Image jpeg;
+  std::vector<View> views;           // one for each crop
+  std::vector<std::uint8_t> pixels;  // an image decoded as a whole
+
+  static Scratch& of_this_thread() {
+    static thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+Fault fault(std::string_view reason) { return Fault{.reason = std::string(reason)}; }
+
+class Decoding final : public Transform {
+ public:
+  Decoding(DecodeViewsOptions options, Description description)
+      : options_(std::move(options)), description_(std::move(description)) {
+    std::size_t output = 0;
+    for (std::size_t k = 0; k < options_.views.size(); ++k) {
+      const ImageView& view = options_.views[k];
+      const int crops = std::max(view.count, 1);
+      for (int i = 0; i < crops; ++i)
+        crops_.push_back(
+            {.view = k,
+             .copy = static_cast<std::size_t>(i),
+             .stream = static_cast<std::uint16_t>(kStreamsOfAView * k + static_cast<unsigned>(i)),
+             .output = output});
+      output += view.geometry.empty() ? 1 : 2;
+    }
+  }
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    const std::size_t input = find_field(fields, options_.field, description_.name);
+    const FieldSpec& field = fields[input];
+    if (field.dtype != DType::u8 || field.shape != Shape{kDynamic})
+      throw std::invalid_argument(
+          fmt::format("{} needs the bytes of an encoded image, u8 [?], and found {}",
+                      description_.name, field.to_string()));
+    Binding binding{.inputs = {input}, .outputs = {}};
+    for (const ImageView& view : options_.views) add_outputs(view, kChannels, binding.outputs);
+    return binding;
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
+                     Random& random) const override {
+    const std::span<const std::byte> bytes = in[0].bytes();
+    Scratch& scratch = Scratch::of_this_thread();
+    try {
+      switch (kind_of(bytes)) {
+        case ImageKind::jpeg:
+          return decode_jpeg(bytes, scratch, out, random);
+        case ImageKind::png:
+          return decode_whole<PngReader>(bytes, scratch, out, random);
+        case ImageKind::webp:
+          return decode_whole<WebpReader>(bytes, scratch, out, random);
+        case ImageKind::unknown:
+          break;
+      }
+    } catch (const std::bad_alloc&) {
+      return Fault{.reason = "not enough memory to decode this image",
+                   .cause = std::current_exception()};
+    }
+    return fault(describe_unknown(bytes));
+  }
+
+  [[nodiscard]] Description description() const override { return description_; }
+
+ private:
+  // Where a crop comes from, and where it goes.
+  struct CropPlace {
+    std::size_t view;      // of the options
+    std::size_t copy;      // in the view's field
+    std::uint16_t stream;  // of random numbers
+    std::size_t output;    // the view's field; its geometry is behind it
+  };
+
+  Result<void> check_size(int width, int height) const {
+    const double megapixels = static_cast<double>(width) * height / 1e6;
+    if (width < 1 || height < 1)
+      return fault(fmt::format("the header says {}x{}: there are no pixels", width, height));
+    if (megapixels <= options_.max_megapixels) return {};
+    return fault(
+        fmt::format("the header says {}x{} = {:.6g} megapixels, and the limit is {}: raise "
+                    "max_megapixels if this is real",
+                    width, height, megapixels, options_.max_megapixels));
+  }
+
+  [[nodiscard]] const ImageView& view_of(std::size_t crop) const {
+    return options_.views[crops_[crop].view];
+  }
+
+  // Chooses what each crop shows.
+  Result<std::span<View>> choose(const StoredImage& image, Scratch& scratch, Random& random) const {
+    if (auto fits = check_size(image.width, image.height); !fits) return std::move(fits.fault());
+    if (scratch.views.size() < crops_.size()) scratch.views.resize(crops_.size());
+    const std::span views = std::span(scratch.views).first(crops_.size());
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      // The first sequence is the one that was handed over.
+      Random other = random.of_stream(crops_[i].stream);
+      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other); !chosen)
+        return std::move(chosen.fault());
+    }
+    return views;
+  }
+
+  [[nodiscard]] int scale_for(std::span<const View> views) const {
+    if (!options_.scaled) return 1;
+    int scale = views.front().largest_scale();
+    for (const View& view : views) scale = std::min(scale, view.largest_scale());
+    return scale;
+  }
+
+  bool resize_into(std::span<View> views, jpeg::RowSource& rows, int left, Outputs out) const {
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const CropPlace& place = crops_[i];
+      const ImageSize size = view_of(i).crop.size();
+      const std::size_t pixels = std::size_t{kChannels} * static_cast<std::size_t>(size.height) *
+                                 static_cast<std::size_t>(size.width);
+      views[i].begin(out[place.output].data<std::uint8_t>() + place.copy * pixels, kChannels);
+    }
+    if (!run_views(views, rows, left)) return false;
+    for (std::size_t i = 0; i < views.size(); ++i)
+      if (!view_of(i).geometry.empty())
+        views[i].write_geometry(out[crops_[i].output + 1].data<std::int32_t>() +
+                                crops_[i].copy * kGeometryNumbers);
+    return true;
+  }
+
+  [[nodiscard]] jpeg::Chroma chroma() const {
+    return options_.decoder == JpegDecoder::reference ? jpeg::Chroma::smooth
+                                                      : jpeg::Chroma::repeated;
+  }
+
+  // Gives back what is large, however an image ends.
+  struct Closing {
+    Scratch& scratch;
+    ~Closing() {
+      scratch.jpeg.close();
+      jpeg::trim(scratch.pixels);
+      for (View& view : scratch.views) view.trim();
+    }
+  };
+
+  Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                           Random& random) const {
+    const Closing closing{scratch};
+    JpegStats* const stats = options_.stats.get();
+    const Result<jpeg::Info> opened =
+        scratch.jpeg.open(bytes, options_.decoder != JpegDecoder::libjpeg, stats);
+    if (!opened) return opened.fault();
+    StoredImage image{.width = opened->width,
+                      .height = opened->height,
+                      .exif = options_.exif ? opened->orientation : 1};
+    const Result<std::span<View>> views = choose(image, scratch, random);
+    if (!views) return views.fault();
+    image.scale = scale_for(*views);
+    for (View& view : *views) view.plan(image);
+    const PixelRect rect = source_of(*views);
+    const auto take = [&](jpeg::RowSource& rows) { return resize_into(*views, rows, rect.x, out); };
+    return scratch.jpeg.decode(
+        {.rect = rect, .span = row_span_of(*views), .chroma = chroma(), .scale = image.scale}, take,
+        options_.index.get(), stats);
+  }
+
+  template <class Reader>
+  Result<void> decode_whole(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                            Random& random) const {
+    const Closing closing{scratch};
+    Reader reader;
+    if (!reader.open(bytes)) return fault(reader.message());
+    const StoredImage image{.width = reader.width(), .height = reader.height()};
+    const Result<std::span<View>> views = choose(image, scratch, random);
+    if (!views) return views.fault();
+    for (View& view : *views) view.plan(image);
+    const auto width = static_cast<std::size_t>(image.width);
+    const auto height = static_cast<std::size_t>(image.height);
+    const std::size_t stride = width * jpeg::kPixelBytes;
+    const std::size_t size = stride * height + jpeg::kRowSlack;
+    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
+    if (!reader.read(scratch.pixels.data())) return fault(reader.message());
+    if (options_.background) composite(scratch.pixels.data(), width * height, *options_.background);
+    const int left = source_of(*views).x;
+    jpeg::MemoryRows rows(scratch.pixels.data(), stride, left);
+    (void)resize_into(*views, rows, left, out);  // these rows are there
+    return {};
+  }
+
+  DecodeViewsOptions options_;
+  Description description_;
+  std::vector<CropPlace> crops_;
+};
+
+}  // namespace
+
+TransformPtr make_decoding(DecodeViewsOptions options, Description description) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: {}", description.name, what));
+  };
+  if (options.field.empty()) refuse("name the field that holds the encoded image");
+  if (!(options.max_megapixels > 0))
+    refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
+  if (options.background) check_color(description.name + ": background", *options.background);
+  return std::make_shared<Decoding>(std::move(options), std::move(description));
+}
+
+}  // namespace penstock::transform

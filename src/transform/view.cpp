@@ -1,0 +1,228 @@
+#include "src/transform/view.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/jpeg/decoder/plan.hpp"
+#include "src/transform/color.hpp"
+
+namespace penstock::transform {
+
+namespace {
+
+constexpr std::ptrdiff_t kRgb = 3;
+constexpr int kMostCrops = 256;  // of a view; each has a sequence of random numbers
+
+// The rows of another source from a column on.
+class FromColumn final : public jpeg::RowSource {
+ public:
+  FromColumn(jpeg::RowSource& rows, int column, std::vector<const std::uint8_t*>& pointers)
+      : rows_(rows),
+        skipped_(static_cast<std::size_t>(column) * jpeg::kPixelBytes),
+        pointers_(pointers) {}
+
+  const std::uint8_t* const* rows(int first, int last) override {
+    const std::uint8_t* const* all = rows_.rows(first, last);
+    if (all == nullptr || skipped_ == 0) return all;
+    pointers_.assign(all, all + (last - first));
+    for (const std::uint8_t*& row : pointers_) row += skipped_;
+    return pointers_.data();
+  }
+
+ private:
+  jpeg::RowSource& rows_;
+  std::size_t skipped_;
+  std::vector<const std::uint8_t*>& pointers_;
+};
+
+}  // namespace
+
+ImageSize StoredImage::upright() const noexcept {
+  return jpeg::Orientation(exif).transposed ? ImageSize(width, height) : ImageSize(height, width);
+}
+
+Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random) {
+  crop_ = view.crop;
+  filter_ = view.filter;
+  image_ = image;
+  const ImageSize upright = image.upright();
+  auto placement = choose_placement(crop_, upright.width, upright.height, random);
+  if (!placement) return std::move(placement.fault());
+  placement_ = *placement;
+  // Drawn whatever the probability: the crops of a run do not depend on it.
+  flipped_ = random.uniform() < view.flip;
+  return {};
+}
+
+int View::largest_scale() const noexcept {
+  int scale = 1;
+  while (scale < 8 && placement_.region.width >= 2.0 * scale * placement_.place.width &&
+         placement_.region.height >= 2.0 * scale * placement_.place.height)
+    scale *= 2;
+  return scale;
+}
+
+// The stored image's pixels are resized as they lie, on their side where that is how they lie.
+void View::plan(const StoredImage& image) {
+  image_ = image;
+  turn_ = jpeg::Orientation(image.exif);
+  ImageSize size(placement_.place.height, placement_.place.width);
+  if (turn_.transposed) std::swap(size.height, size.width);
+  const bool mirror = turn_.mirror_x != (flipped_ && !turn_.transposed);
+  const double scale = image.scale;
+  Region region = turn_.stored(placement_.region, image.width, image.height);
+  region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
+  resize_.plan(jpeg::scaled_down(image.width, image.scale),
+               jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
+}
+
+int View::place_left() const noexcept {
+  const PixelRect& place = placement_.place;
+  return flipped_ ? crop_.size().width - place.x - place.width : place.x;
+}
+
+std::ptrdiff_t View::out_stride() const noexcept {
+  return std::ptrdiff_t{channels_} * crop_.size().width;
+}
+
+void View::fill() const {
+  const ImageSize size = crop_.size();
+  if (ImageSize(placement_.place.height, placement_.place.width) == size) return;
+  const auto levels = levels_of(crop_.fill());
+  for (int x = 0; x < size.width; ++x)
+    std::copy_n(levels.data(), channels_, out_ + std::ptrdiff_t{channels_} * x);
+  for (int y = 1; y < size.height; ++y) std::copy_n(out_, out_stride(), out_ + y * out_stride());
+}
+
+void View::begin(std::uint8_t* out, int channels) {
+  out_ = out;
+  channels_ = channels;
+  fill();
+  const PixelRect& place = placement_.place;
+  std::uint8_t* first = out + place.y * out_stride() + std::ptrdiff_t{channels} * place_left();
+  std::ptrdiff_t stride = out_stride();
+  int rows = place.height;
+  if (turn_.transposed || channels != kRgb) {
+    rows = turn_.transposed ? place.width : place.height;
+    stride = kRgb * (turn_.transposed ? place.height : place.width);
+    aside_.resize(static_cast<std::size_t>(stride * rows));
+    first = aside_.data();
+  }
+  if (turn_.mirror_y)
+    resize_.begin(first + (rows - 1) * stride, -stride);
+  else
+    resize_.begin(first, stride);
+}
+
+bool View::step(jpeg::RowSource& rows, int left) {
+  FromColumn own(rows, source().x - left, pointers_);
+  return resize_.step(own);
+}
+
+void View::finish() {
+  if (!turn_.transposed && channels_ == kRgb) return;
+  const PixelRect& place = placement_.place;
+  const std::ptrdiff_t along = kRgb * (turn_.transposed ? place.height : place.width);
+  for (int y = 0; y < place.height; ++y) {
+    std::uint8_t* out =
+        out_ + (place.y + y) * out_stride() + std::ptrdiff_t{channels_} * place_left();
+    for (int x = 0; x < place.width; ++x, out += channels_) {
+      // Of pixels on their side, the resize mirrors the other direction only.
+      const int from = turn_.transposed && flipped_ ? place.width - 1 - x : x;
+      const std::uint8_t* pixel =
+          aside_.data() + (turn_.transposed ? from * along + kRgb * y : y * along + kRgb * from);
+      std::copy_n(pixel, channels_, out);
+    }
+  }
+}
+
+void View::write_geometry(std::int32_t* out) const {
+  const Region frame = placement_.frame(crop_.size());
+  const ImageSize upright = image_.upright();
+  const double left = std::floor(frame.x);
+  const double top = std::floor(frame.y);
+  const std::array<double, std::size_t{kGeometryNumbers}> numbers{
+      left,
+      top,
+      std::ceil(frame.x + frame.width) - left,
+      std::ceil(frame.y + frame.height) - top,
+      flipped_ ? 1.0 : 0.0,
+      static_cast<double>(upright.width),
+      static_cast<double>(upright.height),
+      static_cast<double>(image_.exif)};
+  for (const double number : numbers) *out++ = static_cast<std::int32_t>(number);
+}
+
+void View::trim() {
+  resize_.trim();
+  jpeg::trim(aside_);
+}
+
+PixelRect source_of(std::span<const View> views) noexcept {
+  PixelRect all = views.front().source();
+  for (const View& view : views.subspan(1)) {
+    const PixelRect one = view.source();
+    const int right = std::max(all.x + all.width, one.x + one.width);
+    const int bottom = std::max(all.y + all.height, one.y + one.height);
+    all.x = std::min(all.x, one.x);
+    all.y = std::min(all.y, one.y);
+    all.width = right - all.x;
+    all.height = bottom - all.y;
+  }
+  return all;
+}
+
+int row_span_of(std::span<const View> views) noexcept {
+  int span = 1;
+  for (const View& view : views) span = std::max(span, view.row_span());
+  return span;
+}
+
+bool run_views(std::span<View> views, jpeg::RowSource& rows, int left) {
+  // Rows above the first that is asked for are gone: the view whose next one is uppermost goes on.
+  while (true) {
+    View* next = nullptr;
+    for (View& view : views)
+      if (!view.is_done() && (next == nullptr || view.next_row() < next->next_row())) next = &view;
+    if (next == nullptr) break;
+    if (!next->step(rows, left)) return false;
+  }
+  for (View& view : views) view.finish();
+  return true;
+}
+
+void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs) {
+  std::vector<std::int64_t> extents;
+  if (view.count > 0) extents.push_back(view.count);
+  const auto add = [&](const std::string& name, DType dtype,
+                       std::initializer_list<std::int64_t> inner) {
+    std::vector<std::int64_t> all = extents;
+    all.insert(all.end(), inner);
+    outputs.push_back({name, dtype, Shape(all)});
+  };
+  add(view.field, DType::u8, {view.crop.size().height, view.crop.size().width, channels});
+  if (!view.geometry.empty()) add(view.geometry, DType::i32, {kGeometryNumbers});
+}
+
+void check_view(std::string_view who, const ImageView& view) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: {}", who, what));
+  };
+  if (view.crop.kind() == Crop::Kind::empty)
+    refuse("there is no crop: give one, such as crop = random_resized_crop(224)");
+  if (view.count < 0 || view.count > kMostCrops)
+    refuse(fmt::format("count is 0, or up to {} crops, found {}", kMostCrops, view.count));
+  if (!(view.flip >= 0 && view.flip <= 1))
+    refuse(fmt::format("flip is a probability between 0 and 1, found {}", view.flip));
+  if (!view.geometry.empty() && view.geometry == view.field)
+    refuse(fmt::format("geometry cannot be named '{}' like the image: choose another name",
+                       view.geometry));
+}
+
+}  // namespace penstock::transform

@@ -1,0 +1,102 @@
+// transform/view: one crop of one image, on its way from the image's rows to the sample.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/transform/crop.hpp>
+#include <penstock/transform/decode_views.hpp>
+
+#include "src/jpeg/exif.hpp"
+#include "src/jpeg/rows.hpp"
+#include "src/transform/resize.hpp"
+
+namespace penstock::transform {
+
+/// In DecodeImageOptions::geometry.
+inline constexpr int kGeometryNumbers = 8;
+
+/// An image as it is stored: mirrored or on its side, perhaps.
+struct StoredImage {
+  int width = 0;
+  int height = 0;
+  int exif = 1;   ///< the orientation, 1 to 8
+  int scale = 1;  ///< its rows are those of the image at 1/scale of its size, rounded up
+
+  [[nodiscard]] ImageSize upright() const noexcept;
+};
+
+/// Usage    choose, plan, begin, step until is_done, finish; then the next image, or begin again.
+/// Threads  one caller at a time; keeps scratch memory between images.
+class View {
+ public:
+  /// Draws what `view` shows of `image`.
+  ///
+  /// Errors  Fault  the image is too small for the crop
+  [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image,
+                                    Random& random);
+  /// At which no pixel of the sample is made of less than one of the image's: 1, 2, 4 or 8.
+  [[nodiscard]] int largest_scale() const noexcept;
+
+  /// Gets ready for the rows of `image`.
+  void plan(const StoredImage& image);
+  /// The pixels that are needed, of the stored image at its scale.
+  [[nodiscard]] PixelRect source() const noexcept { return resize_.source(); }
+  /// The most rows that are asked for at once.
+  [[nodiscard]] int row_span() const noexcept { return resize_.row_span(); }
+
+  /// `out` has room for the sample: u8 [H,W,channels], with 1 or 3 channels. Of grey pixels, whose
+  /// levels are equal, one channel says all.
+  void begin(std::uint8_t* out, int channels);
+  [[nodiscard]] bool is_done() const noexcept { return resize_.is_done(); }
+  /// The first row that the next step asks for; those of later steps do not lie above it.
+  [[nodiscard]] int next_row() const noexcept { return resize_.next_row(); }
+  /// `rows` begin at column `left`. False where there are none.
+  [[nodiscard]] bool step(jpeg::RowSource& rows, int left);
+  void finish();
+
+  /// The 8 numbers of DecodeImageOptions::geometry.
+  void write_geometry(std::int32_t* out) const;
+  /// Gives large scratch memory back.
+  void trim();
+
+ private:
+  [[nodiscard]] int place_left() const noexcept;
+  [[nodiscard]] std::ptrdiff_t out_stride() const noexcept;
+  void fill() const;
+
+  Crop crop_;
+  ResizeFilter filter_ = ResizeFilter::bilinear;
+  Placement placement_;
+  bool flipped_ = false;
+  StoredImage image_;
+  jpeg::Orientation turn_;
+  Resize resize_;
+  std::uint8_t* out_ = nullptr;
+  int channels_ = 3;
+  // RGB pixels that are not yet as they belong in the sample: on their side, or of three channels.
+  std::vector<std::uint8_t> aside_;
+  std::vector<const std::uint8_t*> pointers_;
+};
+
+/// What all of `views` need together, which are at least one.
+[[nodiscard]] PixelRect source_of(std::span<const View> views) noexcept;
+[[nodiscard]] int row_span_of(std::span<const View> views) noexcept;
+
+/// Has all views that have begun take the rows that they need, each row once, and finishes them.
+/// `rows` begin at column `left`. False where there are none.
+[[nodiscard]] bool run_views(std::span<View> views, jpeg::RowSource& rows, int left);
+
+/// Shape and type of what a view puts out, one after the other: its pixels, then its geometry.
+void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs);
+
+/// Errors  std::invalid_argument  no crop, no name, or options out of range; begins with `who`
+void check_view(std::string_view who, const ImageView& view);
+
+}  // namespace penstock::transform

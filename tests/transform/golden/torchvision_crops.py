@@ -1,0 +1,68 @@
+"""Writes torchvision_crops.txt: what torchvision's Resize and CenterCrop, and a letterbox of Pillow's, make of a picture.
+
+Usage: python torchvision_crops.py > torchvision_crops.txt     needs torchvision, Pillow, numpy
+
+geometry HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH -> height and width after Resize, top and left of CenterCrop
+center/letterbox HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of the sample
+pad HEIGHT WIDTH PADDING CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of all crops of the padded image, row after row
+"""
+
+import random
+
+import numpy as np
+import PIL
+import torchvision
+from PIL import Image
+from torchvision.transforms import InterpolationMode, functional
+from torchvision.transforms.functional import _compute_resized_output_size
+from torchvision.transforms.v2.functional._geometry import _center_crop_compute_crop_anchor
+
+FILTERS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+
+def picture(height: int, width: int) -> Image.Image:
+    """Levels in the middle: Pillow cuts what a cubic makes of others off between the two directions, the library at the end."""
+    y, x = np.mgrid[:height, :width]
+    levels = [64 + (x * (37 + c * 11) + y * (91 - c * 23) + x * y * (c + 1)) % 128 for c in range(3)]
+    return Image.fromarray(np.stack(levels, axis=2).astype(np.uint8))
+
+
+def text(image: Image.Image) -> str:
+    return np.asarray(image).tobytes().hex()
+
+
+def letterbox(image: Image.Image, height: int, width: int, resample: Image.Resampling) -> Image.Image:
+    """ultralytics' LetterBox (auto=False, scaleup=True), with Pillow's resize."""
+    ratio = min(height / image.height, width / image.width)
+    inner_width, inner_height = int(round(image.width * ratio)), int(round(image.height * ratio))
+    across, down = (width - inner_width) / 2, (height - inner_height) / 2
+    out = Image.new("RGB", (width, height), (114, 114, 114))
+    out.paste(image.resize((inner_width, inner_height), resample), (int(round(across - 0.1)), int(round(down - 0.1))))
+    return out
+
+
+def main() -> None:
+    print(f"# torchvision {torchvision.__version__}, Pillow {PIL.__version__}: by torchvision_crops.py")
+    rng = random.Random(7)
+    for _ in range(400):
+        height, width = (int(2 ** rng.uniform(0, 13)) for _ in range(2))
+        resize = rng.randint(1, 300)
+        crop = [rng.randint(1, resize) for _ in range(2)]
+        resized = _compute_resized_output_size((height, width), [resize])
+        anchor = _center_crop_compute_crop_anchor(*crop, *resized)
+        print("geometry", height, width, resize, *crop, "->", *resized, *anchor)
+    for height, width, resize, crop in [(40, 31, 20, (13, 14)), (29, 67, 17, (16, 17)), (9, 12, 24, (21, 20)), (50, 50, 50, (11, 12))]:
+        for name, resample in FILTERS.items():
+            mode = InterpolationMode(name)
+            resized = functional.resize(picture(height, width), resize, mode)
+            out = functional.center_crop(resized, crop)
+            print("center", height, width, resize, *crop, name, "->", text(out))
+    for height, width, crop in [(40, 31, (20, 20)), (13, 50, (18, 21)), (9, 12, (24, 17)), (3, 60, (8, 12))]:
+        for name, resample in FILTERS.items():
+            print("letterbox", height, width, 0, *crop, name, "->", text(letterbox(picture(height, width), *crop, resample)))
+    padded = functional.pad(picture(6, 5), [2], fill=(9, 80, 200))
+    crops = [functional.crop(padded, top, left, 6, 4) for top in range(5) for left in range(6)]
+    print("pad", 6, 5, 2, 6, 4, "bilinear", "->", "".join(map(text, crops)))
+
+
+main()

@@ -1,0 +1,161 @@
+// Crops against torchvision's and Pillow's, which golden/torchvision_crops.py wrote down.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <penstock/transform/crop_image.hpp>
+
+namespace penstock {
+namespace {
+
+using Levels = std::vector<std::uint8_t>;
+
+struct Line {
+  std::string kind;
+  int height = 0;
+  int width = 0;
+  int number = 0;  // resize, or padding
+  ImageSize crop;
+  std::string filter;
+  std::string result;
+};
+
+std::vector<Line> lines_of(const std::string& kind) {
+  std::ifstream file(PENSTOCK_GOLDEN "/torchvision_crops.txt");
+  std::vector<Line> all;
+  std::string text;
+  while (std::getline(file, text)) {
+    std::istringstream words(text);
+    Line line;
+    words >> line.kind;
+    if (line.kind != kind) continue;
+    words >> line.height >> line.width >> line.number >> line.crop.height >> line.crop.width;
+    if (kind != "geometry") words >> line.filter;
+    std::string arrow;
+    words >> arrow;
+    std::getline(words >> std::ws, line.result);
+    all.push_back(line);
+  }
+  return all;
+}
+
+Levels levels_of(const std::string& hex) {
+  Levels levels;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    levels.push_back(static_cast<std::uint8_t>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16)));
+  return levels;
+}
+
+// As picture() of the program.
+Levels picture(int height, int width) {
+  Levels pixels;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x)
+      for (int c = 0; c < 3; ++c)
+        pixels.push_back(static_cast<std::uint8_t>(
+            64 + (x * (37 + c * 11) + y * (91 - c * 23) + x * y * (c + 1)) % 128));
+  return pixels;
+}
+
+struct Cropped {
+  Levels levels;
+  std::vector<std::int32_t> geometry;
+};
+
+Cropped cropped(const Line& line, const Crop& crop, std::uint64_t sample = 0) {
+  const TransformPtr transform = crop_image(
+      {.crop = crop,
+       .filter = line.filter == "bicubic" ? ResizeFilter::bicubic : ResizeFilter::bilinear,
+       .geometry = "geometry"});
+  Levels pixels = picture(line.height, line.width);
+  Cropped out{Levels(static_cast<std::size_t>(3 * line.crop.height * line.crop.width)),
+              std::vector<std::int32_t>(8)};
+  const ConstTensorView in(reinterpret_cast<const std::byte*>(pixels.data()), DType::u8,
+                           {line.height, line.width, 3});
+  const std::vector<TensorView> places{
+      {reinterpret_cast<std::byte*>(out.levels.data()),
+       DType::u8,
+       {line.crop.height, line.crop.width, 3}},
+      {reinterpret_cast<std::byte*>(out.geometry.data()), DType::i32, {8}}};
+  Random random(RandomKey(7, 0), {.number = sample});
+  EXPECT_TRUE(transform->apply(std::span(&in, 1), places, random));
+  return out;
+}
+
+int largest_difference(const Levels& a, const Levels& b) {
+  EXPECT_EQ(a.size(), b.size());
+  int largest = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+TEST(TorchvisionCrops, CenterCropHasItsSizesAndOffsets) {
+  const std::vector<Line> lines = lines_of("geometry");
+  ASSERT_EQ(lines.size(), 400U);
+  for (const Line& line : lines) {
+    std::istringstream numbers(line.result);
+    int height = 0;
+    int width = 0;
+    int top = 0;
+    int left = 0;
+    numbers >> height >> width >> top >> left;
+    Random random(RandomKey(7, 0), {});
+    const Placement found = *choose_placement(center_crop(line.crop, {.resize = line.number}),
+                                              line.width, line.height, random);
+    EXPECT_EQ(found.place, (PixelRect{0, 0, line.crop.width, line.crop.height}));
+    EXPECT_DOUBLE_EQ(found.region.x, 1.0 * left * line.width / width);
+    EXPECT_DOUBLE_EQ(found.region.y, 1.0 * top * line.height / height);
+    EXPECT_DOUBLE_EQ(found.region.width, 1.0 * line.crop.width * line.width / width);
+    EXPECT_DOUBLE_EQ(found.region.height, 1.0 * line.crop.height * line.height / height);
+  }
+}
+
+TEST(TorchvisionCrops, CenterCropsPixelsAreWithinALevel) {
+  const std::vector<Line> lines = lines_of("center");
+  ASSERT_EQ(lines.size(), 8U);
+  for (const Line& line : lines)
+    EXPECT_LE(
+        largest_difference(cropped(line, center_crop(line.crop, {.resize = line.number})).levels,
+                           levels_of(line.result)),
+        1)
+        << line.height << "x" << line.width << " " << line.filter;
+}
+
+TEST(TorchvisionCrops, LetterboxsPixelsAreWithinALevel) {
+  const std::vector<Line> lines = lines_of("letterbox");
+  ASSERT_EQ(lines.size(), 8U);
+  for (const Line& line : lines)
+    EXPECT_LE(
+        largest_difference(cropped(line, letterbox(line.crop)).levels, levels_of(line.result)), 1)
+        << line.height << "x" << line.width << " " << line.filter;
+}
+
+TEST(TorchvisionCrops, RandomCropIsOneOfThePaddedImagesBitByBit) {
+  const Line line = lines_of("pad").at(0);
+  const Levels all = levels_of(line.result);
+  const Crop crop = random_crop(line.crop, {.padding = line.number, .fill = {9, 80, 200}});
+  const int columns = line.width + 2 * line.number - line.crop.width + 1;
+  std::set<std::pair<int, int>> seen;
+  for (std::uint64_t sample = 0; sample < 300; ++sample) {
+    const Cropped found = cropped(line, crop, sample);
+    const int left = found.geometry[0] + line.number;
+    const int top = found.geometry[1] + line.number;
+    seen.insert({left, top});
+    const auto from = static_cast<std::ptrdiff_t>(found.levels.size()) * (top * columns + left);
+    ASSERT_TRUE(std::equal(found.levels.begin(), found.levels.end(), all.begin() + from))
+        << left << ", " << top;
+  }
+  EXPECT_EQ(seen.size(), 30U);
+}
+
+}  // namespace
+}  // namespace penstock
