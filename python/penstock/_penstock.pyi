@@ -253,7 +253,8 @@ def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
 
     Units   pixels; `size` is one number for a square or (height, width).
     Errors  ValueError  a size below 1, or one larger than `resize`
-    Source  torchvision's Resize followed by CenterCrop.
+    Source  torchvision's Resize followed by CenterCrop, with their whole numbers: the longer side is cut
+            to one, an offset of a half is rounded to the even one.
     """
 
 def resize_to(height: int, width: int) -> Crop:
@@ -261,6 +262,41 @@ def resize_to(height: int, width: int) -> Crop:
     The whole image, stretched.
 
     Errors  ValueError  a size below 1
+    """
+
+def letterbox(size: int | tuple[int, int], *, fill: int | tuple[int, int, int] = 114) -> Crop:
+    """
+    The whole image as large as it fits with its aspect kept, in the middle; the rest is filled.
+    Small images are enlarged.
+
+    Units   pixels; `size` is one number for a square or (height, width); `fill` is one level, or (red,
+            green, blue), from 0 to 255.
+    Errors  ValueError  a size below 1, or a level outside [0, 255]
+    Source  YOLO's letterbox (ultralytics' LetterBox).
+    """
+
+def random_crop(size: int | tuple[int, int], *, padding: int = 0, fill: int | tuple[int, int, int] = 0, pad_if_needed: bool = False) -> Crop:
+    """
+    A random part of the image as it is, not resized, after padding on all sides: the crop of CIFAR,
+    random_crop(32, padding=4). An image that is smaller than the crop even so is a fault; with
+    `pad_if_needed` it is padded by what is missing, on both sides.
+
+    Units   pixels; `size` is one number for a square or (height, width); `fill` is one level, or (red,
+            green, blue), from 0 to 255.
+    Errors  ValueError  a size below 1; a padding below 0, or of the crop's height or width and more; a
+                        level outside [0, 255]
+    Source  torchvision's RandomCrop.
+    """
+
+def scale_jitter(size: int | tuple[int, int], *, scale: tuple[float, float] = (0.1, 2.0), fill: int | tuple[int, int, int] = 0) -> Crop:
+    """
+    Large-scale jitter: the image at a random size with its aspect kept; a random part of that in the
+    directions in which it is larger than the sample. It lies in the upper left corner; the rest is filled.
+
+    Units   `size` in pixels, one number for a square or (height, width); `scale` is that of the largest
+            size at which the whole image fits; `fill` is one level, or (red, green, blue), from 0 to 255.
+    Errors  ValueError  a size below 1; a range that is empty or not positive; a level outside [0, 255]
+    Source  torchvision's detection reference: ScaleJitter and FixedSizeCrop.
     """
 
 class JpegIndex:
@@ -344,14 +380,16 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
     `flip` is the probability of mirroring left to right. A header that claims more than
     `max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
-    says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
-    flipped; width and height of the upright image; orientation.
+    says. PNGs and WebPs that are transparent somewhere are composited over a `background`, one
+    level or (red, green, blue), as Pillow's alpha_composite; without one their alpha is dropped.
+    `geometry`, when not empty, names one more field: x, y, width, height of what the sample covers
+    of the image, fill included; flipped; width and height of the upright image; orientation.
 
     `decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
     chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
@@ -362,7 +400,63 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     JPEG, PNG and WebP, recognised by their signatures.
 
     Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
-    Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive
+    Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
+                        outside [0,255]
+    """
+
+class ImageView:
+    """
+    One field of decode_views: a crop of the image, or `count` crops that are drawn alike.
+
+    `flip`, `filter` and `geometry` are those of decode_image. With a `count` the field, and its
+    geometry, have a first dimension of that many.
+    """
+
+    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic'] = 'bilinear', geometry: str = '') -> None: ...
+
+    @property
+    def crop(self) -> Crop:
+        """Which part, and its size."""
+
+    @property
+    def count(self) -> int:
+        """Crops in the field; 0: one, without a first dimension."""
+
+    @property
+    def flip(self) -> float:
+        """Probability of mirroring, drawn for each crop."""
+
+    def __repr__(self) -> str: ...
+
+def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None) -> Transform:
+    """
+    Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
+    side by side. The image is decoded once, as far as its crops reach.
+
+        ps.decode_views({
+            "global": ps.ImageView(ps.random_resized_crop(224, scale=(0.4, 1)), count=2, flip=0.5),
+            "local": ps.ImageView(ps.random_resized_crop(96, scale=(0.05, 0.4)), count=8, flip=0.5)})
+
+    Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has
+    number 256 k + i. A view that is added at the end, or a larger count, changes no other crop. The
+    pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
+    largest scale that suits all crops.
+
+    Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3], and its geometry, i32
+            [count,8] or [8], if asked for.
+    Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
+                        flip outside [0,1]; a limit that is not positive; a level outside [0,255]
+    """
+
+def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic'] = 'bilinear', geometry: str = '') -> Transform:
+    """
+    decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
+    same random numbers and the same pixels.
+
+    Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
+            u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
+    Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no such field, or another
+                        type or shape; a fill of several levels for images of one channel
     """
 
 class TranscodedJpeg:

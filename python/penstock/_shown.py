@@ -129,24 +129,39 @@ def _array(field: Mapping[str, Any]) -> str:
 
 def _transform(transform: Mapping[str, Any]) -> str:
     ((name, options),) = transform.items()
-    if name == "pad":
-        return _call(name, options)
-    if name != "decode_image":
-        raise NotWritten
     options = dict(options)
-    ((crop, of_crop),) = options.pop("crop").items()
-    size = of_crop["size"]
-    if crop == "resize_to":
-        options["crop"] = Text(f"ps.resize_to({size[0]}, {size[1]})")
-    else:
-        square = size[0] == size[1]
-        options["crop"] = Text(_call(crop, of_crop | {"size": size[0] if square else size}))
-    smooth = options.pop("chroma") == "smooth"
-    libjpeg = options.pop("speed")["decoder"] == "libjpeg"
-    if smooth and libjpeg:
+    if name in ("decode_image", "crop_image"):
+        options["crop"] = _crop(options["crop"])
+    elif name == "decode_views":
+        views = [(view.pop("field"), view | {"crop": _crop(view["crop"])}) for view in map(dict, options["views"])]
+        options["views"] = Text("{" + ", ".join(f"{field!r}: {_call('ImageView', view)}" for field, view in views) + "}")
+    elif name != "pad":
         raise NotWritten
-    options["decoder"] = "libjpeg" if libjpeg else "reference" if smooth else "fast"
+    if name in ("decode_image", "decode_views"):
+        smooth = options.pop("chroma") == "smooth"
+        libjpeg = options.pop("speed")["decoder"] == "libjpeg"
+        if smooth and libjpeg:
+            raise NotWritten
+        options["decoder"] = "libjpeg" if libjpeg else "reference" if smooth else "fast"
+        if "background" in options:
+            options["background"] = _color(options["background"])
     return _call(name, options)
+
+
+def _crop(crop: Mapping[str, Any]) -> Text:
+    ((name, options),) = crop.items()
+    options = dict(options)
+    size = options.pop("size")
+    if name == "resize_to":
+        return Text(f"ps.resize_to({size[0]}, {size[1]})")
+    if "fill" in options:
+        options["fill"] = _color(options["fill"])
+    return Text(_call(name, {"size": size[0] if size[0] == size[1] else size} | options))
+
+
+def _color(levels: Sequence[int]) -> Any:
+    """One number where all are the same."""
+    return levels[0] if len(set(levels)) == 1 else list(levels)
 
 
 class Text(str):

@@ -20,6 +20,7 @@ namespace nb = nanobind;
 
 // In the order in which they need each other's types.
 void bind_core(nb::module_& module);
+void bind_crops(nb::module_& module);
 void bind_transforms(nb::module_& module);
 void bind_tensors(nb::module_& module);
 void bind_loader(nb::module_& module);

@@ -34,6 +34,25 @@ Crop CropGiven::value() const {
                            .c_str());
 }
 
+std::vector<ImageView> ViewsGiven::value() const {
+  const auto refuse = [](nb::handle found) {
+    throw nb::type_error(("expected views by the names of their fields, such as {'global': "
+                          "ImageView(random_resized_crop(224), count=2)}, found " +
+                          shown(found))
+                             .c_str());
+  };
+  if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items")) refuse(given);
+  std::vector<ImageView> views;
+  for (const nb::handle item : given.attr("items")()) {
+    std::string name;
+    ImageView view;
+    if (!nb::try_cast(item[0], name) || !nb::try_cast(item[1], view)) refuse(item);
+    view.field = std::move(name);
+    views.push_back(std::move(view));
+  }
+  return views;
+}
+
 DType parse_dtype(std::string_view name) {
   std::string all;
   for (std::size_t i = 0; i < kDTypes.size(); ++i) {

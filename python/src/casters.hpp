@@ -103,6 +103,13 @@ struct CropGiven {
   [[nodiscard]] Crop value() const;
 };
 
+/// The views of decode_views, as they were passed: a mapping of names to ImageViews.
+struct ViewsGiven {
+  nb::object given;
+  /// Errors  nb::type_error  something else
+  [[nodiscard]] std::vector<ImageView> value() const;
+};
+
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
 struct DeviceList {
   nb::object given;
@@ -170,6 +177,7 @@ struct type_caster<penstock::python::Choice<E>> {
   }
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
 PENSTOCK_AS_GIVEN(CropGiven, "Crop");
+PENSTOCK_AS_GIVEN(ViewsGiven, "collections.abc.Mapping[str, ImageView]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
 PENSTOCK_AS_GIVEN(Shards,
                   "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");

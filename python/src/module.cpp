@@ -17,6 +17,7 @@ NB_MODULE(_penstock, module) {
   watch_forks();
   translate_exceptions();
   bind_core(module);
+  bind_crops(module);
   bind_transforms(module);
   bind_tensors(module);
   bind_report(module);

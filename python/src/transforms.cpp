@@ -1,19 +1,17 @@
-// Crops, decoding, and a user's own Python function.
+// Decoding, padding, and a user's own Python function.
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
 #include "casters.hpp"
+#include "colors.hpp"
 #include "host_array.hpp"
 #include "python_object.hpp"
 #include "python_transform.hpp"
@@ -23,14 +21,6 @@ namespace penstock::python {
 namespace {
 
 using namespace nb::literals;
-using Size = std::variant<int, std::pair<int, int>>;
-using Pair = std::pair<double, double>;
-
-ImageSize size_of(const Size& size) {
-  if (const int* side = std::get_if<int>(&size)) return *side;
-  const auto& [height, width] = std::get<std::pair<int, int>>(size);
-  return {height, width};
-}
 
 // ---- a Python function ----
 
@@ -220,47 +210,139 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
 libjpeg-turbo, one entry per reason that occurred.)");
 }
 
-void bind_crops(nb::module_& module) {
-  nb::class_<Crop>(module, "Crop",
-                   "How to choose a region of an image, and the size it is resized to.")
-      .def_prop_ro(
-          "size", [](const Crop& self) { return std::pair(self.size().height, self.size().width); },
-          "Height and width of what it makes, in pixels.")
-      .def("__repr__", &Crop::to_string);
-
+void bind_images(nb::module_& module) {
   module.def(
-      "random_resized_crop",
-      [](const Size& size, const Pair& scale, const Pair& ratio) {
-        return random_resized_crop(size_of(size), {.scale = {scale.first, scale.second},
-                                                   .ratio = {ratio.first, ratio.second}});
+      "decode_image",
+      [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
+         std::string geometry, const Choice<JpegDecoder>& decoder,
+         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
+         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background) {
+        return PyTransform{decode_image({.field = std::move(field),
+                                         .crop = crop.value(),
+                                         .flip = flip,
+                                         .max_megapixels = max_megapixels,
+                                         .exif = exif,
+                                         .background = color_of(background),
+                                         .geometry = std::move(geometry),
+                                         .decoder = decoder.value("decoder"),
+                                         .filter = filter.value("filter"),
+                                         .scaled = scaled,
+                                         .index = index ? index->store : nullptr,
+                                         .stats = stats ? stats->stats : nullptr})};
       },
-      "size"_a, nb::kw_only(), nb::arg("scale").sig("(0.08, 1.0)") = Pair(0.08, 1.0),
-      nb::arg("ratio").sig("(3 / 4, 4 / 3)") = Pair(3.0 / 4, 4.0 / 3),
-      R"(A random part of the image, resized: the crop of training.
+      nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
+      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"reference"},
+      "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
+      "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
+      "background"_a.none() = nb::none(),
+      R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
-Units   `size` in pixels, one number for a square or (height, width); `scale` is the share
-        of the image's area, `ratio` is width over height.
-Errors  ValueError  a size below 1, or a range that is empty or not positive
-Source  torchvision's RandomResizedCrop.)");
+`flip` is the probability of mirroring left to right. A header that claims more than
+`max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
+says. PNGs and WebPs that are transparent somewhere are composited over a `background`, one
+level or (red, green, blue), as Pillow's alpha_composite; without one their alpha is dropped.
+`geometry`, when not empty, names one more field: x, y, width, height of what the sample covers
+of the image, fill included; flipped; width and height of the upright image; orientation.
+
+`decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
+chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
+alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
+at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
+`index` makes all epochs but the first faster.
+
+JPEG, PNG and WebP, recognised by their signatures.
+
+Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
+Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
+                    outside [0,255])");
+
+  nb::class_<ImageView>(
+      module, "ImageView",
+      R"(One field of decode_views: a crop of the image, or `count` crops that are drawn alike.
+
+`flip`, `filter` and `geometry` are those of decode_image. With a `count` the field, and its
+geometry, have a first dimension of that many.)")
+      .def(
+          "__init__",
+          [](ImageView* self, const CropGiven& crop, int count, float flip,
+             const Choice<ResizeFilter>& filter, std::string geometry) {
+            new (self) ImageView{.field = {},
+                                 .crop = crop.value(),
+                                 .count = count,
+                                 .flip = flip,
+                                 .filter = filter.value("filter"),
+                                 .geometry = std::move(geometry)};
+          },
+          "crop"_a, nb::kw_only(), "count"_a = 0, "flip"_a = 0.0F,
+          "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "")
+      .def(ExplainedConstructor())
+      .def_ro("crop", &ImageView::crop, "Which part, and its size.")
+      .def_ro("count", &ImageView::count, "Crops in the field; 0: one, without a first dimension.")
+      .def_ro("flip", &ImageView::flip, "Probability of mirroring, drawn for each crop.")
+      .def("__repr__", [](const ImageView& self) {
+        return "ImageView(" + self.crop.to_string() + ", count=" + std::to_string(self.count) + ")";
+      });
+
   module.def(
-      "center_crop",
-      [](const Size& size, int resize) { return center_crop(size_of(size), {.resize = resize}); },
-      "size"_a, nb::kw_only(), "resize"_a = 256,
-      R"(The middle of the image after resizing its shorter side to `resize`: the crop of
-validation. Done as one region and one resize; nothing outside the crop is decoded.
+      "decode_views",
+      [](const ViewsGiven& views, std::string field, double max_megapixels, bool exif,
+         const Choice<JpegDecoder>& decoder, bool scaled, const std::optional<PyJpegIndex>& index,
+         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background) {
+        return PyTransform{decode_views({.field = std::move(field),
+                                         .views = views.value(),
+                                         .max_megapixels = max_megapixels,
+                                         .exif = exif,
+                                         .background = color_of(background),
+                                         .decoder = decoder.value("decoder"),
+                                         .scaled = scaled,
+                                         .index = index ? index->store : nullptr,
+                                         .stats = stats ? stats->stats : nullptr})};
+      },
+      "views"_a, nb::kw_only(), "field"_a = "image", "max_megapixels"_a = 200.0, "exif"_a = true,
+      "decoder"_a = Choice<JpegDecoder>{"reference"}, "scaled"_a = false,
+      "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
+      "background"_a.none() = nb::none(),
+      R"(Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
+side by side. The image is decoded once, as far as its crops reach.
 
-Units   pixels; `size` is one number for a square or (height, width).
-Errors  ValueError  a size below 1, or one larger than `resize`
-Source  torchvision's Resize followed by CenterCrop.)");
-  module.def("resize_to", &resize_to, "height"_a, "width"_a, R"(The whole image, stretched.
+    ps.decode_views({
+        "global": ps.ImageView(ps.random_resized_crop(224, scale=(0.4, 1)), count=2, flip=0.5),
+        "local": ps.ImageView(ps.random_resized_crop(96, scale=(0.05, 0.4)), count=8, flip=0.5)})
 
-Errors  ValueError  a size below 1)");
+Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has
+number 256 k + i. A view that is added at the end, or a larger count, changes no other crop. The
+pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
+largest scale that suits all crops.
+
+Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3], and its geometry, i32
+        [count,8] or [8], if asked for.
+Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
+                    flip outside [0,1]; a limit that is not positive; a level outside [0,255])");
+
+  module.def(
+      "crop_image",
+      [](const CropGiven& crop, float flip, std::string field, const Choice<ResizeFilter>& filter,
+         std::string geometry) {
+        return PyTransform{crop_image({.field = std::move(field),
+                                       .crop = crop.value(),
+                                       .flip = flip,
+                                       .filter = filter.value("filter"),
+                                       .geometry = std::move(geometry)})};
+      },
+      nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image",
+      "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "",
+      R"(decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
+same random numbers and the same pixels.
+
+Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
+        u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
+Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no such field, or another
+                    type or shape; a fill of several levels for images of one channel)");
 }
 
 }  // namespace
 
 void bind_transforms(nb::module_& module) {
-  bind_crops(module);
   bind_jpeg(module);
   nb::class_<PyTransform>(module, "Transform", "One record becomes one sample. For Dataset.map.")
       .def("__repr__", [](const PyTransform& self) { return self.transform->description().text; });
@@ -283,45 +365,7 @@ padding, at most `to`.
 
 Errors  ValueError  `to` below 1; in Dataset.map: no such field, or another shape; a value that its type
                     has not)");
-  module.def(
-      "decode_image",
-      [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
-         std::string geometry, const Choice<JpegDecoder>& decoder,
-         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats) {
-        return PyTransform{decode_image({.field = std::move(field),
-                                         .crop = crop.value(),
-                                         .flip = flip,
-                                         .max_megapixels = max_megapixels,
-                                         .exif = exif,
-                                         .geometry = std::move(geometry),
-                                         .decoder = decoder.value("decoder"),
-                                         .filter = filter.value("filter"),
-                                         .scaled = scaled,
-                                         .index = index ? index->store : nullptr,
-                                         .stats = stats ? stats->stats : nullptr})};
-      },
-      nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
-      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"reference"},
-      "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
-      "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
-
-`flip` is the probability of mirroring left to right. A header that claims more than
-`max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
-says. `geometry`, when not empty, names one more field: x, y, width, height of the region;
-flipped; width and height of the upright image; orientation.
-
-`decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
-chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
-alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
-at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
-`index` makes all epochs but the first faster.
-
-JPEG, PNG and WebP, recognised by their signatures.
-
-Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
-Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive)");
+  bind_images(module);
 
   nb::class_<TranscodedJpeg>(module, "TranscodedJpeg",
                              "A JPEG that decodes faster, or why the file was kept unchanged.")

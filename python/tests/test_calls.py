@@ -20,6 +20,7 @@ WRONG = [
     (lambda: numbers(4).batch(2).loader(num_workers=3), "loader() has no option 'num_workers': in penstock that is threads"),
     (lambda: numbers(4).take(2, zzz=1), "take() has no option 'zzz': it has count"),
     (lambda: ps.host_devices(), "host_devices() needs 'count', a whole number"),
+    (lambda: ps.decode_views({"a": ps.letterbox(8)}), "expected views by the names of their fields"),
     (lambda: ps.decode_image(flip=0.5), "decode_image() needs 'crop', a Crop: crop=..."),
     (lambda: numbers(4).batch(2, "drop"), "batch() takes 1 arguments by position (global_batch), found 2; by name: remainder=..."),
     (lambda: numbers(4).batch("2"), "batch(): 'global_batch' must be a whole number, found '2' (str)"),
@@ -54,6 +55,11 @@ WRONG_VALUES = [
     (lambda: numbers(4).batch(2).loader().load_state_dict("run.json"), "found 'run.json': of a file, json.load(open(path))"),
     (lambda: ps.memory(IMAGES).batch(2).transform_on_device(mean=[123, 116, 103]), "divide mean and standard deviation by 255"),
     (lambda: ps.center_crop(224, resize=200), "raise resize"),
+    (lambda: ps.letterbox(224, fill=300), "letterbox: fill: a level is 0 to 255, found 300"),
+    (lambda: ps.random_crop(32, padding=32), "less than the crop of 32x32"),
+    (lambda: ps.decode_views({}), "give 1 to 256 views, found 0"),
+    (lambda: ps.decode_views({"a": ps.ImageView(ps.letterbox(8), count=-1)}), "decode_views: 'a': count is 0, or up to 256 crops"),
+    (lambda: ps.crop_image(crop=ps.letterbox(8), flip=2), "crop_image: flip is a probability"),
 ]
 
 
@@ -111,7 +117,17 @@ def test_errors_are_the_packages_own():
 
 # ---- plans as text ----
 
-CROPS = [ps.random_resized_crop(224), ps.center_crop((100, 200), resize=300), ps.resize_to(3, 4)]
+CROPS = [
+    ps.random_resized_crop(224),
+    ps.center_crop((100, 200), resize=300),
+    ps.resize_to(3, 4),
+    ps.letterbox(64),
+    ps.letterbox((64, 32), fill=(1, 2, 3)),
+    ps.random_crop(32, padding=4),
+    ps.random_crop((32, 40), fill=7, pad_if_needed=True),
+    ps.scale_jitter(64),
+    ps.scale_jitter(64, scale=(0.5, 1), fill=9),
+]
 
 
 def plans() -> list[ps.Dataset]:
@@ -126,6 +142,9 @@ def plans() -> list[ps.Dataset]:
         ps.concatenate([images, images.take(3)]),
         samples.repeat(3).batch(4, remainder="drop").prefetch_to_devices("host:2", depth=3),
         samples.batch(4).transform_on_device(mean=0.5, std=[0.1, 0.2, 0.3], dtype="f16", erase=ps.RandomErasing(0.5, area=(0.1, 0.2))),
+        images.map(ps.decode_image(crop=ps.letterbox(8), background=255)),
+        images.map(ps.decode_views({"all": ps.ImageView(ps.letterbox(8)), "parts": ps.ImageView(CROPS[0], count=2, flip=0.5)}, background=(1, 2, 3))),
+        samples.map(ps.crop_image(crop=ps.random_crop(6, padding=1), flip=0.5)),
         samples.sample([1.0] * 20, count=7).batch(2).shuffle(seed=1, reshuffle_each_epoch=False).repeat(),
     ]
 

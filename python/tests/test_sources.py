@@ -49,6 +49,58 @@ def test_decoders_and_an_index_give_the_same_pixels(images, tmp_path):
         pixels(decoder="slow")
 
 
+def test_views_are_the_crops_of_decode_image(images):
+    dataset = ps.image_folder(images).seed(1)
+    large = ps.ImageView(ps.random_resized_crop(32, scale=(0.4, 1)), count=2, flip=0.5, geometry="where")
+    views = ps.decode_views({"global": large, "local": ps.ImageView(ps.random_resized_crop(16, scale=(0.05, 0.4)), count=8), "eval": ps.ImageView(ps.center_crop(24, resize=28))})
+    step = next(dataset.map(views).batch(40).loader())
+    assert {name: tensor.shape for name, tensor in step.items()} == {
+        "global": (40, 2, 32, 32, 3),
+        "where": (40, 2, 8),
+        "local": (40, 8, 16, 16, 3),
+        "eval": (40, 24, 24, 3),
+        "label": (40,),
+    }
+    # The first has the random numbers of decode_image; the middle needs none.
+    first = next(dataset.map(ps.decode_image(crop=large.crop, flip=0.5, geometry="where")).batch(40).loader())
+    assert (step["global"].numpy()[:, 0] == first["image"].numpy()).all() and (step["where"].numpy()[:, 0] == first["where"].numpy()).all()
+    assert (step["global"].numpy()[:, 0] != step["global"].numpy()[:, 1]).any()
+    middle = next(dataset.map(ps.decode_image(crop=ps.center_crop(24, resize=28))).batch(40).loader())
+    assert (step["eval"].numpy() == middle["image"].numpy()).all()
+
+
+def test_decoded_images_are_cropped_in_memory():
+    pixels = np.random.default_rng(1).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
+    crop = ps.random_crop(32, padding=4, fill=(1, 2, 3))
+    step = next(ps.memory({"image": pixels}).seed(1).map(ps.crop_image(crop=crop, flip=0.5, geometry="where")).batch(20).loader())
+    padded = np.full((20, 40, 40, 3), (1, 2, 3), np.uint8)
+    padded[:, 4:36, 4:36] = pixels
+    for found, image, (x, y, width, height, flipped, *_) in zip(step["image"].numpy(), padded, step["where"].numpy()):
+        assert (width, height) == (32, 32)
+        expected = image[y + 4 : y + 36, x + 4 : x + 36]
+        assert (found == (expected[:, ::-1] if flipped else expected)).all()
+    grey = next(ps.memory({"image": np.ascontiguousarray(pixels[..., :1])}).map(ps.crop_image(crop=ps.letterbox((16, 20)))).batch(20).loader())
+    assert grey["image"].shape == (20, 16, 20, 1) and (grey["image"].numpy()[:, :, :2] == 114).all()
+
+
+def test_transparent_pixels_lie_over_the_background():
+    image = pytest.importorskip("PIL.Image")
+    rgba = np.random.default_rng(2).integers(0, 256, (30, 40, 4), dtype=np.uint8)
+    png = io.BytesIO()
+    image.fromarray(rgba).save(png, "png")
+    encoded = np.frombuffer(png.getvalue(), np.uint8)
+
+    def decoded(**options):
+        step = next(ps.memory({"image": encoded[None]}).map(as_encoded).map(ps.decode_image(crop=ps.resize_to(30, 40), **options)).batch(1).loader())
+        return step["image"].numpy()[0].copy()
+
+    as_encoded = ps.map_function(lambda image: image, name="as_encoded", inputs=["image"], outputs={"image": ("u8", [None])})
+    assert (decoded() == rgba[..., :3]).all()
+    behind = image.new("RGBA", (40, 30), (255, 80, 0, 255))
+    behind.alpha_composite(image.fromarray(rgba))
+    assert (decoded(background=(255, 80, 0)) == np.asarray(behind)[..., :3]).all()
+
+
 def test_every_draw_of_an_image_is_cropped_anew(images):
     def crops(dataset):
         decode = ps.decode_image(crop=ps.random_resized_crop(24), flip=0.5)
