@@ -64,6 +64,7 @@
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/range.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/write_file.hpp>
 // clang-format on

@@ -6,8 +6,8 @@
 
 #include <penstock/transform/crop.hpp>
 
+#include "src/core/exact_math.hpp"
 #include "src/transform/color.hpp"
-#include "src/transform/exact_math.hpp"
 
 namespace penstock {
 
@@ -90,11 +90,11 @@ Region centered(double width, double height, double image_width, double image_he
 
 Region random_region(const Range& scale, const Range& ratio, double image_width,
                      double image_height, Random& random) {
-  const double log_low = transform::exact_log2(ratio.low);
-  const double log_high = transform::exact_log2(ratio.high);
+  const double log_low = core::exact_log2(ratio.low);
+  const double log_high = core::exact_log2(ratio.high);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const double area = image_width * image_height * random.uniform(scale.low, scale.high);
-    const double aspect = transform::exact_exp2(random.uniform(log_low, log_high));
+    const double aspect = core::exact_exp2(random.uniform(log_low, log_high));
     const double width = round_half_up(std::sqrt(area * aspect));
     const double height = round_half_up(std::sqrt(area / aspect));
     if (width < 1 || width > image_width || height < 1 || height > image_height) continue;

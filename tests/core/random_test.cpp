@@ -86,5 +86,16 @@ TEST(Random, BelowReachesEveryValueEquallyOften) {
   for (const int count : counts) EXPECT_NEAR(count, 10'000, 450);  // five standard deviations
 }
 
+TEST(Random, AnotherStreamIsTheOneThatIsMadeDirectly) {
+  const RandomKey key(7, 3);
+  const SampleId sample{.number = 5, .epoch = 2};
+  Random first(key, sample);
+  (void)first.u32();  // within a block
+  Random of_stream = first.of_stream(4);
+  Random direct(key, sample, 4);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(of_stream.u32(), direct.u32());
+  EXPECT_EQ(first.of_stream(0).u64(), Random(key, sample).u64());
+}
+
 }  // namespace
 }  // namespace penstock

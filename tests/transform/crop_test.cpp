@@ -11,8 +11,6 @@
 
 #include <penstock/transform/crop.hpp>
 
-#include "src/transform/exact_math.hpp"
-
 namespace penstock {
 namespace {
 
@@ -27,15 +25,6 @@ Placement chosen(const Crop& crop, int width, int height, std::uint64_t sample =
 }
 
 constexpr PixelRect whole_of(ImageSize size) { return {0, 0, size.width, size.height}; }
-
-TEST(ExactMath, AgreesWithTheMathLibraryToTheLastBits) {
-  for (double value = 0.01; value < 100; value *= 1.003) {
-    EXPECT_NEAR(transform::exact_log2(value), std::log2(value),
-                2e-15 * std::max(1.0, std::abs(std::log2(value))));
-    EXPECT_NEAR(transform::exact_exp2(value / 7) / std::exp2(value / 7), 1, 1e-14);
-    EXPECT_NEAR(transform::exact_exp2(-value / 7) * std::exp2(value / 7), 1, 1e-14);
-  }
-}
 
 TEST(RandomResizedCrop, StaysInTheImageWithWholePixels) {
   const Crop crop = random_resized_crop(224);

@@ -84,12 +84,12 @@ class Random {
         epoch_(sample.epoch),
         block_(std::uint32_t{stream} << 16) {}
 
-  /// Another of the sequences of the same sample, from its beginning.
+  /// Another sequence of the same sample, from its beginning: one for each view of an image, say.
   [[nodiscard]] Random of_stream(std::uint16_t stream) const noexcept {
-    Random random = *this;
-    random.block_ = std::uint32_t{stream} << 16;
-    random.left_ = 0;
-    return random;
+    Random other = *this;
+    other.block_ = std::uint32_t{stream} << 16;
+    other.left_ = 0;
+    return other;
   }
 
   [[nodiscard]] std::uint32_t u32() noexcept {

@@ -7,6 +7,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/range.hpp>
 
 namespace penstock {
 
@@ -15,14 +16,6 @@ namespace penstock {
 enum class ResizeFilter : std::uint8_t {
   bilinear,
   bicubic,  ///< sharper; Keys' cubic with a = -1/2, as Pillow's BICUBIC
-};
-
-/// Both ends included.
-struct Range {
-  double low = 0;
-  double high = 0;
-
-  friend bool operator==(const Range&, const Range&) = default;
 };
 
 /// Levels of red, green and blue, 0 to 255; one number means a grey.

@@ -1,14 +1,15 @@
-#include "src/transform/exact_math.hpp"
+#include "src/core/exact_math.hpp"
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
-namespace penstock::transform {
+namespace penstock::core {
 
 namespace {
 
 constexpr double kLn2 = 0.693147180559945309417;
+constexpr double kLeastExponent = -690;
 constexpr int kMantissaBits = 52;
 constexpr int kExponentBias = 1023;
 
@@ -44,4 +45,35 @@ double exact_exp2(double value) noexcept {
   return sum * power_of_two(static_cast<int>(whole));
 }
 
-}  // namespace penstock::transform
+double exact_log(double value) noexcept { return exact_log2(value) * kLn2; }
+
+double exact_exp(double value) noexcept {
+  return value < kLeastExponent ? 0 : exact_exp2(value / kLn2);
+}
+
+SineCosine exact_sine_cosine(double degrees) noexcept {
+  constexpr double kPi = 3.14159265358979323846;
+  const double turns = std::floor(degrees / 360);
+  const double within = degrees - turns * 360;
+  const double quadrant = std::floor(within / 90 + 0.5);
+  const double x = (within - quadrant * 90) * (kPi / 180);  // |x| <= pi / 4
+  double sine = 1;
+  double cosine = 1;
+  for (int k = 18; k > 0; k -= 2) {
+    sine = 1 - sine * x * x / (k * (k + 1));
+    cosine = 1 - cosine * x * x / (k * (k - 1));
+  }
+  sine *= x;
+  switch (static_cast<int>(quadrant) % 4) {
+    case 0:
+      return {sine, cosine};
+    case 1:
+      return {cosine, -sine};
+    case 2:
+      return {-sine, -cosine};
+    default:
+      return {-cosine, sine};
+  }
+}
+
+}  // namespace penstock::core
