@@ -43,6 +43,9 @@
 #include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/decode_views.hpp>
+#include <penstock/augment/augmentation.hpp>
+#include <penstock/augment/policies.hpp>
+#include <penstock/transform/augment_image.hpp>
 #include <penstock/transform/pad.hpp>
 #include <penstock/transform/transform.hpp>
 #include <penstock/jpeg/decoder.hpp>

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/augment/json.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/transform/crop_json.hpp"
 
@@ -177,6 +178,19 @@ Description describe(const char* name, const Arguments& all) {
           .text = call(name, written, core::write_json(Arguments{}))};
 }
 
+// ---- augment_image ----
+
+struct AugmentImageArguments {
+  std::string field = AugmentImageOptions{}.field;
+  std::vector<Json> operations;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, AugmentImageArguments& all) {
+  visit("field", all.field);
+  visit.required("operations", all.operations);
+}
+
 }  // namespace
 
 Description describe_decode_image(const DecodeImageOptions& options) {
@@ -255,6 +269,23 @@ Description describe_map_function(const MapFunctionOptions& options) {
   return {.name = kMapFunction,
           .options = core::dump_json(core::write_json(options)),
           .text = std::move(text)};
+}
+
+Description describe_augment_image(const AugmentImageOptions& options) {
+  AugmentImageArguments all{.field = options.field, .operations = {}};
+  for (const Augmentation& operation : options.operations)
+    all.operations.push_back(augment::write_augmentation(operation));
+  return describe(kAugmentImage, all);
+}
+
+TransformPtr make_augment_image(std::string_view options) {
+  const auto all = core::read_options<AugmentImageArguments>(
+      core::parse_json(options, kAugmentImage), kAugmentImage);
+  AugmentImageOptions made{.field = all.field, .operations = {}};
+  for (std::size_t at = 0; at < all.operations.size(); ++at)
+    made.operations.push_back(augment::read_augmentation(
+        all.operations[at], fmt::format("{}: 'operations'[{}]", kAugmentImage, at)));
+  return augment_image(std::move(made));
 }
 
 Description describe_pad(const PadOptions& options) { return describe(kPad, options); }

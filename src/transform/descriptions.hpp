@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <penstock/core/description.hpp>
+#include <penstock/transform/augment_image.hpp>
 #include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/decode_views.hpp>
@@ -15,6 +16,7 @@
 namespace penstock::transform {
 
 /// Names of transforms in plans.
+inline constexpr const char* kAugmentImage = "augment_image";
 inline constexpr const char* kCropImage = "crop_image";
 inline constexpr const char* kDecodeImage = "decode_image";
 inline constexpr const char* kDecodeViews = "decode_views";
@@ -27,6 +29,7 @@ inline constexpr const char* kPad = "pad";
 [[nodiscard]] Description describe_crop_image(const CropImageOptions& options);
 /// The function itself is not in it, but its name is.
 [[nodiscard]] Description describe_map_function(const MapFunctionOptions& options);
+[[nodiscard]] Description describe_augment_image(const AugmentImageOptions& options);
 [[nodiscard]] Description describe_pad(const PadOptions& options);
 
 /// A transform for people: the text of its description, or its name and options.
@@ -40,6 +43,7 @@ inline constexpr const char* kPad = "pad";
                                              std::shared_ptr<JpegIndexStore> index,
                                              std::shared_ptr<JpegStats> stats);
 [[nodiscard]] TransformPtr make_crop_image(std::string_view options);
+[[nodiscard]] TransformPtr make_augment_image(std::string_view options);
 [[nodiscard]] TransformPtr make_pad(std::string_view options);
 /// Errors  Error  no such options
 [[nodiscard]] MapFunctionOptions map_function_options(std::string_view options);

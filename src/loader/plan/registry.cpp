@@ -50,6 +50,7 @@ Registry::Registry() {
   for (const char* const name : {transform::kDecodeImage, transform::kDecodeViews})
     add_transform(
         name, [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
+  add_transform(transform::kAugmentImage, transform::make_augment_image);
   add_transform(transform::kCropImage, transform::make_crop_image);
   add_transform(transform::kPad, transform::make_pad);
 }

@@ -1,0 +1,195 @@
+// augment/augmentation: what may be done to the pixels of an image in training, as values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <penstock/core/range.hpp>
+
+namespace penstock {
+
+namespace augment {
+struct Operation;
+}
+
+/// One operation on an image with the ranges that it draws from, or a choice of operations. An immutable value; one that
+/// is default-constructed does nothing. For augment_image().
+///
+/// Each operation is defined in whole numbers and gives the same levels on every machine. The definitions are those of
+/// torchvision.transforms.v2.functional for u8 images, within one level; docs/augment.md says where they differ. Grey
+/// images stay as they are where an operation needs colours. What is drawn comes from the sample's Random alone.
+class Augmentation {
+ public:
+  Augmentation();
+  explicit Augmentation(std::shared_ptr<const augment::Operation> operation) noexcept
+      : operation_(std::move(operation)) {}
+
+  /// "brightness(factor=[0.6, 1.4])".
+  [[nodiscard]] std::string to_string() const;
+  /// {"brightness":{"factor":[0.6,1.4]}}: what plans hold.
+  [[nodiscard]] std::string to_json() const;
+  /// What to_json() wrote.
+  ///
+  /// Errors  Error  no such operation, or a field that is missing, unknown or of another type
+  ///         std::invalid_argument  a number out of range
+  [[nodiscard]] static Augmentation from_json(std::string_view json);
+
+  [[nodiscard]] const augment::Operation& operation() const noexcept { return *operation_; }
+  friend bool operator==(const Augmentation& a, const Augmentation& b);
+
+ private:
+  std::shared_ptr<const augment::Operation> operation_;
+};
+
+/// How an operation that moves pixels reads between them.
+enum class Interpolation : std::uint8_t {
+  nearest,
+  bilinear,  ///< torchvision's; at the edges it blends with the fill
+  bicubic,   ///< Pillow's: Keys' cubic with a = -1; at the edges it repeats the outermost pixels
+};
+
+/// For operations that move pixels.
+struct Sampling {
+  Interpolation interpolation = Interpolation::nearest;
+  /// Red, green and blue of what lies outside the image; grey images take the first.
+  std::array<std::uint8_t, 3> fill{};
+};
+
+// ---- levels ----
+
+/// Around 1, as torchvision's ColorJitter takes a number: [max(0, 1 - strength), 1 + strength].
+///
+/// Errors  std::invalid_argument  a strength outside 0 to 7
+[[nodiscard]] Range factors(double strength);
+
+/// Multiplies levels; 0 is black. Factors of all of these are from 0 to 8, and 1 leaves an image as it is.
+///
+/// Errors  std::invalid_argument  a range that is empty or goes beyond
+/// Source  torchvision's adjust_brightness
+[[nodiscard]] Augmentation brightness(Range factor);
+/// Blends with the mean of the image's luma.
+///
+/// Errors  as brightness
+/// Source  torchvision's adjust_contrast
+[[nodiscard]] Augmentation contrast(Range factor);
+/// Blends with the image's luma; 0 is grey.
+///
+/// Errors  as brightness
+/// Source  torchvision's adjust_saturation
+[[nodiscard]] Augmentation saturation(Range factor);
+/// Turns hues by a part of the circle, from -0.5 to 0.5.
+///
+/// Errors  std::invalid_argument  a range that is empty or goes beyond
+/// Source  torchvision's adjust_hue
+[[nodiscard]] Augmentation hue(Range turn);
+/// Blends with a smoothed image: below 1 it blurs, above it sharpens. The outermost pixels stay.
+///
+/// Errors  as brightness
+/// Source  torchvision's adjust_sharpness
+[[nodiscard]] Augmentation sharpness(Range factor);
+
+struct ColorJitterOptions {
+  Range brightness{1, 1};  ///< factors; factors(0.4) is what torchvision calls 0.4
+  Range contrast{1, 1};
+  Range saturation{1, 1};
+  Range hue{0, 0};  ///< parts of the circle
+};
+/// The four, in a random order. Those that change nothing are left out.
+///
+/// Errors  std::invalid_argument  as each of them
+/// Source  torchvision's ColorJitter
+[[nodiscard]] Augmentation color_jitter(ColorJitterOptions options);
+
+/// ITU-R 601-2 luma in all three channels.
+///
+/// Source  torchvision's rgb_to_grayscale
+[[nodiscard]] Augmentation grayscale();
+/// Inverts levels from `threshold` on.
+///
+/// Errors  std::invalid_argument  a threshold outside 0 to 256
+/// Source  torchvision's solarize
+[[nodiscard]] Augmentation solarize(int threshold = 128);
+/// Keeps the high bits of a level.
+///
+/// Errors  std::invalid_argument  bits outside 0 to 8
+/// Source  torchvision's posterize
+[[nodiscard]] Augmentation posterize(int bits);
+/// Makes levels equally frequent, channel by channel.
+///
+/// Source  torchvision's equalize, which is Pillow's
+[[nodiscard]] Augmentation equalize();
+/// Stretches each channel over all levels.
+///
+/// Source  torchvision's autocontrast
+[[nodiscard]] Augmentation autocontrast();
+[[nodiscard]] Augmentation invert();
+/// Beyond its edges an image is mirrored.
+///
+/// Units   `sigma` in pixels
+/// Errors  std::invalid_argument  a kernel size that is even or outside 1 to 63; a sigma that is not above 0, or above 100
+/// Source  torchvision's gaussian_blur
+[[nodiscard]] Augmentation gaussian_blur(int kernel_size, Range sigma = {0.1, 2});
+
+// ---- places ----
+
+/// Left to right.
+///
+/// Errors  std::invalid_argument  a probability outside 0 to 1
+[[nodiscard]] Augmentation flip(double probability = 0.5);
+/// Top to bottom; likewise.
+[[nodiscard]] Augmentation vertical_flip(double probability = 0.5);
+/// About the middle, counterclockwise.
+///
+/// Errors  std::invalid_argument  a range that is empty or goes beyond -360 to 360
+/// Source  torchvision's RandomRotation
+[[nodiscard]] Augmentation rotate(Range degrees, Sampling sampling = {});
+/// About the middle, in degrees to the right and downwards, from -80 to 80.
+///
+/// Errors  std::invalid_argument  a range that is empty or goes beyond
+/// Source  torchvision's affine
+[[nodiscard]] Augmentation shear(Range x, Range y = {0, 0}, Sampling sampling = {});
+/// By whole pixels: parts of the width and of the height, from -1 to 1.
+///
+/// Errors  std::invalid_argument  a range that is empty or goes beyond
+/// Source  torchvision's RandomAffine
+[[nodiscard]] Augmentation translate(Range x, Range y, Sampling sampling = {});
+
+struct AffineOptions {
+  Range degrees{0, 0};      ///< clockwise
+  Range translate_x{0, 0};  ///< parts of the width, rounded to whole pixels
+  Range translate_y{0, 0};
+  Range scale{1, 1};    ///< above 0
+  Range shear_x{0, 0};  ///< degrees
+  Range shear_y{0, 0};
+};
+/// All of these at once, about the middle.
+///
+/// Errors  std::invalid_argument  as rotate, shear and translate; a scale outside 0.01 to 100
+/// Source  torchvision's RandomAffine
+[[nodiscard]] Augmentation affine(AffineOptions options, Sampling sampling = {});
+/// Moves each corner inwards by up to `distortion` of half the image.
+///
+/// Errors  std::invalid_argument  a distortion outside 0 to 1
+/// Source  torchvision's RandomPerspective
+[[nodiscard]] Augmentation perspective(double distortion = 0.5,
+                                       Sampling sampling = {
+                                           .interpolation = Interpolation::bilinear});
+
+// ---- choices ----
+
+/// All of them, in this order, or none.
+///
+/// Errors  std::invalid_argument  a probability outside 0 to 1
+[[nodiscard]] Augmentation random_apply(double probability, std::vector<Augmentation> operations);
+/// One of them, by weights where there are any.
+///
+/// Errors  std::invalid_argument  no operation; another number of weights, one below 0, or none above it
+[[nodiscard]] Augmentation random_choice(std::vector<Augmentation> operations,
+                                         std::vector<double> weights = {});
+
+}  // namespace penstock

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/augment/augmentation.hpp>
+#include <penstock/augment/policies.hpp>
+
+#include "src/augment/json.hpp"
+#include "src/augment/operations.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr double kMostStrength = 7;
+
+Augmentation make(augment::AnyOperation operation) {
+  augment::check(operation);
+  return Augmentation(
+      std::make_shared<const augment::Operation>(augment::Operation{std::move(operation)}));
+}
+
+}  // namespace
+
+Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}
+
+std::string Augmentation::to_string() const {
+  return core::describe_value(augment::write_augmentation(*this));
+}
+
+std::string Augmentation::to_json() const {
+  return core::dump_json(augment::write_augmentation(*this));
+}
+
+Augmentation Augmentation::from_json(std::string_view json) {
+  constexpr const char* kWhere = "the operation";
+  return augment::read_augmentation(core::parse_json(json, kWhere), kWhere);
+}
+
+bool operator==(const Augmentation& a, const Augmentation& b) {
+  return a.operation_ == b.operation_ ||
+         augment::write_augmentation(a) == augment::write_augmentation(b);
+}
+
+Range factors(double strength) {
+  if (!(strength >= 0 && strength <= kMostStrength))
+    throw std::invalid_argument(
+        fmt::format("factors: a strength is from 0 to {}, found {}", kMostStrength, strength));
+  return {std::max(0.0, 1 - strength), 1 + strength};
+}
+
+Augmentation brightness(Range factor) { return make(augment::Brightness{factor}); }
+Augmentation contrast(Range factor) { return make(augment::Contrast{factor}); }
+Augmentation saturation(Range factor) { return make(augment::Saturation{factor}); }
+Augmentation hue(Range turn) { return make(augment::Hue{turn}); }
+Augmentation sharpness(Range factor) { return make(augment::Sharpness{factor}); }
+Augmentation color_jitter(ColorJitterOptions options) {
+  return make(augment::ColorJitter{options});
+}
+Augmentation grayscale() { return make(augment::Grayscale{}); }
+Augmentation solarize(int threshold) { return make(augment::Solarize{threshold}); }
+Augmentation posterize(int bits) { return make(augment::Posterize{bits}); }
+Augmentation equalize() { return make(augment::Equalize{}); }
+Augmentation autocontrast() { return make(augment::Autocontrast{}); }
+Augmentation invert() { return make(augment::Invert{}); }
+Augmentation gaussian_blur(int kernel_size, Range sigma) {
+  return make(augment::GaussianBlur{kernel_size, sigma});
+}
+Augmentation flip(double probability) { return make(augment::Flip{probability}); }
+Augmentation vertical_flip(double probability) { return make(augment::VerticalFlip{probability}); }
+Augmentation rotate(Range degrees, Sampling sampling) {
+  return make(augment::Rotate{degrees, sampling});
+}
+Augmentation shear(Range x, Range y, Sampling sampling) {
+  return make(augment::Shear{x, y, sampling});
+}
+Augmentation translate(Range x, Range y, Sampling sampling) {
+  return make(augment::Translate{x, y, sampling});
+}
+Augmentation affine(AffineOptions options, Sampling sampling) {
+  return make(augment::Affine{options, sampling});
+}
+Augmentation perspective(double distortion, Sampling sampling) {
+  return make(augment::Perspective{distortion, sampling});
+}
+Augmentation random_apply(double probability, std::vector<Augmentation> operations) {
+  return make(augment::RandomApply{probability, std::move(operations)});
+}
+Augmentation random_choice(std::vector<Augmentation> operations, std::vector<double> weights) {
+  return make(augment::RandomChoice{std::move(operations), std::move(weights)});
+}
+
+Augmentation trivial_augment_wide(int magnitudes, Sampling sampling) {
+  return make(augment::TrivialAugmentWide{magnitudes, sampling});
+}
+Augmentation rand_augment(RandAugmentOptions options, Sampling sampling) {
+  return make(augment::RandAugment{options, sampling});
+}
+Augmentation auto_augment(Sampling sampling) { return make(augment::AutoAugment{sampling}); }
+Augmentation aug_mix(AugMixOptions options, Sampling sampling) {
+  return make(augment::AugMix{options, sampling});
+}
+Augmentation timm_rand_augment(std::string config, TimmRandAugmentOptions options) {
+  return make(augment::TimmRandAugment{std::move(config), options});
+}
+
+Augmentation three_augment(ThreeAugmentOptions options) {
+  constexpr int kThreshold = 128;
+  const Range strength = factors(options.color_jitter);
+  return random_apply(
+      1, {random_choice({grayscale(), solarize(kThreshold), gaussian_blur(options.kernel_size)}),
+          color_jitter({.brightness = strength, .contrast = strength, .saturation = strength})});
+}
+
+}  // namespace penstock

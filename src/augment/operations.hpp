@@ -1,0 +1,195 @@
+// augment/operations: the options of each operation, under the names that plans have.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <penstock/augment/augmentation.hpp>
+#include <penstock/augment/policies.hpp>
+#include <penstock/core/range.hpp>
+
+namespace penstock::augment {
+
+struct Nothing {
+  static constexpr const char* kName = "nothing";
+};
+
+// ---- of one range ----
+
+struct Brightness {
+  static constexpr const char* kName = "brightness";
+  static constexpr const char* kField = "factor";
+  Range range;
+};
+struct Contrast {
+  static constexpr const char* kName = "contrast";
+  static constexpr const char* kField = "factor";
+  Range range;
+};
+struct Saturation {
+  static constexpr const char* kName = "saturation";
+  static constexpr const char* kField = "factor";
+  Range range;
+};
+struct Sharpness {
+  static constexpr const char* kName = "sharpness";
+  static constexpr const char* kField = "factor";
+  Range range;
+};
+struct Hue {
+  static constexpr const char* kName = "hue";
+  static constexpr const char* kField = "turn";
+  Range range;
+};
+template <class T>
+concept OfOneRange = requires(T operation) {
+  T::kField;
+  operation.range;
+};
+
+// ---- without options ----
+
+struct Grayscale {
+  static constexpr const char* kName = "grayscale";
+};
+struct Equalize {
+  static constexpr const char* kName = "equalize";
+};
+struct Autocontrast {
+  static constexpr const char* kName = "autocontrast";
+};
+struct Invert {
+  static constexpr const char* kName = "invert";
+};
+template <class T>
+concept WithoutOptions = std::is_empty_v<T>;
+
+// ---- levels ----
+
+struct ColorJitter {
+  static constexpr const char* kName = "color_jitter";
+  ColorJitterOptions options;
+};
+struct Solarize {
+  static constexpr const char* kName = "solarize";
+  int threshold = 128;
+};
+struct Posterize {
+  static constexpr const char* kName = "posterize";
+  int bits = 8;
+};
+struct GaussianBlur {
+  static constexpr const char* kName = "gaussian_blur";
+  int kernel_size = 1;
+  Range sigma;
+};
+
+// ---- places ----
+
+struct Flip {
+  static constexpr const char* kName = "flip";
+  double probability = 0.5;
+};
+struct VerticalFlip {
+  static constexpr const char* kName = "vertical_flip";
+  double probability = 0.5;
+};
+struct Rotate {
+  static constexpr const char* kName = "rotate";
+  Range degrees;
+  Sampling sampling;
+};
+struct Shear {
+  static constexpr const char* kName = "shear";
+  Range x;
+  Range y;
+  Sampling sampling;
+};
+struct Translate {
+  static constexpr const char* kName = "translate";
+  Range x;
+  Range y;
+  Sampling sampling;
+};
+struct Affine {
+  static constexpr const char* kName = "affine";
+  AffineOptions options;
+  Sampling sampling;
+};
+struct Perspective {
+  static constexpr const char* kName = "perspective";
+  double distortion = 0.5;
+  Sampling sampling{.interpolation = Interpolation::bilinear};
+};
+
+// ---- choices ----
+
+struct RandomApply {
+  static constexpr const char* kName = "random_apply";
+  double probability = 1;
+  std::vector<Augmentation> operations;
+};
+struct RandomChoice {
+  static constexpr const char* kName = "random_choice";
+  std::vector<Augmentation> operations;
+  std::vector<double> weights;
+};
+
+// ---- policies ----
+
+struct TrivialAugmentWide {
+  static constexpr const char* kName = "trivial_augment_wide";
+  int magnitudes = 31;
+  Sampling sampling;
+};
+struct RandAugment {
+  static constexpr const char* kName = "rand_augment";
+  RandAugmentOptions options;
+  Sampling sampling;
+};
+struct AutoAugment {
+  static constexpr const char* kName = "auto_augment";
+  Sampling sampling;
+};
+struct AugMix {
+  static constexpr const char* kName = "aug_mix";
+  AugMixOptions options;
+  Sampling sampling{.interpolation = Interpolation::bilinear};
+};
+
+/// What a string of timm says.
+struct TimmConfig {
+  double magnitude = 10;
+  int operations = 2;
+  double probability = 0.5;
+  double deviation = 0;  // above 100: uniform
+  double most = 10;      // of the magnitude
+  bool increasing = false;
+};
+/// Errors  std::invalid_argument  not such a string
+[[nodiscard]] TimmConfig parse_timm(const std::string& config);
+
+struct TimmRandAugment {
+  static constexpr const char* kName = "timm_rand_augment";
+  std::string config;
+  TimmRandAugmentOptions options;
+};
+
+using AnyOperation =
+    std::variant<Nothing, Brightness, Contrast, Saturation, Hue, ColorJitter, Grayscale, Solarize,
+                 Posterize, Equalize, Autocontrast, Invert, Sharpness, GaussianBlur, Flip,
+                 VerticalFlip, Rotate, Shear, Translate, Affine, Perspective, RandomApply,
+                 RandomChoice, TrivialAugmentWide, RandAugment, AutoAugment, AugMix,
+                 TimmRandAugment>;
+
+struct Operation {
+  AnyOperation value;
+};
+
+/// Errors  std::invalid_argument  an option out of range; names the operation and the option
+void check(const AnyOperation& operation);
+
+}  // namespace penstock::augment

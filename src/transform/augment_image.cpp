@@ -1,0 +1,86 @@
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/transform/augment_image.hpp>
+
+#include "src/augment/draw.hpp"
+#include "src/augment/run.hpp"
+#include "src/transform/descriptions.hpp"
+#include "src/transform/find_field.hpp"
+
+namespace penstock {
+
+namespace {
+
+constexpr std::int64_t kMostViews = std::numeric_limits<std::uint16_t>::max();
+
+class AugmentImage final : public Transform {
+ public:
+  explicit AugmentImage(AugmentImageOptions options) : options_(std::move(options)) {}
+
+  [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
+    const std::size_t input =
+        transform::find_field(fields, options_.field, transform::kAugmentImage);
+    const FieldSpec& field = fields[input];
+    const Shape& shape = field.shape;
+    const std::size_t rank = shape.rank();
+    if (field.dtype != DType::u8 || (rank != 3 && rank != 4) || shape.is_dynamic() ||
+        (shape[rank - 1] != 1 && shape[rank - 1] != 3))
+      throw std::invalid_argument(fmt::format(
+          "{}: it takes images of one size, u8 [height,width,channels] or "
+          "[views,height,width,channels] of 1 or 3 channels, found {}: decode them with a crop "
+          "before",
+          transform::kAugmentImage, field.to_string()));
+    if (shape[rank - 3] > augment::kLongestSide || shape[rank - 2] > augment::kLongestSide ||
+        (rank == 4 && shape[0] > kMostViews))
+      throw std::invalid_argument(
+          fmt::format("{}: it takes images of at most {}x{} pixels, and {} views of one; found {}",
+                      transform::kAugmentImage, augment::kLongestSide, augment::kLongestSide,
+                      kMostViews, field.to_string()));
+    return {.inputs = {input}, .outputs = {field}};
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
+                     Random& random) const override {
+    thread_local augment::Program program;
+    const Shape& shape = in[0].shape();
+    const std::size_t rank = shape.rank();
+    const augment::ImageShape image{.height = static_cast<int>(shape[rank - 3]),
+                                    .width = static_cast<int>(shape[rank - 2]),
+                                    .channels = static_cast<int>(shape[rank - 1])};
+    const std::int64_t views = rank == 4 ? shape[0] : 1;
+    const std::size_t bytes = views == 0 ? 0 : in[0].byte_size() / static_cast<std::size_t>(views);
+    if (bytes == 0) return {};
+    const auto* from = in[0].data<std::uint8_t>();
+    auto* to = out[0].data<std::uint8_t>();
+    for (std::int64_t view = 0; view < views; ++view, from += bytes, to += bytes) {
+      Random of_view = random.of_stream(static_cast<std::uint16_t>(view));
+      program.clear();
+      augment::draw(options_.operations, {image.height, image.width}, of_view, program);
+      augment::run(program, from, image, to);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Description description() const override {
+    return transform::describe_augment_image(options_);
+  }
+
+ private:
+  AugmentImageOptions options_;
+};
+
+}  // namespace
+
+TransformPtr augment_image(AugmentImageOptions options) {
+  if (options.field.empty())
+    throw std::invalid_argument(fmt::format("{}: name the field", transform::kAugmentImage));
+  return std::make_shared<AugmentImage>(std::move(options));
+}
+
+}  // namespace penstock

@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include "src/augment/numbers.hpp"
+#include "src/augment/plain_kernels.hpp"
+#include "src/augment/sampling.hpp"
+#include "src/augment/steps.hpp"
+#include "tests/augment/makers.hpp"
+#include "tests/augment/pictures.hpp"
+
+namespace penstock::augment::test {
+namespace {
+
+const std::vector<ImageShape>& shapes() {
+  static const std::vector<ImageShape> shapes = [] {
+    std::vector<ImageShape> all;
+    for (const auto& [height, width] : {std::pair(1, 1), std::pair(1, 9), std::pair(9, 1),
+                                        std::pair(2, 3), std::pair(17, 33), std::pair(40, 131)})
+      for (const int channels : {1, 3})
+        all.push_back({.height = height, .width = width, .channels = channels});
+    return all;
+  }();
+  return shapes;
+}
+
+TEST(Run, InPlaceIsAsOutOfPlaceForEveryOperationAndShape) {
+  for (const ImageShape& shape : shapes()) {
+    const Levels image = picture(shape);
+    for (const Augmentation& augmentation : all_augmentations())
+      for (std::uint64_t sample = 0; sample < 20; ++sample) {
+        const Program program = program_of({&augmentation, 1}, shape, sample);
+        Levels in_place = image;
+        run(program, in_place.data(), shape, in_place.data());
+        ASSERT_EQ(in_place, run_on(program, image, shape))
+            << augmentation.to_string() << " " << shape.height << "x" << shape.width << "x"
+            << shape.channels;
+      }
+  }
+}
+
+// Single steps, each from a whole image to a whole image.
+Levels one_after_another(ProgramView program, Levels image, const ImageShape& shape) {
+  for (const Step& step : program) image = run_on({&step, 1}, image, shape);
+  return image;
+}
+
+TEST(Run, FusedTablesAreTheSameAsOneAfterAnother) {
+  const std::vector<Augmentation> chain{brightness({0.5, 1.5}),
+                                        solarize(140),
+                                        contrast({0.5, 1.5}),
+                                        invert(),
+                                        posterize(5),
+                                        equalize(),
+                                        brightness({0.8, 1.2}),
+                                        autocontrast(),
+                                        saturation({0, 2}),
+                                        brightness({1, 2}),
+                                        solarize(60),
+                                        flip(0.5),
+                                        invert(),
+                                        sharpness({0, 2})};
+  for (const ImageShape& shape : shapes())
+    for (std::uint64_t sample = 0; sample < 20; ++sample) {
+      const Levels image = picture(shape, sample);
+      const Program program = program_of(chain, shape, sample);
+      ASSERT_EQ(run_on(program, image, shape), one_after_another(program, image, shape));
+    }
+}
+
+TEST(Run, AProgramWithoutStepsCopies) {
+  const ImageShape shape{.height = 5, .width = 7, .channels = 3};
+  const Levels image = picture(shape);
+  EXPECT_EQ(run_on({}, image, shape), image);
+}
+
+TEST(Run, WhatChangesNothingGivesTheSameLevels) {
+  const ImageShape shape{.height = 19, .width = 45, .channels = 3};
+  const Levels image = picture(shape);
+  const Sampling bilinear{.interpolation = Interpolation::bilinear};
+  const Sampling bicubic{.interpolation = Interpolation::bicubic};
+  for (const Augmentation& augmentation :
+       {brightness({1, 1}), contrast({1, 1}), saturation({1, 1}), sharpness({1, 1}), hue({0, 0}),
+        solarize(256), posterize(8), gaussian_blur(1), gaussian_blur(9, {0.1, 0.1}), rotate({0, 0}),
+        rotate({360, 360}, bilinear), rotate({-360, -360}, bicubic),
+        translate({0, 0}, {0, 0}, bilinear), affine({}, bicubic), perspective(0),
+        perspective(0, {}), random_apply(0, {invert()})})
+    EXPECT_EQ(run_on(program_of({&augmentation, 1}, shape), image, shape), image)
+        << augmentation.to_string();
+}
+
+TEST(Run, TwoQuarterTurnsOfASquareAreExact) {
+  const ImageShape shape{.height = 21, .width = 21, .channels = 3};
+  const Levels image = picture(shape);
+  const std::vector<Augmentation> quarter{rotate({90, 90})};
+  const Levels turned = run_on(program_of(quarter, shape), image, shape);
+  for (std::size_t y = 0; y < 21; ++y)
+    for (std::size_t x = 0; x < 21; ++x)
+      for (std::size_t c = 0; c < 3; ++c)
+        ASSERT_EQ(turned[(y * 21 + x) * 3 + c], image[(x * 21 + 20 - y) * 3 + c]);
+}
+
+TEST(Run, AMixtureOfOneImageIsThatImage) {
+  const ImageShape shape{.height = 8, .width = 50, .channels = 3};
+  const Levels image = picture(shape);
+  const Program program{mix_step(StepKind::mix_begin, 20'000),
+                        plain_step(StepKind::invert),
+                        plain_step(StepKind::invert),
+                        mix_step(StepKind::mix_add, 30'000),
+                        plain_step(StepKind::flip),
+                        plain_step(StepKind::flip),
+                        mix_step(StepKind::mix_add, (1 << kMixBits) - 50'000, true)};
+  EXPECT_EQ(run_on(program, image, shape), image);
+  const Program inverted{mix_step(StepKind::mix_begin, 1 << (kMixBits - 1)),
+                         plain_step(StepKind::invert),
+                         mix_step(StepKind::mix_add, 1 << (kMixBits - 1), true)};
+  for (const std::uint8_t level : run_on(inverted, image, shape)) ASSERT_EQ(level, 127);
+}
+
+TEST(Run, EqualizeAndAutocontrastLeaveAnImageOfOneLevel) {
+  const ImageShape shape{.height = 30, .width = 30, .channels = 3};
+  const Levels image(bytes_of(shape), 77);
+  for (const Augmentation& augmentation : {equalize(), autocontrast()})
+    EXPECT_EQ(run_on(program_of({&augmentation, 1}, shape), image, shape), image);
+}
+
+// The vectors against the definition, number by number, on every CPU that this one can be.
+class Kernels : public testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+TEST_P(Kernels, FunctionsOfAPixelAreTheirDefinition) {
+  // All greys, and colours of all relations.
+  Levels colors;
+  for (int red = 0; red < 256; red += 15)
+    for (int green = 0; green < 256; green += 15)
+      for (int blue = 0; blue < 256; blue += 15)
+        for (const int level : {red, green, blue})
+          colors.push_back(static_cast<std::uint8_t>(level));
+  for (int level = 0; level < 256; ++level)
+    colors.insert(colors.end(), 3, static_cast<std::uint8_t>(level));
+  std::vector<Step> steps{plain_step(StepKind::grayscale)};
+  for (const double factor : {0.0, 0.1, 0.5, 0.99, 1.0, 1.37, 1.9, 8.0})
+    steps.push_back(factor_step(StepKind::saturation, factor));
+  for (double turn = -0.5; turn <= 0.5; turn += 0.0617) steps.push_back(hue_step(turn));
+  for (const Step& step : steps)
+    for (const std::size_t pixels : {colors.size() / 3, std::size_t{5}, std::size_t{1}}) {
+      Levels found(3 * pixels), expected(3 * pixels);
+      apply_to_pixels(step, colors.data(), pixels, found.data());
+      plain::apply_to_pixels(step, colors.data(), pixels, expected.data());
+      ASSERT_EQ(found, expected) << step.values[0];
+    }
+  EXPECT_EQ(luma_sum(colors.data(), colors.size() / 3),
+            plain::luma_sum(colors.data(), colors.size() / 3));
+}
+
+TEST_P(Kernels, TablesAndExtremesAreTheirDefinition) {
+  Table tables[3];
+  for (std::size_t level = 0; level < 256; ++level)
+    for (std::size_t c = 0; c < 3; ++c)
+      tables[c][level] = static_cast<std::uint8_t>(level * (91 + 2 * c) + c);
+  for (const std::size_t pixels : {1U, 15U, 16U, 100U, 1000U}) {
+    const Levels levels = picture({.height = 1, .width = static_cast<int>(pixels), .channels = 3});
+    Levels found(levels.size()), expected(levels.size());
+    apply_table(tables[0], levels.data(), levels.size(), found.data());
+    plain::apply_table(tables[0], levels.data(), levels.size(), expected.data());
+    ASSERT_EQ(found, expected);
+    apply_tables(tables, levels.data(), pixels, found.data());
+    plain::apply_tables(tables, levels.data(), pixels, expected.data());
+    ASSERT_EQ(found, expected);
+    reverse_line(levels.data(), pixels, found.data());
+    plain::reverse_line(levels.data(), pixels, expected.data());
+    ASSERT_EQ(found, expected);
+    const Extremes extremes = extremes_of(levels.data(), pixels);
+    Extremes plain_extremes;
+    plain::find_extremes(levels.data(), pixels, plain_extremes);
+    EXPECT_TRUE(std::ranges::equal(extremes.least, plain_extremes.least));
+    EXPECT_TRUE(std::ranges::equal(extremes.most, plain_extremes.most));
+  }
+}
+
+TEST_P(Kernels, NeighboursAreTheirDefinition) {
+  const ImageShape shape{.height = 23, .width = 67, .channels = 3};
+  const std::size_t line = 67 * 3;
+  Levels image = picture(shape);
+  for (std::size_t at = 0; at < line; ++at) image[at] = at % 2 == 0 ? 255 : 0;  // the extremes
+  for (const double factor : {0.0, 0.3, 1.7, 8.0}) {
+    const auto fixed =
+        static_cast<std::int32_t>(factor_step(StepKind::sharpness, factor).values[0]);
+    Levels found(line), expected(line);
+    sharpen_line(image.data(), image.data() + line, image.data() + 2 * line, 3, line - 3, 3, fixed,
+                 found.data());
+    plain::sharpen_line(image.data(), image.data() + line, image.data() + 2 * line, 3, line - 3, 3,
+                        fixed, expected.data());
+    ASSERT_EQ(found, expected);
+  }
+  for (const int size : {1, 3, 5, 7, 23, 63})
+    for (const double sigma : {0.1, 1.0, 9.0}) {
+      const Step step = blur_step(size, sigma);
+      std::vector<const std::uint8_t*> lines;
+      for (int k = 0; k < size; ++k)
+        lines.push_back(image.data() + static_cast<std::size_t>(k % 23) * line);
+      const std::size_t margin = static_cast<std::size_t>(size / 2) * 3;
+      std::vector<std::int16_t> found(line + 2 * margin), expected(line + 2 * margin);
+      blur_columns(lines.data(), step.weights, step.count, line, found.data() + margin);
+      plain::blur_columns(lines.data(), step.weights, step.count, line, expected.data() + margin);
+      ASSERT_EQ(found, expected);
+      Levels levels(line), expected_levels(line);
+      blur_rows(found.data() + margin, step.weights, step.count, line, 3, levels.data());
+      plain::blur_rows(found.data() + margin, step.weights, step.count, line, 3,
+                       expected_levels.data());
+      ASSERT_EQ(levels, expected_levels);
+    }
+  std::vector<std::uint32_t> sums(image.size(), 5), expected_sums(image.size(), 5);
+  add_weighted(image.data(), image.size(), 65'000, sums.data());
+  plain::add_weighted(image.data(), image.size(), 65'000, expected_sums.data());
+  ASSERT_EQ(sums, expected_sums);
+  Levels mixed(image.size()), expected_mixed(image.size());
+  mix_levels(sums.data(), sums.size(), mixed.data());
+  plain::mix_levels(sums.data(), sums.size(), expected_mixed.data());
+  ASSERT_EQ(mixed, expected_mixed);
+}
+
+// What the fast way through a line gives, against each pixel by itself.
+TEST_P(Kernels, MovedPixelsAreTheirDefinition) {
+  for (const ImageShape& shape : shapes()) {
+    const Levels image = picture(shape);
+    const Picture from{image.data(), shape.height, shape.width, shape.channels};
+    for (const Sampler sampler :
+         {Sampler::nearest, Sampler::bilinear, Sampler::pillow_bilinear, Sampler::pillow_bicubic})
+      for (std::uint64_t sample = 0; sample < 30; ++sample) {
+        Random random = random_of(sample);
+        const Step step = affine_step(affine_matrix({.degrees = random.uniform(-180, 180),
+                                                     .shift_x = random.uniform(-9, 9),
+                                                     .shift_y = random.uniform(-9, 9),
+                                                     .scale = random.uniform(0.3, 3),
+                                                     .shear_x = random.uniform(-50, 50)},
+                                                    {shape.height, shape.width}),
+                                      {sampler, {9, 100, 200}});
+        const Levels found = run_on({&step, 1}, image, shape);
+        Levels expected(image.size());
+        for (int y = 0; y < shape.height; ++y)
+          for (int x = 0; x < shape.width; ++x) {
+            std::uint8_t* const to = expected.data() + (y * shape.width + x) * shape.channels;
+            if (shape.channels == 3)
+              augment::sample<3>(from, step, affine_place(step, x, y), to);
+            else
+              augment::sample<1>(from, step, affine_place(step, x, y), to);
+          }
+        ASSERT_EQ(found, expected) << static_cast<int>(sampler) << " " << sample;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OnEveryTarget, Kernels,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) {
+                           return std::string(hwy::TargetName(target.param));
+                         });
+
+}  // namespace
+}  // namespace penstock::augment::test
