@@ -23,7 +23,7 @@ from penstock import _calls, _penstock
 
 _calls.install(_penstock)  # before anything is taken from it
 
-from penstock import sync
+from penstock import augment, sync
 from penstock._errors import CudaError, DataError, Error, QueueClosed
 from penstock._map import map_function
 from penstock._penstock import (
@@ -70,6 +70,7 @@ from penstock._penstock import (
     _stop_all,
     all_gpus_or_host,
     arrays,
+    augment_image,
     center_crop,
     concatenate,
     crop_image,
@@ -147,6 +148,8 @@ __all__ = [
     "decode_views",
     "ImageView",
     "crop_image",
+    "augment_image",
+    "augment",
     "pad",
     "random_resized_crop",
     "center_crop",

@@ -488,6 +488,266 @@ def transcode_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) 
     Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1
     """
 
+class Augmentation:
+    """
+    One operation on an image with the ranges that it draws from, or a choice of operations. A value; for
+    augment_image().
+
+    Each operation is defined in whole numbers and gives the same levels on every machine. The definitions are those of
+    torchvision.transforms.v2.functional for u8 images, within one level. Grey images stay as they are where an
+    operation needs colours.
+    """
+
+    def __repr__(self) -> str: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def to_json(self) -> str:
+        """{"brightness":{"factor":[0.6,1.4]}}: what plans hold."""
+
+    @staticmethod
+    def from_json(json: str) -> Augmentation:
+        """
+        What to_json() wrote.
+
+        Errors  Error       no such operation, or a field that is missing, unknown or of another type
+                ValueError  a number out of range
+        """
+
+def brightness(factor: float | tuple[float, float]) -> Augmentation:
+    """
+    Multiplies levels; 0 is black. Factors of all operations are from 0 to 8, a number or (low, high)
+    to draw from, and 1 leaves an image as it is.
+
+    Errors  ValueError  a range that is empty or goes beyond
+    Source  torchvision's adjust_brightness
+    """
+
+def contrast(factor: float | tuple[float, float]) -> Augmentation:
+    """
+    Blends with the mean of the image's luma.
+
+    Errors  ValueError  as brightness
+    Source  torchvision's adjust_contrast
+    """
+
+def saturation(factor: float | tuple[float, float]) -> Augmentation:
+    """
+    Blends with the image's luma; 0 is grey.
+
+    Errors  ValueError  as brightness
+    Source  torchvision's adjust_saturation
+    """
+
+def hue(turn: float | tuple[float, float]) -> Augmentation:
+    """
+    Turns hues by a part of the circle, from -0.5 to 0.5.
+
+    Errors  ValueError  a range that is empty or goes beyond
+    Source  torchvision's adjust_hue
+    """
+
+def sharpness(factor: float | tuple[float, float]) -> Augmentation:
+    """
+    Blends with a smoothed image: below 1 it blurs, above it sharpens. The outermost pixels stay.
+
+    Errors  ValueError  as brightness
+    Source  torchvision's adjust_sharpness
+    """
+
+def color_jitter(brightness: float | tuple[float, float] = (1.0, 1.0), contrast: float | tuple[float, float] = (1.0, 1.0), saturation: float | tuple[float, float] = (1.0, 1.0), hue: float | tuple[float, float] = (0.0, 0.0)) -> Augmentation:
+    """
+    Brightness, contrast, saturation and hue in a random order. A number s is what torchvision calls s: factors
+    from max(0, 1 - s) to 1 + s, hues from -s to s. Those that change nothing are left out.
+
+    Errors  ValueError  as each of them
+    Source  torchvision's ColorJitter
+    """
+
+def grayscale() -> Augmentation:
+    """
+    ITU-R 601-2 luma in all three channels.
+
+    Source  torchvision's rgb_to_grayscale
+    """
+
+def solarize(threshold: int = 128) -> Augmentation:
+    """
+    Inverts levels from `threshold` on.
+
+    Errors  ValueError  a threshold outside 0 to 256
+    Source  torchvision's solarize
+    """
+
+def posterize(bits: int) -> Augmentation:
+    """
+    Keeps the high bits of a level.
+
+    Errors  ValueError  bits outside 0 to 8
+    Source  torchvision's posterize
+    """
+
+def equalize() -> Augmentation:
+    """
+    Makes levels equally frequent, channel by channel.
+
+    Source  torchvision's equalize, which is Pillow's
+    """
+
+def autocontrast() -> Augmentation:
+    """
+    Stretches each channel over all levels.
+
+    Source  torchvision's autocontrast
+    """
+
+def invert() -> Augmentation:
+    """255 - level."""
+
+def gaussian_blur(kernel_size: int, sigma: float | tuple[float, float] = (0.1, 2.0)) -> Augmentation:
+    """
+    Beyond its edges an image is mirrored.
+
+    Units   `sigma` in pixels
+    Errors  ValueError  a kernel size that is even or outside 1 to 63; a sigma outside 0.01 to 100
+    Source  torchvision's gaussian_blur
+    """
+
+def flip(probability: float = 0.5) -> Augmentation:
+    """
+    Left to right.
+
+    Errors  ValueError  a probability outside 0 to 1
+    """
+
+def vertical_flip(probability: float = 0.5) -> Augmentation:
+    """
+    Top to bottom.
+
+    Errors  ValueError  a probability outside 0 to 1
+    """
+
+def rotate(degrees: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    About the middle, counterclockwise. `fill` is the level of what lies outside the image, or red, green and blue.
+
+    `interpolation` of all operations that move pixels: "nearest" and "bilinear" are torchvision's, "bicubic" is
+    Pillow's.
+
+    Errors  ValueError  a range that is empty or goes beyond -360 to 360
+    Source  torchvision's rotate
+    """
+
+def shear(x: float | tuple[float, float], y: float | tuple[float, float] = (0.0, 0.0), *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    About the middle, in degrees to the right and downwards, from -80 to 80.
+
+    Errors  ValueError  a range that is empty or goes beyond
+    Source  torchvision's affine
+    """
+
+def translate(x: float | tuple[float, float], y: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    By whole pixels: parts of the width and of the height, from -1 to 1.
+
+    Errors  ValueError  a range that is empty or goes beyond
+    Source  torchvision's RandomAffine
+    """
+
+def affine(*, degrees: float | tuple[float, float] = (0.0, 0.0), translate_x: float | tuple[float, float] = (0.0, 0.0), translate_y: float | tuple[float, float] = (0.0, 0.0), scale: float | tuple[float, float] = (1.0, 1.0), shear_x: float | tuple[float, float] = (0.0, 0.0), shear_y: float | tuple[float, float] = (0.0, 0.0), interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    All of these at once, about the middle: a rotation clockwise, parts of the width and of the height (rounded to
+    whole pixels), a scale, and degrees of shear.
+
+    Errors  ValueError  as rotate, shear and translate; a scale outside 0.01 to 100
+    Source  torchvision's RandomAffine
+    """
+
+def perspective(distortion: float = 0.5, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'bilinear', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    Moves each corner inwards by up to `distortion` of half the image.
+
+    Errors  ValueError  a distortion outside 0 to 1
+    Source  torchvision's RandomPerspective
+    """
+
+def random_apply(probability: float, operations: Sequence[Augmentation]) -> Augmentation:
+    """
+    All of them, in this order, or none.
+
+    Errors  ValueError  a probability outside 0 to 1
+    """
+
+def random_choice(operations: Sequence[Augmentation], weights: Sequence[float] = []) -> Augmentation:
+    """
+    One of them, by weights where there are any.
+
+    Errors  ValueError  no operation; another number of weights, one below 0, or none above it
+    """
+
+def trivial_augment_wide(magnitudes: int = 31, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    One of 14 operations at one of `magnitudes` strengths.
+
+    Errors  ValueError  magnitudes outside 2 to 1000
+    Source  Mueller, Hutter: TrivialAugment (ICCV 2021); torchvision's TrivialAugmentWide
+    """
+
+def rand_augment(operations: int = 2, magnitude: int = 9, magnitudes: int = 31, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    Some of 14 operations, all of one strength of `magnitudes`.
+
+    Errors  ValueError  operations outside 0 to 16, or a magnitude that is not one of them
+    Source  Cubuk, Zoph, Shlens, Le: RandAugment (2019); torchvision's RandAugment
+    """
+
+def auto_augment(*, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    One of 25 pairs of operations, with their strengths and probabilities: the policy for ImageNet.
+
+    Source  Cubuk, Zoph, Mane, Vasudevan, Le: AutoAugment (CVPR 2019); torchvision's AutoAugment
+    """
+
+def aug_mix(severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1.0, all_operations: bool = True, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'bilinear', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+    """
+    A mixture of the image and of `width` chains of operations on it, of `depth` operations each; 0: 1 to 3 by
+    chance. `alpha` is that of the Dirichlet and the Beta distribution of weights.
+
+    Errors  ValueError  an option out of range
+    Source  Hendrycks et al.: AugMix (ICLR 2020); torchvision's AugMix
+    """
+
+def timm_rand_augment(config: str = 'rand-m9-mstd0.5-inc1', *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] | None = None, fill: int | tuple[int, int, int] = (128, 128, 128)) -> Augmentation:
+    """
+    timm's RandAugment with its own operations and strengths, from its strings.
+
+    Sections behind "rand", in any order: m magnitude (10), n operations (2), p the probability of each (0.5), mstd the
+    standard deviation of the magnitude (0; above 100: uniform from 0), mmax its upper bound (10), inc1 strengths that
+    all grow with it. `interpolation` is as Pillow does it; None: bilinear or bicubic, by a coin for each operation.
+
+    Errors  ValueError  a string that is not of this kind; names the section
+    Source  timm.data.auto_augment, 1.0
+    """
+
+def three_augment(color_jitter: float = 0.3, kernel_size: int = 13) -> Augmentation:
+    """
+    Greyscale, solarisation or a Gaussian blur, then colour jitter.
+
+    Errors  ValueError  as color_jitter and gaussian_blur
+    Source  Touvron, Cord, Jegou: DeiT III (ECCV 2022)
+    """
+
+def augment_image(operations: Sequence[Augmentation], *, field: str = 'image') -> Transform:
+    """
+    Does operations of penstock.augment to an image, one after another, or to each of several views of one: a view
+    draws its own numbers, and the first one draws those of a single image.
+
+    Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side
+    Errors  ValueError  no field name; in Dataset.map: no such field, or one of another type or shape
+    """
+
 class Tensor:
     """
     One field of all rows of a batch, in device memory.

@@ -135,6 +135,8 @@ def _transform(transform: Mapping[str, Any]) -> str:
     elif name == "decode_views":
         views = [(view.pop("field"), view | {"crop": _crop(view["crop"])}) for view in map(dict, options["views"])]
         options["views"] = Text("{" + ", ".join(f"{field!r}: {_call('ImageView', view)}" for field, view in views) + "}")
+    elif name == "augment_image":
+        options["operations"] = _augmentations(options["operations"])
     elif name != "pad":
         raise NotWritten
     if name in ("decode_image", "decode_views"):
@@ -164,6 +166,18 @@ def _color(levels: Sequence[int]) -> Any:
     return levels[0] if len(set(levels)) == 1 else list(levels)
 
 
+def _augmentations(operations: Sequence[Mapping[str, Any]]) -> list[Text]:
+    return [Text(_augmentation(name, dict(options))) for one in operations for name, options in one.items()]
+
+
+def _augmentation(name: str, options: dict[str, Any]) -> str:
+    if name == "nothing":
+        raise NotWritten
+    if isinstance(options.get("operations"), list):
+        options["operations"] = _augmentations(options["operations"])
+    return f"ps.augment.{name}({_arguments(getattr(penstock.augment, name), options)})"
+
+
 class Text(str):
     """Python that is written as it is."""
 
@@ -175,12 +189,16 @@ def _call(name: str, values: Mapping[str, Any]) -> str:
 def _arguments(function: Any, values: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
     """What differs from the defaults; what must be given, by position."""
     written = []
+    in_place = True  # none before it is left out
     for parameter in inspect.signature(function).parameters.values():
         name = parameter.name
-        if name == "self" or name in left_out or name not in values or _same(values[name], parameter.default):
+        if name == "self" or name in left_out:
+            continue
+        if name not in values or _same(values[name], parameter.default):
+            in_place = False
             continue
         value = _value(values[name])
-        by_position = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        by_position = in_place and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         written.append(value if by_position else f"{name}={value}")
     return ", ".join(written)
 

@@ -76,6 +76,8 @@ PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
                {"beside", "cache", "memory"});
 PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
 PENSTOCK_NAMES(ResizeFilter, "typing.Literal['bilinear', 'bicubic']", {"bilinear", "bicubic"});
+PENSTOCK_NAMES(Interpolation, "typing.Literal['nearest', 'bilinear', 'bicubic']",
+               {"nearest", "bilinear", "bicubic"});
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
                {"fast", "reference", "libjpeg"});
 PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});

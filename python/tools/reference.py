@@ -22,6 +22,7 @@ REFERENCE = ROOT / "docs" / "python-reference.md"
 
 # Modules of the package that are documented, and what of them.
 MODULES = {
+    "penstock.augment": ("augment.py", "Operations on pixels."),
     "penstock.sync": ("sync.py", "Gradients of several processes."),
     "penstock.torch": ("torch.py", "For PyTorch."),
     "penstock.jax": ("jax.py", "For JAX."),
@@ -145,14 +146,14 @@ def _describe(nodes: list[ast.AST]) -> str:
 
 def make_reference() -> str:
     """The reference, in the order of __all__ and under its headings."""
-    from penstock import sync
+    from penstock import augment, sync
 
     known: dict[str, list[ast.AST]] = {}
     for path in (STUB, PACKAGE / "_errors.py", PACKAGE / "_map.py"):
         known.update(_definitions(path))
     source = (PACKAGE / "__init__.py").read_text()
     listed = source[source.index("__all__ = [") :].split("]")[0].splitlines()[1:]
-    borrowed = {"penstock.sync": sync.__all__}  # a module of what others define
+    borrowed = {"penstock.augment": augment.__all__, "penstock.sync": sync.__all__}  # modules of what others define
     out = ["# The Python interface\n", "Made of the docstrings by `scripts/python-reference`. A tour is in [python.md](python.md).\n"]
     for line in listed:
         line = line.strip()

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -230,6 +233,46 @@ TEST_P(Kernels, NeighboursAreTheirDefinition) {
   mix_levels(sums.data(), sums.size(), mixed.data());
   plain::mix_levels(sums.data(), sums.size(), expected_mixed.data());
   ASSERT_EQ(mixed, expected_mixed);
+}
+
+// Corners go where they should, and what lies between them where the projective map of doubles takes it.
+TEST(Perspective, TakesCornersToTheirPlaces) {
+  const ImageSize size{180, 240};
+  for (std::uint64_t sample = 0; sample < 200; ++sample) {
+    Random random = random_of(sample);
+    std::array<Corner, 4> corners{};
+    for (std::size_t k = 0; k < 4; ++k) {
+      const double x = static_cast<double>(random.below(60));
+      const double y = static_cast<double>(random.below(45));
+      corners[k] = {k == 1 || k == 2 ? 239 - x : x, k >= 2 ? 179 - y : y};
+    }
+    const Step step = perspective_step(corners, size, {});
+    const double whole = static_cast<double>(kWholePixel);
+    const auto quotient = [&](std::size_t row, double x, double y) {
+      const auto value = [&](std::size_t k, int bits) {
+        return static_cast<double>(step.values[k]) / static_cast<double>(std::int64_t{1} << bits);
+      };
+      return (2 * value(row, kNumeratorBits) * x + 2 * value(row + 1, kNumeratorBits) * y +
+              value(row + 2, kNumeratorBits)) /
+             (2 * value(6, kDenominatorBits) * x + 2 * value(7, kDenominatorBits) * y + 1);
+    };
+    for (std::size_t k = 0; k < 4; ++k) {
+      EXPECT_NEAR(quotient(0, corners[k].x, corners[k].y), k == 1 || k == 2 ? 239 : 0, 1e-3);
+      EXPECT_NEAR(quotient(3, corners[k].x, corners[k].y), k >= 2 ? 179 : 0, 1e-3);
+    }
+    for (int y = 0; y < size.height; y += 7)
+      for (int x = 0; x < size.width; x += 7) {
+        const double u = quotient(0, x + 0.5, y + 0.5);
+        const double v = quotient(3, x + 0.5, y + 0.5);
+        const SourcePlace place = perspective_place(step, x, y, size.width, size.height);
+        if (u > -1 && u < 240) {
+          ASSERT_NEAR(static_cast<double>(place.u) / whole, u, 1e-3);
+        }
+        if (v > -1 && v < 180) {
+          ASSERT_NEAR(static_cast<double>(place.v) / whole, v, 1e-3);
+        }
+      }
+  }
 }
 
 // What the fast way through a line gives, against each pixel by itself.
