@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include "src/augment/kernels.hpp"
 #include "src/augment/sampling.hpp"
+#include "src/augment/sampling_kernels.hpp"
 
 namespace penstock::augment {
 
@@ -39,71 +41,123 @@ Interval both(Interval a, Interval b) {
   return common.begin < common.end ? common : Interval{};
 }
 
-/// Pixels of a line whose neighbours all lie within the image.
+/// How far from the edges of an image the upper left neighbour of a place must lie, for sample_line.
+struct Room {
+  int left = 0;
+  int right = 0;
+  int above = 0;
+  int below = 0;
+};
+
+Room room_of(Sampler sampler) {
+  if (sampler == Sampler::pillow_bicubic) return {.left = 1, .right = 2, .above = 1, .below = 2};
+  return {.left = 0, .right = 2, .above = 0, .below = 1};
+}
+
+/// A line's places, moved by half a pixel; for one call at a time.
+SourcePlace* places_of_line(int width) {
+  thread_local std::vector<SourcePlace> places;
+  if (places.size() < static_cast<std::size_t>(width))
+    places.resize(static_cast<std::size_t>(width));
+  return places.data();
+}
+
 template <int kChannels>
-void sample_inside(const Picture& from, Sampler sampler, SourcePlace place, SourcePlace step,
-                   Interval columns, std::uint8_t* to) {
-  const std::size_t below = static_cast<std::size_t>(from.width) * kChannels;
-  if (sampler == Sampler::nearest) {
-    for (int x = columns.begin; x < columns.end; ++x, to += kChannels) {
-      copy_pixel<kChannels>(from.at(whole_part(place.u), whole_part(place.v)), to);
-      place.u += step.u;
-      place.v += step.v;
-    }
-    return;
+class Line {
+ public:
+  Line(std::uint8_t* out, const Picture& from, int y)
+      : first_(out + static_cast<std::ptrdiff_t>(y) * from.width * kChannels) {}
+  [[nodiscard]] std::uint8_t* at(int x) const {
+    return first_ + static_cast<std::ptrdiff_t>(x) * kChannels;
   }
-  const std::int32_t half = sampler == Sampler::bilinear ? kHalfSum : 0;
-  for (int x = columns.begin; x < columns.end; ++x, to += kChannels) {
-    const std::uint8_t* const upper = from.at(whole_part(place.u), whole_part(place.v));
-    const std::uint8_t* const lower = upper + below;
-    const std::int32_t right_share = share_of(place.u);
-    const std::int32_t lower_share = share_of(place.v);
-    for (int c = 0; c < kChannels; ++c)
-      to[c] =
-          static_cast<std::uint8_t>((bilinear_sum(upper[c], upper[c + kChannels], lower[c],
-                                                  lower[c + kChannels], right_share, lower_share) +
-                                     half) >>
-                                    (2 * kShareBits));
-    place.u += step.u;
-    place.v += step.v;
+
+ private:
+  std::uint8_t* first_;
+};
+
+/// The pixels of a line which can be read without looking at the edges.
+template <int kChannels>
+Interval affine_inside(const Step& step, const Picture& from, SourcePlace place, SourcePlace across,
+                       const Line<kChannels>& line) {
+  const auto within = [&](std::int64_t left, std::int64_t right, std::int64_t above,
+                          std::int64_t below) {
+    return both(where_within(place.u, across.u, left, right, from.width),
+                where_within(place.v, across.v, above, below, from.width));
+  };
+  if (step.sampler == Sampler::nearest) {
+    const Interval inside = within(0, from.width * kWholePixel, 0, from.height * kWholePixel);
+    place.u += inside.begin * across.u;
+    place.v += inside.begin * across.v;
+    std::uint8_t* to = line.at(inside.begin);
+    for (int x = inside.begin; x < inside.end; ++x, to += kChannels) {
+      copy_pixel<kChannels>(from.at(whole_part(place.u), whole_part(place.v)), to);
+      place.u += across.u;
+      place.v += across.v;
+    }
+    return inside;
+  }
+  if constexpr (kChannels != 3) {
+    return {};
+  } else {
+    place.u -= kWholePixel / 2;
+    place.v -= kWholePixel / 2;
+    const Room room = room_of(step.sampler);
+    const Interval inside =
+        within(room.left * kWholePixel, (from.width - room.right) * kWholePixel,
+               room.above * kWholePixel, (from.height - room.below) * kWholePixel);
+    SourcePlace* const places = places_of_line(from.width);
+    for (int x = inside.begin; x < inside.end; ++x)
+      places[x] = {place.u + x * across.u, place.v + x * across.v};
+    sample_line(from, step.sampler, places + inside.begin, inside.end - inside.begin,
+                line.at(inside.begin));
+    return inside;
   }
 }
 
 template <int kChannels>
 void affine(const Step& step, const Picture& from, std::uint8_t* out) {
   const SourcePlace across{2 * step.values[0], 2 * step.values[3]};
-  const bool nearest = step.sampler == Sampler::nearest;
-  // What a place is moved by, and how much room its neighbours want.
-  const std::int64_t moved = nearest ? 0 : kWholePixel / 2;
-  const int room = nearest ? 0 : 1;
   for (int y = 0; y < from.height; ++y) {
-    std::uint8_t* const line =
-        out + static_cast<std::size_t>(y) * static_cast<std::size_t>(from.width) * kChannels;
-    const auto pixel = [&](int x) { return line + static_cast<std::ptrdiff_t>(x) * kChannels; };
-    const SourcePlace first = affine_place(step, 0, y);
-    const SourcePlace start{first.u - moved, first.v - moved};
-    const Interval inside =
-        step.sampler == Sampler::pillow_bicubic
-            ? Interval{}
-            : both(
-                  where_within(start.u, across.u, 0, (from.width - room) * kWholePixel, from.width),
-                  where_within(start.v, across.v, 0, (from.height - room) * kWholePixel,
-                               from.width));
+    const Line<kChannels> line(out, from, y);
+    const Interval inside = affine_inside(step, from, affine_place(step, 0, y), across, line);
     for (int x = 0; x < inside.begin; ++x)
-      sample<kChannels>(from, step, affine_place(step, x, y), pixel(x));
-    sample_inside<kChannels>(from, step.sampler,
-                             {start.u + inside.begin * across.u, start.v + inside.begin * across.v},
-                             across, inside, pixel(inside.begin));
+      sample<kChannels>(from, step, affine_place(step, x, y), line.at(x));
     for (int x = inside.end; x < from.width; ++x)
-      sample<kChannels>(from, step, affine_place(step, x, y), pixel(x));
+      sample<kChannels>(from, step, affine_place(step, x, y), line.at(x));
   }
 }
 
 template <int kChannels>
 void perspective(const Step& step, const Picture& from, std::uint8_t* out) {
-  for (int y = 0; y < from.height; ++y)
-    for (int x = 0; x < from.width; ++x, out += kChannels)
-      sample<kChannels>(from, step, perspective_place(step, x, y, from.width, from.height), out);
+  const Room room = room_of(step.sampler);
+  const auto has_room = [&](SourcePlace place) {
+    if (kChannels != 3 || step.sampler == Sampler::nearest) return false;
+    const int x = whole_part(place.u);
+    const int y = whole_part(place.v);
+    return x >= room.left && x < from.width - room.right && y >= room.above &&
+           y < from.height - room.below;
+  };
+  SourcePlace* const places = places_of_line(from.width);
+  for (int y = 0; y < from.height; ++y) {
+    const Line<kChannels> line(out, from, y);
+    int begin = 0;  // of those with room that are still to be read
+    const auto read_until = [&](int end) {
+      if constexpr (kChannels == 3)
+        sample_line(from, step.sampler, places + begin, end - begin, line.at(begin));
+      begin = end + 1;
+    };
+    for (int x = 0; x < from.width; ++x) {
+      const SourcePlace place = perspective_place(step, x, y, from.width, from.height);
+      places[x] = {place.u - kWholePixel / 2, place.v - kWholePixel / 2};
+      if (has_room(places[x])) continue;
+      if (begin < x)
+        read_until(x);
+      else
+        begin = x + 1;
+      sample<kChannels>(from, step, place, line.at(x));
+    }
+    if (begin < from.width) read_until(from.width);
+  }
 }
 
 template <int kChannels>

@@ -98,11 +98,32 @@ HWY_INLINE ByteVector look_up(const Table& table, ByteVector levels) {
   return result;
 }
 
+/// A table that keeps some bits of a level and turns some over: inversion, posterisation, both.
+struct Bits {
+  explicit Bits(const Table& table)
+      : kept(static_cast<std::uint8_t>(table[0] ^ table[255])), flipped(table[0]) {
+    std::uint8_t different = 0;
+    for (std::size_t level = 0; level < 256; ++level)
+      different |= static_cast<std::uint8_t>(((level & kept) ^ flipped) ^ table[level]);
+    are_all = different == 0;
+  }
+  std::uint8_t kept;
+  std::uint8_t flipped;
+  bool are_all = false;  // of what the table does
+};
+
 void ApplyTable(const Table& table, const std::uint8_t* in, std::size_t bytes, std::uint8_t* out) {
   const Bytes d;
   std::size_t at = 0;
-  for (; at + kBytes <= bytes; at += kBytes)
-    hn::StoreU(look_up(table, hn::LoadU(d, in + at)), d, out + at);
+  if (const Bits bits(table); bits.are_all) {
+    const auto kept = hn::Set(d, bits.kept);
+    const auto flipped = hn::Set(d, bits.flipped);
+    for (; at + kBytes <= bytes; at += kBytes)
+      hn::StoreU(hn::Xor(hn::And(hn::LoadU(d, in + at), kept), flipped), d, out + at);
+  } else {
+    for (; at + kBytes <= bytes; at += kBytes)
+      hn::StoreU(look_up(table, hn::LoadU(d, in + at)), d, out + at);
+  }
   plain::apply_table(table, in + at, bytes - at, out + at);
 }
 
@@ -317,17 +338,15 @@ void FindExtremes(const std::uint8_t* pixels, std::size_t count, Extremes& extre
 }
 
 void ReverseLine(const std::uint8_t* in, std::size_t pixels, std::uint8_t* out) {
-  const Pixels d;
-  alignas(16) static constexpr std::uint8_t kBackwards[16] = {15, 14, 13, 12, 11, 10, 9, 8,
-                                                              7,  6,  5,  4,  3,  2,  1, 0};
-  const auto order = hn::LoadU(d, kBackwards + (16 - kPixels));
+  // Five pixels at a time, with a byte before them, and one behind that the next store writes over.
+  const hn::FixedTag<std::uint8_t, 16> d;
+  alignas(16) static constexpr std::uint8_t kBackwards[16] = {13, 14, 15, 10, 11, 12, 7, 8,
+                                                              9,  4,  5,  6,  1,  2,  3, 0};
+  const auto order = hn::Load(d, kBackwards);
   std::size_t at = 0;
-  for (; at + kPixels <= pixels; at += kPixels) {
-    hn::Vec<Pixels> red, green, blue;
-    hn::LoadInterleaved3(d, in + 3 * (pixels - at - kPixels), red, green, blue);
-    hn::StoreInterleaved3(hn::TableLookupBytes(red, order), hn::TableLookupBytes(green, order),
-                          hn::TableLookupBytes(blue, order), d, out + 3 * at);
-  }
+  for (; at + 6 <= pixels; at += 5)
+    hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, in + 3 * (pixels - at - 5) - 1), order), d,
+               out + 3 * at);
   plain::reverse_line(in, pixels - at, out + 3 * at);
 }
 

@@ -36,17 +36,24 @@ PENSTOCK_HOST_DEVICE constexpr SourcePlace affine_place(const Step& step, int x,
           step.values[3] * column + step.values[4] * row + step.values[5]};
 }
 
+/// a / b towards minus infinity, of a quotient below 2^50. `inverse` is about 1 / b: what it is off by is put right.
+PENSTOCK_HOST_DEVICE constexpr std::int64_t divided(std::int64_t a, std::int64_t b,
+                                                    double inverse) {
+  auto quotient = static_cast<std::int64_t>(static_cast<double>(a) * inverse);
+  std::int64_t rest = a - quotient * b;
+  for (; rest < 0; rest += b) --quotient;
+  for (; rest >= b; rest -= b) ++quotient;
+  return quotient;
+}
+
 /// numerator / denominator, which both have kNumeratorBits; what lies further than a pixel outside is -1 pixel.
 PENSTOCK_HOST_DEVICE constexpr std::int64_t perspective_quotient(std::int64_t numerator,
                                                                  std::int64_t denominator,
-                                                                 int extent) {
+                                                                 double inverse, int extent) {
   constexpr int kQuotientBits = 14;
   if (numerator < -denominator || numerator >= denominator * (extent + 1)) return -kWholePixel;
-  // Towards minus infinity.
-  const std::int64_t scaled = numerator * (std::int64_t{1} << kQuotientBits);
-  const std::int64_t quotient =
-      scaled >= 0 ? scaled / denominator : -((denominator - 1 - scaled) / denominator);
-  return quotient * (kWholePixel >> kQuotientBits);
+  return divided(numerator * (std::int64_t{1} << kQuotientBits), denominator, inverse) *
+         (kWholePixel >> kQuotientBits);
 }
 
 PENSTOCK_HOST_DEVICE constexpr SourcePlace perspective_place(const Step& step, int x, int y,
@@ -58,10 +65,11 @@ PENSTOCK_HOST_DEVICE constexpr SourcePlace perspective_place(const Step& step, i
       (step.values[6] * column + step.values[7] * row + (std::int64_t{1} << kDenominatorBits)) >>
       (kDenominatorBits - kNumeratorBits);
   if (denominator <= 0 || denominator >= kMostDenominator) return {-kWholePixel, -kWholePixel};
+  const double inverse = 1 / static_cast<double>(denominator);
   return {perspective_quotient(step.values[0] * column + step.values[1] * row + step.values[2],
-                               denominator, width),
+                               denominator, inverse, width),
           perspective_quotient(step.values[3] * column + step.values[4] * row + step.values[5],
-                               denominator, height)};
+                               denominator, inverse, height)};
 }
 
 PENSTOCK_HOST_DEVICE constexpr int whole_part(std::int64_t coordinate) {
@@ -151,6 +159,8 @@ PENSTOCK_HOST_DEVICE void sample_pillow_bilinear(const Picture& from, const Step
 }
 
 inline constexpr int kCubicBits = 14;
+// Bits behind the point between the columns, which are summed first, and the rows.
+inline constexpr int kCubicBetweenBits = 7;
 
 struct CubicWeights {
   std::int32_t of[4];
@@ -172,30 +182,36 @@ PENSTOCK_HOST_DEVICE constexpr CubicWeights cubic_weights(std::int32_t share) {
   return weights;
 }
 
+PENSTOCK_HOST_DEVICE constexpr std::int32_t cubic_between(std::int32_t sum) {
+  return sum >> (kCubicBits - kCubicBetweenBits);
+}
+PENSTOCK_HOST_DEVICE constexpr std::int32_t cubic_level(std::int32_t sum) {
+  return sum >> (kCubicBits + kCubicBetweenBits);
+}
+
 template <int kChannels>
 PENSTOCK_HOST_DEVICE void sample_pillow_bicubic(const Picture& from, const Step& step,
                                                 SourcePlace place, std::uint8_t* to) {
   if (!is_inside(from, place)) return copy_pixel<kChannels>(step.fill, to);
-  constexpr int kBetween = 7;  // bits behind the point after the first direction
   const std::int64_t u = place.u - kWholePixel / 2;
   const std::int64_t v = place.v - kWholePixel / 2;
   const CubicWeights across = cubic_weights(share_of(u));
   const CubicWeights down = cubic_weights(share_of(v));
-  std::ptrdiff_t column[4] = {};
-  for (int k = 0; k < 4; ++k)
-    column[k] = static_cast<std::ptrdiff_t>(clipped(whole_part(u) - 1 + k, from.width)) * kChannels;
+  const std::uint8_t* line[4] = {};
+  for (int k = 0; k < 4; ++k) line[k] = from.at(0, clipped(whole_part(v) - 1 + k, from.height));
   std::int32_t sum[kChannels] = {};
   for (int k = 0; k < 4; ++k) {
-    const std::uint8_t* const line = from.at(0, clipped(whole_part(v) - 1 + k, from.height));
+    const std::ptrdiff_t column =
+        static_cast<std::ptrdiff_t>(clipped(whole_part(u) - 1 + k, from.width)) * kChannels;
     for (int c = 0; c < kChannels; ++c) {
-      const std::int32_t of_line =
-          line[column[0] + c] * across.of[0] + line[column[1] + c] * across.of[1] +
-          line[column[2] + c] * across.of[2] + line[column[3] + c] * across.of[3];
-      sum[c] += (of_line >> (kCubicBits - kBetween)) * down.of[k];
+      const std::int32_t of_column =
+          line[0][column + c] * down.of[0] + line[1][column + c] * down.of[1] +
+          line[2][column + c] * down.of[2] + line[3][column + c] * down.of[3];
+      sum[c] += cubic_between(of_column) * across.of[k];
     }
   }
   for (int c = 0; c < kChannels; ++c) {
-    const std::int32_t level = sum[c] >> (kCubicBits + kBetween);
+    const std::int32_t level = cubic_level(sum[c]);
     to[c] = static_cast<std::uint8_t>(level < 0 ? 0 : level > 255 ? 255 : level);
   }
 }
