@@ -175,9 +175,14 @@ Step perspective_step(const std::array<Corner, 4>& corners, ImageSize size,
   }
   const std::array<double, kUnknowns> solved = solve(rows);
   Step step = geometric_step(StepKind::perspective, sampled);
-  const auto value = [&](std::size_t k) { return solved[k] / (k % 3 == 2 ? 1 : 2); };
-  for (std::size_t k = 0; k < 6; ++k) step.values[k] = fixed_point(value(k), kNumeratorBits);
-  for (std::size_t k = 6; k < 8; ++k) step.values[k] = fixed_point(value(k), kDenominatorBits);
+  for (std::size_t k = 0; k < kUnknowns; ++k) {
+    // Corners of small images may lie on one line, and then nothing is solved.
+    const double most = k < 6 ? 1 << 15 : 1 << 5;
+    const double value = std::isfinite(solved[k]) ? std::clamp(solved[k], -most, most) : 0;
+    // A pixel's middle is half of 2x + 1.
+    step.values[k] = fixed_point(k == 2 || k == 5 ? value : value / 2,
+                                 k < 6 ? kNumeratorBits : kDenominatorBits);
+  }
   return step;
 }
 

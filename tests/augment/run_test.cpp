@@ -275,6 +275,21 @@ TEST(Perspective, TakesCornersToTheirPlaces) {
   }
 }
 
+TEST(Perspective, IsDefinedWhereTheCornersFold) {
+  const Augmentation folded = perspective(1, {.interpolation = Interpolation::bilinear});
+  for (const auto& [height, width] : {std::pair(2, 2), std::pair(4, 4), std::pair(3, 2),
+                                      std::pair(2, 50), std::pair(7, 7), std::pair(60, 40)}) {
+    const ImageShape shape{.height = height, .width = width, .channels = 3};
+    const Levels image = picture(shape);
+    for (std::uint64_t sample = 0; sample < 300; ++sample) {
+      const Program program = program_of({&folded, 1}, shape, sample);
+      Levels in_place = image;
+      run(program, in_place.data(), shape, in_place.data());
+      ASSERT_EQ(in_place, run_on(program, image, shape));
+    }
+  }
+}
+
 // What the fast way through a line gives, against each pixel by itself.
 TEST_P(Kernels, MovedPixelsAreTheirDefinition) {
   for (const ImageShape& shape : shapes()) {
