@@ -255,7 +255,7 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options, const
     refuse_beside_plan(app, options);
     options.launch = ps::Launch::from_environment();
     check_flags(options);
-    check_token_flags(app, options.tokens);
+    check_token_flags(app);
   } catch (const CLI::ParseError& error) {
     return programs::end_of(app, error, output);
   } catch (const ps::Error& error) {
@@ -307,6 +307,9 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
         {.edges = options.tokens.by_length,
          .tokens = options.tokens.batch_tokens,
          .multiple = options.uneven ? 1 : context.num_input_pipelines * devices.size(),
+         .long_samples = options.tokens.long_samples == "truncate" ? ps::LongSamples::truncate
+                         : options.tokens.long_samples == "drop"   ? ps::LongSamples::drop
+                                                                   : ps::LongSamples::refuse,
          .shuffle = options.shuffle != "off"},
         batch);
   };

@@ -69,6 +69,12 @@ void add_token_flags(CLI::App& app, TokenFlags& flags) {
                    "With --by-length, in place of --batch: tokens of a global batch at the most")
       ->type_name("N")
       ->check(programs::whole_number(1, UINT32_MAX));
+  tokens
+      ->add_option("--long-samples", flags.long_samples,
+                   "With --by-length: what becomes of documents beyond the last edge")
+      ->check(CLI::IsMember({"refuse", "truncate", "drop"}))
+      ->type_name("refuse|truncate|drop")
+      ->capture_default_str();
   tokens->add_option("--pack-method", flags.method, "Into which row a document goes")
       ->check(CLI::IsMember({"best_fit", "first_fit", "wrap"}))
       ->type_name("best_fit|first_fit|wrap")
@@ -83,7 +89,7 @@ void add_token_flags(CLI::App& app, TokenFlags& flags) {
       ->type_name("u8|...|i64");
 }
 
-void check_token_flags(const CLI::App& app, const TokenFlags& flags) {
+void check_token_flags(const CLI::App& app) {
   const auto given = [&](const char* flag) { return app.get_option(flag)->count() != 0; };
   const char* first = nullptr;
   for (const char* flag : {"--blocks", "--pack", "--by-length"}) {
@@ -94,7 +100,8 @@ void check_token_flags(const CLI::App& app, const TokenFlags& flags) {
     first = flag;
   }
   if (first == nullptr) {
-    for (const char* flag : {"--pack-method", "--document-end", "--token-type", "--batch-tokens"})
+    for (const char* flag :
+         {"--pack-method", "--document-end", "--token-type", "--batch-tokens", "--long-samples"})
       if (given(flag))
         throw CLI::ValidationError(
             flag, "is for token files, with --blocks N, --pack N or --by-length N,N,...");
@@ -107,11 +114,19 @@ void check_token_flags(const CLI::App& app, const TokenFlags& flags) {
   if (given("--document-end") && is_megatron(app.get_option("--data")->as<std::string>()))
     throw CLI::ValidationError(
         "--document-end", "is for flat files, and an .idx says where documents end; leave it out");
-  if (given("--by-length") != given("--batch-tokens"))
-    throw CLI::ValidationError("--by-length", "needs --batch-tokens N, and nothing else does");
-  if (given("--by-length") && given("--batch"))
+  if (!given("--by-length")) {
+    for (const char* flag : {"--batch-tokens", "--long-samples"})
+      if (given(flag)) throw CLI::ValidationError(flag, "is for --by-length N,N,...");
+    return;
+  }
+  if (!given("--batch-tokens")) throw CLI::ValidationError("--by-length", "needs --batch-tokens N");
+  if (given("--batch"))
     throw CLI::ValidationError("--batch",
                                "is for rows of one length; leave it out with --by-length");
+  if (!given("--shuffle")) return;
+  if (const auto shuffle = app.get_option("--shuffle")->as<std::string>();
+      shuffle != "full" && shuffle != "off")
+    throw CLI::ValidationError("--shuffle", "is full or off with --by-length, found " + shuffle);
 }
 
 ps::Dataset open_tokens(const std::string& data, const TokenFlags& flags) {

@@ -19,6 +19,7 @@ struct TokenFlags {
   std::int64_t pack = 0;
   std::vector<std::int64_t> by_length;  // edges
   std::uint64_t batch_tokens = 0;
+  std::string long_samples = "refuse";
   std::string method = "best_fit";
   std::optional<std::uint64_t> document_end;
   std::optional<std::string> type;
@@ -31,7 +32,7 @@ struct TokenFlags {
 void add_token_flags(CLI::App& app, TokenFlags& flags);
 
 /// Errors  CLI::ValidationError  flags that do not fit each other, or those for images
-void check_token_flags(const CLI::App& app, const TokenFlags& flags);
+void check_token_flags(const CLI::App& app);
 
 /// Blocks, rows or documents of Megatron's data set where `data`.idx is there, else of flat files.
 ///

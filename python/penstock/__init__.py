@@ -23,7 +23,7 @@ from penstock import _calls, _penstock
 
 _calls.install(_penstock)  # before anything is taken from it
 
-from penstock import augment, sync
+from penstock import augment, recipes, sync
 from penstock._errors import CudaError, DataError, Error, QueueClosed
 from penstock._map import map_function
 from penstock._penstock import (
@@ -150,6 +150,7 @@ __all__ = [
     "crop_image",
     "augment_image",
     "augment",
+    "recipes",
     "pad",
     "random_resized_crop",
     "center_crop",

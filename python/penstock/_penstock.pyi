@@ -1408,7 +1408,9 @@ class Buckets:
 
     @property
     def padding_share(self) -> float:
-        """Of the tokens of all batches."""
+        """
+        Of the tokens of all sorted samples, those that remainder 'drop' leaves out among them.
+        """
 
     def __repr__(self) -> str: ...
 
@@ -1546,6 +1548,15 @@ class Dataset:
         Errors  ValueError  shards <= 0, or index outside [0, shards)
         """
 
+    def repeat_each(self, times: int) -> Dataset:
+        """
+        Every sample `times` times in a row, each time with a crop and flip of its own: repeated
+        augmentation. shuffle().repeat_each(3).take(n) are n samples an epoch, of a third of the images, as
+        DeiT's RASampler takes them.
+
+        Errors  ValueError  times < 1; a stream
+        """
+
     def select(self, positions: Sequence[int]) -> Dataset:
         """
         The positions in this list, in its order; as PyTorch's Subset. One that comes several times
@@ -1594,11 +1605,12 @@ class Dataset:
         `tokens`: of a global batch at the most, padding counted: a batch of bucket k has tokens // edges[k]
         rows, rounded down to a multiple of `multiple`: the number of replicas, or of all numbers of them that
         a run will be resumed on. Or `rows`: of a global batch, one number a bucket.
-        `fields`: of shape [?, ...], those that are padded: their names (with 0), or a mapping from name to
-        value. The first one's length is that of the sample, as its source says it, before any map; the field
-        `lengths` i64 [] behind it has it ("" for none).
-        `long_samples`, those longer than the last edge: "refuse" them here, "truncate" or "drop" them.
-        `remainder`: of a bucket's last batch. `shuffle`: a random order of the samples within each bucket, and
+        `fields`: all those of shape [?, ...], which are padded: their names (with 0), or a mapping from name
+        to value. The first one's length is that of the sample, as its source says it, before any map (of a
+        zip, the source that has the field); the field `lengths` i64 [] behind it has it ("" for none).
+        `long_samples`, those longer than the last edge: "refuse" them here, "drop" them, or "truncate" all
+        their padded fields. `remainder`: of a bucket's last batch, which with "keep" may leave replicas
+        with fewer rows than others, or none. `shuffle`: a random order of the samples within each bucket, and
         of the batches of all; False: by length, the shortest first.
 
         Shapes  a padded field has [rows, edge, ...], both different from batch to batch
@@ -1613,7 +1625,7 @@ class Dataset:
     def buckets(self) -> Buckets | None:
         """What came of batch_by_length; None where the plan has none."""
 
-    def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
+    def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_share: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
         Converts images for the network on their device, in one pass: type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
@@ -1621,11 +1633,17 @@ class Dataset:
         Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
         channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
         alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
-        them. With either there are two more fields: mix_row i32 [], the row of the same part that
+        them, cutmix with a probability of `cutmix_share`; `mix_probability` is that of being mixed at all.
+        With either there are two more fields: mix_row i32 [], the row of the same part that
         was mixed into this one, and mix_weight f32 [], this row's own share:
         loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
 
-        Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
+        With `classes` there is one more field, target f32 [classes]: the `label` as probabilities, of which
+        `label_smoothing` is shared by all classes alike, and mixed as the image is: torch's cross_entropy
+        takes it in place of labels.
+
+        Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8
+                [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].
         Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
         Errors  ValueError  before batch; no such image; options out of range
         """

@@ -81,6 +81,11 @@ def _operation(operation: dict[str, Any]) -> str:
         return f".map({_transform(operation['transform'])})"
     if name == "filter" or any(isinstance(value, list) and len(value) > MOST_NUMBERS for value in operation.values()):
         raise NotWritten
+    if name == "batch" and (by_length := operation.pop("by_length", None)) is not None:
+        name = "batch_by_length"
+        operation |= by_length
+        padded = {field["name"]: field["value"] for field in by_length["fields"]}
+        operation["fields"] = padded if any(padded.values()) else list(padded)
     if name == "transform_on_device":
         operation["std"] = operation.pop("stddev")
         erase = operation.pop("erase")

@@ -45,10 +45,21 @@ Dataset filtered(const Dataset& self, nb::callable keep) {
 std::vector<ByLengthOptions::Field> padded_fields(nb::handle fields) {
   std::vector<ByLengthOptions::Field> padded;
   if (nb::isinstance<nb::str>(fields)) return {{.name = nb::cast<std::string>(fields)}};
-  const bool has_values = PyMapping_Check(fields.ptr()) != 0 && nb::hasattr(fields, "items");
-  for (const nb::handle name : nb::iter(fields))
-    padded.push_back({.name = nb::cast<std::string>(name),
-                      .value = has_values ? nb::cast<double>(fields[name]) : 0.0});
+  try {
+    if (nb::hasattr(fields, "items")) {
+      for (const nb::handle item : nb::iter(fields.attr("items")()))
+        padded.push_back(
+            {.name = nb::cast<std::string>(item[0]), .value = nb::cast<double>(item[1])});
+    } else {
+      for (const nb::handle name : nb::iter(fields))
+        padded.push_back({.name = nb::cast<std::string>(name)});
+    }
+  } catch (const std::bad_cast&) {
+    throw nb::type_error(("fields: expected names such as ['tokens'], or names with numbers to pad "
+                          "with such as {'tokens': 0}, found " +
+                          nb::cast<std::string>(nb::repr(fields)))
+                             .c_str());
+  }
   return padded;
 }
 
@@ -339,11 +350,12 @@ and maps; instead of shuffle, and before repeat.
 `tokens`: of a global batch at the most, padding counted: a batch of bucket k has tokens // edges[k]
 rows, rounded down to a multiple of `multiple`: the number of replicas, or of all numbers of them that
 a run will be resumed on. Or `rows`: of a global batch, one number a bucket.
-`fields`: of shape [?, ...], those that are padded: their names (with 0), or a mapping from name to
-value. The first one's length is that of the sample, as its source says it, before any map; the field
-`lengths` i64 [] behind it has it ("" for none).
-`long_samples`, those longer than the last edge: "refuse" them here, "truncate" or "drop" them.
-`remainder`: of a bucket's last batch. `shuffle`: a random order of the samples within each bucket, and
+`fields`: all those of shape [?, ...], which are padded: their names (with 0), or a mapping from name
+to value. The first one's length is that of the sample, as its source says it, before any map (of a
+zip, the source that has the field); the field `lengths` i64 [] behind it has it ("" for none).
+`long_samples`, those longer than the last edge: "refuse" them here, "drop" them, or "truncate" all
+their padded fields. `remainder`: of a bucket's last batch, which with "keep" may leave replicas
+with fewer rows than others, or none. `shuffle`: a random order of the samples within each bucket, and
 of the batches of all; False: by length, the shortest first.
 
 Shapes  a padded field has [rows, edge, ...], both different from batch to batch
@@ -398,7 +410,8 @@ With `classes` there is one more field, target f32 [classes]: the `label` as pro
 `label_smoothing` is shared by all classes alike, and mixed as the image is: torch's cross_entropy
 takes it in place of labels.
 
-Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc".
+Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8
+        [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].
 Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
 Errors  ValueError  before batch; no such image; options out of range)")
       .def(
@@ -537,7 +550,9 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
       .def_ro("samples", &ByLengthSummary::samples, "In them.")
       .def_ro("dropped", &ByLengthSummary::dropped,
               "Samples in none: long_samples 'drop', and in each epoch others by remainder 'drop'.")
-      .def_ro("padding_share", &ByLengthSummary::padding_share, "Of the tokens of all batches.")
+      .def_ro(
+          "padding_share", &ByLengthSummary::padding_share,
+          "Of the tokens of all sorted samples, those that remainder 'drop' leaves out among them.")
       .def("__repr__", [](const ByLengthSummary& self) {
         return fmt::format(
             "Buckets({} buckets, batches={}, samples={}, dropped={}, padding_share={:.4f})",

@@ -48,9 +48,9 @@ def test_everything_public_is_exported_and_documented():
     for name in ps.__all__:
         assert getattr(ps, name) is not None
         assert name == "__version__" or getattr(ps, name).__doc__, name
-    for module in (ps.augment, ps.sync):
+    for module in (ps.augment, ps.recipes, ps.sync):
         for name in module.__all__:
-            assert getattr(module, name).__doc__, name
+            assert name.isupper() or getattr(module, name).__doc__, name
     public = {name for name in vars(_penstock) if not name.startswith("_")}
     exported = {*ps.__all__, *ps.augment.__all__, *ps.sync.__all__}
     assert public <= exported, public - exported

@@ -23,6 +23,7 @@ REFERENCE = ROOT / "docs" / "python-reference.md"
 # Modules of the package that are documented, and what of them.
 MODULES = {
     "penstock.augment": ("augment.py", "Operations on pixels."),
+    "penstock.recipes": ("recipes.py", "Training recipes."),
     "penstock.sync": ("sync.py", "Gradients of several processes."),
     "penstock.torch": ("torch.py", "For PyTorch."),
     "penstock.jax": ("jax.py", "For JAX."),

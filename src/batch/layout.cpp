@@ -7,6 +7,19 @@
 
 namespace penstock::batch {
 
+namespace {
+
+// Of `rows` rows; none beyond what 64 bits address with room to add.
+std::optional<std::size_t> bytes_of(const FieldSpec& field, std::uint64_t rows) {
+  std::size_t bytes = size_of(field.dtype);
+  for (const std::int64_t extent : field.shape.extents())
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+  if (__builtin_mul_overflow(bytes, rows, &bytes) || bytes > SIZE_MAX / 4) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace
+
 BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
     : fields_(std::move(fields)) {
   for (const FieldSpec& spec : fields_) {
@@ -18,15 +31,14 @@ BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
                       spec.to_string()));
     if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 1)
       throw std::invalid_argument(fmt::format("batch: two fields are named '{}'", spec.name));
-    const std::size_t bytes = spec.bytes();
-    std::size_t all_rows = 0;
-    if (__builtin_mul_overflow(bytes, max_rows, &all_rows) ||
-        all_rows > SIZE_MAX / 4 - slice_bytes_)
+    const auto row = bytes_of(spec, 1);
+    const auto all_rows = bytes_of(spec, max_rows);
+    if (!row || !all_rows || *all_rows > SIZE_MAX / 4 - slice_bytes_)
       throw std::invalid_argument(fmt::format("batch: {} rows of '{}' are too large to address",
                                               max_rows, spec.to_string()));
-    places_.push_back({.offset = slice_bytes_, .row_bytes = bytes});
-    slice_bytes_ += (all_rows + kAlignment - 1) / kAlignment * kAlignment;
-    row_bytes_ += bytes;
+    places_.push_back({.offset = slice_bytes_, .row_bytes = *row});
+    slice_bytes_ += (*all_rows + kAlignment - 1) / kAlignment * kAlignment;
+    row_bytes_ += *row;
   }
 }
 

@@ -83,8 +83,8 @@ void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows
   std::byte* transformed = slice + aligned(plan.slice_bytes);
   for (const PlacedDeviceTransform& placed : plan.transforms)
     placed.transform.enqueue(slice + placed.input,
-                             reinterpret_cast<const DeviceTransformRow*>(slice + placed.rows), rows,
-                             transformed + placed.output, stream);
+                             reinterpret_cast<const DeviceTransformRow*>(slice + placed.rows),
+                             rows * placed.transform.views(), transformed + placed.output, stream);
   if (place.stamps) {
     check(cudaEventRecord(place.stamps->transform_end.get(), stream));
     place.stamps->transformed = true;

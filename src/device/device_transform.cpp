@@ -21,16 +21,25 @@ constexpr std::int64_t kMaxExtent = std::numeric_limits<std::uint16_t>::max();  
 
 void check_input(const DeviceTransformOptions& options, const FieldSpec& input) {
   const Shape& shape = input.shape;
-  const bool is_image = input.dtype == DType::u8 && shape.rank() == 3 && !shape.is_dynamic() &&
-                        shape[2] >= 1 && shape[2] <= device::kMaxChannels;
+  const std::size_t rank = shape.rank();
+  const bool has_views = rank == 4 && shape[0] >= 1 && shape[0] <= device::kMaxViews;
+  const bool is_image = input.dtype == DType::u8 && (rank == 3 || has_views) &&
+                        !shape.is_dynamic() && shape[rank - 1] >= 1 &&
+                        shape[rank - 1] <= device::kMaxChannels;
   if (!is_image)
     refuse(options,
-           fmt::format("it takes decoded images, u8 [height, width, 1 to {} channels], found {}; "
-                       "put map(decode_image(…)) before batch",
-                       device::kMaxChannels, input.to_string()));
-  if (shape[0] > kMaxExtent || shape[1] > kMaxExtent)
+           fmt::format(
+               "it takes decoded images, u8 [height, width, 1 to {} channels], or up to {} views "
+               "of each, u8 [views, height, width, channels], found {}; put "
+               "map(decode_image(…)) before batch",
+               device::kMaxChannels, device::kMaxViews, input.to_string()));
+  if (shape[rank - 3] > kMaxExtent || shape[rank - 2] > kMaxExtent)
     refuse(options, fmt::format("images of at most {0}x{0} pixels, found {1}", kMaxExtent,
                                 input.to_string()));
+  if (has_views && (options.mixup > 0 || options.cutmix > 0 || options.classes > 0))
+    refuse(options,
+           fmt::format("mixup, cutmix and targets are of one image a sample, found the views {}",
+                       input.to_string()));
 }
 
 void check_probability(const DeviceTransformOptions& options, const char* name, double value) {
@@ -97,9 +106,11 @@ DeviceTransform::DeviceTransform(DeviceTransformOptions options, const FieldSpec
   check_input(options_, input);
   check_numbers(options_);
   device::DeviceTransformNumbers numbers;
-  numbers.height = static_cast<int>(input.shape[0]);
-  numbers.width = static_cast<int>(input.shape[1]);
-  numbers.channels = static_cast<int>(input.shape[2]);
+  const std::span image = input.shape.extents().last(3);
+  numbers.views = image.size() == input.shape.rank() ? 0 : static_cast<int>(input.shape[0]);
+  numbers.height = static_cast<int>(image[0]);
+  numbers.width = static_cast<int>(image[1]);
+  numbers.channels = static_cast<int>(image[2]);
   for (int c = 0; c < numbers.channels; ++c) {
     const double mean = of_channel(options_, "mean", options_.mean, c, numbers.channels, 0);
     const double stddev = of_channel(options_, "stddev", options_.stddev, c, numbers.channels, 1);
@@ -116,9 +127,14 @@ FieldSpec DeviceTransform::output() const {
   const std::int64_t width = numbers_->width;
   const std::int64_t channels = numbers_->channels;
   const bool planes = options_.layout == ImageLayout::nchw;
+  const Shape image = planes ? Shape{channels, height, width} : Shape{height, width, channels};
   return {.name = options_.field,
           .dtype = options_.dtype,
-          .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}};
+          .shape = numbers_->views == 0 ? image : image.with_rows(numbers_->views)};
+}
+
+std::size_t DeviceTransform::views() const noexcept {
+  return static_cast<std::size_t>(std::max(numbers_->views, 1));
 }
 
 }  // namespace penstock

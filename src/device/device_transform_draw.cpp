@@ -13,9 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr int kAttempts = 10;  // torchvision's
-// What each row draws comes from sequences of their own, so that switching one off leaves the
+// What each image draws comes from sequences of their own, so that switching one off leaves the
 // others as they were.
-enum Stream : std::uint16_t { kFlip, kErase, kMix };
+enum Stream : std::uint16_t { kFlip, kErase, kMix, kStreams };
+
+Random stream_of(const RandomKey& key, const SampleId& sample, std::size_t view, Stream stream) {
+  return {key, sample, static_cast<std::uint16_t>(view * kStreams + stream)};
+}
 
 double standard_normal(Random& random) {  // Box and Muller
   const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
@@ -93,22 +97,21 @@ void DeviceTransform::draw(const RandomKey& key, std::uint64_t step, std::uint32
   const std::size_t count = samples.size();
   // Who is mixed with whom differs from step to step.
   const std::size_t distance = count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    DeviceTransformRow row;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    const std::size_t i = at / views();
+    const std::size_t view = at % views();
+    DeviceTransformRow& row = rows[at] = {};
     row.present = is_present(i) ? 1 : 0;
     if (options_.flip > 0)
-      row.flip = Random(key, samples[i], kFlip).uniform() < options_.flip ? 1 : 0;
-    Random erasing(key, samples[i], kErase);
+      row.flip = stream_of(key, samples[i], view, kFlip).uniform() < options_.flip ? 1 : 0;
+    Random erasing = stream_of(key, samples[i], view, kErase);
     row.erase =
         erased_box(options_.erase, height, width, erasing).value_or(DeviceTransformRow::Box{});
     const std::size_t partner = (i + distance) % count;
     row.partner = static_cast<std::int32_t>(partner);
     if (mixes() && distance != 0 && is_present(i) && is_present(partner)) {
-      Random random(key, samples[i], kMix);
-      if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) {
-        rows[i] = row;
-        continue;
-      }
+      Random random = stream_of(key, samples[i], view, kMix);
+      if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) continue;
       const bool cuts =
           options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_share);
       const double weight = beta_variate(cuts ? options_.cutmix : options_.mixup, random);
@@ -120,7 +123,6 @@ void DeviceTransform::draw(const RandomKey& key, std::uint64_t step, std::uint32
         row.weight = 1 - static_cast<float>(area) / static_cast<float>(height * width);
       }
     }
-    rows[i] = row;
   }
 }
 

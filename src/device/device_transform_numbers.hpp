@@ -11,9 +11,11 @@
 namespace penstock::device {
 
 inline constexpr int kMaxChannels = 4;
+inline constexpr int kMaxViews = 256;
 
 /// What a device transform is, without its random part. Passed to kernels by value.
 struct DeviceTransformNumbers {
+  int views = 0;  // 0: images that are no views
   int height = 0;
   int width = 0;
   int channels = 0;

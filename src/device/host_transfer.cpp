@@ -76,7 +76,7 @@ class HostTransfer final : public Transfer {
     const std::uint64_t count = static_cast<HostSlice&>(slice).rows();
     for (const PlacedDeviceTransform& placed : plan_.transforms) {
       const auto* rows = reinterpret_cast<const DeviceTransformRow*>(slice.data() + placed.rows);
-      placed.transform.run(slice.data() + placed.input, {rows, count},
+      placed.transform.run(slice.data() + placed.input, {rows, count * placed.transform.views()},
                            slice.transformed() + placed.output);
     }
   }

@@ -49,24 +49,25 @@ BucketCursor::BucketCursor(const Order& input, std::shared_ptr<const BucketTable
       order_(std::move(order)),
       of_buckets_(table_->buckets()) {}
 
-void BucketCursor::draw(std::uint32_t epoch) {
-  if (drawn_ == epoch) return;
-  drawn_ = epoch;
-  of_batches_ = Permutation(table_->batches(), order_.of_batches, epoch);
-  for (std::size_t k = 0; k < of_buckets_.size(); ++k)
-    of_buckets_[k] = Permutation(table_->size(k), order_.of_buckets[k], epoch);
+const Permutation& BucketCursor::Drawn::of(std::uint64_t size, const RandomKey& key,
+                                           std::uint32_t wanted) {
+  if (epoch != wanted) permutation = Permutation(size, key, wanted);
+  epoch = wanted;
+  return permutation;
 }
 
 BucketTable::Part BucketCursor::read(std::uint32_t epoch, std::uint64_t batch,
                                      std::vector<SampleId>& ids) {
-  if (order_.shuffle) {
-    draw(order_.reshuffle ? epoch : 0);
-    of_batches_.apply({&batch, 1});
-  }
+  const std::uint32_t drawn = order_.reshuffle ? epoch : 0;
+  if (order_.shuffle)
+    of_batches_.of(table_->batches(), order_.of_batches, drawn).apply({&batch, 1});
   const BucketTable::Part part = table_->part(batch);
   positions_.resize(part.size);
   std::iota(positions_.begin(), positions_.end(), part.first);
-  if (order_.shuffle) of_buckets_[part.bucket].apply(positions_);
+  if (order_.shuffle)
+    of_buckets_[part.bucket]
+        .of(table_->size(part.bucket), order_.of_buckets[part.bucket], drawn)
+        .apply(positions_);
   table_->look_up(part.bucket, positions_);
   const std::size_t filled = ids.size();
   ids.resize(filled + part.size);
@@ -75,7 +76,7 @@ BucketTable::Part BucketCursor::read(std::uint32_t epoch, std::uint64_t batch,
 }
 
 std::size_t BucketCursor::memory_bytes() const noexcept {
-  return sizeof(*this) + input_->memory_bytes() + of_buckets_.size() * sizeof(Permutation) +
+  return sizeof(*this) + input_->memory_bytes() + of_buckets_.size() * sizeof(Drawn) +
          positions_.capacity() * sizeof(std::uint64_t);
 }
 

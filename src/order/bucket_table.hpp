@@ -85,14 +85,19 @@ class BucketCursor {
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
-  void draw(std::uint32_t epoch);
+  // A permutation, and the epoch that it is of.
+  struct Drawn {
+    Permutation permutation;
+    std::optional<std::uint32_t> epoch;
+
+    const Permutation& of(std::uint64_t size, const RandomKey& key, std::uint32_t wanted);
+  };
 
   std::unique_ptr<OrderCursor> input_;
   std::shared_ptr<const BucketTable> table_;
   BucketOrder order_;
-  std::optional<std::uint32_t> drawn_;  // the epoch of the permutations
-  Permutation of_batches_;
-  std::vector<Permutation> of_buckets_;
+  Drawn of_batches_;
+  std::vector<Drawn> of_buckets_;
   std::vector<std::uint64_t> positions_;
 };
 

@@ -22,6 +22,8 @@ namespace penstock::sequence {
 namespace {
 
 constexpr std::size_t kMostBuckets = 4096;
+constexpr std::int64_t kLongestEdge = std::numeric_limits<std::int32_t>::max();
+constexpr std::uint64_t kMostRows = std::numeric_limits<std::int32_t>::max();
 constexpr std::uint16_t kDropped = 0xFFFF;
 constexpr std::uint64_t kChunk = 65'536;  // samples that one thread sorts at a time
 
@@ -39,10 +41,13 @@ void check_edges(std::span<const std::int64_t> edges) {
   for (std::size_t k = 1; k < edges.size(); ++k)
     if (edges[k] <= edges[k - 1])
       refuse(fmt::format("edges rise, found {} behind {}", edges[k], edges[k - 1]));
+  if (edges.back() > kLongestEdge)
+    refuse(fmt::format("an edge is at most {}, found {}", kLongestEdge, edges.back()));
 }
 
 void check_rows(const ByLengthOptions& options) {
-  if (options.multiple < 1) refuse("multiple is 1 or more, found 0");
+  if (options.multiple < 1 || options.multiple > kMostRows)
+    refuse(fmt::format("multiple is 1 to {}, found {}", kMostRows, options.multiple));
   if (options.tokens.has_value() == !options.rows.empty())
     refuse(options.tokens ? "it takes tokens or rows, found both"
                           : "how large is a batch? Give tokens, the most of a global batch with "

@@ -29,7 +29,8 @@ struct SortedByLength {
 /// Sorts the samples of an order of `source` by their lengths, on all cores. The order's first iteration counts. A bucket's
 /// last batch, when it is not full, is short or left out.
 ///
-/// Memory  4 bytes a sample, or 8 from 2^32 samples on; 2 more while it is made.
+/// Memory  4 bytes a sample, or 8 from 2^32 samples on; while it is made 2 more, and 24 bytes a bucket for every 65,536
+///         samples
 /// Errors  std::invalid_argument  as check()
 ///         Error                  a length that is not known or damaged; with LongSamples::refuse a sample that is too
 ///                                long; names it

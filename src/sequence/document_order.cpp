@@ -40,11 +40,15 @@ void DocumentOrder::numbers(std::uint64_t first, std::span<std::uint64_t> number
 }
 
 std::uint64_t length_of(const Source& source, std::uint64_t number) {
-  if (const auto length = source.length(number); length && *length <= kMostTokens) return *length;
+  const auto length = source.length(number);
+  if (length && *length <= kMostTokens) return *length;
   Record record;
   if (const auto read = source.read(number, record); !read)
     throw Error(
         fmt::format("{}: its length is damaged: {}", source.location(number), read.fault().reason));
+  if (length)
+    throw Error(fmt::format("{}: its length is {}, and at most {} are possible: is that damaged?",
+                            source.location(number), *length, kMostTokens));
   throw Error(
       fmt::format("{}: its length is not known, and rows and batches are made of lengths alone; a "
                   "data set of Python has lengths by Dataset(data, lengths=...)",

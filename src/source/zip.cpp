@@ -112,4 +112,13 @@ SourcePtr zip(std::vector<SourcePtr> sources) {
   return std::make_shared<Zip>(std::move(sources));
 }
 
+const Source& source_of_field(const Source& source, std::string_view field) {
+  const auto* const zipped = dynamic_cast<const Zip*>(&source);
+  if (zipped == nullptr) return source;
+  for (const SourcePtr& part : zipped->parts())
+    if (std::ranges::find(part->fields(), field, &FieldSpec::name) != part->fields().end())
+      return source_of_field(*part, field);
+  return source;
+}
+
 }  // namespace penstock::source

@@ -1,6 +1,7 @@
 // source/zip: records of several sources side by side.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include <penstock/source/source.hpp>
@@ -15,5 +16,8 @@ namespace penstock::source {
 ///
 /// Errors  std::invalid_argument  no sources, a null one, or a field name that two of them have
 [[nodiscard]] SourcePtr zip(std::vector<SourcePtr> sources);
+
+/// The source of a zip that has the field, or `source` where it is no zip or none of them has it.
+[[nodiscard]] const Source& source_of_field(const Source& source, std::string_view field);
 
 }  // namespace penstock::source

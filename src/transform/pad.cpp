@@ -1,3 +1,5 @@
+#include "src/transform/pad.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -74,7 +76,8 @@ void fill(std::span<std::byte> place, const Element& element, std::size_t size) 
 
 class Pad final : public Transform {
  public:
-  explicit Pad(PadOptions options) : options_(std::move(options)) {}
+  Pad(PadOptions options, std::string too_long)
+      : options_(std::move(options)), too_long_(std::move(too_long)) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const auto refuse = [&](const std::string& what) {
@@ -100,10 +103,8 @@ class Pad final : public Transform {
     const ConstTensorView& given = in[0];
     const std::int64_t length = given.shape()[0];
     if (length > options_.to && !options_.truncate)
-      return Fault{.reason = fmt::format(
-                       "'{}' has {} rows in this sample, and {} pads to {}: raise that, or let it "
-                       "truncate",
-                       options_.field, length, transform::kPad, options_.to)};
+      return Fault{.reason = fmt::format("'{}' has {} rows in this sample, and {}", options_.field,
+                                         length, too_long_)};
     const std::int64_t kept = std::min(length, options_.to);
     const std::span<std::byte> place = out[0].bytes();
     const std::size_t bytes =
@@ -120,11 +121,18 @@ class Pad final : public Transform {
 
  private:
   PadOptions options_;
+  std::string too_long_;
 };
 
 }  // namespace
 
 TransformPtr pad(PadOptions options) {
+  std::string too_long =
+      fmt::format("{} pads to {}: raise that, or let it truncate", transform::kPad, options.to);
+  return transform::pad(std::move(options), std::move(too_long));
+}
+
+TransformPtr transform::pad(PadOptions options, std::string too_long) {
   if (options.field.empty()) throw std::invalid_argument("pad: name the field");
   if (options.to < 1)
     throw std::invalid_argument(
@@ -132,7 +140,7 @@ TransformPtr pad(PadOptions options) {
   if (options.lengths == options.field)
     throw std::invalid_argument(
         fmt::format("pad: `lengths` is another field, found '{}' again", options.lengths));
-  return std::make_shared<Pad>(std::move(options));
+  return std::make_shared<Pad>(std::move(options), std::move(too_long));
 }
 
 }  // namespace penstock

@@ -43,6 +43,8 @@ TEST(BatchLayout, RefusesWhatCannotLieInABatch) {
                 batch::BatchLayout({{"x", DType::u8, {}}, {"x", DType::i64, {}}}, 4);
               }),
               ThrowsMessage<std::invalid_argument>(HasSubstr("two fields are named 'x'")));
+  for (const std::int64_t wraps : {std::int64_t{1} << 61, std::int64_t{1} << 62})
+    EXPECT_THROW(batch::BatchLayout({{"x", DType::f64, {wraps}}}, 1), std::invalid_argument);
   EXPECT_THROW(batch::BatchLayout({{"x", DType::f64, {1 << 30, 1 << 30}}}, 1 << 10),
                std::invalid_argument);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -100,6 +101,50 @@ TEST(DeviceTransformDraw, FlipsAndErasesASampleTheSameWayInAnyBatch) {
     EXPECT_EQ(alone[0].flip, whole[i].flip);
     EXPECT_EQ(0, std::memcmp(&alone[0].erase, &whole[i].erase, sizeof whole[i].erase));
   }
+}
+
+TEST(DeviceTransformDraw, EachViewDrawsByItself) {
+  const DeviceTransformOptions options{.flip = 0.5, .erase = {.probability = 0.5}};
+  const DeviceTransform single(options, image_field(64, 48, 3));
+  const FieldSpec views{.name = "image", .dtype = DType::u8, .shape = {4, 64, 48, 3}};
+  const DeviceTransform several(options, views);
+  EXPECT_EQ(single.views(), 1U);
+  EXPECT_EQ(several.views(), 4U);
+  EXPECT_EQ(several.output().to_string(), "image f32 [4,3,64,48]");
+  const auto samples = numbered(200);
+  const auto alone = drawn(single, samples);
+  std::vector<DeviceTransformRow> rows(800);
+  std::vector<std::byte> present(200, std::byte{1});
+  present[7] = std::byte{0};
+  several.draw(RandomKey(1, 2), 0, 0, samples, present, rows);
+  std::array<int, 4> as_the_first{};
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_EQ(rows[4 * i].flip, alone[i].flip);
+    EXPECT_EQ(0, std::memcmp(&rows[4 * i].erase, &alone[i].erase, sizeof alone[i].erase));
+    for (std::size_t view = 0; view < 4; ++view) {
+      EXPECT_EQ(rows[4 * i + view].present, i == 7 ? 0 : 1);
+      as_the_first[view] += rows[4 * i + view].flip == alone[i].flip ? 1 : 0;
+    }
+  }
+  for (std::size_t view = 1; view < 4; ++view) EXPECT_NEAR(as_the_first[view], 100, 35);
+}
+
+TEST(DeviceTransform, ViewsAreImagesOneAfterAnother) {
+  const DeviceTransformCase of{
+      .name = "views",
+      .height = 6,
+      .width = 8,
+      .channels = 3,
+      .options = {.mean = {0.5F}, .flip = 0.5, .erase = {.probability = 0.5}}};
+  const DeviceTransform single(of.options, image_field(6, 8, 3));
+  const DeviceTransformInput input = make_input(single, of, 12);
+  std::vector<std::byte> expected(12 * single.output().bytes());
+  single.run(input.images.data(), input.rows, expected.data());
+  const DeviceTransform several(of.options,
+                                {.name = "image", .dtype = DType::u8, .shape = {3, 6, 8, 3}});
+  std::vector<std::byte> found(4 * several.output().bytes());
+  several.run(input.images.data(), input.rows, found.data());
+  EXPECT_EQ(found, expected);
 }
 
 TEST(DeviceTransformDraw, KeepsToItsProbabilitiesAndSizes) {
@@ -211,6 +256,11 @@ TEST(DeviceTransform, RefusesWhatMakesNoSense) {
               ThrowsMessage<Error>(AllOf(HasSubstr("image u8 [?]"), HasSubstr("decode_image"))));
   EXPECT_THAT(finishing({}, {.name = "image", .dtype = DType::f32, .shape = {8, 8, 3}}),
               ThrowsMessage<Error>(HasSubstr("u8")));
+  for (const DeviceTransformOptions& mixing :
+       {DeviceTransformOptions{.mixup = 1}, {.cutmix = 1}, {.classes = 3}})
+    EXPECT_THAT(
+        finishing(mixing, {.name = "image", .dtype = DType::u8, .shape = {2, 8, 8, 3}}),
+        ThrowsMessage<Error>(HasSubstr("mixup, cutmix and targets are of one image a sample")));
   EXPECT_THAT(finishing({}, image_field(8, 8, 5)), ThrowsMessage<Error>(HasSubstr("channels")));
   EXPECT_THAT(finishing({.dtype = DType::u8}, image),
               ThrowsMessage<Error>(HasSubstr("f32, f16 or bf16, found u8")));

@@ -176,6 +176,22 @@ TEST_F(CudaDigestGpu, WhatTransformsMadeIsTheHostsToo) {
             {.faults = {.policy = OnFault::mask}, .digest = both, .digest_transformed = true});
 }
 
+TEST_F(CudaDigestGpu, WhatTransformsMadeOfViewsIsTheHostsToo) {
+  const auto halves = [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+    std::ranges::copy(in[0].bytes(), out[0].bytes().begin());
+  };
+  expect_the_hosts(
+      pictures({9})
+          .map(map_function({.name = "halves",
+                             .inputs = {"image"},
+                             .outputs = {{"image", DType::u8, {2, 5, 11, 3}}}},
+                            halves))
+          .shuffle()
+          .batch(16, {.remainder = Remainder::pad})
+          .transform_on_device({.mean = {0.5F}, .flip = 0.5, .erase = {.probability = 0.3}}),
+      {.faults = {.policy = OnFault::mask}, .digest = true, .digest_transformed = true});
+}
+
 TEST_F(CudaDigestGpu, WhatTransformsMadeDependsOnThemAndNotOnTheDevices) {
   const auto transformed = [](const DeviceTransformOptions& options, const Devices& devices) {
     Loader loader =

@@ -43,7 +43,7 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
   const auto throws = [](auto&& build, const char* words) {
     EXPECT_THAT(build, ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
   };
-  throws([&] { (void)source.batch(4).batch(2); }, "batch of 4 already");
+  throws([&] { (void)source.batch(4).batch(2); }, "the plan has batch(4) already");
   throws([&] { (void)source.batch(0); }, "at least 1 row");
   throws([&] { (void)source.repeat().shuffle(); }, "shuffle");
   throws([&] { (void)source.shuffle({.buffer = 0}); }, "buffer");

@@ -333,8 +333,11 @@ TEST_F(Throughput, ReportsTokens) {
   refuses({"--blocks", "8", "--crop", "8"}, "is for images");
   refuses({"--document-end", "8"}, "with --blocks N, --pack N or --by-length N,N,...");
   refuses({"--by-length", "8"}, "needs --batch-tokens N");
+  refuses({"--pack", "8", "--long-samples", "drop"}, "is for --by-length N,N,...");
+  refuses({"--pack", "8", "--batch-tokens", "9"}, "is for --by-length N,N,...");
   refuses({"--by-length", "8", "--batch-tokens", "80", "--batch", "8"}, "leave it out");
-  refuses({"--by-length", "8", "--batch-tokens", "8", "--shuffle", "100"}, "leave shuffle out");
+  refuses({"--by-length", "8", "--batch-tokens", "8", "--shuffle", "100"},
+          "--shuffle: is full or off with --by-length, found 100");
   EXPECT_THAT(run({"--data", megatron, "--pack", "8", "--document-end", "0"}).err,
               HasSubstr("an .idx says where documents end"));
   refuses({"--blocks", "8", "--token-type", "f32"}, "--token-type");

@@ -250,18 +250,21 @@ TEST(ByLength, BatchesAreTheSameOnAnyWorldAndResumed) {
   }
 }
 
-TEST(ByLength, PadsSeveralFields) {
-  const std::vector<Text> texts{{1, 2, 3}, {4}, {5, 6}};
-  const std::vector<Text> marks{{0, 1, 1}, {1}, {0, 1}};
+// As source_of, of a field i32 of this name.
+Dataset field_of(const char* name, const std::vector<Text>& texts) {
   std::vector<std::int32_t> values;
   std::vector<std::uint64_t> offsets{0};
-  for (const Text& mark : marks) {
-    for (const std::int64_t one : mark) values.push_back(static_cast<std::int32_t>(one));
+  for (const Text& text : texts) {
+    for (const std::int64_t one : text) values.push_back(static_cast<std::int32_t>(one));
     offsets.push_back(values.size());
   }
+  return Dataset(source::documents(source::column(name, std::move(values)), offsets));
+}
+
+TEST(ByLength, PadsSeveralFields) {
   const Dataset plan =
-      zip({Dataset(source_of(texts)),
-           Dataset(source::documents(source::column("labels", std::move(values)), offsets))})
+      zip({Dataset(source_of({{1, 2, 3}, {4}, {5, 6}})),
+           field_of("labels", {{0, 1, 1}, {1}, {0, 1}})})
           .batch_by_length({.edges = {3},
                             .rows = {3},
                             .fields = {{.name = "tokens"}, {.name = "labels", .value = -100}},
@@ -272,6 +275,56 @@ TEST(ByLength, PadsSeveralFields) {
   EXPECT_THAT(numbers_of((*step)[0]["tokens"]), ElementsAre(1, 2, 3, 4, 0, 0, 5, 6, 0));
   EXPECT_THAT(numbers_of((*step)[0]["labels"]), ElementsAre(0, 1, 1, 1, -100, -100, 0, 1, -100));
   EXPECT_EQ(plan.fields().size(), 2U);
+}
+
+TEST(ByLength, OfAZipTheLengthsOfTheFirstPaddedFieldCount) {
+  const Dataset both =
+      zip({field_of("notes", {{1, 2, 3}, {4, 5, 6}, {7}}),
+           zip({field_of("more", {{1}, {2}, {3}}), Dataset(source_of({{1}, {2, 3, 4, 5}, {6}}))})});
+  ByLengthOptions options{.edges = {3, 4},
+                          .rows = {2, 2},
+                          .fields = {{.name = "tokens"}, {.name = "notes"}, {.name = "more"}},
+                          .shuffle = false};
+  Loader loader = both.batch_by_length(options).loader();
+  EXPECT_THAT(numbers_of((*loader.next())[0]["tokens"]), ElementsAre(1, 0, 0, 6, 0, 0));
+  EXPECT_THAT(numbers_of((*loader.next())[0]["tokens"]), ElementsAre(2, 3, 4, 5));
+  std::swap(options.fields[0], options.fields[1]);
+  EXPECT_EQ(both.batch_by_length(options).buckets()->buckets[0].samples, 3U);
+}
+
+// Twice as many tokens in each sample.
+Dataset doubled(const Dataset& texts) {
+  return texts.map(map_function(
+      {.name = "twice", .inputs = {"tokens"}, .outputs = {{"tokens", DType::i64, {kDynamic}}}},
+      [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+        const std::int64_t length = in[0].shape()[0];
+        const TensorView& made = out.resize(0, {2 * length});
+        std::fill_n(made.data<std::int64_t>(), 2 * length, 1);
+      }));
+}
+
+TEST(ByLength, OnlyTheLastBucketTruncates) {
+  ByLengthOptions options{
+      .edges = {2, 5}, .rows = {1, 1}, .long_samples = LongSamples::truncate, .shuffle = false};
+  const auto fault = [](const Dataset& plan) {
+    Loader loader = plan.loader();
+    EXPECT_THAT([&] { (void)loader.next(); },
+                ThrowsMessage<DataError>(HasSubstr(
+                    "rows in this sample, and batch_by_length has it among those of at most "
+                    "2, by the length that its source knows: a map made it longer, another "
+                    "field is longer than 'tokens', or its file was changed")));
+  };
+  fault(doubled(Dataset(source_of({{1, 2}}))).batch_by_length(options));
+  Loader cut = doubled(Dataset(source_of({{1, 2, 3}}))).batch_by_length(options).loader();
+  EXPECT_THAT(numbers_of((*cut.next())[0]["lengths"]), ElementsAre(5));
+
+  const auto labelled = [](const Text& tokens, const Text& labels) {
+    return zip({Dataset(source_of({tokens})), field_of("labels", {labels})});
+  };
+  options.fields.push_back({.name = "labels"});
+  fault(labelled({1, 2}, {1, 2, 3}).batch_by_length(options));
+  Loader both = labelled({1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}).batch_by_length(options).loader();
+  EXPECT_THAT(numbers_of((*both.next())[0]["labels"]), ElementsAre(1, 2, 3, 4, 5));
 }
 
 TEST(ByLength, LongSamplesAreRefusedTruncatedOrDropped) {
@@ -350,19 +403,20 @@ TEST(ByLength, ABadSampleMovesNoOtherAndIsReplacedByOneOfItsBucket) {
 }
 
 TEST(ByLength, AMapThatMakesASampleLongerIsAFault) {
-  const Dataset longer =
-      Dataset(source_of({{1}, {2, 3}}))
-          .map(map_function({.name = "twice",
-                             .inputs = {"tokens"},
-                             .outputs = {{"tokens", DType::i64, {kDynamic}}}},
-                            [](std::span<const ConstTensorView> in, Outputs out, Random&) {
-                              const std::int64_t length = in[0].shape()[0];
-                              const TensorView& made = out.resize(0, {2 * length});
-                              std::fill_n(made.data<std::int64_t>(), 2 * length, 1);
-                            }));
-  Loader loader = longer.batch_by_length({.edges = {2}, .rows = {2}, .shuffle = false}).loader();
+  Loader loader = doubled(Dataset(source_of({{1}, {2, 3}})))
+                      .batch_by_length({.edges = {2}, .rows = {2}, .shuffle = false})
+                      .loader();
   EXPECT_THAT([&] { (void)loader.next(); },
-              ThrowsMessage<DataError>(HasSubstr("has 4 rows in this sample, and pad pads to 2")));
+              ThrowsMessage<DataError>(
+                  HasSubstr("has 4 rows in this sample, and batch_by_length has it among those")));
+}
+
+TEST(ByLength, SamplesOfAPartOfThePassAreAtMostAll) {
+  const Dataset plan = Dataset(source_of({{1}, {2}, {3, 4}, {5, 6}, {7, 8}}))
+                           .batch_by_length({.edges = {1, 2}, .rows = {9, 2}});
+  EXPECT_EQ(plan.samples(), 5U);
+  EXPECT_EQ(plan.skip(1).samples(), 5U);  // the batch that was skipped may be any
+  EXPECT_EQ(plan.repeat(2).skip(1).samples(), 10U);
 }
 
 TEST(ByLength, AStateBelongsToItsLengths) {
@@ -378,7 +432,13 @@ TEST(ByLength, AStateBelongsToItsLengths) {
   Loader same = loader(10, options);
   same.restore(first.state());
   Loader others = loader(9, options);  // in the same buckets, of a source that says it is the same
-  EXPECT_THROW(others.restore(first.state()), Error);
+  EXPECT_THAT([&] { others.restore(first.state()); },
+              ThrowsMessage<Error>(HasSubstr("this state belongs to another dataset")));
+  Loader by_tokens = loader(10, {.edges = {6, 10}, .tokens = 30, .rows = {}});
+  EXPECT_THROW(by_tokens.restore(first.state()), Error);  // 5 and 3 rows
+  const ByLengthOptions five{.edges = {6, 10}, .rows = {5, 3}};
+  Loader fives = loader(10, five);
+  by_tokens.restore(fives.state());
   ByLengthOptions edges = options;
   edges.edges.back() = 11;
   Loader longer = loader(10, edges);
@@ -395,6 +455,8 @@ TEST(ByLength, RefusesWhatCannotBe) {
   refused(texts, {.edges = {}, .tokens = 8}, "it needs edges");
   refused(texts, {.edges = {0}, .tokens = 8}, "an edge is a length of 1 or more, found 0");
   refused(texts, {.edges = {4, 4}, .tokens = 8}, "edges rise, found 4 behind 4");
+  refused(texts, {.edges = {4, std::int64_t{1} << 61}, .tokens = UINT64_MAX},
+          "an edge is at most 2147483647, found 2305843009213693952");
   refused(texts, {.edges = {4}}, "how large is a batch?");
   refused(texts, {.edges = {4}, .tokens = 8, .rows = {2}}, "tokens or rows, found both");
   refused(texts, {.edges = {4}, .tokens = 3}, "raise tokens to 4 or more");
@@ -402,7 +464,16 @@ TEST(ByLength, RefusesWhatCannotBe) {
   refused(texts, {.edges = {4, 8}, .rows = {2}}, "rows has a number for each of the 2 edges");
   refused(texts, {.edges = {4}, .rows = {0}}, "rows are 1 or a multiple of it, found 0");
   refused(texts, {.edges = {4}, .rows = {3}, .multiple = 2}, "rows are 2 or a multiple of it");
-  refused(texts, {.edges = {4}, .rows = {2}, .multiple = 0}, "multiple is 1 or more");
+  refused(texts, {.edges = {4}, .rows = {2}, .multiple = 0}, "multiple is 1 to");
+  refused(texts, {.edges = {4}, .tokens = 3, .multiple = UINT64_MAX}, "multiple is 1 to");
+  refused(zip({texts, field_of("notes", {{1}, {2}})}), {.edges = {4}, .rows = {2}},
+          "'notes i32 [?]' differs from sample to sample, too: name it in fields");
+  refused(zip({texts, field_of("lengths", {{1}, {2}})}),
+          {.edges = {4}, .rows = {2}, .fields = {{"tokens"}, {"labels"}}},
+          "the samples have no field 'labels', which is to be padded");
+  refused(zip({texts, field_of("lengths", {{1}, {2}}).map(pad({.field = "lengths", .to = 1}))}),
+          {.edges = {4}, .rows = {2}},
+          "have a field 'lengths' already: give `lengths` another name");
   refused(texts, {.edges = {4}, .rows = {2}, .fields = {}}, "name the fields to pad");
   refused(texts, {.edges = {4}, .rows = {2}, .fields = {{"tokens"}, {"tokens"}}},
           "found 'tokens' twice");
@@ -414,9 +485,10 @@ TEST(ByLength, RefusesWhatCannotBe) {
   refused(texts.sample({1, 1}), good, "sample makes other samples in every epoch");
   refused(mix({texts, texts}), good, "the plan begins with mix");
   refused(texts.map(pad({.field = "tokens", .to = 4})).batch(2), good,
-          "the plan has a batch of 2 already");
+          "batch_by_length: the plan has batch(2) already");
   EXPECT_THAT([&] { (void)texts.batch_by_length(good).batch(2); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("has a batch of 2 already")));
+              ThrowsMessage<std::invalid_argument>(
+                  HasSubstr("batch(2): the plan has batch_by_length already")));
   EXPECT_THAT([&] { (void)texts.batch_by_length(good).transform_on_device({.field = "tokens"}); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("images of one size")));
   EXPECT_THAT(

@@ -40,7 +40,8 @@ struct RandomErasing {
 /// of the same part that was mixed into this one, and mix_weight f32 [], the share that is this
 /// row's own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
 struct DeviceTransformOptions {
-  /// A field u8 [height, width, channels], 1 to 4 channels.
+  /// A field u8 [height, width, channels], 1 to 4 channels, or [views, height, width, channels]: several views of an image,
+  /// each of which is flipped and erased by itself; they are not mixed.
   std::string field = "image";
   DType dtype = DType::f32;  ///< f32, f16 or bf16
   ImageLayout layout = ImageLayout::nchw;
@@ -48,7 +49,7 @@ struct DeviceTransformOptions {
   /// one for all; none: 0 and 1.
   std::vector<float> mean{};
   std::vector<float> stddev{};
-  double flip = 0;             ///< probability of a horizontal flip, of each row by itself
+  double flip = 0;             ///< probability of a horizontal flip, of each image by itself
   double mixup = 0;            ///< alpha of the Beta distribution of weights; 0: no mixup
   double cutmix = 0;           ///< likewise; with both, each row takes one of them
   double mix_probability = 1;  ///< that a row is mixed at all
@@ -63,7 +64,7 @@ struct DeviceTransformOptions {
   bool on_consumer_stream = false;
 };
 
-/// What is done to one row. All fields zero: a row without a sample, which becomes zeroes.
+/// What is done to one image. All fields zero: one of a row without a sample, which becomes zeroes.
 struct alignas(16) DeviceTransformRow {
   enum class Mix : std::uint8_t { none, mixup, cutmix };
   /// [top, bottom) x [left, right), in pixels of the transformed image.
@@ -92,19 +93,21 @@ class DeviceTransform {
   [[nodiscard]] const DeviceTransformOptions& options() const noexcept { return options_; }
   /// The field after it: the same name.
   [[nodiscard]] FieldSpec output() const;
+  /// Images of a sample: the views that it has, or 1.
+  [[nodiscard]] std::size_t views() const noexcept;
   [[nodiscard]] bool mixes() const noexcept { return options_.mixup > 0 || options_.cutmix > 0; }
 
-  /// What to do to the rows of one slice. Flip and erasing depend on (key, sample) alone; partners
+  /// What to do to the images of one slice. Flip and erasing depend on (key, sample, view) alone; partners
   /// lie within the slice, at a distance that depends on (key, step, replica).
   ///
-  /// Shapes  rows and samples are equally many; `present` is empty (all are) or has a byte for each
+  /// Shapes  rows [samples, views]; `present` is empty (all are) or has a byte for each sample
   void draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
             std::span<const SampleId> samples, std::span<const std::byte> present,
             std::span<DeviceTransformRow> rows) const;
 
   /// Makes `out` of `in` on the host, on the calling thread.
   ///
-  /// Shapes  in u8 [rows, height, width, channels]; out as output(), by rows; dense
+  /// Shapes  in u8 [rows, height, width, channels], a row for each view of each sample; out as output(), by rows; dense
   void run(const std::byte* in, std::span<const DeviceTransformRow> rows, std::byte* out) const;
   /// The same on a GPU: everything lies there, and nothing waits.
   ///

@@ -11,7 +11,7 @@ namespace penstock {
 /// What becomes of a sample that is longer than the last bucket.
 enum class LongSamples : std::uint8_t {
   refuse,    ///< there may be none: the call that makes the plan says which one is too long
-  truncate,  ///< it loses its end, and is in the last bucket
+  truncate,  ///< it is in the last bucket, and loses what is behind its edge, in all padded fields
   drop,      ///< it is in no batch
 };
 
@@ -25,12 +25,13 @@ struct ByLengthOptions {
   std::optional<std::uint64_t> tokens{};
   /// Instead of `tokens`: rows of a global batch, one number a bucket.
   std::vector<std::uint64_t> rows{};
-  /// The number of replicas, or a multiple of it, so that each has as many rows as the others. For runs that are resumed
-  /// on other numbers of them, a multiple of all.
+  /// The number of replicas, or a multiple of it, so that each has as many rows of a full batch as the others. For runs
+  /// that are resumed on other numbers of them, a multiple of all: the batches follow from it. A bucket's last batch has
+  /// what is left, and some replicas may have no row of it: Remainder::drop or pad where each must have as many.
   std::uint64_t multiple = 1;
 
-  /// Fields of shape [?, ...] that are padded, and with what. The first one's length is that of the sample: the one that
-  /// its source says, before any map.
+  /// Fields of shape [?, ...] that are padded, and with what: all that differ in length. The first one's length is that of
+  /// the sample: the one that its source says, before any map. Of a zip, the source that has the field.
   struct Field {
     std::string name;
     double value = 0;
@@ -61,7 +62,8 @@ struct ByLengthSummary {
   std::uint64_t samples = 0;  ///< in them
   std::uint64_t dropped =
       0;  ///< samples in none: LongSamples::drop, and in each epoch others by Remainder::drop
-  double padding_share = 0;  ///< of the tokens of all batches
+  double padding_share =
+      0;  ///< of the tokens of all sorted samples, those that Remainder::drop leaves out among them
 };
 
 }  // namespace penstock

@@ -13,8 +13,8 @@
 namespace penstock::loader {
 
 /// Errors  std::invalid_argument  samples of `plan` have an order of their own, or differ from epoch to epoch; says what
-///                                to leave out
-void check_sortable(const Plan& plan);
+///                                to leave out; options that contradict each other, or do not fit the samples' fields
+void check_sortable(const Plan& plan, const ByLengthOptions& options);
 
 /// Where `batch` is by length: sorts the samples of `plan`.
 ///

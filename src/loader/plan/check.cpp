@@ -35,6 +35,10 @@ std::optional<std::uint64_t> try_order(const Plan& plan) {
   return steps_of(*batch_order(plan, 0, batches_per_pass(plan, {&samples, 1})));
 }
 
+std::string call_of(const Batch& batch) {
+  return batch.by_length ? "batch_by_length" : fmt::format("batch({})", batch.global_batch);
+}
+
 // ---- inputs ----
 
 void check_parts(const char* verb, std::span<const PlanPtr> parts) {
@@ -127,11 +131,11 @@ class BeforeCheck {
   }
   void operator()(const Batch& batch) const {
     if (const Batch* first = plan_.find<Batch>())
-      refuse(
-          fmt::format("batch({}): the plan has a batch of {} already; the global batch is "
-                      "divided over the devices by prefetch_to_devices, so one batch is enough",
-                      batch.global_batch, first->global_batch));
-    if (batch.by_length) check_sortable(plan_);
+      refuse(fmt::format(
+          "{}: the plan has {} already; the global batch is divided over the devices by "
+          "prefetch_to_devices, so one batch is enough",
+          call_of(batch), call_of(*first)));
+    if (batch.by_length) check_sortable(plan_, *batch.by_length);
   }
   void operator()(const TransformOnDevice& transform) const {
     if (plan_.find<Batch>() == nullptr)

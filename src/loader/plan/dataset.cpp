@@ -165,12 +165,13 @@ std::optional<std::uint64_t> Dataset::samples() const {
   const auto steps = size();
   if (!steps) return std::nullopt;
   const auto per_pass = loader::batches_per_pass(*plan_, {&all, 1});
-  const bool whole_passes = per_pass.value_or(0) > 0 && *steps % *per_pass == 0;
-  if (!whole_passes) return *steps * *per_batch;
+  const std::uint64_t most = *steps * *per_batch;
+  if (per_pass.value_or(0) == 0) return most;
   const auto& sorted = plan_->batch().sorted;
   const std::uint64_t in_pass =
       sorted ? sorted->table->samples() : std::min(*all, *per_pass * *per_batch);
-  return *steps / *per_pass * in_pass;
+  const std::uint64_t passes = (*steps + *per_pass - 1) / *per_pass;
+  return *steps % *per_pass == 0 ? passes * in_pass : std::min(most, passes * in_pass);
 }
 
 std::vector<FieldSpec> Dataset::fields() const { return loader::fields_of(*plan_); }

@@ -67,8 +67,12 @@ class Writer {
     Json json = write_json(batch);
     // Which replicas get one more row is no part of the global batches.
     if (purpose_ == Purpose::identity) json.erase("uneven");
-    if (purpose_ == Purpose::identity && batch.sorted)
-      json["lengths"] = fmt::format("{:016x}", batch.sorted->hash);
+    if (purpose_ == Purpose::identity && batch.sorted) {
+      // The rows say all that these were given for.
+      for (const char* const given : {"tokens", "multiple"}) json["by_length"].erase(given);
+      json["by_length"]["rows"] = sequence::rows_of(*batch.by_length);
+      json[kLengthsHash] = fmt::format("{:016x}", batch.sorted->hash);
+    }
     return json;
   }
 

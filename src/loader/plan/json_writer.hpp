@@ -6,6 +6,9 @@
 
 namespace penstock::loader {
 
+/// In the identity of batches by length: of all lengths that they were made of.
+inline constexpr const char* kLengthsHash = "lengths_hash";
+
 enum class Purpose {
   travel,    // all that another process needs, or a refusal
   identity,  // what decides which bytes come out, short

@@ -52,9 +52,10 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
       throw std::invalid_argument(fmt::format("transform_on_device: the samples have no field '{}'",
                                               transform.options().field));
     // Not delivered: what the device needs to know of each row.
-    fields.push_back({.name = fmt::format("device transform of {}", input->name),
-                      .dtype = DType::u8,
-                      .shape = {sizeof(DeviceTransformRow)}});
+    fields.push_back(
+        {.name = fmt::format("device transform of {}", input->name),
+         .dtype = DType::u8,
+         .shape = {static_cast<std::int64_t>(transform.views() * sizeof(DeviceTransformRow))}});
     const auto index = static_cast<std::size_t>(input - fields_.begin());
     *input = transform.output();
     outputs.push_back(transform.output());
@@ -111,7 +112,8 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
   std::span<const std::byte> present;
   if (valid_) present = {at(*valid_), samples.size()};
   for (const Step& own : steps_) {
-    const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)), samples.size());
+    const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)),
+                         samples.size() * own.transform.views());
     own.transform.draw(key_, step, part.replica, samples, present, rows);
     if (targets_ && &own == &steps_[target_step_])
       targets_->write(rows, samples, at(targets_->label_field()),

@@ -1,0 +1,420 @@
+"""The input of well-known training recipes, as plans:
+
+    import penstock as ps
+
+    train = ps.recipes.imagenet_train(ps.image_folder("train"), 256, augment=[ps.augment.trivial_augment_wide()])
+    test = ps.recipes.imagenet_eval(ps.image_folder("val"), 256)
+
+Each takes a Dataset whose samples have encoded images, and returns the plan of its global batches: one
+epoch, normalised images f32 [C,H,W]. A plan is a value that prints as the calls that make it: print one,
+copy the lines, and change what you like. Go on with .repeat(), .prefetch_to_devices() or .loader().
+
+Threads  any number of threads
+Errors   ValueError  a number out of range; a field that the samples do not have; as the calls themselves
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from penstock import augment as pa
+from penstock._penstock import (
+    ImageView,
+    RandomErasing,
+    augment_image,
+    center_crop,
+    crop_image,
+    decode_image,
+    decode_views,
+    random_crop,
+    random_resized_crop,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from penstock._penstock import Augmentation, Dataset, Transform
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "imagenet_train",
+    "imagenet_eval",
+    "resnet_v2_train",
+    "deit_train",
+    "deit3_train",
+    "timm_train",
+    "timm_eval",
+    "simclr",
+    "dino",
+    "cifar_train",
+]
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
+CIFAR10_STD = (0.2470, 0.2435, 0.2616)
+
+Filter = Literal["bilinear", "bicubic"]
+
+
+class Mixing(TypedDict, total=False):
+    """What the images and labels of a batch go through; see Dataset.transform_on_device."""
+
+    classes: int
+    label_smoothing: float
+    mixup: float
+    cutmix: float
+    mix_probability: float
+    cutmix_share: float
+    dtype: str
+    layout: Literal["nchw", "nhwc"]
+    label: str
+
+
+def imagenet_train(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 224,
+    scale: tuple[float, float] = (0.08, 1.0),
+    ratio: tuple[float, float] = (3 / 4, 4 / 3),
+    filter: Filter = "bilinear",
+    flip: float = 0.5,
+    augment: Sequence[Augmentation] = (),
+    erase: float = 0.0,
+    repeats: int = 1,
+    mean: Sequence[float] = IMAGENET_MEAN,
+    std: Sequence[float] = IMAGENET_STD,
+    **mixing: Unpack[Mixing],
+) -> Dataset:
+    """
+    A random crop of each image, in a random order; a last batch that is not full is left out.
+
+    `augment`: operations on pixels behind the crop and the flip. `erase`: the probability of random erasing.
+    `repeats`: repeated augmentation, each image so often one after another, and as many fewer images an epoch.
+    `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
+    Dataset.transform_on_device has them. With `classes` batches have the field target f32 [classes].
+
+    Source  torchvision's references/classification
+    """
+    crop = random_resized_crop(size, scale=scale, ratio=ratio)
+    images = _epoch(data, repeats).map(decode_image(crop=crop, flip=flip, filter=filter))
+    if augment:
+        images = images.map(augment_image(list(augment)))
+    return images.batch(batch, remainder="drop").transform_on_device(
+        mean=list(mean), std=list(std), erase=RandomErasing(erase) if erase else None, **mixing
+    )
+
+
+def imagenet_eval(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 224,
+    resize: int = 256,
+    filter: Filter = "bilinear",
+    mean: Sequence[float] = IMAGENET_MEAN,
+    std: Sequence[float] = IMAGENET_STD,
+    dtype: str = "f32",
+    layout: Literal["nchw", "nhwc"] = "nchw",
+) -> Dataset:
+    """
+    The middle of each image, whose shorter side is `resize` pixels first; in their order, all of them.
+
+    Source  torchvision's references/classification: Resize, CenterCrop
+    """
+    crop = center_crop(size, resize=resize)
+    batches = data.map(decode_image(crop=crop, filter=filter)).batch(batch)
+    return batches.transform_on_device(mean=list(mean), std=list(std), dtype=dtype, layout=layout)
+
+
+def resnet_v2_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 176) -> Dataset:
+    """
+    torchvision's recipe for ResNet-50's IMAGENET1K_V2 weights; evaluate with imagenet_eval(resize=232).
+
+    Each row is mixed by mixup or cutmix by itself; there, all rows of a batch are.
+
+    Source  https://pytorch.org/blog/how-to-train-state-of-the-art-models-using-torchvision-latest-primitives
+    """
+    return imagenet_train(
+        data,
+        batch,
+        size=size,
+        augment=[pa.trivial_augment_wide(interpolation="bilinear")],
+        erase=0.1,
+        repeats=4,
+        classes=classes,
+        label_smoothing=0.1,
+        mixup=0.2,
+        cutmix=1.0,
+    )
+
+
+def deit_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 224) -> Dataset:
+    """
+    DeiT's recipe. What is erased becomes the mean; there, noise.
+
+    Source  Touvron et al.: Training data-efficient image transformers (ICML 2021)
+    """
+    return imagenet_train(
+        data,
+        batch,
+        size=size,
+        filter="bicubic",
+        augment=[pa.timm_rand_augment("rand-m9-mstd0.5-inc1", interpolation="bicubic", fill=_levels(IMAGENET_MEAN))],
+        erase=0.25,
+        repeats=3,
+        classes=classes,
+        label_smoothing=0.1,
+        mixup=0.8,
+        cutmix=1.0,
+    )
+
+
+def deit3_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 224) -> Dataset:
+    """
+    DeiT III's recipe for ImageNet-1k, with its 3-Augment.
+
+    Source  Touvron, Cord, Jegou: DeiT III (ECCV 2022)
+    """
+    return imagenet_train(
+        data,
+        batch,
+        size=size,
+        filter="bicubic",
+        augment=[pa.three_augment(0.3)],
+        repeats=3,
+        classes=classes,
+        mixup=0.8,
+        cutmix=1.0,
+    )
+
+
+def timm_train(data: Dataset, batch: int, config: Mapping[str, Any]) -> Dataset:
+    """
+    What timm's train.py makes of its options: `config` has their names, as in the args.yaml that it saves;
+    what says nothing of images is passed over.
+
+    Taken: img_size, scale, ratio, hflip, vflip, color_jitter, aa, reprob, aug_repeats, mixup, cutmix, mixup_prob,
+    mixup_switch_prob, smoothing, num_classes, train_interpolation, mean, std. Targets are made when there are
+    num_classes, and mixup, cutmix or smoothing.
+
+    Errors  ValueError  an option that has no equal here; names it
+    Source  timm 1.0: train.py, data/transforms_factory.py
+    """
+    take = _Config(config)
+    size = take.size()
+    mean, std = take.numbers()
+    interpolation = take("train_interpolation", "random")
+    if interpolation == "random":
+        raise ValueError("timm_train: train_interpolation 'random' draws a filter for each image: set 'bilinear' or 'bicubic'")
+    augment = [pa.vertical_flip(take("vflip", 0.0))] if take("vflip", 0.0) else []
+    policy = take("aa", None)
+    if policy:
+        augment.append(_timm_policy(policy, interpolation, _levels(mean)))
+    elif jitter := take("color_jitter", 0.4):
+        strengths = [jitter] * 3 if isinstance(jitter, (int, float)) else list(jitter)
+        augment.append(pa.color_jitter(*(_around(1.0, s) for s in strengths[:3]), *((-s, s) for s in strengths[3:])))
+    smoothing = take("smoothing", 0.1)
+    mixes = take("mixup", 0.0) > 0 or take("cutmix", 0.0) > 0
+    classes = (take("num_classes", None) or 0) if mixes or smoothing else 0
+    if take("reprob", 0.0) > 0 and take("remode", "pixel") != "const":
+        raise ValueError("timm_train: remode 'pixel' fills with noise; here, what is erased becomes the mean: set remode 'const'")
+    take.refuse("recount", 1)
+    take.refuse("aug_splits", 0)
+    take.refuse("train_crop_mode", None, "rrc")
+    return imagenet_train(
+        data,
+        batch,
+        size=size,
+        scale=tuple(take("scale", (0.08, 1.0))),
+        ratio=tuple(take("ratio", (3 / 4, 4 / 3))),
+        filter=interpolation,
+        flip=take("hflip", 0.5),
+        augment=augment,
+        erase=take("reprob", 0.0),
+        repeats=take("aug_repeats", 0) or 1,
+        mean=mean,
+        std=std,
+        classes=classes,
+        label_smoothing=smoothing if classes else 0.0,
+        mixup=take("mixup", 0.0),
+        cutmix=take("cutmix", 0.0),
+        mix_probability=take("mixup_prob", 1.0),
+        cutmix_share=take("mixup_switch_prob", 0.5),
+    )
+
+
+def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any]) -> Dataset:
+    """
+    As timm_train, for validation: img_size, crop_pct, interpolation, mean and std.
+
+    Errors  ValueError  an option that has no equal here; names it
+    Source  timm 1.0: data/transforms_factory.py
+    """
+    take = _Config(config)
+    size = take.size()
+    mean, std = take.numbers()
+    take.refuse("crop_mode", None, "center")
+    return imagenet_eval(
+        data,
+        batch,
+        size=size,
+        resize=math.floor(size / (take("crop_pct", None) or 0.875)),
+        filter=take("interpolation", "") or "bilinear",
+        mean=mean,
+        std=std,
+    )
+
+
+def simclr(data: Dataset, batch: int, *, size: int = 224, strength: float = 1.0) -> Dataset:
+    """
+    Two views of each image, of colours of this strength and blurred at random.
+
+    Shapes  image f32 [2,3,size,size]
+    Source  Chen et al.: A Simple Framework for Contrastive Learning (ICML 2020), appendix A
+    """
+    views = {"image": ImageView(random_resized_crop(size), count=2, flip=0.5)}
+    jitter = pa.color_jitter(*(_around(1.0, 0.8 * strength),) * 3, (-0.2 * strength, 0.2 * strength))
+    operations = [
+        pa.random_apply(0.8, [jitter]),
+        pa.random_apply(0.2, [pa.grayscale()]),
+        pa.random_apply(0.5, [pa.gaussian_blur(size // 20 * 2 + 1, (0.1, 2.0))]),
+    ]
+    batches = _views(data, batch, views, {"image": operations})
+    return batches.transform_on_device(mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
+
+
+def dino(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 224,
+    local_size: int = 96,
+    local_views: int = 8,
+    global_scale: tuple[float, float] = (0.4, 1.0),
+    local_scale: tuple[float, float] = (0.05, 0.4),
+) -> Dataset:
+    """
+    Two large views of each image and several small ones, of one decode.
+
+    Shapes  global_1 and global_2 f32 [3,size,size], local f32 [local_views,3,local_size,local_size]
+    Source  Caron et al.: Emerging Properties in Self-Supervised Vision Transformers (ICCV 2021), main_dino.py
+    """
+    large = ImageView(random_resized_crop(size, scale=global_scale), flip=0.5, filter="bicubic")
+    small = random_resized_crop(local_size, scale=local_scale)
+    views = {
+        "global_1": large,
+        "global_2": large,
+        "local": ImageView(small, count=local_views, flip=0.5, filter="bicubic"),
+    }
+    colours = [
+        pa.random_apply(0.8, [pa.color_jitter((0.6, 1.4), (0.6, 1.4), (0.8, 1.2), (-0.1, 0.1))]),
+        pa.random_apply(0.2, [pa.grayscale()]),
+    ]
+    blur = pa.gaussian_blur(13, (0.1, 2.0))
+    batches = _views(
+        data,
+        batch,
+        views,
+        {
+            "global_1": [*colours, blur],
+            "global_2": [*colours, pa.random_apply(0.1, [blur]), pa.random_apply(0.2, [pa.solarize(128)])],
+            "local": [*colours, pa.random_apply(0.5, [blur])],
+        },
+    )
+    for field in views:
+        batches = batches.transform_on_device(field=field, mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
+    return batches
+
+
+def cifar_train(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 32,
+    padding: int = 4,
+    augment: Sequence[Augmentation] = (),
+    erase: float = 0.0,
+    mean: Sequence[float] = CIFAR10_MEAN,
+    std: Sequence[float] = CIFAR10_STD,
+    **mixing: Unpack[Mixing],
+) -> Dataset:
+    """
+    Small images that are decoded already, u8 [H,W,C]: a random crop of the padded image, and a flip.
+
+    Source  He et al.: Deep Residual Learning (CVPR 2016), section 4.2
+    """
+    crop: Transform = crop_image(crop=random_crop(size, padding=padding), flip=0.5)
+    images = data.shuffle().map(crop)
+    if augment:
+        images = images.map(augment_image(list(augment)))
+    return images.batch(batch, remainder="drop").transform_on_device(
+        mean=list(mean), std=list(std), erase=RandomErasing(erase) if erase else None, **mixing
+    )
+
+
+# ---- parts of several ----
+
+
+def _epoch(data: Dataset, repeats: int) -> Dataset:
+    """A random order. With repeats, as many samples as without, of fewer images."""
+    if repeats == 1:
+        return data.shuffle()
+    if data.size is None:
+        raise ValueError("repeats: the data are endless, so an epoch has no number of samples; put repeat behind the recipe")
+    return data.shuffle().repeat_each(repeats).take(data.size)
+
+
+def _views(data: Dataset, batch: int, views: Mapping[str, ImageView], operations: Mapping[str, list[Augmentation]]) -> Dataset:
+    images = data.shuffle().map(decode_views(views))
+    for field, some in operations.items():
+        images = images.map(augment_image(some, field=field))
+    return images.batch(batch, remainder="drop")
+
+
+def _around(centre: float, strength: float) -> tuple[float, float]:
+    """As torchvision's ColorJitter takes a number."""
+    return (max(0.0, centre - strength), centre + strength)
+
+
+def _levels(mean: Sequence[float]) -> tuple[int, int, int]:
+    """Of a normalisation's mean, as timm fills."""
+    red, green, blue = (min(255, round(255 * value)) for value in mean)
+    return (red, green, blue)
+
+
+def _timm_policy(policy: str, interpolation: Filter, fill: tuple[int, int, int]) -> Augmentation:
+    if policy.startswith("rand"):
+        return pa.timm_rand_augment(policy, interpolation=interpolation, fill=fill)
+    if policy.startswith("3a"):
+        return pa.three_augment()
+    raise ValueError(f"timm_train: aa '{policy}': expected one that begins with 'rand' or is '3a'; give other policies to imagenet_train(augment=...)")
+
+
+class _Config:
+    """Options by timm's names."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+
+    def __call__(self, name: str, default: Any) -> Any:
+        value = self.config.get(name)
+        return default if value is None else value
+
+    def refuse(self, name: str, *usual: Any) -> None:
+        found = self.config.get(name)
+        if found is not None and found not in usual:
+            raise ValueError(f"timm's {name} = {found!r} has no equal here: leave it at {usual[-1]!r}")
+
+    def size(self) -> int:
+        given = self("input_size", None)
+        if given is not None and given[-1] != given[-2]:
+            raise ValueError(f"timm's input_size: expected a square, found {given}")
+        return int(given[-1] if given is not None else self("img_size", 224))
+
+    def numbers(self) -> tuple[Sequence[float], Sequence[float]]:
+        return self("mean", IMAGENET_MEAN), self("std", IMAGENET_STD)
