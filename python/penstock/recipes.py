@@ -378,7 +378,7 @@ def _views(data: Dataset, batch: int, views: Mapping[str, ImageView], operations
 
 def _around(centre: float, strength: float) -> tuple[float, float]:
     """As torchvision's ColorJitter takes a number."""
-    return (max(0.0, centre - strength), centre + strength)
+    return (round(max(0.0, centre - strength), 9), round(centre + strength, 9))
 
 
 def _levels(mean: Sequence[float]) -> tuple[int, int, int]:

@@ -1,0 +1,112 @@
+"""penstock.recipes: plans that print as what makes them, and give what their originals give."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+RECIPES = {
+    "imagenet_train": lambda data: ps.recipes.imagenet_train(data, 8, size=32, augment=[ps.augment.rand_augment()], erase=0.1, classes=10),
+    "imagenet_eval": lambda data: ps.recipes.imagenet_eval(data, 8, size=32, resize=40, dtype="f16", layout="nhwc"),
+    "resnet_v2_train": lambda data: ps.recipes.resnet_v2_train(data, 8, classes=10, size=32),
+    "deit_train": lambda data: ps.recipes.deit_train(data, 8, classes=10, size=32),
+    "deit3_train": lambda data: ps.recipes.deit3_train(data, 8, classes=10, size=32),
+    "timm_train": lambda data: ps.recipes.timm_train(data, 8, {"img_size": 32, "train_interpolation": "bilinear", "vflip": 0.5}),
+    "timm_eval": lambda data: ps.recipes.timm_eval(data, 8, {"img_size": 32}),
+    "simclr": lambda data: ps.recipes.simclr(data, 8, size=32),
+    "dino": lambda data: ps.recipes.dino(data, 8, size=32, local_size=16, local_views=4),
+}
+SHAPES = {
+    "imagenet_eval": {"image": (8, 32, 32, 3)},
+    "simclr": {"image": (8, 2, 3, 32, 32)},
+    "dino": {"global_1": (8, 3, 32, 32), "global_2": (8, 3, 32, 32), "local": (8, 4, 3, 16, 16)},
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return ps.synthetic_images(40).seed(1)
+
+
+def first(plan, **options):
+    return next(iter(plan.loader(**options)))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_prints_as_its_calls_and_delivers(data, name):
+    plan = RECIPES[name](data)
+    assert eval(repr(plan), {"ps": ps}).to_json() == plan.to_json()
+    assert plan.size == 5
+    step = first(plan)
+    for field, shape in SHAPES.get(name, {"image": (8, 3, 32, 32)}).items():
+        assert step[field].shape == shape
+        values = np.asarray(step[field]).astype(np.float64)
+        assert np.isfinite(values).all() and abs(values.mean()) < 3 and values.std() > 0.1
+    one = first(plan, threads=1, digest=True, digest_transformed=True)
+    four = first(plan, threads=4, digest=True, digest_transformed=True)
+    assert one.digest == four.digest and one.transformed_digest == four.transformed_digest
+
+
+def test_training_shuffles_and_validation_does_not(data):
+    train, test = ps.recipes.imagenet_train(data, 8, size=32), ps.recipes.imagenet_eval(data, 8, size=32)
+    numbers = [[sample.number for step in plan.loader() for sample in step.samples] for plan in (train, test)]
+    assert sorted(numbers[0]) == numbers[1] == list(range(40)) != numbers[0]
+    assert ps.recipes.imagenet_train(data.take(39), 8).size == 4 and ps.recipes.imagenet_eval(data.take(39), 8).size == 5
+
+
+def test_an_epoch_of_repeated_augmentation_is_as_long(data):
+    plan = ps.recipes.imagenet_train(data, 8, size=32, repeats=4)
+    numbers = [sample.number for step in plan.loader() for sample in step.samples]
+    assert len(numbers) == 40 and len(set(numbers)) == 10 and numbers[0] == numbers[3] != numbers[4]
+    with pytest.raises(ValueError, match="repeats: the data are endless"):
+        ps.recipes.imagenet_train(data.repeat(), 8, repeats=2)
+
+
+def test_evaluation_is_the_crop_and_the_normalisation(data):
+    step = first(ps.recipes.imagenet_eval(data, 8, size=32, resize=40))
+    crop = first(data.map(ps.decode_image(crop=ps.center_crop(32, resize=40))).batch(8))
+    levels = np.asarray(crop["image"]).astype(np.float32).transpose(0, 3, 1, 2) / 255
+    mean, std = (np.array(each, np.float32)[None, :, None, None] for each in (ps.recipes.IMAGENET_MEAN, ps.recipes.IMAGENET_STD))
+    np.testing.assert_allclose(np.asarray(step["image"]), (levels - mean) / std, atol=2e-5)
+
+
+def test_cifar_takes_decoded_images():
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3), dtype=np.uint8)
+    data = ps.memory({"image": pixels, "label": np.arange(40) % 10})
+    step = first(ps.recipes.cifar_train(data, 8, classes=10, label_smoothing=0.1))
+    assert step["image"].shape == (8, 3, 32, 32) and step["target"].shape == (8, 10)
+
+
+def test_timms_options():
+    data = ps.synthetic_images(40)
+    config = {
+        "aa": "rand-m9-mstd0.5-inc1", "train_interpolation": "bicubic", "reprob": 0.25, "remode": "const", "mixup": 0.8, "cutmix": 1.0,
+        "mixup_prob": 0.7, "mixup_switch_prob": 0.4, "smoothing": 0.1, "num_classes": 10, "aug_repeats": 3, "lr": 0.001, "scale": None,
+        "input_size": [3, 64, 64], "mean": [0.4, 0.4, 0.4], "hflip": 0.25,
+    }  # fmt: skip
+    text = repr(ps.recipes.timm_train(data, 8, config))
+    for part in (
+        "repeat_each(3)", "random_resized_crop(64)", "flip=0.25, filter='bicubic'", "timm_rand_augment(interpolation='bicubic', fill=[102, 102, 102])",
+        "mixup=0.8, cutmix=1.0, mix_probability=0.7, cutmix_share=0.4, classes=10, label_smoothing=0.1", "RandomErasing(0.25)",
+    ):  # fmt: skip
+        assert part in text, text
+    plain = repr(ps.recipes.timm_train(data, 8, {"train_interpolation": "bicubic"}))
+    assert "color_jitter([0.6, 1.4], [0.6, 1.4], [0.6, 1.4])" in plain and "classes" not in plain
+    assert "center_crop(64, resize=67)" in repr(ps.recipes.timm_eval(data, 8, {**config, "crop_pct": 0.95, "interpolation": "bicubic"}))
+
+
+@pytest.mark.parametrize(
+    "config, why",
+    [
+        ({}, "train_interpolation 'random'"),
+        ({"train_interpolation": "bicubic", "reprob": 0.25}, "remode 'pixel'"),
+        ({"train_interpolation": "bicubic", "aa": "augmix-m5"}, "aa 'augmix-m5'"),
+        ({"train_interpolation": "bicubic", "recount": 2}, "recount = 2"),
+        ({"train_interpolation": "bicubic", "aug_splits": 3}, "aug_splits = 3"),
+        ({"train_interpolation": "bicubic", "train_crop_mode": "rkrc"}, "train_crop_mode = 'rkrc'"),
+        ({"train_interpolation": "bicubic", "input_size": [3, 64, 32]}, "expected a square"),
+    ],
+)
+def test_timms_options_without_an_equal_are_refused_by_name(config, why):
+    with pytest.raises(ValueError, match=why):
+        ps.recipes.timm_train(ps.synthetic_images(40), 8, config)
