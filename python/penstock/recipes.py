@@ -35,7 +35,7 @@ from penstock._penstock import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._penstock import Augmentation, Dataset, Transform
+    from penstock._penstock import Augmentation, Dataset, JpegIndex, Transform
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -88,6 +88,7 @@ def imagenet_train(
     repeats: int = 1,
     mean: Sequence[float] = IMAGENET_MEAN,
     std: Sequence[float] = IMAGENET_STD,
+    index: JpegIndex | None = None,
     **mixing: Unpack[Mixing],
 ) -> Dataset:
     """
@@ -95,13 +96,14 @@ def imagenet_train(
 
     `augment`: operations on pixels behind the crop and the flip. `erase`: the probability of random erasing.
     `repeats`: repeated augmentation, each image so often one after another, and as many fewer images an epoch.
+    `index`: as decode_image takes it; it makes later epochs faster, and prepared files from the first one on.
     `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
     Dataset.transform_on_device has them. With `classes` batches have the field target f32 [classes].
 
     Source  torchvision's references/classification
     """
     crop = random_resized_crop(size, scale=scale, ratio=ratio)
-    images = _epoch(data, repeats).map(decode_image(crop=crop, flip=flip, filter=filter))
+    images = _epoch(data, repeats).map(decode_image(crop=crop, flip=flip, filter=filter, index=index))
     if augment:
         images = images.map(augment_image(list(augment)))
     return images.batch(batch, remainder="drop").transform_on_device(
@@ -120,6 +122,7 @@ def imagenet_eval(
     std: Sequence[float] = IMAGENET_STD,
     dtype: str = "f32",
     layout: Literal["nchw", "nhwc"] = "nchw",
+    index: JpegIndex | None = None,
 ) -> Dataset:
     """
     The middle of each image, whose shorter side is `resize` pixels first; in their order, all of them.
@@ -127,11 +130,13 @@ def imagenet_eval(
     Source  torchvision's references/classification: Resize, CenterCrop
     """
     crop = center_crop(size, resize=resize)
-    batches = data.map(decode_image(crop=crop, filter=filter)).batch(batch)
+    batches = data.map(decode_image(crop=crop, filter=filter, index=index)).batch(batch)
     return batches.transform_on_device(mean=list(mean), std=list(std), dtype=dtype, layout=layout)
 
 
-def resnet_v2_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 176) -> Dataset:
+def resnet_v2_train(
+    data: Dataset, batch: int, *, classes: int = 1000, size: int = 176, index: JpegIndex | None = None
+) -> Dataset:
     """
     torchvision's recipe for ResNet-50's IMAGENET1K_V2 weights; evaluate with imagenet_eval(resize=232).
 
@@ -150,10 +155,13 @@ def resnet_v2_train(data: Dataset, batch: int, *, classes: int = 1000, size: int
         label_smoothing=0.1,
         mixup=0.2,
         cutmix=1.0,
+        index=index,
     )
 
 
-def deit_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 224) -> Dataset:
+def deit_train(
+    data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None
+) -> Dataset:
     """
     DeiT's recipe. What is erased becomes the mean; there, noise.
 
@@ -171,10 +179,13 @@ def deit_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 22
         label_smoothing=0.1,
         mixup=0.8,
         cutmix=1.0,
+        index=index,
     )
 
 
-def deit3_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 224) -> Dataset:
+def deit3_train(
+    data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None
+) -> Dataset:
     """
     DeiT III's recipe for ImageNet-1k, with its 3-Augment.
 
@@ -190,10 +201,11 @@ def deit3_train(data: Dataset, batch: int, *, classes: int = 1000, size: int = 2
         classes=classes,
         mixup=0.8,
         cutmix=1.0,
+        index=index,
     )
 
 
-def timm_train(data: Dataset, batch: int, config: Mapping[str, Any]) -> Dataset:
+def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None) -> Dataset:
     """
     What timm's train.py makes of its options: `config` has their names, as in the args.yaml that it saves;
     what says nothing of images is passed over.
@@ -245,10 +257,11 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any]) -> Dataset:
         cutmix=take("cutmix", 0.0),
         mix_probability=take("mixup_prob", 1.0),
         cutmix_share=take("mixup_switch_prob", 0.5),
+        index=index,
     )
 
 
-def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any]) -> Dataset:
+def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None) -> Dataset:
     """
     As timm_train, for validation: img_size, crop_pct, interpolation, mean and std.
 
@@ -267,10 +280,13 @@ def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any]) -> Dataset:
         filter=take("interpolation", "") or "bilinear",
         mean=mean,
         std=std,
+        index=index,
     )
 
 
-def simclr(data: Dataset, batch: int, *, size: int = 224, strength: float = 1.0) -> Dataset:
+def simclr(
+    data: Dataset, batch: int, *, size: int = 224, strength: float = 1.0, index: JpegIndex | None = None
+) -> Dataset:
     """
     Two views of each image, of colours of this strength and blurred at random.
 
@@ -284,7 +300,7 @@ def simclr(data: Dataset, batch: int, *, size: int = 224, strength: float = 1.0)
         pa.random_apply(0.2, [pa.grayscale()]),
         pa.random_apply(0.5, [pa.gaussian_blur(size // 20 * 2 + 1, (0.1, 2.0))]),
     ]
-    batches = _views(data, batch, views, {"image": operations})
+    batches = _views(data, batch, views, {"image": operations}, index)
     return batches.transform_on_device(mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
 
 
@@ -297,6 +313,7 @@ def dino(
     local_views: int = 8,
     global_scale: tuple[float, float] = (0.4, 1.0),
     local_scale: tuple[float, float] = (0.05, 0.4),
+    index: JpegIndex | None = None,
 ) -> Dataset:
     """
     Two large views of each image and several small ones, of one decode.
@@ -325,6 +342,7 @@ def dino(
             "global_2": [*colours, pa.random_apply(0.1, [blur]), pa.random_apply(0.2, [pa.solarize(128)])],
             "local": [*colours, pa.random_apply(0.5, [blur])],
         },
+        index,
     )
     for field in views:
         batches = batches.transform_on_device(field=field, mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
@@ -369,8 +387,10 @@ def _epoch(data: Dataset, repeats: int) -> Dataset:
     return data.shuffle().repeat_each(repeats).take(data.size)
 
 
-def _views(data: Dataset, batch: int, views: Mapping[str, ImageView], operations: Mapping[str, list[Augmentation]]) -> Dataset:
-    images = data.shuffle().map(decode_views(views))
+def _views(
+    data: Dataset, batch: int, views: Mapping[str, ImageView], operations: Mapping[str, list[Augmentation]], index: JpegIndex | None
+) -> Dataset:
+    images = data.shuffle().map(decode_views(views, index=index))
     for field, some in operations.items():
         images = images.map(augment_image(some, field=field))
     return images.batch(batch, remainder="drop")
