@@ -57,7 +57,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 CIFAR10_MEAN = (0.4914, 0.4822, 0.4465)
 CIFAR10_STD = (0.2470, 0.2435, 0.2616)
 
-Filter = Literal["bilinear", "bicubic"]
+Filter = Literal["bilinear", "bicubic", "pillow_bilinear", "pillow_bicubic"]
 
 
 class Mixing(TypedDict, total=False):
@@ -210,9 +210,10 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
     What timm's train.py makes of its options: `config` has their names, as in the args.yaml that it saves;
     what says nothing of images is passed over.
 
-    Taken: img_size, scale, ratio, hflip, vflip, color_jitter, aa, reprob, aug_repeats, mixup, cutmix, mixup_prob,
-    mixup_switch_prob, smoothing, num_classes, train_interpolation, mean, std. Targets are made when there are
-    num_classes, and mixup, cutmix or smoothing.
+    Taken: img_size, input_size, scale, ratio, hflip, vflip, color_jitter, color_jitter_prob, grayscale_prob,
+    gaussian_blur_prob, aa, reprob, aug_repeats, mixup, cutmix, mixup_prob, mixup_switch_prob, smoothing, num_classes,
+    train_interpolation, mean, std. As there, targets are made with mixup or cutmix; else smoothing is the loss's.
+    Where img_size, mean, std or crop_pct are null, timm takes those of the model, which are not known here: give them.
 
     Errors  ValueError  an option that has no equal here; names it
     Source  timm 1.0: train.py, data/transforms_factory.py
@@ -225,19 +226,33 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
         raise ValueError("timm_train: train_interpolation 'random' draws a filter for each image: set 'bilinear' or 'bicubic'")
     augment = [pa.vertical_flip(take("vflip", 0.0))] if take("vflip", 0.0) else []
     policy = take("aa", None)
-    if policy:
-        augment.append(_timm_policy(policy, interpolation, _levels(mean)))
-    elif jitter := take("color_jitter", 0.4):
-        strengths = [jitter] * 3 if isinstance(jitter, (int, float)) else list(jitter)
-        augment.append(pa.color_jitter(*(_around(1.0, s) for s in strengths[:3]), *((-s, s) for s in strengths[3:])))
-    smoothing = take("smoothing", 0.1)
+    jitter = _timm_jitter(config.get("color_jitter", 0.4))
+    if policy and policy.startswith("rand"):
+        augment.append(pa.timm_rand_augment(policy, interpolation=interpolation, fill=_levels(mean)))
+    elif policy == "3a":
+        one_of_three = pa.random_choice([pa.grayscale(), pa.solarize(128), pa.gaussian_blur(13, (0.1, 2.0))])
+        augment += [one_of_three, *jitter]
+    elif policy:
+        raise ValueError(f"timm_train: aa {policy!r}: expected one that begins with 'rand', or '3a'; give other policies to imagenet_train(augment=...)")
+    elif jitter:
+        probability = take("color_jitter_prob", 1.0)
+        augment += jitter if probability == 1 else [pa.random_apply(probability, jitter)]
+    if take("grayscale_prob", 0.0):
+        augment.append(pa.random_apply(take("grayscale_prob", 0.0), [pa.grayscale()]))
+    if take("gaussian_blur_prob", 0.0):
+        augment.append(pa.random_apply(take("gaussian_blur_prob", 0.0), [pa.gaussian_blur(23, (0.1, 2.0))]))
     mixes = take("mixup", 0.0) > 0 or take("cutmix", 0.0) > 0
-    classes = (take("num_classes", None) or 0) if mixes or smoothing else 0
+    if mixes and not take("num_classes", 0):
+        raise ValueError("timm_train: mixup and cutmix mix the targets, too: give num_classes, the model's number of classes")
     if take("reprob", 0.0) > 0 and take("remode", "pixel") != "const":
         raise ValueError("timm_train: remode 'pixel' fills with noise; here, what is erased becomes the mean: set remode 'const'")
     take.refuse("recount", 1)
     take.refuse("aug_splits", 0)
-    take.refuse("train_crop_mode", None, "rrc")
+    take.refuse("train_crop_mode", "rrc")
+    take.refuse("no_aug", False)
+    take.refuse("cutmix_minmax", None)
+    take.refuse("mixup_mode", "elem", "batch")
+    take.refuse("mixup_off_epoch", 0)
     return imagenet_train(
         data,
         batch,
@@ -248,11 +263,11 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
         flip=take("hflip", 0.5),
         augment=augment,
         erase=take("reprob", 0.0),
-        repeats=take("aug_repeats", 0) or 1,
+        repeats=take.whole("aug_repeats", 0) or 1,
         mean=mean,
         std=std,
-        classes=classes,
-        label_smoothing=smoothing if classes else 0.0,
+        classes=take("num_classes", 0) if mixes else 0,
+        label_smoothing=take("smoothing", 0.1) if mixes else 0.0,
         mixup=take("mixup", 0.0),
         cutmix=take("cutmix", 0.0),
         mix_probability=take("mixup_prob", 1.0),
@@ -263,7 +278,7 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
 
 def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None) -> Dataset:
     """
-    As timm_train, for validation: img_size, crop_pct, interpolation, mean and std.
+    As timm_train, for validation: img_size, crop_pct (0.875), interpolation ("bicubic"), mean and std.
 
     Errors  ValueError  an option that has no equal here; names it
     Source  timm 1.0: data/transforms_factory.py
@@ -271,13 +286,13 @@ def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any], *, index: Jp
     take = _Config(config)
     size = take.size()
     mean, std = take.numbers()
-    take.refuse("crop_mode", None, "center")
+    take.refuse("crop_mode", "center")
     return imagenet_eval(
         data,
         batch,
         size=size,
         resize=math.floor(size / (take("crop_pct", None) or 0.875)),
-        filter=take("interpolation", "") or "bilinear",
+        filter=take("interpolation", "") or "bicubic",
         mean=mean,
         std=std,
         index=index,
@@ -288,17 +303,17 @@ def simclr(
     data: Dataset, batch: int, *, size: int = 224, strength: float = 1.0, index: JpegIndex | None = None
 ) -> Dataset:
     """
-    Two views of each image, of colours of this strength and blurred at random.
+    Two views of each image, of colours of this strength (0 to 1.25) and blurred at random; normalised, which the original is not.
 
     Shapes  image f32 [2,3,size,size]
     Source  Chen et al.: A Simple Framework for Contrastive Learning (ICML 2020), appendix A
     """
-    views = {"image": ImageView(random_resized_crop(size), count=2, flip=0.5)}
+    views = {"image": ImageView(random_resized_crop(size), count=2, flip=0.5, filter="bicubic")}
     jitter = pa.color_jitter(*(_around(1.0, 0.8 * strength),) * 3, (-0.2 * strength, 0.2 * strength))
     operations = [
         pa.random_apply(0.8, [jitter]),
         pa.random_apply(0.2, [pa.grayscale()]),
-        pa.random_apply(0.5, [pa.gaussian_blur(size // 20 * 2 + 1, (0.1, 2.0))]),
+        pa.random_apply(0.5, [pa.gaussian_blur(min(size // 20 * 2 + 1, 63), (0.1, 2.0))]),
     ]
     batches = _views(data, batch, views, {"image": operations}, index)
     return batches.transform_on_device(mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
@@ -316,34 +331,28 @@ def dino(
     index: JpegIndex | None = None,
 ) -> Dataset:
     """
-    Two large views of each image and several small ones, of one decode.
+    Two large views of each image and several small ones, of one decode. The blur is a Gaussian; there, Pillow's
+    approximation by boxes.
 
-    Shapes  global_1 and global_2 f32 [3,size,size], local f32 [local_views,3,local_size,local_size]
+    Shapes  global_1 and global_2 f32 [3,size,size], local f32 [local_views,3,local_size,local_size]; none for 0
     Source  Caron et al.: Emerging Properties in Self-Supervised Vision Transformers (ICCV 2021), main_dino.py
     """
     large = ImageView(random_resized_crop(size, scale=global_scale), flip=0.5, filter="bicubic")
     small = random_resized_crop(local_size, scale=local_scale)
-    views = {
-        "global_1": large,
-        "global_2": large,
-        "local": ImageView(small, count=local_views, flip=0.5, filter="bicubic"),
-    }
+    views = {"global_1": large, "global_2": large}
+    if local_views != 0:
+        views["local"] = ImageView(small, count=local_views, flip=0.5, filter="bicubic")
     colours = [
         pa.random_apply(0.8, [pa.color_jitter((0.6, 1.4), (0.6, 1.4), (0.8, 1.2), (-0.1, 0.1))]),
         pa.random_apply(0.2, [pa.grayscale()]),
     ]
     blur = pa.gaussian_blur(13, (0.1, 2.0))
-    batches = _views(
-        data,
-        batch,
-        views,
-        {
-            "global_1": [*colours, blur],
-            "global_2": [*colours, pa.random_apply(0.1, [blur]), pa.random_apply(0.2, [pa.solarize(128)])],
-            "local": [*colours, pa.random_apply(0.5, [blur])],
-        },
-        index,
-    )
+    operations = {
+        "global_1": [*colours, blur],
+        "global_2": [*colours, pa.random_apply(0.1, [blur]), pa.random_apply(0.2, [pa.solarize(128)])],
+        "local": [*colours, pa.random_apply(0.5, [blur])],
+    }
+    batches = _views(data, batch, views, {field: operations[field] for field in views}, index)
     for field in views:
         batches = batches.transform_on_device(field=field, mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
     return batches
@@ -407,12 +416,12 @@ def _levels(mean: Sequence[float]) -> tuple[int, int, int]:
     return (red, green, blue)
 
 
-def _timm_policy(policy: str, interpolation: Filter, fill: tuple[int, int, int]) -> Augmentation:
-    if policy.startswith("rand"):
-        return pa.timm_rand_augment(policy, interpolation=interpolation, fill=fill)
-    if policy.startswith("3a"):
-        return pa.three_augment()
-    raise ValueError(f"timm_train: aa '{policy}': expected one that begins with 'rand' or is '3a'; give other policies to imagenet_train(augment=...)")
+def _timm_jitter(given: float | Sequence[float] | None) -> list[Augmentation]:
+    """Of brightness, contrast and saturation, and perhaps hue; None and 0 are none."""
+    if not given:
+        return []
+    strengths = [float(given)] * 3 if isinstance(given, (int, float)) else list(given)
+    return [pa.color_jitter(*(_around(1.0, s) for s in strengths[:3]), *((-s, s) for s in strengths[3:]))]
 
 
 class _Config:
@@ -430,11 +439,21 @@ class _Config:
         if found is not None and found not in usual:
             raise ValueError(f"timm's {name} = {found!r} has no equal here: leave it at {usual[-1]!r}")
 
+    def whole(self, name: str, default: int) -> int:
+        found = self(name, default)
+        if int(found) != found:
+            raise ValueError(f"timm's {name}: expected a whole number, found {found!r}")
+        return int(found)
+
     def size(self) -> int:
-        given = self("input_size", None)
-        if given is not None and given[-1] != given[-2]:
-            raise ValueError(f"timm's input_size: expected a square, found {given}")
-        return int(given[-1] if given is not None else self("img_size", 224))
+        """The last number of input_size [3,H,W], or img_size."""
+        given = self("input_size", self("img_size", 224))
+        sides = [given, given] if isinstance(given, (int, float)) else list(given)[-2:]
+        if len(set(sides)) != 1:
+            raise ValueError(f"timm's img_size and input_size: expected a square, found {given}")
+        return int(sides[0])
 
     def numbers(self) -> tuple[Sequence[float], Sequence[float]]:
-        return self("mean", IMAGENET_MEAN), self("std", IMAGENET_STD)
+        """Of each channel; timm takes one for all."""
+        mean, std = (list(self(name, default)) for name, default in (("mean", IMAGENET_MEAN), ("std", IMAGENET_STD)))
+        return mean * (3 // len(mean)), std * (3 // len(std))

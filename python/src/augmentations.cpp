@@ -159,7 +159,7 @@ Errors  ValueError  a probability outside 0 to 1)");
         return rotate(range_of(degrees), sampling_of(how, fill));
       },
       "degrees"_a, nb::kw_only(), interpolation("nearest"), black(),
-      R"(About the middle, counterclockwise. `fill` is the level of what lies outside the image, or red, green and blue.
+      R"(About the middle, counterclockwise: always by so many degrees, or (low, high) to draw from. `fill` is the level of what lies outside the image, or red, green and blue.
 
 `interpolation` of all operations that move pixels: "nearest" and "bilinear" are torchvision's, "bicubic" is
 Pillow's.
@@ -171,7 +171,7 @@ Source  torchvision's rotate)");
       [](const NumberOrRange& x, const NumberOrRange& y, const GivenInterpolation& how,
          const Fill& fill) { return shear(range_of(x), range_of(y), sampling_of(how, fill)); },
       "x"_a, "y"_a = Pair(0, 0), nb::kw_only(), interpolation("nearest"), black(),
-      R"(About the middle, in degrees to the right and downwards, from -80 to 80.
+      R"(About the middle, in degrees to the right and downwards, from -80 to 80: numbers, or (low, high) to draw from.
 
 Errors  ValueError  a range that is empty or goes beyond
 Source  torchvision's affine)");
@@ -180,7 +180,7 @@ Source  torchvision's affine)");
       [](const NumberOrRange& x, const NumberOrRange& y, const GivenInterpolation& how,
          const Fill& fill) { return translate(range_of(x), range_of(y), sampling_of(how, fill)); },
       "x"_a, "y"_a, nb::kw_only(), interpolation("nearest"), black(),
-      R"(By whole pixels: parts of the width and of the height, from -1 to 1.
+      R"(By whole pixels: parts of the width and of the height, from -1 to 1: numbers, or (low, high) to draw from.
 
 Errors  ValueError  a range that is empty or goes beyond
 Source  torchvision's RandomAffine)");
@@ -201,7 +201,7 @@ Source  torchvision's RandomAffine)");
       "translate_y"_a = Pair(0, 0), "scale"_a = Pair(1, 1), "shear_x"_a = Pair(0, 0),
       "shear_y"_a = Pair(0, 0), interpolation("nearest"), black(),
       R"(All of these at once, about the middle: a rotation clockwise, parts of the width and of the height (rounded to
-whole pixels), a scale, and degrees of shear.
+whole pixels), a scale, and degrees of shear. A number is itself always, (low, high) is drawn from.
 
 Errors  ValueError  as rotate, shear and translate; a scale outside 0.01 to 100
 Source  torchvision's RandomAffine)");

@@ -75,7 +75,9 @@ PENSTOCK_NAMES(MixUntil, "typing.Literal['first_exhausted', 'all_exhausted']",
 PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
                {"beside", "cache", "memory"});
 PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
-PENSTOCK_NAMES(ResizeFilter, "typing.Literal['bilinear', 'bicubic']", {"bilinear", "bicubic"});
+PENSTOCK_NAMES(ResizeFilter,
+               "typing.Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic']",
+               {"bilinear", "bicubic", "pillow_bilinear", "pillow_bicubic"});
 PENSTOCK_NAMES(Interpolation, "typing.Literal['nearest', 'bilinear', 'bicubic']",
                {"nearest", "bilinear", "bicubic"});
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",

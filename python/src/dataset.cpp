@@ -444,8 +444,8 @@ another sample, or "mask" its row, which is zero-filled and marked in the field 
 More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
 `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
 all processes share "one" order or have their own, and over which samples. `digest`: sums a
-digest of everything delivered, before transform_on_device; on GPUs of what has arrived there.
-`digest_transformed`: sums another one, of what transform_on_device made.
+digest of all fields of the samples, before transform_on_device; on GPUs of what has arrived there.
+`digest_transformed`: sums another one, of the images that transform_on_device made.
 
 A read that fails with a transient error, as on a network disk, is retried, up to
 `attempts` in all: after `initial_backoff_s`, then twice as long each time.

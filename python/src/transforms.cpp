@@ -246,9 +246,10 @@ of the image, fill included; flipped; width and height of the upright image; ori
 
 `decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
 chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
-alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
-at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
-`index` makes all epochs but the first faster.
+alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
+"pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
+are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
+megapixels. An `index` makes all epochs but the first faster.
 
 JPEG, PNG and WebP, recognised by their signatures.
 

@@ -77,6 +77,24 @@ def test_views_are_finished_each_by_itself():
         decoded.transform_on_device(field="parts", mixup=0.2)
 
 
+def test_fields_and_sources_draw_by_themselves():
+    pixels = np.random.default_rng(1).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
+    both = ps.memory({"a": pixels, "b": pixels}).seed(3).batch(40)
+    for field in "ab":
+        both = both.transform_on_device(field=field, flip=0.5)
+    step = first(both)
+    same = (np.asarray(step["a"]) == np.asarray(step["b"])).all(axis=(1, 2, 3)).sum()
+    assert 5 < same < 35
+    mixed = ps.mix([ps.memory({"a": pixels}), ps.memory({"a": pixels})], weights=[1, 1]).seed(3).batch(80, uneven=True).transform_on_device(field="a", flip=0.5)
+    step = first(mixed)
+    images = {}
+    for sample, image in zip(step.samples, np.asarray(step["a"])):
+        images.setdefault(sample.number, []).append(image)
+    pairs = [pair for pair in images.values() if len(pair) == 2]
+    equal = sum((one == other).all() for one, other in pairs)
+    assert len(pairs) > 20 and 0.1 * len(pairs) < equal < 0.9 * len(pairs)
+
+
 def test_repeat_each_is_timms_repeated_augmentation():
     crops = ps.synthetic_images(8).map(ps.decode_image(crop=ps.random_resized_crop(8), geometry="crop"))
     plan = crops.shuffle(seed=1).repeat_each(3)

@@ -90,9 +90,27 @@ def test_timms_options():
         "mixup=0.8, cutmix=1.0, mix_probability=0.7, cutmix_share=0.4, classes=10, label_smoothing=0.1", "RandomErasing(0.25)",
     ):  # fmt: skip
         assert part in text, text
-    plain = repr(ps.recipes.timm_train(data, 8, {"train_interpolation": "bicubic"}))
-    assert "color_jitter([0.6, 1.4], [0.6, 1.4], [0.6, 1.4])" in plain and "classes" not in plain
+    def text_of(**more):
+        return repr(ps.recipes.timm_train(data, 8, {"train_interpolation": "bicubic", **more}))
+
+    jitter = "color_jitter([0.6, 1.4], [0.6, 1.4], [0.6, 1.4])"
+    assert jitter in text_of() and "classes" not in text_of(num_classes=10, smoothing=0.1)
+    assert "augment_image" not in text_of(color_jitter=None)
+    assert jitter in text_of(aa="3a") and "gaussian_blur(13)" in text_of(aa="3a") and "jitter" not in text_of(aa="3a", color_jitter=0)
+    assert f"random_apply(0.8, [ps.augment.{jitter}])" in text_of(color_jitter_prob=0.8)
+    assert "random_apply(0.2, [ps.augment.grayscale()])" in text_of(grayscale_prob=0.2, gaussian_blur_prob=0.5)
+    assert "repeat_each(3)" in text_of(aug_repeats=3.0) and "random_resized_crop(160)" in text_of(img_size=[160, 160])
+    assert "mean=[0.5, 0.5, 0.5]" in text_of(mean=[0.5], aa="rand-m9")
+    assert "filter='bicubic'" in repr(ps.recipes.timm_eval(data, 8, {}))
     assert "center_crop(64, resize=67)" in repr(ps.recipes.timm_eval(data, 8, {**config, "crop_pct": 0.95, "interpolation": "bicubic"}))
+
+
+def test_dino_without_local_views(data):
+    plan = ps.recipes.dino(data, 8, size=32, local_views=0)
+    assert [field.name for field in plan.fields] == ["global_1", "global_2", "label"]
+    with pytest.raises(ValueError, match="count is 0, or up to 256 crops, found -1"):
+        ps.recipes.dino(data, 8, local_views=-1)
+    assert "gaussian_blur(63)" in repr(ps.recipes.simclr(data, 8, size=800))
 
 
 @pytest.mark.parametrize(
@@ -101,6 +119,13 @@ def test_timms_options():
         ({}, "train_interpolation 'random'"),
         ({"train_interpolation": "bicubic", "reprob": 0.25}, "remode 'pixel'"),
         ({"train_interpolation": "bicubic", "aa": "augmix-m5"}, "aa 'augmix-m5'"),
+        ({"train_interpolation": "bicubic", "aa": "3a-mstd0.5"}, "aa '3a-mstd0.5'"),
+        ({"train_interpolation": "bicubic", "mixup": 0.8}, "give num_classes"),
+        ({"train_interpolation": "bicubic", "aug_repeats": 2.5}, "aug_repeats: expected a whole number"),
+        ({"train_interpolation": "bicubic", "no_aug": True}, "no_aug = True"),
+        ({"train_interpolation": "bicubic", "cutmix_minmax": [0.2, 0.8]}, "cutmix_minmax"),
+        ({"train_interpolation": "bicubic", "mixup_mode": "pair"}, "mixup_mode = 'pair'"),
+        ({"train_interpolation": "bicubic", "mixup_off_epoch": 10}, "mixup_off_epoch = 10"),
         ({"train_interpolation": "bicubic", "recount": 2}, "recount = 2"),
         ({"train_interpolation": "bicubic", "aug_splits": 3}, "aug_splits = 3"),
         ({"train_interpolation": "bicubic", "train_crop_mode": "rkrc"}, "train_crop_mode = 'rkrc'"),

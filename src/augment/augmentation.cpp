@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -16,13 +17,37 @@ namespace {
 
 constexpr double kMostStrength = 7;
 
+constexpr int kDeepest = 16;
+constexpr int kMostWithin = 4096;
+
 Augmentation make(augment::AnyOperation operation) {
-  augment::check(operation);
-  return Augmentation(
-      std::make_shared<const augment::Operation>(augment::Operation{std::move(operation)}));
+  return augment::make_augmentation(std::move(operation));
+}
+
+// The operations that one is made of.
+std::span<const Augmentation> parts_of(const augment::AnyOperation& operation) {
+  if (const auto* apply = std::get_if<augment::RandomApply>(&operation)) return apply->operations;
+  if (const auto* choice = std::get_if<augment::RandomChoice>(&operation))
+    return choice->operations;
+  return {};
 }
 
 }  // namespace
+
+Augmentation augment::make_augmentation(AnyOperation operation) {
+  check(operation);
+  Operation made{.value = std::move(operation)};
+  for (const Augmentation& part : parts_of(made.value)) {
+    made.depth = std::max(made.depth, 1 + part.operation().depth);
+    made.within += part.operation().within;
+    if (made.depth > kDeepest || made.within > kMostWithin)
+      throw std::invalid_argument(fmt::format(
+          "random_apply, random_choice: operations lie at most {} deep in each other, and are "
+          "at most {} together",
+          kDeepest, kMostWithin));
+  }
+  return Augmentation(std::make_shared<const Operation>(std::move(made)));
+}
 
 Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}
 

@@ -27,11 +27,24 @@ using core::Json;
 // A visitor reads or writes; where it reads, what was visited is taken over.
 
 template <class Visitor>
-void visit_range(Visitor& visit, const char* name, Range& range) {
+void check_count(const Visitor& visit, const char* name, const char* what, std::size_t expected,
+                 std::size_t found) {
+  if constexpr (std::is_same_v<Visitor, core::JsonReader>)
+    if (found != expected)
+      throw Error(
+          fmt::format("{}: '{}' is {}, found {} numbers", visit.where(), name, what, found));
+}
+
+enum class MayMiss { no, yes };
+
+template <class Visitor>
+void visit_range(Visitor& visit, const char* name, Range& range, MayMiss may_miss) {
   std::vector<double> ends{range.low, range.high};
-  visit(name, ends);
-  if (ends.size() != 2)
-    throw Error(fmt::format("'{}' is a range of two ends, found {} numbers", name, ends.size()));
+  if (may_miss == MayMiss::yes)
+    visit(name, ends);
+  else
+    visit.required(name, ends);
+  check_count(visit, name, "a range of two ends", 2, ends.size());
   range = {ends[0], ends[1]};
 }
 
@@ -39,8 +52,7 @@ template <class Visitor>
 void visit_fill(Visitor& visit, std::array<std::uint8_t, 3>& fill) {
   std::vector<std::uint8_t> levels(fill.begin(), fill.end());
   visit("fill", levels);
-  if (levels.size() != fill.size())
-    throw Error(fmt::format("'fill' is red, green and blue, found {} numbers", levels.size()));
+  check_count(visit, "fill", "red, green and blue", fill.size(), levels.size());
   std::ranges::copy(levels, fill.begin());
 }
 
@@ -67,14 +79,14 @@ template <class Visitor, WithoutOptions T>
 void visit_fields(Visitor&, T&) {}
 template <class Visitor, OfOneRange T>
 void visit_fields(Visitor& visit, T& of) {
-  visit_range(visit, T::kField, of.range);
+  visit_range(visit, T::kField, of.range, MayMiss::no);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, ColorJitter& of) {
-  visit_range(visit, "brightness", of.options.brightness);
-  visit_range(visit, "contrast", of.options.contrast);
-  visit_range(visit, "saturation", of.options.saturation);
-  visit_range(visit, "hue", of.options.hue);
+  visit_range(visit, "brightness", of.options.brightness, MayMiss::yes);
+  visit_range(visit, "contrast", of.options.contrast, MayMiss::yes);
+  visit_range(visit, "saturation", of.options.saturation, MayMiss::yes);
+  visit_range(visit, "hue", of.options.hue, MayMiss::yes);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, Solarize& of) {
@@ -87,7 +99,7 @@ void visit_fields(Visitor& visit, Posterize& of) {
 template <class Visitor>
 void visit_fields(Visitor& visit, GaussianBlur& of) {
   visit.required("kernel_size", of.kernel_size);
-  visit_range(visit, "sigma", of.sigma);
+  visit_range(visit, "sigma", of.sigma, MayMiss::yes);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, Flip& of) {
@@ -99,29 +111,29 @@ void visit_fields(Visitor& visit, VerticalFlip& of) {
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, Rotate& of) {
-  visit_range(visit, "degrees", of.degrees);
+  visit_range(visit, "degrees", of.degrees, MayMiss::no);
   visit_sampling(visit, of.sampling);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, Shear& of) {
-  visit_range(visit, "x", of.x);
-  visit_range(visit, "y", of.y);
+  visit_range(visit, "x", of.x, MayMiss::no);
+  visit_range(visit, "y", of.y, MayMiss::no);
   visit_sampling(visit, of.sampling);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, Translate& of) {
-  visit_range(visit, "x", of.x);
-  visit_range(visit, "y", of.y);
+  visit_range(visit, "x", of.x, MayMiss::no);
+  visit_range(visit, "y", of.y, MayMiss::no);
   visit_sampling(visit, of.sampling);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, Affine& of) {
-  visit_range(visit, "degrees", of.options.degrees);
-  visit_range(visit, "translate_x", of.options.translate_x);
-  visit_range(visit, "translate_y", of.options.translate_y);
-  visit_range(visit, "scale", of.options.scale);
-  visit_range(visit, "shear_x", of.options.shear_x);
-  visit_range(visit, "shear_y", of.options.shear_y);
+  visit_range(visit, "degrees", of.options.degrees, MayMiss::yes);
+  visit_range(visit, "translate_x", of.options.translate_x, MayMiss::yes);
+  visit_range(visit, "translate_y", of.options.translate_y, MayMiss::yes);
+  visit_range(visit, "scale", of.options.scale, MayMiss::yes);
+  visit_range(visit, "shear_x", of.options.shear_x, MayMiss::yes);
+  visit_range(visit, "shear_y", of.options.shear_y, MayMiss::yes);
   visit_sampling(visit, of.sampling);
 }
 template <class Visitor>
@@ -215,8 +227,7 @@ Augmentation read_augmentation(const Json& json, const std::string& where) {
     throw Error(fmt::format(
         "{}: there is no operation '{}'; expected one of {}", where, name,
         operation_names(std::make_index_sequence<std::variant_size_v<AnyOperation>>())));
-  check(*operation);
-  return Augmentation(std::make_shared<const Operation>(Operation{*operation}));
+  return make_augmentation(*operation);
 }
 
 }  // namespace penstock::augment

@@ -187,9 +187,14 @@ using AnyOperation =
 
 struct Operation {
   AnyOperation value;
+  int depth = 1;   // operations within operations
+  int within = 1;  // this one, and all that are in it
 };
 
 /// Errors  std::invalid_argument  an option out of range; names the operation and the option
 void check(const AnyOperation& operation);
+
+/// Errors  std::invalid_argument  as check(); operations within operations that are too deep or too many
+[[nodiscard]] Augmentation make_augmentation(AnyOperation operation);
 
 }  // namespace penstock::augment

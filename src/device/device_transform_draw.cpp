@@ -18,7 +18,7 @@ constexpr int kAttempts = 10;  // torchvision's
 enum Stream : std::uint16_t { kFlip, kErase, kMix, kStreams };
 
 Random stream_of(const RandomKey& key, const SampleId& sample, std::size_t view, Stream stream) {
-  return {key, sample, static_cast<std::uint16_t>(view * kStreams + stream)};
+  return {key.of_part(sample.source), sample, static_cast<std::uint16_t>(view * kStreams + stream)};
 }
 
 double standard_normal(Random& random) {  // Box and Muller

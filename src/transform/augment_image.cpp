@@ -31,11 +31,11 @@ class AugmentImage final : public Transform {
     const std::size_t rank = shape.rank();
     if (field.dtype != DType::u8 || (rank != 3 && rank != 4) || shape.is_dynamic() ||
         (shape[rank - 1] != 1 && shape[rank - 1] != 3))
-      throw std::invalid_argument(fmt::format(
-          "{}: it takes images of one size, u8 [height,width,channels] or "
-          "[views,height,width,channels] of 1 or 3 channels, found {}: decode them with a crop "
-          "before",
-          transform::kAugmentImage, field.to_string()));
+      throw std::invalid_argument(
+          fmt::format("{}: it takes images of one size, u8 [height,width,channels] or "
+                      "[views,height,width,channels] of 1 or 3 channels, found {}{}",
+                      transform::kAugmentImage, field.to_string(),
+                      shape.is_dynamic() ? ": decode them with a crop before" : ""));
     if (shape[rank - 3] > augment::kLongestSide || shape[rank - 2] > augment::kLongestSide ||
         (rank == 4 && shape[0] > kMostViews))
       throw std::invalid_argument(

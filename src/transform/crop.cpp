@@ -22,7 +22,8 @@ void check_size(const char* crop, ImageSize size) {
 }
 
 void check_range(const char* crop, const char* name, const Range& range, double most) {
-  if (!(range.low > 0 && range.low <= range.high && range.high <= most))
+  constexpr double kLeast = 1e-9;
+  if (!(range.low >= kLeast && range.low <= range.high && range.high <= most))
     throw std::invalid_argument(fmt::format("{}: {} must be a range above 0{}, found [{}, {}]",
                                             crop, name, most < 1e9 ? " up to 1" : "", range.low,
                                             range.high));

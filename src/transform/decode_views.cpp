@@ -16,6 +16,7 @@ namespace penstock {
 
 namespace {
 
+constexpr int kMostCrops = 1024;
 constexpr std::size_t kMostViews = 256;  // with 256 crops each, they number all random sequences
 
 }  // namespace
@@ -27,7 +28,11 @@ TransformPtr decode_views(DecodeViewsOptions options) {
   if (options.views.empty() || options.views.size() > kMostViews)
     refuse(fmt::format("give 1 to {} views, found {}", kMostViews, options.views.size()));
   std::vector<std::string> names;
+  int crops = 0;
   for (const ImageView& view : options.views) {
+    crops += std::max(view.count, 1);
+    if (crops > kMostCrops)
+      refuse(fmt::format("there are at most {} crops of one image", kMostCrops));
     if (view.field.empty()) refuse("name the field of each view");
     transform::check_view(fmt::format("{}: '{}'", transform::kDecodeViews, view.field), view);
     for (const std::string& name : {view.field, view.geometry}) {

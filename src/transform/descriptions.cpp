@@ -13,7 +13,10 @@ namespace penstock::core {
 template <>
 struct EnumNames<ResizeFilter> {
   static constexpr std::pair<ResizeFilter, const char*> kNames[] = {
-      {ResizeFilter::bilinear, "bilinear"}, {ResizeFilter::bicubic, "bicubic"}};
+      {ResizeFilter::bilinear, "bilinear"},
+      {ResizeFilter::bicubic, "bicubic"},
+      {ResizeFilter::pillow_bilinear, "pillow_bilinear"},
+      {ResizeFilter::pillow_bicubic, "pillow_bicubic"}};
 };
 
 }  // namespace penstock::core

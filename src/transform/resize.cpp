@@ -77,13 +77,6 @@ bool Resize::step(jpeg::RowSource& rows) {
   return true;
 }
 
-bool Resize::run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride) {
-  begin(out, stride);
-  while (!is_done())
-    if (!step(rows)) return false;
-  return true;
-}
-
 void Resize::trim() {
   if (between_size_ * sizeof(std::int16_t) > jpeg::kScratchKept) {
     between_.reset();

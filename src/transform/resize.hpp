@@ -12,6 +12,7 @@
 
 #include "src/jpeg/rows.hpp"
 #include "src/transform/resize_axis.hpp"
+#include "src/transform/row_resize.hpp"
 
 namespace penstock::transform {
 
@@ -20,29 +21,21 @@ namespace penstock::transform {
 /// CPU.
 ///
 /// Threads  one caller at a time; keeps scratch memory between calls.
-class Resize {
+class Resize final : public RowResize {
  public:
-  /// Errors  none; the box lies within the source, and no extent is empty
+  /// `filter` is bilinear or bicubic. The box lies within the source, and no extent is empty.
   void plan(int source_width, int source_height, const Region& box, ImageSize output, bool mirror,
             ResizeFilter filter = ResizeFilter::bilinear);
 
-  /// The pixels that the plan reads: the box and what the filter reaches around it.
-  [[nodiscard]] PixelRect source() const noexcept;
-  /// The most rows that it asks for at once.
-  [[nodiscard]] int row_span() const noexcept { return vertical_.taps(); }
+  /// The box and what the filter reaches around it.
+  [[nodiscard]] PixelRect source() const noexcept override;
+  [[nodiscard]] int row_span() const noexcept override { return vertical_.taps(); }
 
-  /// Gets ready to write output.height rows of output.width RGB pixels; row i begins at
-  /// out + i * stride.
-  void begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept;
-  [[nodiscard]] bool is_done() const noexcept { return step_ == steps_; }
-  /// The first row that the next step asks for; those of later steps do not lie above it.
-  [[nodiscard]] int next_row() const noexcept { return vertical_.first(row_of_step()); }
-  /// One row of the output further. `rows` gives the rows of source(); false when it had none.
-  [[nodiscard]] bool step(jpeg::RowSource& rows);
-  /// All steps.
-  [[nodiscard]] bool run(jpeg::RowSource& rows, std::uint8_t* out, std::ptrdiff_t stride);
-
-  void trim();
+  void begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept override;
+  [[nodiscard]] bool is_done() const noexcept override { return step_ == steps_; }
+  [[nodiscard]] int next_row() const noexcept override { return vertical_.first(row_of_step()); }
+  [[nodiscard]] bool step(jpeg::RowSource& rows) override;
+  void trim() override;
 
  private:
   void plan_pairs(bool mirror);

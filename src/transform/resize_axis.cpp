@@ -5,17 +5,13 @@
 
 namespace penstock::transform {
 
-namespace {
-
-double weight_at(double distance, ResizeFilter filter) {
+double weight_at(double distance, ResizeFilter filter) noexcept {
   if (filter == ResizeFilter::bilinear) return std::max(1.0 - distance, 0.0);
   constexpr double kA = -0.5;
   if (distance < 1) return ((kA + 2) * distance - (kA + 3)) * distance * distance + 1;
   if (distance < 2) return (((distance - 5) * distance + 8) * distance - 4) * kA;
   return 0;
 }
-
-}  // namespace
 
 void ResizeAxis::plan(int source, double begin, double extent, int output, ResizeFilter filter) {
   const double scale = extent / output;

@@ -9,6 +9,9 @@
 
 namespace penstock::transform {
 
+/// What a pixel weighs at this distance from the middle of the filter, in pixels; `filter` is bilinear or bicubic.
+[[nodiscard]] double weight_at(double distance, ResizeFilter filter) noexcept;
+
 /// Weights add up to this.
 inline constexpr int kWeightBits = 14;
 

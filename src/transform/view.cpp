@@ -62,6 +62,7 @@ Result<void> View::choose(const ImageView& view, const StoredImage& image, Rando
 
 int View::largest_scale() const noexcept {
   int scale = 1;
+  if (is_pillow()) return scale;
   while (scale < 8 && placement_.region.width >= 2.0 * scale * placement_.place.width &&
          placement_.region.height >= 2.0 * scale * placement_.place.height)
     scale *= 2;
@@ -77,9 +78,24 @@ void View::plan(const StoredImage& image) {
   const bool mirror = turn_.mirror_x != (flipped_ && !turn_.transposed);
   const double scale = image.scale;
   Region region = turn_.stored(placement_.region, image.width, image.height);
+  if (is_pillow()) return plan_pillow(image, region, size, mirror);
   region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
-  resize_.plan(jpeg::scaled_down(image.width, image.scale),
-               jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
+  quick_.plan(jpeg::scaled_down(image.width, image.scale),
+              jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
+}
+
+// A random resized crop is cut out and then resized; of the others, a part of the resized image is taken.
+void View::plan_pillow(const StoredImage& image, const Region& region, ImageSize size,
+                       bool mirror) {
+  const auto whole = [](double value) { return static_cast<int>(std::lround(value)); };
+  const auto line = [&](int source, double first, double extent, int outputs) {
+    if (crop_.kind() == Crop::Kind::random_resized)
+      return PillowLine{whole(first), whole(extent), outputs, 0, outputs};
+    return PillowLine{0, source, whole(outputs * source / extent), whole(first * outputs / extent),
+                      outputs};
+  };
+  pillow_.plan(line(image.width, region.x, region.width, size.width),
+               line(image.height, region.y, region.height, size.height), mirror, filter_);
 }
 
 int View::place_left() const noexcept {
@@ -115,14 +131,14 @@ void View::begin(std::uint8_t* out, int channels) {
     first = aside_.data();
   }
   if (turn_.mirror_y)
-    resize_.begin(first + (rows - 1) * stride, -stride);
+    resize().begin(first + (rows - 1) * stride, -stride);
   else
-    resize_.begin(first, stride);
+    resize().begin(first, stride);
 }
 
 bool View::step(jpeg::RowSource& rows, int left) {
   FromColumn own(rows, source().x - left, pointers_);
-  return resize_.step(own);
+  return resize().step(own);
 }
 
 void View::finish() {
@@ -160,7 +176,8 @@ void View::write_geometry(std::int32_t* out) const {
 }
 
 void View::trim() {
-  resize_.trim();
+  quick_.trim();
+  pillow_.trim();
   jpeg::trim(aside_);
 }
 

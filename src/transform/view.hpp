@@ -15,6 +15,7 @@
 
 #include "src/jpeg/exif.hpp"
 #include "src/jpeg/rows.hpp"
+#include "src/transform/pillow_resize.hpp"
 #include "src/transform/resize.hpp"
 
 namespace penstock::transform {
@@ -47,16 +48,16 @@ class View {
   /// Gets ready for the rows of `image`.
   void plan(const StoredImage& image);
   /// The pixels that are needed, of the stored image at its scale.
-  [[nodiscard]] PixelRect source() const noexcept { return resize_.source(); }
+  [[nodiscard]] PixelRect source() const noexcept { return resize().source(); }
   /// The most rows that are asked for at once.
-  [[nodiscard]] int row_span() const noexcept { return resize_.row_span(); }
+  [[nodiscard]] int row_span() const noexcept { return resize().row_span(); }
 
   /// `out` has room for the sample: u8 [H,W,channels], with 1 or 3 channels. Of grey pixels, whose
   /// levels are equal, one channel says all.
   void begin(std::uint8_t* out, int channels);
-  [[nodiscard]] bool is_done() const noexcept { return resize_.is_done(); }
+  [[nodiscard]] bool is_done() const noexcept { return resize().is_done(); }
   /// The first row that the next step asks for; those of later steps do not lie above it.
-  [[nodiscard]] int next_row() const noexcept { return resize_.next_row(); }
+  [[nodiscard]] int next_row() const noexcept { return resize().next_row(); }
   /// `rows` begin at column `left`. False where there are none.
   [[nodiscard]] bool step(jpeg::RowSource& rows, int left);
   void finish();
@@ -70,6 +71,16 @@ class View {
   [[nodiscard]] int place_left() const noexcept;
   [[nodiscard]] std::ptrdiff_t out_stride() const noexcept;
   void fill() const;
+  [[nodiscard]] bool is_pillow() const noexcept {
+    return filter_ == ResizeFilter::pillow_bilinear || filter_ == ResizeFilter::pillow_bicubic;
+  }
+  [[nodiscard]] const RowResize& resize() const noexcept {
+    return is_pillow() ? static_cast<const RowResize&>(pillow_) : quick_;
+  }
+  [[nodiscard]] RowResize& resize() noexcept {
+    return is_pillow() ? static_cast<RowResize&>(pillow_) : quick_;
+  }
+  void plan_pillow(const StoredImage& image, const Region& region, ImageSize size, bool mirror);
 
   Crop crop_;
   ResizeFilter filter_ = ResizeFilter::bilinear;
@@ -77,7 +88,8 @@ class View {
   bool flipped_ = false;
   StoredImage image_;
   jpeg::Orientation turn_;
-  Resize resize_;
+  Resize quick_;
+  PillowResize pillow_;
   std::uint8_t* out_ = nullptr;
   int channels_ = 3;
   // RGB pixels that are not yet as they belong in the sample: on their side, or of three channels.

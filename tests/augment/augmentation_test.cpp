@@ -158,6 +158,20 @@ TEST(Augmentation, EachMakerRefusesWhatIsOutOfRangeByItsName) {
       ThrowsMessage<std::invalid_argument>(HasSubstr("nan")));
 }
 
+TEST(Augmentation, RefusesOperationsThatLieTooDeepInEachOther) {
+  Augmentation deep = flip();
+  for (int level = 1; level < 16; ++level) deep = random_apply(0.5, {deep});
+  EXPECT_EQ(Augmentation::from_json(deep.to_json()), deep);
+  EXPECT_THAT([&] { (void)random_apply(0.5, {deep}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("at most 16 deep in each other")));
+  const Augmentation many = random_choice(std::vector<Augmentation>(2000, flip()));
+  EXPECT_THAT(
+      [&] {
+        (void)random_choice({many, many, many});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("at most 4096 together")));
+}
+
 TEST(Augmentation, RefusesJsonThatIsNoOperation) {
   const auto read = [](const char* json) {
     return [json] { (void)Augmentation::from_json(json); };
@@ -169,7 +183,11 @@ TEST(Augmentation, RefusesJsonThatIsNoOperation) {
                   AllOf(HasSubstr("no operation 'blurr'"), HasSubstr("gaussian_blur, flip"))));
   EXPECT_THAT(read(R"({"flip": {"chance": 1}})"), ThrowsMessage<Error>(HasSubstr("'chance'")));
   EXPECT_THAT(read(R"({"hue": {"turn": [0.1]}})"),
-              ThrowsMessage<Error>(HasSubstr("a range of two ends, found 1")));
+              ThrowsMessage<Error>(AllOf(StartsWith("the operation: hue"),
+                                         HasSubstr("a range of two ends, found 1"))));
+  for (const char* missing : {R"({"brightness": {}})", R"({"hue": {}})", R"({"rotate": {}})",
+                              R"({"shear": {"x": [1, 2]}})", R"({"translate": {"y": [0, 0]}})"})
+    EXPECT_THAT(read(missing), ThrowsMessage<Error>(HasSubstr("is missing"))) << missing;
   EXPECT_THAT(read(R"({"hue": {"turn": [0.1, 0.9]}})"),
               ThrowsMessage<std::invalid_argument>(StartsWith("hue: turn")));
   EXPECT_THAT(read(R"({"rotate": {"degrees": [0, 1], "fill": [0, 0]}})"),

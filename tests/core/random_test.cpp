@@ -43,6 +43,16 @@ TEST(Random, DiffersForEveryDrawOfASample) {
 }
 
 // The very numbers: other ones change everybody's data, and need another version.
+TEST(RandomKey, PartsDrawByThemselvesAndPartZeroIsTheWhole) {
+  const RandomKey key(1, 2);
+  const auto number = [](const RandomKey& of) { return Random(of, {.number = 5}).u64(); };
+  EXPECT_EQ(number(key.of_part(0)), number(key));
+  std::set<std::uint64_t> seen{number(key)};
+  for (const std::uint64_t part : {1ULL, 2ULL, 1ULL << 32, (1ULL << 32) + 1})
+    EXPECT_TRUE(seen.insert(number(key.of_part(part))).second) << part;
+  EXPECT_TRUE(seen.insert(number(key.of_draw(1))).second);
+}
+
 TEST(Random, GivesAnotherSequenceOfTheSameSampleWhateverWasDrawn) {
   const RandomKey key(7, 3);
   const SampleId sample{.number = 5, .epoch = 1, .draw = 2};

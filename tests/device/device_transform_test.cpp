@@ -129,6 +129,17 @@ TEST(DeviceTransformDraw, EachViewDrawsByItself) {
   for (std::size_t view = 1; view < 4; ++view) EXPECT_NEAR(as_the_first[view], 100, 35);
 }
 
+TEST(DeviceTransformDraw, EachSourceDrawsByItself) {
+  const DeviceTransform transform({.flip = 0.5}, image_field(8, 8, 3));
+  auto samples = numbered(200);
+  const auto first = drawn(transform, samples);
+  for (SampleId& sample : samples) sample.source = 1;
+  const auto second = drawn(transform, samples);
+  int same = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) same += first[i].flip == second[i].flip ? 1 : 0;
+  EXPECT_NEAR(same, 100, 35);
+}
+
 TEST(DeviceTransform, ViewsAreImagesOneAfterAnother) {
   const DeviceTransformCase of{
       .name = "views",

@@ -187,7 +187,7 @@ TEST(DeviceTransformInALoader, TargetsAreLabelsSmoothedAndMixedAsTheImages) {
   Loader few = images().batch(8).transform_on_device({.classes = 5}).loader();
   EXPECT_THAT([&] { (void)few.next(); },
               ThrowsMessage<Error>(HasSubstr("targets of 5 classes: sample 5 of source 0 has the "
-                                             "label 5: give the number of all classes")));
+                                             "label 5, and they count from 0 to 4")));
   EXPECT_THAT(
       [] { (void)images().batch(8).transform_on_device({.classes = 5, .label = "tag"}).loader(); },
       ThrowsMessage<std::invalid_argument>(HasSubstr("there is no field 'tag'")));

@@ -252,6 +252,7 @@ TEST(Crop, RefusesWhatMakesNoSense) {
   EXPECT_THROW((void)random_resized_crop(8, {.scale = {0, 1}}), std::invalid_argument);
   EXPECT_THROW((void)random_resized_crop(8, {.scale = {0.5, 1.5}}), std::invalid_argument);
   EXPECT_THROW((void)random_resized_crop(8, {.ratio = {2, 1}}), std::invalid_argument);
+  EXPECT_THROW((void)random_resized_crop(8, {.ratio = {1e-310, 1}}), std::invalid_argument);
   EXPECT_THAT([] { (void)center_crop(224, {.resize = 200}); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("raise resize")));
   EXPECT_THROW((void)resize_to(-1, 5), std::invalid_argument);

@@ -273,6 +273,12 @@ TEST(DecodeViews, RefusesOptionsThatCannotWork) {
   refused({{.field = "a"}}, "decode_views: 'a': there is no crop");
   refused({{.field = "a", .crop = crop, .count = -1}}, "count is 0, or up to 256 crops, found -1");
   refused({{.field = "a", .crop = crop, .count = 257}}, "found 257");
+  refused({{.field = "a", .crop = crop, .count = 256},
+           {.field = "b", .crop = crop, .count = 256},
+           {.field = "c", .crop = crop, .count = 256},
+           {.field = "d", .crop = crop, .count = 256},
+           {.field = "e", .crop = crop}},
+          "at most 1024 crops of one image");
   refused({{.field = "a", .crop = crop, .flip = 2}}, "'a': flip is a probability");
   refused({{.field = "a", .crop = crop, .geometry = "a"}}, "geometry cannot be named 'a'");
   refused({{.field = "a", .crop = crop}, {.field = "a", .crop = crop}}, "two fields are named 'a'");

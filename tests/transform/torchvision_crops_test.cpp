@@ -13,6 +13,8 @@
 
 #include <penstock/transform/crop_image.hpp>
 
+#include "src/transform/pillow_resize.hpp"
+
 namespace penstock {
 namespace {
 
@@ -65,16 +67,21 @@ Levels picture(int height, int width) {
   return pixels;
 }
 
+ResizeFilter filter_of(const std::string& name) {
+  return name == "pillow_bilinear"  ? ResizeFilter::pillow_bilinear
+         : name == "pillow_bicubic" ? ResizeFilter::pillow_bicubic
+         : name == "bicubic"        ? ResizeFilter::bicubic
+                                    : ResizeFilter::bilinear;
+}
+
 struct Cropped {
   Levels levels;
   std::vector<std::int32_t> geometry;
 };
 
 Cropped cropped(const Line& line, const Crop& crop, std::uint64_t sample = 0) {
-  const TransformPtr transform = crop_image(
-      {.crop = crop,
-       .filter = line.filter == "bicubic" ? ResizeFilter::bicubic : ResizeFilter::bilinear,
-       .geometry = "geometry"});
+  const TransformPtr transform =
+      crop_image({.crop = crop, .filter = filter_of(line.filter), .geometry = "geometry"});
   Levels pixels = picture(line.height, line.width);
   Cropped out{Levels(static_cast<std::size_t>(3 * line.crop.height * line.crop.width)),
               std::vector<std::int32_t>(8)};
@@ -137,6 +144,68 @@ TEST(TorchvisionCrops, LetterboxsPixelsAreWithinALevel) {
     EXPECT_LE(
         largest_difference(cropped(line, letterbox(line.crop)).levels, levels_of(line.result)), 1)
         << line.height << "x" << line.width << " " << line.filter;
+}
+
+TEST(TorchvisionCrops, WithPillowsFiltersPixelsAreItsBitByBit) {
+  for (const char* kind : {"center", "letterbox"})
+    for (Line line : lines_of(kind)) {
+      line.filter = "pillow_" + line.filter;
+      const Crop crop = kind == std::string("center")
+                            ? center_crop(line.crop, {.resize = line.number})
+                            : letterbox(line.crop);
+      EXPECT_EQ(cropped(line, crop).levels, levels_of(line.result))
+          << kind << " " << line.height << "x" << line.width << " " << line.filter;
+    }
+}
+
+// As sharp() of the program, four bytes a pixel.
+Levels sharp_rows(int height, int width) {
+  Levels pixels;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      for (int c = 0; c < 3; ++c)
+        pixels.push_back(
+            static_cast<std::uint8_t>(x * x * (37 + c * 11) + y * (91 - c * 23) + x * y * (c + 1)));
+      pixels.push_back(77);
+    }
+  return pixels;
+}
+
+TEST(TorchvisionCrops, WhatIsCutOutAndResizedByPillowsFiltersIsItsBitByBit) {
+  std::ifstream file(PENSTOCK_GOLDEN "/torchvision_crops.txt");
+  std::string text;
+  int lines = 0;
+  while (std::getline(file, text)) {
+    std::istringstream words(text);
+    std::string kind, filter, arrow, result;
+    int height = 0, width = 0, x = 0, y = 0, cut_width = 0, cut_height = 0;
+    ImageSize size;
+    words >> kind >> height >> width >> x >> y >> cut_width >> cut_height >> size.height >>
+        size.width >> filter >> arrow >> result;
+    if (kind != "cut") continue;
+    ++lines;
+    const Levels pixels = sharp_rows(height, width);
+    for (const bool mirror : {false, true}) {
+      transform::PillowResize resize;
+      resize.plan({x, cut_width, size.width, 0, size.width},
+                  {y, cut_height, size.height, 0, size.height}, mirror,
+                  filter_of("pillow_" + filter));
+      const PixelRect read = resize.source();
+      EXPECT_TRUE(read.x >= x && read.y >= y && read.x + read.width <= x + cut_width &&
+                  read.y + read.height <= y + cut_height);
+      jpeg::MemoryRows rows(pixels.data(), static_cast<std::size_t>(width) * 4, read.x);
+      Levels found(static_cast<std::size_t>(size.height * size.width * 3));
+      ASSERT_TRUE(resize.run(rows, found.data(), size.width * 3));
+      Levels expected = levels_of(result);
+      for (int row = 0; mirror && row < size.height; ++row)
+        for (int left = 0, right = size.width - 1; left < right; ++left, --right)
+          for (int c = 0; c < 3; ++c)
+            std::swap(expected[static_cast<std::size_t>((row * size.width + left) * 3 + c)],
+                      expected[static_cast<std::size_t>((row * size.width + right) * 3 + c)]);
+      EXPECT_EQ(found, expected) << text.substr(0, 60) << " " << mirror;
+    }
+  }
+  EXPECT_EQ(lines, 10);
 }
 
 TEST(TorchvisionCrops, RandomCropIsOneOfThePaddedImagesBitByBit) {

@@ -59,16 +59,24 @@ class RandomKey {
   }
   /// The key of one draw of a sample: this one for draw 0, else an independent one.
   [[nodiscard]] RandomKey of_draw(std::uint64_t draw) const noexcept {
-    if (draw == 0) return *this;
-    // The number, the epoch and the block fill a counter, so the draw goes into the key. No sample
-    // draws as many as 2^16 blocks, so none has this one.
-    const auto words = bits(draw, 0x44524157U, UINT32_MAX);
+    return derived(draw, 0x44524157U);
+  }
+  /// The key of one of several parts that draw by themselves: this one for part 0.
+  [[nodiscard]] RandomKey of_part(std::uint64_t part) const noexcept {
+    return derived(part, 0x50415254U);
+  }
+
+ private:
+  // The number, the epoch and the block fill a counter, so what else there is goes into the key. No
+  // sample draws as many as 2^16 blocks, so none has this one.
+  [[nodiscard]] RandomKey derived(std::uint64_t number, std::uint32_t of) const noexcept {
+    if (number == 0) return *this;
+    const auto words = bits(number, of, UINT32_MAX);
     RandomKey key;
     key.key_ = {words[0], words[1]};
     return key;
   }
 
- private:
   std::array<std::uint32_t, 2> key_{};
 };
 

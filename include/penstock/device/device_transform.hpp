@@ -97,7 +97,8 @@ class DeviceTransform {
   [[nodiscard]] std::size_t views() const noexcept;
   [[nodiscard]] bool mixes() const noexcept { return options_.mixup > 0 || options_.cutmix > 0; }
 
-  /// What to do to the images of one slice. Flip and erasing depend on (key, sample, view) alone; partners
+  /// What to do to the images of one slice. Flip and erasing depend on (key, sample, view) alone, where the sample is its
+  /// source, number, epoch and draw; partners
   /// lie within the slice, at a distance that depends on (key, step, replica).
   ///
   /// Shapes  rows [samples, views]; `present` is empty (all are) or has a byte for each sample

@@ -169,7 +169,7 @@ struct LoaderOptions {
   /// process once.
   Exchange exchange{};
   ShardPolicy shards = ShardPolicy::data;
-  /// Sums a digest of everything delivered, before device transforms (Loader::digest). Costs a hash of every byte: on
+  /// Sums a digest of all fields of the samples, before device transforms (Loader::digest). Costs a hash of every byte: on
   /// the CPU for host devices; on CUDA devices by a kernel behind the copy, of what has arrived there.
   bool digest = false;
   /// Sums another one, of what device transforms made (Loader::transformed_digest), where it lies. On CUDA devices

@@ -53,7 +53,7 @@ struct DecodeViewsOptions {
 /// Shapes   in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3] RGB, and its
 ///          geometry, i32 [count,8] or [8], if asked for.
 /// Threads  const. As decode_image, and for each crop some rows of scratch memory.
-/// Errors   std::invalid_argument  no views or more than 256; an empty crop or name, or a name twice;
+/// Errors   std::invalid_argument  no views or more than 256, or 1,024 crops; an empty crop or name, or a name twice;
 ///          a count outside [0,256]; flip outside [0,1]; a limit that is not positive; a level of
 ///          the background outside [0,255]
 [[nodiscard]] TransformPtr decode_views(DecodeViewsOptions options);

@@ -114,7 +114,8 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
   for (const Step& own : steps_) {
     const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)),
                          samples.size() * own.transform.views());
-    own.transform.draw(key_, step, part.replica, samples, present, rows);
+    const auto place = static_cast<std::uint64_t>(&own - steps_.data());
+    own.transform.draw(key_.of_part(place << 32), step, part.replica, samples, present, rows);
     if (targets_ && &own == &steps_[target_step_])
       targets_->write(rows, samples, at(targets_->label_field()),
                       reinterpret_cast<float*>(at(target_)));

@@ -52,9 +52,11 @@ std::size_t Targets::label(const std::byte* labels, std::size_t row, const Sampl
                                                           : load<std::int64_t>(from);
   if (label >= 0 && static_cast<std::uint64_t>(label) < classes_)
     return static_cast<std::size_t>(label);
-  throw Error(fmt::format(
-      "targets of {} classes: sample {} of source {} has the {} {}: give the number of all classes",
-      classes_, sample.number, sample.source, label_.name, label));
+  throw Error(
+      fmt::format("targets of {} classes: sample {} of source {} has the {} {}, and they count "
+                  "from 0 to {}: give the "
+                  "number of all classes, and filter out samples without a label",
+                  classes_, sample.number, sample.source, label_.name, label, classes_ - 1));
 }
 
 void Targets::write(std::span<const DeviceTransformRow> rows, std::span<const SampleId> samples,

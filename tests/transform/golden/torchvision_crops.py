@@ -1,9 +1,12 @@
 """Writes torchvision_crops.txt: what torchvision's Resize and CenterCrop, and a letterbox of Pillow's, make of a picture.
 
-Usage: python torchvision_crops.py > torchvision_crops.txt     needs torchvision, Pillow, numpy
+Usage: python torchvision_crops.py > torchvision_crops.txt     needs torchvision, numpy, and a Pillow before 13, which may
+    resize vertically first
 
 geometry HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH -> height and width after Resize, top and left of CenterCrop
 center/letterbox HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of the sample
+cut HEIGHT WIDTH X Y CUT_WIDTH CUT_HEIGHT OUT_HEIGHT OUT_WIDTH FILTER -> the bytes of a part, cut out and resized, of a picture
+    of all levels
 pad HEIGHT WIDTH PADDING CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of all crops of the padded image, row after row
 """
 
@@ -24,6 +27,13 @@ def picture(height: int, width: int) -> Image.Image:
     """Levels in the middle: Pillow cuts what a cubic makes of others off between the two directions, the library at the end."""
     y, x = np.mgrid[:height, :width]
     levels = [64 + (x * (37 + c * 11) + y * (91 - c * 23) + x * y * (c + 1)) % 128 for c in range(3)]
+    return Image.fromarray(np.stack(levels, axis=2).astype(np.uint8))
+
+
+def sharp(height: int, width: int) -> Image.Image:
+    """All levels, next to each other: what a cubic makes of them is cut off between the directions."""
+    y, x = np.mgrid[:height, :width]
+    levels = [(x * x * (37 + c * 11) + y * (91 - c * 23) + x * y * (c + 1)) % 256 for c in range(3)]
     return Image.fromarray(np.stack(levels, axis=2).astype(np.uint8))
 
 
@@ -60,6 +70,11 @@ def main() -> None:
     for height, width, crop in [(40, 31, (20, 20)), (13, 50, (18, 21)), (9, 12, (24, 17)), (3, 60, (8, 12))]:
         for name, resample in FILTERS.items():
             print("letterbox", height, width, 0, *crop, name, "->", text(letterbox(picture(height, width), *crop, resample)))
+    for box, size in [((3, 5, 20, 17), (9, 8)), ((0, 0, 31, 40), (40, 31)), ((7, 0, 5, 9), (16, 21)), ((1, 2, 29, 38), (7, 30)), ((30, 39, 1, 1), (3, 2))]:
+        for name in FILTERS:
+            x, y, width, height = box
+            out = functional.resized_crop(sharp(40, 31), y, x, height, width, size, InterpolationMode(name))
+            print("cut", 40, 31, *box, *size, name, "->", text(out))
     padded = functional.pad(picture(6, 5), [2], fill=(9, 80, 200))
     crops = [functional.crop(padded, top, left, 6, 4) for top in range(5) for left in range(6)]
     print("pad", 6, 5, 2, 6, 4, "bilinear", "->", "".join(map(text, crops)))

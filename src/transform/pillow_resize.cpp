@@ -1,0 +1,135 @@
+#include "src/transform/pillow_resize.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/transform/resize_axis.hpp"
+
+namespace penstock::transform {
+
+namespace {
+
+constexpr int kBits = 22;  // of a weight, behind the point
+constexpr std::int32_t kHalf = 1 << (kBits - 1);
+
+std::uint8_t level(std::int32_t sum) noexcept {
+  return static_cast<std::uint8_t>(std::clamp(sum >> kBits, 0, 255));
+}
+
+}  // namespace
+
+void PillowResize::Axis::plan(const PillowLine& line, ResizeFilter filter) {
+  const ResizeFilter shape =
+      filter == ResizeFilter::pillow_bilinear ? ResizeFilter::bilinear : ResizeFilter::bicubic;
+  const double scale = static_cast<double>(line.count) / line.total;
+  const double stretch = std::max(scale, 1.0);
+  const double support = (shape == ResizeFilter::bilinear ? 1.0 : 2.0) * stretch;
+  const double narrow = 1.0 / stretch;
+  taps = static_cast<int>(std::ceil(support)) * 2 + 1;
+  first.clear();
+  count.clear();
+  weights.assign(static_cast<std::size_t>(line.outputs) * static_cast<std::size_t>(taps), 0);
+  begin = line.first + line.count;
+  end = line.first;
+  std::vector<double> exact(static_cast<std::size_t>(taps));
+  for (int i = 0; i < line.outputs; ++i) {
+    const double center = (line.from + i + 0.5) * scale;
+    const int low = std::max(static_cast<int>(center - support + 0.5), 0);
+    const int high = std::min(static_cast<int>(center + support + 0.5), line.count);
+    double sum = 0;
+    for (int k = 0; k < high - low; ++k) {
+      const double distance = std::abs((k + low - center + 0.5) * narrow);
+      sum += exact[static_cast<std::size_t>(k)] = weight_at(distance, shape);
+    }
+    std::int32_t* const to =
+        weights.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(taps);
+    for (int k = 0; k < high - low; ++k) {
+      double weight = exact[static_cast<std::size_t>(k)];
+      if (sum != 0) weight /= sum;
+      const double scaled = weight * (1 << kBits);
+      to[k] = static_cast<std::int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
+    }
+    first.push_back(line.first + low);
+    count.push_back(high - low);
+    begin = std::min(begin, line.first + low);
+    end = std::max(end, line.first + high);
+  }
+}
+
+void PillowResize::plan(const PillowLine& horizontal, const PillowLine& vertical, bool mirror,
+                        ResizeFilter filter) {
+  horizontal_.plan(horizontal, filter);
+  vertical_.plan(vertical, filter);
+  mirror_ = mirror;
+  kept_.resize(static_cast<std::size_t>(vertical_.taps) * row_bytes());
+  sums_.resize(row_bytes());
+}
+
+PixelRect PillowResize::source() const noexcept {
+  return {horizontal_.begin, vertical_.begin, horizontal_.end - horizontal_.begin,
+          vertical_.end - vertical_.begin};
+}
+
+void PillowResize::begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept {
+  out_ = out;
+  stride_ = stride;
+  row_ = 0;
+  next_ = vertical_.begin;
+}
+
+bool PillowResize::step(jpeg::RowSource& rows) {
+  const int end = vertical_.first[static_cast<std::size_t>(row_)] +
+                  vertical_.count[static_cast<std::size_t>(row_)];
+  if (next_ < end) {
+    const std::uint8_t* const* source = rows.rows(next_, end);
+    if (source == nullptr) return false;
+    for (; next_ < end; ++next_) sum_columns(*source++, kept(next_));
+  }
+  sum_rows(out_ + row_ * stride_);
+  ++row_;
+  return true;
+}
+
+void PillowResize::sum_columns(const std::uint8_t* row, std::uint8_t* out) const noexcept {
+  const int width = static_cast<int>(horizontal_.first.size());
+  for (int x = 0; x < width; ++x, out += 3) {
+    const int from = mirror_ ? width - 1 - x : x;
+    const std::uint8_t* pixel =
+        row + static_cast<std::size_t>(horizontal_.first[static_cast<std::size_t>(from)] -
+                                       horizontal_.begin) *
+                  jpeg::kPixelBytes;
+    const std::int32_t* const weights = horizontal_.weights_of(from);
+    const int count = horizontal_.count[static_cast<std::size_t>(from)];
+    std::int32_t red = kHalf;
+    std::int32_t green = kHalf;
+    std::int32_t blue = kHalf;
+    for (int k = 0; k < count; ++k, pixel += jpeg::kPixelBytes) {
+      red += pixel[0] * weights[k];
+      green += pixel[1] * weights[k];
+      blue += pixel[2] * weights[k];
+    }
+    out[0] = level(red);
+    out[1] = level(green);
+    out[2] = level(blue);
+  }
+}
+
+void PillowResize::sum_rows(std::uint8_t* out) {
+  const std::int32_t* const weights = vertical_.weights_of(row_);
+  const int first = vertical_.first[static_cast<std::size_t>(row_)];
+  const std::size_t bytes = row_bytes();
+  std::fill(sums_.begin(), sums_.end(), kHalf);
+  for (int k = 0; k < vertical_.count[static_cast<std::size_t>(row_)]; ++k) {
+    const std::uint8_t* const row = kept(first + k);
+    const std::int32_t weight = weights[k];
+    for (std::size_t i = 0; i < bytes; ++i) sums_[i] += row[i] * weight;
+  }
+  for (std::size_t i = 0; i < bytes; ++i) out[i] = level(sums_[i]);
+}
+
+void PillowResize::trim() {
+  jpeg::trim(kept_);
+  jpeg::trim(sums_);
+}
+
+}  // namespace penstock::transform
