@@ -380,7 +380,7 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -393,9 +393,10 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
 
     `decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
     chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
-    alone, with the pixels of "fast". `filter` is what resizes, antialiased. `scaled` decodes
-    at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many megapixels. An
-    `index` makes all epochs but the first faster.
+    alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
+    "pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
+    are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
+    megapixels. An `index` makes all epochs but the first faster.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
@@ -412,7 +413,7 @@ class ImageView:
     geometry, have a first dimension of that many.
     """
 
-    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic'] = 'bilinear', geometry: str = '') -> None: ...
+    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', geometry: str = '') -> None: ...
 
     @property
     def crop(self) -> Crop:
@@ -448,7 +449,7 @@ def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_me
                         flip outside [0,1]; a limit that is not positive; a level outside [0,255]
     """
 
-def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic'] = 'bilinear', geometry: str = '') -> Transform:
+def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', geometry: str = '') -> Transform:
     """
     decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
     same random numbers and the same pixels.
@@ -631,7 +632,7 @@ def vertical_flip(probability: float = 0.5) -> Augmentation:
 
 def rotate(degrees: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
     """
-    About the middle, counterclockwise. `fill` is the level of what lies outside the image, or red, green and blue.
+    About the middle, counterclockwise: always by so many degrees, or (low, high) to draw from. `fill` is the level of what lies outside the image, or red, green and blue.
 
     `interpolation` of all operations that move pixels: "nearest" and "bilinear" are torchvision's, "bicubic" is
     Pillow's.
@@ -642,7 +643,7 @@ def rotate(degrees: float | tuple[float, float], *, interpolation: Literal['near
 
 def shear(x: float | tuple[float, float], y: float | tuple[float, float] = (0.0, 0.0), *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
     """
-    About the middle, in degrees to the right and downwards, from -80 to 80.
+    About the middle, in degrees to the right and downwards, from -80 to 80: numbers, or (low, high) to draw from.
 
     Errors  ValueError  a range that is empty or goes beyond
     Source  torchvision's affine
@@ -650,7 +651,7 @@ def shear(x: float | tuple[float, float], y: float | tuple[float, float] = (0.0,
 
 def translate(x: float | tuple[float, float], y: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
     """
-    By whole pixels: parts of the width and of the height, from -1 to 1.
+    By whole pixels: parts of the width and of the height, from -1 to 1: numbers, or (low, high) to draw from.
 
     Errors  ValueError  a range that is empty or goes beyond
     Source  torchvision's RandomAffine
@@ -659,7 +660,7 @@ def translate(x: float | tuple[float, float], y: float | tuple[float, float], *,
 def affine(*, degrees: float | tuple[float, float] = (0.0, 0.0), translate_x: float | tuple[float, float] = (0.0, 0.0), translate_y: float | tuple[float, float] = (0.0, 0.0), scale: float | tuple[float, float] = (1.0, 1.0), shear_x: float | tuple[float, float] = (0.0, 0.0), shear_y: float | tuple[float, float] = (0.0, 0.0), interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
     """
     All of these at once, about the middle: a rotation clockwise, parts of the width and of the height (rounded to
-    whole pixels), a scale, and degrees of shear.
+    whole pixels), a scale, and degrees of shear. A number is itself always, (low, high) is drawn from.
 
     Errors  ValueError  as rotate, shear and translate; a scale outside 0.01 to 100
     Source  torchvision's RandomAffine
@@ -1669,8 +1670,8 @@ class Dataset:
         More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
         `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
         all processes share "one" order or have their own, and over which samples. `digest`: sums a
-        digest of everything delivered, before transform_on_device; on GPUs of what has arrived there.
-        `digest_transformed`: sums another one, of what transform_on_device made.
+        digest of all fields of the samples, before transform_on_device; on GPUs of what has arrived there.
+        `digest_transformed`: sums another one, of the images that transform_on_device made.
 
         A read that fails with a transient error, as on a network disk, is retried, up to
         `attempts` in all: after `initial_backoff_s`, then twice as long each time.
