@@ -1931,15 +1931,16 @@ def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *
     Errors  as webdataset
     """
 
-def token_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, dtype: str | None = None, document_end: int | None = None, offset: int = 0) -> Dataset:
+def token_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, dtype: str | None = None, document_end: int | None = None, offset: int = 0, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
     """
     Documents of token files: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's
     header; each is known by its first bytes, and mapped. A folder stands for its *.bin and *.npy files.
     Go on with blocks or pack.
 
     `dtype` of a raw file: any integer type, by default u16. `document_end`: the token that ends a
-    document, such as 50256 for GPT-2; the files are read once, by all cores, to find them. Without it
-    each file is one document. `offset`: bytes before the tokens of a raw file.
+    document, such as 50256 for GPT-2; the files are read once, by all cores, to find them, and an index
+    keeps where they end: "beside" each file, in the "cache" folder `index_cache`, or only in "memory".
+    Without document_end each file is one document. `offset`: bytes before the tokens of a raw file.
 
     Shapes  tokens, of the files' type, [?].
     Errors  Error       a file cannot be opened, is cut short, or of another type than given or than

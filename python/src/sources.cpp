@@ -263,23 +263,28 @@ Errors  as webdataset)");
   module.def(
       "token_files",
       [](const Shards& files, const std::optional<std::string>& dtype,
-         std::optional<std::uint64_t> document_end, std::uint64_t offset) {
+         std::optional<std::uint64_t> document_end, std::uint64_t offset,
+         const Choice<IndexPlace>& index, const std::optional<Path>& index_cache,
+         int index_threads) {
         const ShardPaths paths = files.value();
         const TokenFileOptions options{
             .dtype = dtype ? std::optional(parse_dtype(*dtype)) : std::nullopt,
             .document_end = document_end,
-            .offset = offset};
+            .offset = offset,
+            .index = index_options(index, index_cache, index_threads)};
         return without_gil([&] { return Dataset(source::token_files(paths, options)); });
       },
       "files"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "document_end"_a.none() = nb::none(),
-      "offset"_a = 0,
+      "offset"_a = 0, "index"_a = Choice<IndexPlace>{"beside"}, "index_cache"_a.none() = nb::none(),
+      "index_threads"_a = 0,
       R"(Documents of token files: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's
 header; each is known by its first bytes, and mapped. A folder stands for its *.bin and *.npy files.
 Go on with blocks or pack.
 
 `dtype` of a raw file: any integer type, by default u16. `document_end`: the token that ends a
-document, such as 50256 for GPT-2; the files are read once, by all cores, to find them. Without it
-each file is one document. `offset`: bytes before the tokens of a raw file.
+document, such as 50256 for GPT-2; the files are read once, by all cores, to find them, and an index
+keeps where they end: "beside" each file, in the "cache" folder `index_cache`, or only in "memory".
+Without document_end each file is one document. `offset`: bytes before the tokens of a raw file.
 
 Shapes  tokens, of the files' type, [?].
 Errors  Error       a file cannot be opened, is cut short, or of another type than given or than

@@ -85,10 +85,18 @@ void flat(std::span<const std::uint8_t> bytes, std::uint8_t choice) {
   const FlatTokens found =
       open_flat(std::as_bytes(std::span(*words)).first(bytes.size()), "fuzz", options);
   if (!is_integer(found.dtype) || found.tokens.empty()) return;
-  use(make_documents(
-          {{"tokens", found.dtype, {kDynamic}}, "flat", true, std::nullopt},
-          one({found.tokens, words,
-               std::make_unique<EndTable>(find_ends_of(found, options.document_end)), "fuzz"})),
+  std::unique_ptr<const DocumentTable> table;
+  if (options.document_end) {
+    ShardContents contents;
+    contents.record_ends = find_ends_of(found, *options.document_end);
+    table = std::make_unique<IndexedEnds>(ShardIndex::of_encoded(
+        ShardIndex::encode(ShardKind::tokens, {}, contents.record_ends.size(), contents)));
+  } else {
+    table = std::make_unique<EndTable>(
+        std::vector<std::uint64_t>{found.tokens.size() / size_of(found.dtype)});
+  }
+  use(make_documents({{"tokens", found.dtype, {kDynamic}}, "flat", true, std::nullopt},
+                     one({found.tokens, words, std::move(table), "fuzz"})),
       choice);
 }
 

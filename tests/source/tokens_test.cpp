@@ -1,5 +1,6 @@
 // Token files: those that other tools wrote, value by value, and damaged ones.
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -116,7 +117,60 @@ TEST(Tokens, FlatFilesAreKnownByTheirFirstBytes) {
 TEST(Tokens, DocumentsEndWithTheirLastToken) {
   const std::string path = kGolden + "/nanogpt.bin";
   EXPECT_EQ(token_files(path)->size(), 1U);
-  EXPECT_EQ(texts_of(*token_files(path, {.document_end = 50256})), golden("nanogpt.bin"));
+  EXPECT_EQ(
+      texts_of(*token_files(path, {.document_end = 50256, .index = {.place = IndexPlace::memory}})),
+      golden("nanogpt.bin"));
+}
+
+TEST(Tokens, WhereDocumentsEndIsKept) {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const TemporaryFolder cache;
+  const auto path = folder.write("a.bin", bytes_of<std::uint16_t>({1, 0, 2, 3, 0, 4}));
+  const fs::path index = folder / "a.bin.penstock-index";
+  const auto texts = [&](std::uint64_t end, const IndexOptions& kept = {}) {
+    return texts_of(*token_files(path, {.document_end = end, .index = kept}));
+  };
+  const std::vector<Text> at_zero{{1, 0}, {2, 3, 0}, {4}};
+  EXPECT_EQ(texts(0, {.place = IndexPlace::memory}), at_zero);
+  EXPECT_FALSE(fs::exists(index));
+  EXPECT_EQ(texts(0, {.place = IndexPlace::cache, .cache = cache.path()}), at_zero);
+  EXPECT_FALSE(fs::exists(index));
+  EXPECT_EQ(std::distance(fs::directory_iterator(cache / "indexes"), {}), 1);
+  EXPECT_EQ(texts(0), at_zero);
+  ASSERT_TRUE(fs::exists(index));
+
+  // It is taken as it is: the file has other tokens now, of the same size and time.
+  const auto time = fs::last_write_time(path);
+  folder.write("a.bin", bytes_of<std::uint16_t>({0, 0, 2, 0, 0, 4}));
+  fs::last_write_time(path, time);
+  EXPECT_EQ(texts(0), (std::vector<Text>{{0, 0}, {2, 0, 0}, {4}}));
+  // With another end, type or place of the first token, documents are others.
+  EXPECT_EQ(texts(2), (std::vector<Text>{{0, 0, 2}, {0, 0, 4}}));
+  EXPECT_EQ(texts_of(*token_files(path, {.document_end = 2, .offset = 6})),
+            (std::vector<Text>{{0, 0, 4}}));
+  EXPECT_EQ(texts(0), (std::vector<Text>{{0}, {0}, {2, 0}, {0}, {4}}));
+  // A damaged one, or one of a file that has changed since, is made again.
+  const auto size = fs::file_size(index);
+  fs::resize_file(index, size - 1);
+  EXPECT_EQ(texts(0).size(), 5U);
+  EXPECT_EQ(fs::file_size(index), size);
+  folder.write("a.bin", bytes_of<std::uint16_t>({7, 7, 0, 7}));
+  EXPECT_EQ(texts(0), (std::vector<Text>{{7, 7, 0}, {7}}));
+}
+
+TEST(Tokens, TheFingerprintIsTheSameWithAnIndex) {
+  const TemporaryFolder folder;
+  std::string bytes(30'000, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 7);
+  const auto path = folder.write("a.bin", bytes);
+  const auto fingerprint = [&](std::uint64_t end, IndexPlace place) {
+    return token_files(path, {.dtype = DType::u8, .document_end = end, .index = {.place = place}})
+        ->fingerprint();
+  };
+  EXPECT_EQ(fingerprint(3, IndexPlace::memory), fingerprint(3, IndexPlace::beside));
+  EXPECT_EQ(fingerprint(3, IndexPlace::beside), fingerprint(3, IndexPlace::beside));
+  EXPECT_NE(fingerprint(3, IndexPlace::memory), fingerprint(4, IndexPlace::memory));
 }
 
 TEST(Tokens, AFileThatEndsInTheMiddleOfADocument) {

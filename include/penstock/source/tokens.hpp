@@ -18,9 +18,12 @@ struct TokenFileOptions {
   /// theirs; if given, it is checked.
   std::optional<DType> dtype{};
   /// The token that ends a document, such as 50256 for GPT-2; it belongs to the document. The files are read once, by all
-  /// cores, to find them (8 bytes of memory a document). None: each file is one document.
+  /// cores, to find them. None: each file is one document.
   std::optional<std::uint64_t> document_end{};
   std::uint64_t offset = 0;  ///< where the tokens of a raw file begin, in bytes
+  /// Where it is kept where the documents of a file end: 4 bytes a document, or 5 from 2^32 tokens on. One that was made
+  /// with another document_end, type or offset is replaced.
+  IndexOptions index{};
 };
 
 namespace source {

@@ -56,14 +56,6 @@ storage::StoredFilePtr require_open(const std::string& path, Result<storage::Sto
                           reason_of(file.fault(), "cannot open: ")));
 }
 
-ShardIndex decode_own(std::span<const std::byte> file) {
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(file.size() + ShardIndex::kPadding);
-  std::copy(file.begin(), file.end(), bytes.get());
-  std::optional<ShardIndex> index = ShardIndex::decode(std::move(bytes), file.size());
-  if (!index) throw std::logic_error("an index that was just encoded cannot be decoded");
-  return std::move(*index);
-}
-
 // Written aside, flushed and renamed, so that a reader finds all of it or none. The name is drawn,
 // since process numbers of several machines may meet in one folder.
 bool store(const fs::path& path, std::span<const std::byte> bytes) {
@@ -197,7 +189,8 @@ class IndexOpener {
     if (!storage::is_object_url(path) && find(shard, stamp, labels)) return;
 
     const std::vector<std::string> names(labels.begin(), labels.end());
-    const ScannedShard scanned = recipe_.scan(*file, path, names);
+    ScannedShard scanned = recipe_.scan(*file, path, names);
+    scanned.contents.found_with = recipe_.found_with;
     // An object is compared at each read.
     if (!storage::is_object_url(path) && require_shard(path, storage_.stat(path)) != stamp) {
       throw Error(
@@ -208,7 +201,7 @@ class IndexOpener {
     const std::vector<std::byte> bytes =
         ShardIndex::encode(recipe_.kind, stamp, scanned.records, scanned.contents);
     keep(path, bytes);
-    found_[shard] = decode_own(bytes);
+    found_[shard] = ShardIndex::of_encoded(bytes);
   }
 
   // Whether there is an index that fits. One that lacks a label adds its own to those wanted, so
@@ -221,7 +214,9 @@ class IndexOpener {
     for (const std::string& place : places) {
       if (place.empty()) continue;
       std::optional<ShardIndex> index = load(path, place, stamp);
-      if (!index || index->kind() != recipe_.kind || index->stamp() != stamp) continue;
+      if (!index || index->kind() != recipe_.kind || index->stamp() != stamp ||
+          index->found_with() != recipe_.found_with)
+        continue;
       if (std::ranges::all_of(recipe_.labels, [&](const std::string& name) {
             return index->labels(name) != nullptr;
           })) {

@@ -23,7 +23,8 @@ struct ScannedShard {
 /// How one kind of shard is indexed.
 struct IndexRecipe {
   ShardKind kind{};
-  std::vector<std::string> labels;  ///< names that the index must hold labels for
+  std::vector<std::string> labels{};  ///< names that the index must hold labels for
+  std::string found_with{};           ///< what the records must have been found with
   /// Scans a shard, with the labels of these names.
   ///
   /// Errors  Error  the file cannot be read, or is not of this kind at all

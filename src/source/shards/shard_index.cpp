@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -52,6 +53,8 @@ enum class SectionId : std::uint32_t {
   label_states = 31,
   label_values = 32,
   checksums = 40,  // one CRC-32C per record; not written or checked yet
+  record_ends = 50,
+  found_with = 51,
 };
 
 // One entry of the table. Text is a section of width 1 and base 0.
@@ -195,6 +198,8 @@ std::vector<std::byte> ShardIndex::encode(ShardKind kind, const ShardStamp& stam
   body.add(SectionId::damage_begins, damages, [](const Damage& d) { return d.begin; });
   body.add(SectionId::damage_ends, damages, [](const Damage& d) { return d.end; });
   body.add(SectionId::damage_kinds, damages, [](const Damage& d) { return d.kind; });
+  body.add(SectionId::record_ends, contents.record_ends);
+  if (!contents.found_with.empty()) body.add(SectionId::found_with, contents.found_with);
   const std::uint64_t content_hash = body.hash();
   std::uint32_t part = 0;
   for (const ShardContents::Labels& labels : contents.labels) {
@@ -246,8 +251,17 @@ std::optional<ShardIndex> ShardIndex::decode(std::unique_ptr<std::byte[]> bytes,
   return index;
 }
 
+ShardIndex ShardIndex::of_encoded(std::span<const std::byte> file) {
+  auto bytes = std::make_unique_for_overwrite<std::byte[]>(file.size() + kPadding);
+  std::copy(file.begin(), file.end(), bytes.get());
+  std::optional<ShardIndex> index = decode(std::move(bytes), file.size());
+  if (!index) throw std::logic_error("an index that was just encoded cannot be decoded");
+  return *std::move(index);
+}
+
 bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t sections) {
-  const std::array<std::pair<SectionId, PackedColumn*>, 11> columns{{
+  const std::array<std::pair<SectionId, PackedColumn*>, 12> columns{{
+      {SectionId::record_ends, &record_ends_},
       {SectionId::key_ends, &key_ends_},
       {SectionId::member_ends, &member_ends_},
       {SectionId::member_begins, &member_begins_},
@@ -279,6 +293,7 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
     }
     if (section.id == SectionId::key_bytes) key_text_ = text;
     if (section.id == SectionId::extension_bytes) extension_text_ = text;
+    if (section.id == SectionId::found_with) found_with_ = text;
     if (section.id == SectionId::label_name) labels_[section.part].name = text;
     if (section.id == SectionId::label_states) labels_[section.part].labels.states = column;
     if (section.id == SectionId::label_values) labels_[section.part].labels.values = column;
@@ -292,8 +307,10 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
     return column.size() == count;
   };
   return (key_ends_.size() == 0 || one_each(key_ends_, records_)) &&
-         (one_each(member_ends_, records_) ||
-          (member_ends_.size() == 0 && one_each(member_begins_, records_))) &&
+         (kind_ == ShardKind::tokens
+              ? one_each(record_ends_, records_)
+              : one_each(member_ends_, records_) ||
+                    (member_ends_.size() == 0 && one_each(member_begins_, records_))) &&
          one_each(member_bytes_, members) && one_each(member_extensions_, members) &&
          one_each(member_flags_, members) && one_each(damage_begins_, damages) &&
          one_each(damage_ends_, damages) && one_each(damage_kinds_, damages) &&

@@ -21,7 +21,7 @@
 
 namespace penstock::source {
 
-enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2 };
+enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2, tokens = 3 };
 
 /// What tells whether a shard is still the one that was indexed.
 using ShardStamp = storage::FileStamp;
@@ -73,6 +73,9 @@ struct ShardContents {
   std::vector<std::string> extensions;
   std::vector<Damage> damages;  ///< in the order of their records
   std::vector<Labels> labels;
+  /// Of tokens: where each record ends, in tokens; there are no members. What the records were found with.
+  std::vector<std::uint64_t> record_ends;
+  std::string found_with;
 };
 
 /// The index of one shard. Packed: about 7 bytes for a TFRecord; for a sample of a tar file the
@@ -100,6 +103,8 @@ class ShardIndex {
   /// Numbers in it that lead outside of it, which no checksum excludes, never do.
   [[nodiscard]] static std::optional<ShardIndex> decode(std::unique_ptr<std::byte[]> bytes,
                                                         std::size_t size);
+  /// Of what encode() made.
+  [[nodiscard]] static ShardIndex of_encoded(std::span<const std::byte> file);
   /// Writes another stamp into the bytes of an index file: for one that was made elsewhere, and was
   /// copied along with its shard. False where they are too few.
   static bool restamp(std::span<std::byte> file, const ShardStamp& stamp) noexcept;
@@ -118,6 +123,11 @@ class ShardIndex {
     return {bytes_.get(), size_};
   }
 
+  /// Of tokens.
+  [[nodiscard]] std::uint64_t record_end(std::uint64_t record) const noexcept {
+    return record_ends_[record];
+  }
+  [[nodiscard]] std::string_view found_with() const noexcept { return found_with_; }
   [[nodiscard]] std::string_view key(std::uint64_t record) const noexcept;
   [[nodiscard]] Range members(std::uint64_t record) const noexcept;
   [[nodiscard]] Member member(std::uint64_t number) const noexcept;
@@ -143,6 +153,8 @@ class ShardIndex {
   std::uint64_t content_hash_ = 0;
   std::string_view key_text_;
   std::string_view extension_text_;
+  std::string_view found_with_;
+  PackedColumn record_ends_;
   PackedColumn key_ends_;
   PackedColumn member_ends_;
   PackedColumn member_begins_;

@@ -99,6 +99,24 @@ class Documents final : public Source {
 
 }  // namespace
 
+std::optional<DocumentPlace> IndexedEnds::place(std::uint64_t document) const noexcept {
+  const std::uint64_t begin = document == 0 ? 0 : index_.record_end(document - 1);
+  const std::uint64_t end = index_.record_end(document);
+  if (end < begin) return std::nullopt;
+  return DocumentPlace{begin, end - begin};
+}
+
+std::string IndexedEnds::fingerprint() const {
+  const std::uint64_t count = std::min(kHashedEnd / sizeof(std::uint64_t), index_.records());
+  std::vector<std::uint64_t> first(count);
+  std::vector<std::uint64_t> last(count);
+  for (std::uint64_t k = 0; k < count; ++k) {
+    first[k] = index_.record_end(k);
+    last[k] = index_.record_end(index_.records() - count + k);
+  }
+  return hash_ends(std::as_bytes(std::span(first)), std::as_bytes(std::span(last)));
+}
+
 SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards) {
   return std::make_shared<Documents>(std::move(kind), std::move(shards));
 }

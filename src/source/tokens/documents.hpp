@@ -11,6 +11,7 @@
 #include <penstock/source/source.hpp>
 
 #include "src/source/hash_ends.hpp"
+#include "src/source/shards/shard_index.hpp"
 
 namespace penstock::source {
 
@@ -50,6 +51,18 @@ class EndTable final : public DocumentTable {
 
  private:
   std::vector<std::uint64_t> ends_;
+};
+
+/// The same, of an index of tokens; with the same fingerprint.
+class IndexedEnds final : public DocumentTable {
+ public:
+  explicit IndexedEnds(ShardIndex index) : index_(std::move(index)) {}
+  std::uint64_t size() const noexcept override { return index_.records(); }
+  std::optional<DocumentPlace> place(std::uint64_t document) const noexcept override;
+  std::string fingerprint() const override;
+
+ private:
+  ShardIndex index_;
 };
 
 struct DocumentShard {

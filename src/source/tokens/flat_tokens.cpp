@@ -135,26 +135,24 @@ FlatTokens open_flat(std::span<const std::byte> bytes, const std::string& path,
   return *with_header;
 }
 
-std::vector<std::uint64_t> find_ends_of(const FlatTokens& flat,
-                                        const std::optional<std::uint64_t>& end) {
-  if (!end) return {flat.tokens.size() / size_of(flat.dtype)};
+std::vector<std::uint64_t> find_ends_of(const FlatTokens& flat, std::uint64_t end) {
   switch (flat.dtype) {
     case DType::u8:
-      return find_ends_in<std::uint8_t>(flat.tokens, *end);
+      return find_ends_in<std::uint8_t>(flat.tokens, end);
     case DType::i8:
-      return find_ends_in<std::int8_t>(flat.tokens, *end);
+      return find_ends_in<std::int8_t>(flat.tokens, end);
     case DType::u16:
-      return find_ends_in<std::uint16_t>(flat.tokens, *end);
+      return find_ends_in<std::uint16_t>(flat.tokens, end);
     case DType::i16:
-      return find_ends_in<std::int16_t>(flat.tokens, *end);
+      return find_ends_in<std::int16_t>(flat.tokens, end);
     case DType::u32:
-      return find_ends_in<std::uint32_t>(flat.tokens, *end);
+      return find_ends_in<std::uint32_t>(flat.tokens, end);
     case DType::i32:
-      return find_ends_in<std::int32_t>(flat.tokens, *end);
+      return find_ends_in<std::int32_t>(flat.tokens, end);
     case DType::u64:
-      return find_ends_in<std::uint64_t>(flat.tokens, *end);
+      return find_ends_in<std::uint64_t>(flat.tokens, end);
     default:
-      return find_ends_in<std::int64_t>(flat.tokens, *end);
+      return find_ends_in<std::int64_t>(flat.tokens, end);
   }
 }
 

@@ -27,7 +27,6 @@ struct FlatTokens {
 /// Where documents end: behind each token `end`, and at the end of all. Searched by several threads.
 ///
 /// Errors  std::invalid_argument  no token can be `end`
-[[nodiscard]] std::vector<std::uint64_t> find_ends_of(const FlatTokens& flat,
-                                                      const std::optional<std::uint64_t>& end);
+[[nodiscard]] std::vector<std::uint64_t> find_ends_of(const FlatTokens& flat, std::uint64_t end);
 
 }  // namespace penstock::source

@@ -8,12 +8,32 @@
 #include <penstock/source/tokens.hpp>
 
 #include "src/source/descriptions.hpp"
+#include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/tokens/documents.hpp"
 #include "src/source/tokens/flat_tokens.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::source {
+
+namespace {
+
+IndexRecipe recipe_of(const TokenFileOptions& options) {
+  return {
+      .kind = ShardKind::tokens,
+      .found_with = fmt::format("document_end {}, dtype {}, offset {}", *options.document_end,
+                                options.dtype ? name_of(*options.dtype) : "none", options.offset),
+      .scan = [options](const storage::StoredFile&, const std::string& path, auto) {
+        const storage::MappedFile file = storage::map_file(path);
+        ScannedShard scanned;
+        scanned.contents.record_ends =
+            find_ends_of(open_flat(file.bytes, path, options), *options.document_end);
+        scanned.records = scanned.contents.record_ends.size();
+        return scanned;
+      }};
+}
+
+}  // namespace
 
 SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) {
   if (options.dtype && !is_integer(*options.dtype))
@@ -24,6 +44,7 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
     return name.ends_with(".bin") || name.ends_with(".npy");
   };
   std::vector<DocumentShard> shards;
+  std::vector<std::string> paths;
   std::optional<DType> dtype = std::nullopt;
   std::error_code ignored;
   for (const std::string& path :
@@ -42,8 +63,18 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
           fmt::format("{} holds {}, and the files before it hold {}: give files of one type", path,
                       name_of(flat.dtype), name_of(*dtype)));
     dtype = flat.dtype;
-    shards.push_back({flat.tokens, std::move(file.owner),
-                      std::make_unique<EndTable>(find_ends_of(flat, options.document_end)), path});
+    shards.push_back({flat.tokens, std::move(file.owner), nullptr, path});
+    paths.push_back(path);
+  }
+  if (options.document_end) {
+    std::vector<ShardIndex> indexes =
+        open_indexes(paths, recipe_of(options), options.index, storage::Storage());
+    for (std::size_t k = 0; k < shards.size(); ++k)
+      shards[k].table = std::make_unique<IndexedEnds>(std::move(indexes[k]));
+  } else {
+    for (DocumentShard& shard : shards)
+      shard.table = std::make_unique<EndTable>(
+          std::vector<std::uint64_t>{shard.tokens.size() / size_of(*dtype)});
   }
   return make_documents({{"tokens", dtype.value_or(options.dtype.value_or(DType::u16)), {kDynamic}},
                          "token_files",
