@@ -226,7 +226,8 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
         raise ValueError("timm_train: train_interpolation 'random' draws a filter for each image: set 'bilinear' or 'bicubic'")
     augment = [pa.vertical_flip(take("vflip", 0.0))] if take("vflip", 0.0) else []
     policy = take("aa", None)
-    jitter = _timm_jitter(config.get("color_jitter", 0.4))
+    jitters = not policy or policy == "3a"
+    jitter = _timm_jitter(config.get("color_jitter", 0.4), take("color_jitter_prob", 1.0)) if jitters else []
     if policy and policy.startswith("rand"):
         augment.append(pa.timm_rand_augment(policy, interpolation=interpolation, fill=_levels(mean)))
     elif policy == "3a":
@@ -234,9 +235,8 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
         augment += [one_of_three, *jitter]
     elif policy:
         raise ValueError(f"timm_train: aa {policy!r}: expected one that begins with 'rand', or '3a'; give other policies to imagenet_train(augment=...)")
-    elif jitter:
-        probability = take("color_jitter_prob", 1.0)
-        augment += jitter if probability == 1 else [pa.random_apply(probability, jitter)]
+    else:
+        augment += jitter
     if take("grayscale_prob", 0.0):
         augment.append(pa.random_apply(take("grayscale_prob", 0.0), [pa.grayscale()]))
     if take("gaussian_blur_prob", 0.0):
@@ -246,7 +246,11 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
         raise ValueError("timm_train: mixup and cutmix mix the targets, too: give num_classes, the model's number of classes")
     if take("reprob", 0.0) > 0 and take("remode", "pixel") != "const":
         raise ValueError("timm_train: remode 'pixel' fills with noise; here, what is erased becomes the mean: set remode 'const'")
-    take.refuse("recount", 1)
+    if take("reprob", 0.0) > 0:
+        take.refuse("recount", 1)
+    take.refuse("in_chans", 3)
+    take.refuse("input_img_mode", "RGB")
+    take.refuse("naflex_loader", False)
     take.refuse("aug_splits", 0)
     take.refuse("train_crop_mode", "rrc")
     take.refuse("no_aug", False)
@@ -416,12 +420,15 @@ def _levels(mean: Sequence[float]) -> tuple[int, int, int]:
     return (red, green, blue)
 
 
-def _timm_jitter(given: float | Sequence[float] | None) -> list[Augmentation]:
+def _timm_jitter(given: float | Sequence[float] | None, probability: float) -> list[Augmentation]:
     """Of brightness, contrast and saturation, and perhaps hue; None and 0 are none."""
     if not given:
         return []
     strengths = [float(given)] * 3 if isinstance(given, (int, float)) else list(given)
-    return [pa.color_jitter(*(_around(1.0, s) for s in strengths[:3]), *((-s, s) for s in strengths[3:]))]
+    if len(strengths) not in (3, 4):
+        raise ValueError(f"timm's color_jitter: expected a number, or 3 or 4 of them, found {given}")
+    jitter = pa.color_jitter(*(_around(1.0, s) for s in strengths[:3]), *((-s, s) for s in strengths[3:]))
+    return [jitter] if probability == 1 else [pa.random_apply(probability, [jitter])]
 
 
 class _Config:
@@ -455,5 +462,10 @@ class _Config:
 
     def numbers(self) -> tuple[Sequence[float], Sequence[float]]:
         """Of each channel; timm takes one for all."""
-        mean, std = (list(self(name, default)) for name, default in (("mean", IMAGENET_MEAN), ("std", IMAGENET_STD)))
-        return mean * (3 // len(mean)), std * (3 // len(std))
+        return self.channels("mean", IMAGENET_MEAN), self.channels("std", IMAGENET_STD)
+
+    def channels(self, name: str, default: Sequence[float]) -> list[float]:
+        found = list(self(name, default))
+        if len(found) not in (1, 3):
+            raise ValueError(f"timm's {name}: expected a number for each of 3 channels, or one for all, found {found}")
+        return found * (3 // len(found))

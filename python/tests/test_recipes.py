@@ -98,6 +98,7 @@ def test_timms_options():
     assert "augment_image" not in text_of(color_jitter=None)
     assert jitter in text_of(aa="3a") and "gaussian_blur(13)" in text_of(aa="3a") and "jitter" not in text_of(aa="3a", color_jitter=0)
     assert f"random_apply(0.8, [ps.augment.{jitter}])" in text_of(color_jitter_prob=0.8)
+    assert f"random_apply(0.5, [ps.augment.{jitter}])" in text_of(aa="3a", color_jitter_prob=0.5, recount=3)
     assert "random_apply(0.2, [ps.augment.grayscale()])" in text_of(grayscale_prob=0.2, gaussian_blur_prob=0.5)
     assert "repeat_each(3)" in text_of(aug_repeats=3.0) and "random_resized_crop(160)" in text_of(img_size=[160, 160])
     assert "mean=[0.5, 0.5, 0.5]" in text_of(mean=[0.5], aa="rand-m9")
@@ -123,10 +124,13 @@ def test_dino_without_local_views(data):
         ({"train_interpolation": "bicubic", "mixup": 0.8}, "give num_classes"),
         ({"train_interpolation": "bicubic", "aug_repeats": 2.5}, "aug_repeats: expected a whole number"),
         ({"train_interpolation": "bicubic", "no_aug": True}, "no_aug = True"),
+        ({"train_interpolation": "bicubic", "mean": [0.5] * 4}, "timm's mean: expected"),
+        ({"train_interpolation": "bicubic", "in_chans": 1}, "in_chans = 1"),
+        ({"train_interpolation": "bicubic", "color_jitter": [0.4]}, "color_jitter: expected"),
         ({"train_interpolation": "bicubic", "cutmix_minmax": [0.2, 0.8]}, "cutmix_minmax"),
         ({"train_interpolation": "bicubic", "mixup_mode": "pair"}, "mixup_mode = 'pair'"),
         ({"train_interpolation": "bicubic", "mixup_off_epoch": 10}, "mixup_off_epoch = 10"),
-        ({"train_interpolation": "bicubic", "recount": 2}, "recount = 2"),
+        ({"train_interpolation": "bicubic", "recount": 2, "reprob": 0.1, "remode": "const"}, "recount = 2"),
         ({"train_interpolation": "bicubic", "aug_splits": 3}, "aug_splits = 3"),
         ({"train_interpolation": "bicubic", "train_crop_mode": "rkrc"}, "train_crop_mode = 'rkrc'"),
         ({"train_interpolation": "bicubic", "input_size": [3, 64, 32]}, "expected a square"),

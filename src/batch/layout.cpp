@@ -9,12 +9,15 @@ namespace penstock::batch {
 
 namespace {
 
-// Of `rows` rows; none beyond what 64 bits address with room to add.
+// Slots of many devices are still counted by 64 bits.
+constexpr std::size_t kMostBytes = std::size_t{1} << 47;
+
+// Of `rows` rows; none beyond what 64 bits count.
 std::optional<std::size_t> bytes_of(const FieldSpec& field, std::uint64_t rows) {
   std::size_t bytes = size_of(field.dtype);
   for (const std::int64_t extent : field.shape.extents())
     if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
-  if (__builtin_mul_overflow(bytes, rows, &bytes) || bytes > SIZE_MAX / 4) return std::nullopt;
+  if (__builtin_mul_overflow(bytes, rows, &bytes)) return std::nullopt;
   return bytes;
 }
 
@@ -33,7 +36,7 @@ BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
       throw std::invalid_argument(fmt::format("batch: two fields are named '{}'", spec.name));
     const auto row = bytes_of(spec, 1);
     const auto all_rows = bytes_of(spec, max_rows);
-    if (!row || !all_rows || *all_rows > SIZE_MAX / 4 - slice_bytes_)
+    if (!row || !all_rows || *all_rows > kMostBytes - slice_bytes_)
       throw std::invalid_argument(fmt::format("batch: {} rows of '{}' are too large to address",
                                               max_rows, spec.to_string()));
     places_.push_back({.offset = slice_bytes_, .row_bytes = *row});

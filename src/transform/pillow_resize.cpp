@@ -21,11 +21,11 @@ std::uint8_t level(std::int32_t sum) noexcept {
 void PillowResize::Axis::plan(const PillowLine& line, ResizeFilter filter) {
   const ResizeFilter shape =
       filter == ResizeFilter::pillow_bilinear ? ResizeFilter::bilinear : ResizeFilter::bicubic;
-  const double scale = static_cast<double>(line.count) / line.total;
+  const double scale = static_cast<double>(line.count) / static_cast<double>(line.total);
   const double stretch = std::max(scale, 1.0);
   const double support = (shape == ResizeFilter::bilinear ? 1.0 : 2.0) * stretch;
   const double narrow = 1.0 / stretch;
-  taps = static_cast<int>(std::ceil(support)) * 2 + 1;
+  taps = static_cast<int>(std::min(std::ceil(support) * 2 + 1, static_cast<double>(line.count)));
   first.clear();
   count.clear();
   weights.assign(static_cast<std::size_t>(line.outputs) * static_cast<std::size_t>(taps), 0);
@@ -33,7 +33,7 @@ void PillowResize::Axis::plan(const PillowLine& line, ResizeFilter filter) {
   end = line.first;
   std::vector<double> exact(static_cast<std::size_t>(taps));
   for (int i = 0; i < line.outputs; ++i) {
-    const double center = (line.from + i + 0.5) * scale;
+    const double center = (static_cast<double>(line.from + i) + 0.5) * scale;
     const int low = std::max(static_cast<int>(center - support + 0.5), 0);
     const int high = std::min(static_cast<int>(center + support + 0.5), line.count);
     double sum = 0;

@@ -17,8 +17,8 @@ namespace penstock::transform {
 struct PillowLine {
   int first = 0;
   int count = 0;
-  int total = 0;
-  int from = 0;
+  std::int64_t total = 0;
+  std::int64_t from = 0;
   int outputs = 0;
 };
 

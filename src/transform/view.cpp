@@ -87,11 +87,12 @@ void View::plan(const StoredImage& image) {
 // A random resized crop is cut out and then resized; of the others, a part of the resized image is taken.
 void View::plan_pillow(const StoredImage& image, const Region& region, ImageSize size,
                        bool mirror) {
-  const auto whole = [](double value) { return static_cast<int>(std::lround(value)); };
   const auto line = [&](int source, double first, double extent, int outputs) {
     if (crop_.kind() == Crop::Kind::random_resized)
-      return PillowLine{whole(first), whole(extent), outputs, 0, outputs};
-    return PillowLine{0, source, whole(outputs * source / extent), whole(first * outputs / extent),
+      return PillowLine{static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)),
+                        outputs, 0, outputs};
+    const double stretch = outputs / extent;  // the whole line may be longer than an int counts
+    return PillowLine{0, source, std::llround(source * stretch), std::llround(first * stretch),
                       outputs};
   };
   pillow_.plan(line(image.width, region.x, region.width, size.width),

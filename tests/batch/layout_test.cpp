@@ -45,6 +45,11 @@ TEST(BatchLayout, RefusesWhatCannotLieInABatch) {
               ThrowsMessage<std::invalid_argument>(HasSubstr("two fields are named 'x'")));
   for (const std::int64_t wraps : {std::int64_t{1} << 61, std::int64_t{1} << 62})
     EXPECT_THROW(batch::BatchLayout({{"x", DType::f64, {wraps}}}, 1), std::invalid_argument);
+  const std::int64_t half = (std::int64_t{1} << 46) - 100;
+  EXPECT_NO_THROW(batch::BatchLayout({{"x", DType::u8, {half}}, {"y", DType::u8, {half}}}, 1));
+  EXPECT_THROW(batch::BatchLayout(
+                   {{"x", DType::u8, {half}}, {"y", DType::u8, {half}}, {"z", DType::u8, {1}}}, 1),
+               std::invalid_argument);
   EXPECT_THROW(batch::BatchLayout({{"x", DType::f64, {1 << 30, 1 << 30}}}, 1 << 10),
                std::invalid_argument);
 }

@@ -417,6 +417,12 @@ TEST(ByLength, SamplesOfAPartOfThePassAreAtMostAll) {
   EXPECT_EQ(plan.samples(), 5U);
   EXPECT_EQ(plan.skip(1).samples(), 5U);  // the batch that was skipped may be any
   EXPECT_EQ(plan.repeat(2).skip(1).samples(), 10U);
+  EXPECT_EQ(plan.repeat(2).shard(2, 0).samples(), 27U);  // the most that three batches may have
+  const Dataset ones = Dataset(source_of({{1}, {2}, {3}})).map(pad({.field = "tokens", .to = 1}));
+  EXPECT_EQ(ones.batch(2).repeat(2).shard(2, 0).samples(), 4U);
+  EXPECT_EQ(ones.batch(2).select({0, 0}).samples(), 4U);
+  EXPECT_EQ(ones.batch(2).repeat(2).shuffle().take(2).samples(), 4U);
+  EXPECT_EQ(ones.batch(2).shuffle().repeat(2).samples(), 6U);
 }
 
 TEST(ByLength, AStateBelongsToItsLengths) {

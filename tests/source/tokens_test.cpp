@@ -11,6 +11,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/tokens.hpp>
 
+#include "src/source/shards/shard_index.hpp"
+#include "src/storage/storage.hpp"
 #include "tests/source/files.hpp"
 
 namespace penstock {
@@ -157,6 +159,30 @@ TEST(Tokens, WhereDocumentsEndIsKept) {
   EXPECT_EQ(fs::file_size(index), size);
   folder.write("a.bin", bytes_of<std::uint16_t>({7, 7, 0, 7}));
   EXPECT_EQ(texts(0), (std::vector<Text>{{7, 7, 0}, {7}}));
+  // The type that is given may be the one that it has anyway.
+  const auto made = fs::last_write_time(index);
+  EXPECT_EQ(texts_of(*token_files(path, {.dtype = DType::u16, .document_end = 0})),
+            (std::vector<Text>{{7, 7, 0}, {7}}));
+  EXPECT_EQ(fs::last_write_time(index), made);
+}
+
+TEST(Tokens, AnIndexThatSomebodyMadeLosesNoDocument) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.bin", bytes_of<std::uint16_t>({1, 0, 2, 3, 0, 4}));
+  const std::vector<Text> all{{1, 0}, {2, 3, 0}, {4}};
+  EXPECT_EQ(texts_of(*token_files(path, {.document_end = 0})), all);
+  const storage::FileStamp stamp = *storage::Storage().stat(path);
+  for (const std::vector<std::uint64_t>& ends :
+       {std::vector<std::uint64_t>{}, {2, 5}, {2, 5, 7}, {6, 6, 6, 6, 6, 6, 6}}) {
+    source::ShardContents contents;
+    contents.record_ends = ends;
+    contents.found_with = "document_end 0, dtype u16, offset 0";
+    const auto bytes =
+        source::ShardIndex::encode(source::ShardKind::tokens, stamp, ends.size(), contents);
+    folder.write("a.bin.penstock-index",
+                 std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    EXPECT_EQ(texts_of(*token_files(path, {.document_end = 0})), all) << ends.size();
+  }
 }
 
 TEST(Tokens, TheFingerprintIsTheSameWithAnIndex) {

@@ -208,6 +208,28 @@ TEST(TorchvisionCrops, WhatIsCutOutAndResizedByPillowsFiltersIsItsBitByBit) {
   EXPECT_EQ(lines, 10);
 }
 
+// Where what the whole image would become has more pixels than an int counts.
+TEST(TorchvisionCrops, PillowsFiltersTakeLongLines) {
+  const struct {
+    int height, width;
+    Crop crop;
+  } cases[] = {{1, 60'000, resize_to(1, 40'000)},
+               {1, 4096, center_crop(8, {.resize = 1 << 20})},
+               {4096, 1, center_crop(8, {.resize = 1 << 20})},
+               {64, 64, scale_jitter(8, {.scale = {9e8, 1e9}})}};
+  for (const auto& [height, width, crop] : cases) {
+    Line line;
+    line.height = height;
+    line.width = width;
+    line.crop = crop.size();
+    line.filter = "bilinear";
+    const Levels expected = cropped(line, crop).levels;
+    line.filter = "pillow_bilinear";
+    EXPECT_LE(largest_difference(cropped(line, crop).levels, expected), 1)
+        << height << "x" << width;
+  }
+}
+
 TEST(TorchvisionCrops, RandomCropIsOneOfThePaddedImagesBitByBit) {
   const Line line = lines_of("pad").at(0);
   const Levels all = levels_of(line.result);

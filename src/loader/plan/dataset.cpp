@@ -158,6 +158,30 @@ std::optional<std::uint64_t> Dataset::size() const {
       *loader::batch_order(*plan_, 0, loader::batches_per_pass(*plan_, {&samples, 1})));
 }
 
+namespace {
+
+// Whether the batches are all of some passes, or follow each other in them.
+bool takes_passes_in_order(const Plan& plan) {
+  bool shuffles = false;
+  bool cuts = false;
+  bool picks = false;
+  bool after_batch = false;
+  for (const loader::Operation& operation : plan.operations()) {
+    after_batch = after_batch || std::holds_alternative<loader::Batch>(operation);
+    if (!after_batch) continue;
+    shuffles = shuffles || std::holds_alternative<loader::Shuffle>(operation);
+    cuts = cuts || std::holds_alternative<loader::Take>(operation) ||
+           std::holds_alternative<loader::Skip>(operation);
+    picks = picks || std::holds_alternative<loader::Shard>(operation) ||
+            std::holds_alternative<loader::Select>(operation) ||
+            std::holds_alternative<loader::Sample>(operation) ||
+            std::holds_alternative<loader::RepeatEach>(operation);
+  }
+  return !picks && !(shuffles && cuts);
+}
+
+}  // namespace
+
 std::optional<std::uint64_t> Dataset::samples() const {
   const auto all = loader::sample_order(*plan_, {})->size();
   const auto per_batch = batch_size();
@@ -166,7 +190,7 @@ std::optional<std::uint64_t> Dataset::samples() const {
   if (!steps) return std::nullopt;
   const auto per_pass = loader::batches_per_pass(*plan_, {&all, 1});
   const std::uint64_t most = *steps * *per_batch;
-  if (per_pass.value_or(0) == 0) return most;
+  if (per_pass.value_or(0) == 0 || !takes_passes_in_order(*plan_)) return most;
   const auto& sorted = plan_->batch().sorted;
   const std::uint64_t in_pass =
       sorted ? sorted->table->samples() : std::min(*all, *per_pass * *per_batch);

@@ -200,6 +200,7 @@ class IndexOpener {
     }
     const std::vector<std::byte> bytes =
         ShardIndex::encode(recipe_.kind, stamp, scanned.records, scanned.contents);
+    scanned = {};
     keep(path, bytes);
     found_[shard] = ShardIndex::of_encoded(bytes);
   }

@@ -18,19 +18,28 @@ namespace penstock::source {
 
 namespace {
 
-IndexRecipe recipe_of(const TokenFileOptions& options) {
-  return {
-      .kind = ShardKind::tokens,
-      .found_with = fmt::format("document_end {}, dtype {}, offset {}", *options.document_end,
-                                options.dtype ? name_of(*options.dtype) : "none", options.offset),
-      .scan = [options](const storage::StoredFile&, const std::string& path, auto) {
-        const storage::MappedFile file = storage::map_file(path);
-        ScannedShard scanned;
-        scanned.contents.record_ends =
-            find_ends_of(open_flat(file.bytes, path, options), *options.document_end);
-        scanned.records = scanned.contents.record_ends.size();
-        return scanned;
-      }};
+// An index that is not of these tokens is not used: the file was replaced since it was mapped, or somebody made it.
+std::unique_ptr<const DocumentTable> table_of(ShardIndex index, const FlatTokens& flat,
+                                              const TokenFileOptions& options) {
+  const std::uint64_t tokens = flat.tokens.size() / size_of(flat.dtype);
+  const std::uint64_t records = index.records();
+  if (records >= 1 && records <= tokens && index.record_end(records - 1) == tokens)
+    return std::make_unique<IndexedEnds>(std::move(index));
+  return std::make_unique<EndTable>(find_ends_of(flat, *options.document_end));
+}
+
+IndexRecipe recipe_of(const TokenFileOptions& options, DType dtype) {
+  return {.kind = ShardKind::tokens,
+          .found_with = fmt::format("document_end {}, dtype {}, offset {}", *options.document_end,
+                                    name_of(dtype), options.offset),
+          .scan = [options](const storage::StoredFile&, const std::string& path, auto) {
+            const storage::MappedFile file = storage::map_file(path);
+            ScannedShard scanned;
+            scanned.contents.record_ends =
+                find_ends_of(open_flat(file.bytes, path, options), *options.document_end);
+            scanned.records = scanned.contents.record_ends.size();
+            return scanned;
+          }};
 }
 
 }  // namespace
@@ -67,10 +76,10 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
     paths.push_back(path);
   }
   if (options.document_end) {
-    std::vector<ShardIndex> indexes =
-        open_indexes(paths, recipe_of(options), options.index, storage::Storage());
+    std::vector<ShardIndex> indexes = open_indexes(
+        paths, recipe_of(options, dtype.value_or(DType::u16)), options.index, storage::Storage());
     for (std::size_t k = 0; k < shards.size(); ++k)
-      shards[k].table = std::make_unique<IndexedEnds>(std::move(indexes[k]));
+      shards[k].table = table_of(std::move(indexes[k]), {*dtype, shards[k].tokens}, options);
   } else {
     for (DocumentShard& shard : shards)
       shard.table = std::make_unique<EndTable>(
