@@ -23,7 +23,7 @@ namespace penstock::device {
 struct PlacedDeviceTransform {
   DeviceTransform transform;
   std::size_t input = 0;   ///< offset of the images in a slice
-  std::size_t rows = 0;    ///< offset of their FinishRows in a slice
+  std::size_t rows = 0;    ///< offset of their DeviceTransformRows in a slice
   std::size_t output = 0;  ///< offset in a slice's transformed bytes
 };
 

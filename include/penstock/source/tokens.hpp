@@ -21,8 +21,8 @@ struct TokenFileOptions {
   /// cores, to find them. None: each file is one document.
   std::optional<std::uint64_t> document_end{};
   std::uint64_t offset = 0;  ///< where the tokens of a raw file begin, in bytes
-  /// Where it is kept where the documents of a file end: 4 bytes a document, or 5 from 2^32 tokens on. One that was made
-  /// with another document_end, type or offset is replaced.
+  /// Where it is kept where the documents of a file end: 4 bytes a document, or 5 from 2^32 tokens on; while it is made,
+  /// 20 more. One that was made with another document_end, type or offset is replaced.
   IndexOptions index{};
 };
 

@@ -16,7 +16,8 @@ namespace penstock {
 ///
 /// Those of Pillow are for comparing accuracies: they give the bytes that torchvision makes of
 /// Pillow's images, and are slower. Pillow until 12 is meant; 13 takes the vertical direction first
-/// where that saves work, and then some levels differ by one. So do those of images that EXIF turns.
+/// where that saves work, and then some levels differ by one; so it is, and by more with bicubic, for
+/// images that EXIF turns on their side.
 /// A random_resized_crop is cut out before it is resized; of the other crops, a part of the resized
 /// image is taken. `scaled` does nothing with them.
 enum class ResizeFilter : std::uint8_t {
