@@ -35,9 +35,7 @@ def encode(text: Path, tokens: Path) -> int:
     if len(characters) > 255:
         raise SystemExit(f"{text} has {len(characters)} different characters; a byte can tell 255")
     number = {character: i + 1 for i, character in enumerate(characters)}
-    part = tokens.with_suffix(f".{os.getpid()}")
-    np.array([n for paragraph in paragraphs for n in [*map(number.get, paragraph), 0]], np.uint8).tofile(part)
-    part.rename(tokens)  # processes that start together all write the same
+    np.array([n for paragraph in paragraphs for n in [*map(number.get, paragraph), 0]], np.uint8).tofile(tokens)
     return len(characters) + 1
 
 
@@ -84,7 +82,10 @@ def main() -> None:
     torch.manual_seed(1)
 
     tokens = options.checkpoint.with_suffix(".tokens.bin")
-    vocabulary = encode(options.text, tokens)
+    size = torch.tensor(encode(options.text, tokens) if world == 1 or dist.get_rank() == 0 else 0)
+    if world > 1:
+        dist.broadcast(size, 0)  # one process writes the tokens, and all read them
+    vocabulary = int(size)
     rows = ps.token_files(tokens, dtype="u8", document_end=0).pack(ROW)
     plan = rows.seed(7).shuffle().repeat().batch(BATCH, uneven=True)  # 8 rows in all, on any number of processes
     loader = penstock.torch.DataLoader(plan)
