@@ -35,7 +35,7 @@ from penstock._penstock import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._penstock import Augmentation, Dataset, JpegIndex, Transform
+    from penstock._penstock import Augmentation, Dataset, JpegIndex
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -104,11 +104,7 @@ def imagenet_train(
     """
     crop = random_resized_crop(size, scale=scale, ratio=ratio)
     images = _epoch(data, repeats).map(decode_image(crop=crop, flip=flip, filter=filter, index=index))
-    if augment:
-        images = images.map(augment_image(list(augment)))
-    return images.batch(batch, remainder="drop").transform_on_device(
-        mean=list(mean), std=list(std), erase=RandomErasing(erase) if erase else None, **mixing
-    )
+    return _finished(images, batch, augment, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
 def imagenet_eval(
@@ -379,13 +375,8 @@ def cifar_train(
 
     Source  He et al.: Deep Residual Learning (CVPR 2016), section 4.2
     """
-    crop: Transform = crop_image(crop=random_crop(size, padding=padding), flip=0.5)
-    images = data.shuffle().map(crop)
-    if augment:
-        images = images.map(augment_image(list(augment)))
-    return images.batch(batch, remainder="drop").transform_on_device(
-        mean=list(mean), std=list(std), erase=RandomErasing(erase) if erase else None, **mixing
-    )
+    images = data.shuffle().map(crop_image(crop=random_crop(size, padding=padding), flip=0.5))
+    return _finished(images, batch, augment, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
 # ---- parts of several ----
@@ -398,6 +389,24 @@ def _epoch(data: Dataset, repeats: int) -> Dataset:
     if data.size is None:
         raise ValueError("repeats: the data are endless, so an epoch has no number of samples; put repeat behind the recipe")
     return data.shuffle().repeat_each(repeats).take(data.size)
+
+
+def _finished(
+    images: Dataset,
+    batch: int,
+    augment: Sequence[Augmentation],
+    *,
+    mean: Sequence[float],
+    std: Sequence[float],
+    erase: float,
+    mixing: Mixing,
+) -> Dataset:
+    """Whole batches of cropped images, after what training does to them."""
+    if augment:
+        images = images.map(augment_image(list(augment)))
+    return images.batch(batch, remainder="drop").transform_on_device(
+        mean=list(mean), std=list(std), erase=RandomErasing(erase) if erase else None, **mixing
+    )
 
 
 def _views(

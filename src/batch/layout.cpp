@@ -12,12 +12,11 @@ namespace {
 // Slots of many devices are still counted by 64 bits.
 constexpr std::size_t kMostBytes = std::size_t{1} << 47;
 
-// Of `rows` rows; none beyond what 64 bits count.
-std::optional<std::size_t> bytes_of(const FieldSpec& field, std::uint64_t rows) {
+// Of one row; none beyond what 64 bits count.
+std::optional<std::size_t> bytes_of(const FieldSpec& field) {
   std::size_t bytes = size_of(field.dtype);
   for (const std::int64_t extent : field.shape.extents())
     if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
-  if (__builtin_mul_overflow(bytes, rows, &bytes)) return std::nullopt;
   return bytes;
 }
 
@@ -34,13 +33,14 @@ BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
                       spec.to_string()));
     if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 1)
       throw std::invalid_argument(fmt::format("batch: two fields are named '{}'", spec.name));
-    const auto row = bytes_of(spec, 1);
-    const auto all_rows = bytes_of(spec, max_rows);
-    if (!row || !all_rows || *all_rows > kMostBytes - slice_bytes_)
+    const auto row = bytes_of(spec);
+    std::size_t all_rows = 0;
+    if (!row || __builtin_mul_overflow(*row, max_rows, &all_rows) ||
+        all_rows > kMostBytes - slice_bytes_)
       throw std::invalid_argument(fmt::format("batch: {} rows of '{}' are too large to address",
                                               max_rows, spec.to_string()));
     places_.push_back({.offset = slice_bytes_, .row_bytes = *row});
-    slice_bytes_ += (*all_rows + kAlignment - 1) / kAlignment * kAlignment;
+    slice_bytes_ += (all_rows + kAlignment - 1) / kAlignment * kAlignment;
     row_bytes_ += *row;
   }
 }

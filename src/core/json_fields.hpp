@@ -312,4 +312,14 @@ template <class T>
 /// On one line; bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);
 
+/// Of what is made by `name` with these arguments. The text says what differs from the defaults; the options have everything,
+/// since defaults may change.
+template <class Arguments>
+[[nodiscard]] Description describe_call(const char* name, const Arguments& arguments) {
+  const Json written = write_json(arguments);
+  return {.name = name,
+          .options = dump_json(written),
+          .text = fmt::format("{}({})", name, describe_json(written, write_json(Arguments{})))};
+}
+
 }  // namespace penstock::core

@@ -173,17 +173,6 @@ void visit_fields(Visitor& visit, NumbersArguments& all) {
   visit("bytes", all.bytes);
 }
 
-// `text`, for people, has only what differs from the defaults; `options` has everything, since
-// defaults may change.
-template <class Arguments>
-Description describe(const char* name, const Arguments& arguments) {
-  const Json written = core::write_json(arguments);
-  return {.name = name,
-          .options = core::dump_json(written),
-          .text = fmt::format("{}({})", name,
-                              core::describe_json(written, core::write_json(Arguments{})))};
-}
-
 std::vector<std::string> all_absolute(std::span<const std::string> paths) {
   std::vector<std::string> all;
   for (const std::string& path : paths) all.push_back(absolute(path));
@@ -201,33 +190,35 @@ Description describe_image_folder(const std::filesystem::path& root,
                                   const ImageFolderOptions& options) {
   ImageFolderArguments all{absolute(root.string()), options};
   if (!options.labels.empty()) all.options.labels = absolute(options.labels.string());
-  return describe(kImageFolder, all);
+  return core::describe_call(kImageFolder, all);
 }
 
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
-  return describe(kWebDataset, WebDatasetArguments{all_absolute(shards.as_given()), options});
+  return core::describe_call(kWebDataset,
+                             WebDatasetArguments{all_absolute(shards.as_given()), options});
 }
 
 Description describe_tfrecord(const ShardPaths& files, const TfRecordOptions& options) {
-  return describe(kTfRecord, TfRecordArguments{all_absolute(files.as_given()), options});
+  return core::describe_call(kTfRecord, TfRecordArguments{all_absolute(files.as_given()), options});
 }
 
 Description describe_arrays(const std::vector<ArrayField>& fields) {
   ArraysArguments all{fields};
   for (ArrayField& field : all.fields) field.path = absolute(field.path.string());
-  return describe(kArrays, all);
+  return core::describe_call(kArrays, all);
 }
 
 Description describe_token_files(const ShardPaths& files, const TokenFileOptions& options) {
-  return describe(kTokenFiles, TokenFilesArguments{all_absolute(files.as_given()), options});
+  return core::describe_call(kTokenFiles,
+                             TokenFilesArguments{all_absolute(files.as_given()), options});
 }
 
 Description describe_megatron(const ShardPaths& prefixes) {
-  return describe(kMegatron, MegatronArguments{all_absolute(prefixes.as_given())});
+  return core::describe_call(kMegatron, MegatronArguments{all_absolute(prefixes.as_given())});
 }
 
 Description describe_numbers(std::uint64_t size, std::size_t bytes) {
-  return describe(kNumbers, NumbersArguments{size, bytes});
+  return core::describe_call(kNumbers, NumbersArguments{size, bytes});
 }
 
 Description describe_zip(const std::vector<Description>& parts) {

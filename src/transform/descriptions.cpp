@@ -168,19 +168,6 @@ void visit_fields(Visitor& visit, CropImageArguments& all) {
   visit("geometry", all.options.geometry);
 }
 
-std::string call(const char* name, const Json& options, const Json& defaults) {
-  return fmt::format("{}({})", name, core::describe_json(options, defaults));
-}
-
-// The text says what differs from the defaults.
-template <class Arguments>
-Description describe(const char* name, const Arguments& all) {
-  const Json written = core::write_json(all);
-  return {.name = name,
-          .options = core::dump_json(written),
-          .text = call(name, written, core::write_json(Arguments{}))};
-}
-
 // ---- augment_image ----
 
 struct AugmentImageArguments {
@@ -197,11 +184,11 @@ void visit_fields(Visitor& visit, AugmentImageArguments& all) {
 }  // namespace
 
 Description describe_decode_image(const DecodeImageOptions& options) {
-  return describe(kDecodeImage,
-                  DecodeImageArguments{.crop = write_crop(options.crop),
-                                       .decoder = arguments_of(options.decoder),
-                                       .background = write_background(options.background),
-                                       .options = options});
+  return core::describe_call(
+      kDecodeImage, DecodeImageArguments{.crop = write_crop(options.crop),
+                                         .decoder = arguments_of(options.decoder),
+                                         .background = write_background(options.background),
+                                         .options = options});
 }
 
 Description describe_decode_views(const DecodeViewsOptions& options) {
@@ -212,20 +199,21 @@ Description describe_decode_views(const DecodeViewsOptions& options) {
                                  .decoder = arguments_of(options.decoder),
                                  .background = write_background(options.background),
                                  .options = options};
-  Description description = describe(kDecodeViews, all);
+  Description description = core::describe_call(kDecodeViews, all);
   // In the text, views say what differs from the defaults, too.
   Json shown = core::write_json(all);
   const Json defaults = core::write_json(ViewArguments{});
   for (Json& view : shown["views"])
     for (const auto& [name, value] : defaults.items())
       if (view[name] == value) view.erase(name);
-  description.text = call(kDecodeViews, shown, core::write_json(DecodeViewsArguments{}));
+  description.text = fmt::format(
+      "{}({})", kDecodeViews, core::describe_json(shown, core::write_json(DecodeViewsArguments{})));
   return description;
 }
 
 Description describe_crop_image(const CropImageOptions& options) {
-  return describe(kCropImage,
-                  CropImageArguments{.crop = write_crop(options.crop), .options = options});
+  return core::describe_call(
+      kCropImage, CropImageArguments{.crop = write_crop(options.crop), .options = options});
 }
 
 TransformPtr make_decode_image(std::string_view options, std::shared_ptr<JpegIndexStore> index,
@@ -278,7 +266,7 @@ Description describe_augment_image(const AugmentImageOptions& options) {
   AugmentImageArguments all{.field = options.field, .operations = {}};
   for (const Augmentation& operation : options.operations)
     all.operations.push_back(augment::write_augmentation(operation));
-  return describe(kAugmentImage, all);
+  return core::describe_call(kAugmentImage, all);
 }
 
 TransformPtr make_augment_image(std::string_view options) {
@@ -291,7 +279,7 @@ TransformPtr make_augment_image(std::string_view options) {
   return augment_image(std::move(made));
 }
 
-Description describe_pad(const PadOptions& options) { return describe(kPad, options); }
+Description describe_pad(const PadOptions& options) { return core::describe_call(kPad, options); }
 
 TransformPtr make_pad(std::string_view options) {
   return pad(core::read_options<PadOptions>(core::parse_json(options, kPad), kPad));

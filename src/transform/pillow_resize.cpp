@@ -31,7 +31,7 @@ void PillowResize::Axis::plan(const PillowLine& line, ResizeFilter filter) {
   weights.assign(static_cast<std::size_t>(line.outputs) * static_cast<std::size_t>(taps), 0);
   begin = line.first + line.count;
   end = line.first;
-  std::vector<double> exact(static_cast<std::size_t>(taps));
+  exact.resize(static_cast<std::size_t>(taps));
   for (int i = 0; i < line.outputs; ++i) {
     const double center = (static_cast<double>(line.from + i) + 0.5) * scale;
     const int low = std::max(static_cast<int>(center - support + 0.5), 0);

@@ -47,6 +47,7 @@ class PillowResize final : public RowResize {
     std::vector<int> first;
     std::vector<int> count;
     std::vector<std::int32_t> weights;  // taps for each output pixel
+    std::vector<double> exact;          // one output pixel's
     int taps = 0;
     int begin = 0;
     int end = 0;

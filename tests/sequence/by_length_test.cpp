@@ -10,6 +10,7 @@
 #include <penstock/penstock.hpp>
 
 #include "tests/sequence/texts.hpp"
+#include "tests/sequence/worlds.hpp"
 #include "tests/source/files.hpp"
 
 namespace penstock {
@@ -18,6 +19,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
+using testing_support::expect_the_same_on_any_world_and_resumed;
+using testing_support::file_of;
 using testing_support::numbers_of;
 using testing_support::random_texts;
 using testing_support::source_of;
@@ -193,72 +196,20 @@ TEST(ByLength, BatchesAreTheSameOnAnyWorldAndResumed) {
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE(round);
     const auto texts = random_texts(random, 40 + random() % 60, 12);
-    std::string bytes;
-    for (const Text& text : texts)
-      for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto token =
-            static_cast<std::uint16_t>(i + 1 == text.size() ? 0 : text[i] % 1000 + 1);
-        bytes.append(reinterpret_cast<const char*>(&token), sizeof(token));
-      }
     const Dataset documents(
-        source::token_files(folder.write("texts.bin", bytes), {.document_end = 0}));
+        source::token_files(folder.write("texts.bin", file_of(texts)), {.document_end = 0}));
     ByLengthOptions options = random_options(random, longest_of(texts));
     options.seed = random();
     const auto remainder = static_cast<Remainder>(random() % 3);
     const Dataset plan = (random() % 2 == 0 ? documents : documents.skip(3).shard(9, 4))
                              .batch_by_length(options, {.remainder = remainder, .uneven = true})
                              .repeat(2);
-    const Dataset again = Dataset::from_json(plan.to_json());
-    EXPECT_EQ(again.describe(), plan.describe());
-
-    std::vector<Digest> steps;
-    Digest all;
-    Loader whole = plan.loader({.digest = true});
-    while (const auto step = whole.next()) {
-      steps.push_back(step->digest());
-      all += step->digest();
-    }
-    EXPECT_EQ(steps.size(), plan.size());
-    const auto processes = static_cast<std::uint32_t>(1 + random() % 7);
-    const auto devices = static_cast<int>(1 + random() % 3);
-    Digest sum;
-    for (std::uint32_t process = 0; process < processes; ++process) {
-      Loader part = again.prefetch_to_devices(host_devices(devices))
-                        .loader({.context = InputContext{processes, process},
-                                 .digest = true,
-                                 .threads = static_cast<int>(1 + random() % 3)});
-      std::size_t count = 0;
-      for (; const auto step = part.next(); ++count) sum += step->digest();
-      EXPECT_EQ(count, steps.size());
-    }
-    EXPECT_EQ(sum, all);
-    for (std::size_t at = 0; at <= steps.size(); ++at) {
-      Loader first = plan.loader();
-      for (std::size_t k = 0; k < at; ++k) (void)first.next();
-      Loader second = again.loader({.digest = true});
-      second.restore(first.state());
-      std::size_t next = at;
-      while (const auto step = second.next()) {
-        ASSERT_LT(next, steps.size());
-        ASSERT_EQ(step->digest(), steps[next++]);
-      }
-      ASSERT_EQ(next, steps.size());
-      if (at < steps.size()) {
-        EXPECT_EQ(whole.batch_at(at).digest(), steps[at]);
-      }
-    }
+    expect_the_same_on_any_world_and_resumed(plan, random);
   }
 }
 
-// As source_of, of a field i32 of this name.
 Dataset field_of(const char* name, const std::vector<Text>& texts) {
-  std::vector<std::int32_t> values;
-  std::vector<std::uint64_t> offsets{0};
-  for (const Text& text : texts) {
-    for (const std::int64_t one : text) values.push_back(static_cast<std::int32_t>(one));
-    offsets.push_back(values.size());
-  }
-  return Dataset(source::documents(source::column(name, std::move(values)), offsets));
+  return Dataset(source_of<std::int32_t>(texts, name));
 }
 
 TEST(ByLength, PadsSeveralFields) {

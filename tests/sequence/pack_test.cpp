@@ -12,6 +12,7 @@
 
 #include "src/source/zip.hpp"
 #include "tests/sequence/texts.hpp"
+#include "tests/sequence/worlds.hpp"
 #include "tests/source/files.hpp"
 
 namespace penstock {
@@ -21,6 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 using ::testing::ThrowsMessage;
+using testing_support::expect_the_same_on_any_world_and_resumed;
+using testing_support::file_of;
 using testing_support::random_texts;
 using testing_support::read_record;
 using testing_support::source_of;
@@ -502,52 +505,14 @@ TEST(Pack, RowsAreTheSameOnAnyWorldAndResumed) {
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE(round);
     const auto texts = random_texts(random, 40 + random() % 60, 12);
-    std::string bytes;
-    for (const Text& text : texts) {
-      for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto token =
-            static_cast<std::uint16_t>(i + 1 == text.size() ? 0 : text[i] % 1000 + 1);
-        bytes.append(reinterpret_cast<const char*>(&token), sizeof(token));
-      }
-    }
     const Dataset documents(
-        source::token_files(folder.write("texts.bin", bytes), {.document_end = 0}));
+        source::token_files(folder.write("texts.bin", file_of(texts)), {.document_end = 0}));
     PackOptions options = random_options(random);
     options.length += 4;
     const Dataset rows =
         random() % 4 == 0 ? documents.blocks({.length = options.length}) : documents.pack(options);
     const Dataset plan = rows.shuffle({.seed = random()}).repeat(2).batch(7, {.uneven = true});
-    const Dataset again = Dataset::from_json(plan.to_json());
-    EXPECT_EQ(again.describe(), plan.describe());
-
-    std::vector<Digest> steps;
-    Digest all;
-    Loader whole = plan.loader({.digest = true});
-    while (const auto step = whole.next()) {
-      steps.push_back(step->digest());
-      all += step->digest();
-    }
-    const auto replicas = static_cast<std::uint32_t>(1 + random() % 7);
-    Digest sum;
-    for (std::uint32_t process = 0; process < replicas; ++process) {
-      Loader part = again.loader({.context = InputContext{replicas, process},
-                                  .digest = true,
-                                  .threads = static_cast<int>(1 + random() % 3)});
-      while (const auto step = part.next()) sum += step->digest();
-    }
-    EXPECT_EQ(sum, all);
-    for (std::size_t at = 0; at <= steps.size(); ++at) {
-      Loader first = plan.loader();
-      for (std::size_t k = 0; k < at; ++k) (void)first.next();
-      Loader second = again.loader({.digest = true});
-      second.restore(first.state());
-      std::size_t next = at;
-      while (const auto step = second.next()) {
-        ASSERT_LT(next, steps.size());
-        ASSERT_EQ(step->digest(), steps[next++]);
-      }
-      ASSERT_EQ(next, steps.size());
-    }
+    expect_the_same_on_any_world_and_resumed(plan, random);
   }
 }
 

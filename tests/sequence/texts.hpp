@@ -30,14 +30,14 @@ inline std::vector<Text> random_texts(std::mt19937_64& random, std::size_t count
 }
 
 template <class Token = std::int64_t>
-SourcePtr source_of(const std::vector<Text>& texts) {
+SourcePtr source_of(const std::vector<Text>& texts, const char* name = "tokens") {
   std::vector<Token> tokens;
   std::vector<std::uint64_t> offsets{0};
   for (const Text& text : texts) {
     for (const std::int64_t token : text) tokens.push_back(static_cast<Token>(token));
     offsets.push_back(tokens.size());
   }
-  return source::documents(source::column("tokens", std::move(tokens)), std::move(offsets));
+  return source::documents(source::column(name, std::move(tokens)), std::move(offsets));
 }
 
 /// A field of one record as numbers.

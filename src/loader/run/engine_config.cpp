@@ -16,13 +16,20 @@ namespace penstock::loader {
 
 namespace {
 
-std::vector<BranchRecipe> make_branches(const Plan& plan, const Topology& topology,
-                                        std::uint64_t seed, std::size_t bucket) {
-  std::vector<std::vector<order::OrderPtr>> candidates;
+// Of each group, those of each branch.
+using Candidates = std::vector<std::vector<order::OrderPtr>>;
+
+Candidates find_candidates(const Plan& plan, const Topology& topology, std::uint64_t seed) {
+  Candidates candidates;
   for (std::uint32_t group = 0; group < topology.groups; ++group)
     candidates.push_back(candidates_of(
         plan,
         {.seed = seed, .group = group, .groups = topology.groups, .shards = topology.shards}));
+  return candidates;
+}
+
+std::vector<BranchRecipe> make_branches(const Plan& plan, const Candidates& candidates,
+                                        std::uint64_t seed, std::size_t bucket) {
   std::vector<BranchRecipe> recipes;
   for (const Branch& branch : branches_of(plan, bucket)) {
     const auto number = static_cast<std::uint32_t>(recipes.size());
@@ -90,10 +97,11 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
   }
   if (options.budget_bytes != 0) reads_together = 1;
 
+  const Candidates candidates = find_candidates(*plan, topology, seed);
   RowRecipes recipes;
   std::vector<std::shared_ptr<const BatchForm>> forms;
   for (std::size_t bucket = 0; bucket < buckets_of(plan->batch()); ++bucket) {
-    auto branches = make_branches(*plan, topology, seed, bucket);
+    auto branches = make_branches(*plan, candidates, seed, bucket);
     forms.push_back(make_form(*plan, topology, options, seed, bucket, branches.front(), digest));
     recipes.push_back(std::make_shared<const RowRecipe>(RowRecipe{
         .branches = std::move(branches),
