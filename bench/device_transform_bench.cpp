@@ -9,7 +9,10 @@
 #include <benchmark/benchmark.h>
 #include <hwy/aligned_allocator.h>
 
+#include <penstock/augment/policies.hpp>
 #include <penstock/device/device_transform.hpp>
+
+#include "src/device/device_augmentation.hpp"
 
 namespace penstock {
 namespace {
@@ -84,7 +87,33 @@ void BM_Transform(benchmark::State& state, DType dtype, ImageLayout layout, What
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));
 }
 
+// What the host does for augmentations that run on a GPU: an item is an image.
+void BM_DrawAugmentations(benchmark::State& state, const Augmentation& operation) {
+  DeviceTransformOptions options;
+  options.augment = {operation};
+  const device::DeviceAugmentation augmentation(
+      options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
+  std::vector<SampleId> samples(kRows);
+  std::vector<DeviceTransformRow> rows(kRows);
+  for (DeviceTransformRow& row : rows) row.present = 1;
+  std::vector<std::byte> programs(kRows * augmentation.program_bytes());
+  std::vector<std::byte> passes(kRows * augmentation.pass_bytes());
+  std::uint64_t number = 0;
+  for (auto _ : state) {
+    for (SampleId& sample : samples) sample.number = number++;
+    benchmark::DoNotOptimize(
+        augmentation.draw(RandomKey(7, 0), samples, rows, programs.data(), passes.data()));
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));
+}
+
 const bool kRegistered = [] {
+  for (const auto& [name, operation] :
+       {std::pair{"draw_trivial_augment_wide", trivial_augment_wide()},
+        std::pair{"draw_timm_rand_augment", timm_rand_augment()},
+        std::pair{"draw_aug_mix", aug_mix()}})
+    benchmark::RegisterBenchmark(name, BM_DrawAugmentations, operation);
+
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
     for (const ImageLayout layout : {ImageLayout::nchw, ImageLayout::nhwc})
       for (const auto& [what, name] :

@@ -1,11 +1,13 @@
 // How close does the last metre come to what the machine can do? Copies against bare pinned copies,
 // device transforms against copies within the device, and whole loops with kernels that take their
 // time.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -15,6 +17,7 @@
 #include <penstock/penstock.hpp>
 
 #include "gpu_kernels.hpp"
+#include "src/device/device_augmentation.hpp"
 #include "src/device/transfer.hpp"
 
 namespace penstock {
@@ -115,6 +118,7 @@ constexpr std::size_t kSets = 4;  // in turn, so that none is left in the cache
 
 template <class Work>
 void time_on_device(benchmark::State& state, std::size_t bytes_moved, const Work& work) {
+  check(cudaDeviceSynchronize());  // what was filled and copied: the stream does not wait for it
   const Stream stream;
   std::size_t set = 0;
   for (auto _ : state) {
@@ -188,6 +192,88 @@ BENCHMARK(BM_DeviceTransform_F16_Nchw)->IMAGES->UseRealTime();
 BENCHMARK(BM_DeviceTransform_Bf16_Nhwc)->IMAGES->UseRealTime();
 BENCHMARK(BM_DeviceTransform_F32_Nchw)->IMAGES->UseRealTime();
 BENCHMARK(BM_DeviceTransform_F16_Nchw_FlipEraseMixup)->IMAGES->UseRealTime();
+
+// ---- augmentations, of so many images; beside a copy of the images ----
+
+void BM_DeviceAugment_Ceiling_DeviceCopy(benchmark::State& state) {
+  if (skip_without_gpu(state)) return;
+  const std::size_t bytes = static_cast<std::size_t>(state.range(0)) * kImageBytes;
+  const DeviceBytes from(kSets * bytes);
+  const DeviceBytes to(kSets * bytes);
+  time_on_device(state, 2 * bytes, [&](std::size_t set, cudaStream_t stream) {
+    const std::size_t at = set * bytes;
+    check(cudaMemcpyAsync(to.data + at, from.data + at, bytes, cudaMemcpyDeviceToDevice, stream));
+  });
+}
+
+// Bytes a second are those of one pass over the images, however many passes there are.
+void augment_images(benchmark::State& state, std::vector<Augmentation> operations) {
+  if (skip_without_gpu(state)) return;
+  const auto images = static_cast<std::size_t>(state.range(0));
+  DeviceTransformOptions options;
+  options.augment = std::move(operations);
+  const device::DeviceAugmentation augmentation(
+      options, {.name = "image", .dtype = DType::u8, .shape = {kSide, kSide, 3}});
+  std::vector<SampleId> samples(images);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].number = i;
+  std::vector<DeviceTransformRow> rows(images);
+  for (DeviceTransformRow& row : rows) row.present = 1;
+  std::vector<std::byte> programs(images * augmentation.program_bytes());
+  std::vector<std::byte> passes(images * augmentation.pass_bytes());
+  const auto groups =
+      augmentation.draw(RandomKey(1, 0), samples, rows, programs.data(), passes.data());
+  const std::size_t bytes = images * kImageBytes;
+  const DeviceBytes in(kSets * bytes);
+  const DeviceBytes on_device(programs.size() + passes.size());
+  const DeviceBytes scratch(augmentation.cuda_scratch_bytes(images));
+  check(cudaMemcpy(on_device.data, programs.data(), programs.size(), cudaMemcpyHostToDevice));
+  check(cudaMemcpy(on_device.data + programs.size(), passes.data(), passes.size(),
+                   cudaMemcpyHostToDevice));
+  time_on_device(state, 2 * bytes, [&](std::size_t set, cudaStream_t stream) {
+    (void)augmentation.enqueue(in.data + set * bytes, groups, on_device.data,
+                               on_device.data + programs.size(), images, scratch.data, stream);
+  });
+  std::size_t most = 0;
+  for (const augment::PassGroup& group : groups)
+    most = std::max<std::size_t>(most, group.level + std::size_t{1});
+  state.counters["passes"] = static_cast<double>(most);
+}
+
+void BM_DeviceAugment_Points(benchmark::State& state) {
+  augment_images(state, {brightness({0.6, 1.4}), saturation({0.6, 1.4}), solarize(200)});
+}
+void BM_DeviceAugment_Equalize(benchmark::State& state) { augment_images(state, {equalize()}); }
+void BM_DeviceAugment_Autocontrast(benchmark::State& state) {
+  augment_images(state, {autocontrast()});
+}
+void BM_DeviceAugment_Rotate(benchmark::State& state) {
+  augment_images(state, {rotate({-30, 30}, {.interpolation = Interpolation::bilinear})});
+}
+void BM_DeviceAugment_Blur(benchmark::State& state) { augment_images(state, {gaussian_blur(23)}); }
+void BM_DeviceAugment_ColorJitter(benchmark::State& state) {
+  const Range strength = factors(0.4);
+  augment_images(
+      state,
+      {color_jitter({.brightness = strength, .contrast = strength, .saturation = strength})});
+}
+void BM_DeviceAugment_TrivialAugmentWide(benchmark::State& state) {
+  augment_images(state, {trivial_augment_wide()});
+}
+void BM_DeviceAugment_TimmRandAugment(benchmark::State& state) {
+  augment_images(state, {timm_rand_augment()});
+}
+void BM_DeviceAugment_AugMix(benchmark::State& state) { augment_images(state, {aug_mix()}); }
+
+BENCHMARK(BM_DeviceAugment_Ceiling_DeviceCopy)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_Points)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_Equalize)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_Autocontrast)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_Rotate)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_Blur)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_ColorJitter)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_TrivialAugmentWide)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_TimmRandAugment)->IMAGES->UseRealTime();
+BENCHMARK(BM_DeviceAugment_AugMix)->IMAGES->UseRealTime();
 
 // ---- the whole loop ----
 

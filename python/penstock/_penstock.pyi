@@ -1626,9 +1626,9 @@ class Dataset:
     def buckets(self) -> Buckets | None:
         """What came of batch_by_length; None where the plan has none."""
 
-    def transform_on_device(self, *, field: str = 'image', dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_share: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
+    def transform_on_device(self, *, field: str = 'image', augment: Sequence[Augmentation] = (), dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_share: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
         """
-        Converts images for the network on their device, in one pass: type ("f32",
+        Converts images for the network on their device: `augment`, then in one pass type ("f32",
         "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
         Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
@@ -1642,6 +1642,10 @@ class Dataset:
         With `classes` there is one more field, target f32 [classes]: the `label` as probabilities, of which
         `label_smoothing` is shared by all classes alike, and mixed as the image is: torch's cross_entropy
         takes it in place of labels.
+
+        `augment`: operations of penstock.augment, done first, to images of 1 or 3 channels: on a GPU in a few
+        passes behind the copy, on a host device by the loader's threads, with the same levels. What is drawn
+        depends on the seed, the sample and the view alone; augment_image draws other numbers.
 
         Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8
                 [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].

@@ -88,6 +88,7 @@ def _operation(operation: dict[str, Any]) -> str:
         operation["fields"] = padded if any(padded.values()) else list(padded)
     if name == "transform_on_device":
         operation["std"] = operation.pop("stddev")
+        operation["augment"] = _augmentations(operation.get("augment", []))
         erase = operation.pop("erase")
         if erase["probability"] != 0:
             operation["erase"] = Text(

@@ -89,12 +89,14 @@ def imagenet_train(
     mean: Sequence[float] = IMAGENET_MEAN,
     std: Sequence[float] = IMAGENET_STD,
     index: JpegIndex | None = None,
+    augment_on_device: bool = False,
     **mixing: Unpack[Mixing],
 ) -> Dataset:
     """
     A random crop of each image, in a random order; a last batch that is not full is left out.
 
-    `augment`: operations on pixels behind the crop and the flip. `erase`: the probability of random erasing.
+    `augment`: operations on pixels behind the crop and the flip; with `augment_on_device` where the batch goes, on the
+    GPU, which draws other numbers: see docs/augment.md. `erase`: the probability of random erasing.
     `repeats`: repeated augmentation, each image so often one after another, and as many fewer images an epoch.
     `index`: as decode_image takes it; it makes later epochs faster, and prepared files from the first one on.
     `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
@@ -104,7 +106,7 @@ def imagenet_train(
     """
     crop = random_resized_crop(size, scale=scale, ratio=ratio)
     images = _epoch(data, repeats).map(decode_image(crop=crop, flip=flip, filter=filter, index=index))
-    return _finished(images, batch, augment, mean=mean, std=std, erase=erase, mixing=mixing)
+    return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
 def imagenet_eval(
@@ -131,7 +133,7 @@ def imagenet_eval(
 
 
 def resnet_v2_train(
-    data: Dataset, batch: int, *, classes: int = 1000, size: int = 176, index: JpegIndex | None = None
+    data: Dataset, batch: int, *, classes: int = 1000, size: int = 176, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
     """
     torchvision's recipe for ResNet-50's IMAGENET1K_V2 weights; evaluate with imagenet_eval(resize=232).
@@ -152,11 +154,12 @@ def resnet_v2_train(
         mixup=0.2,
         cutmix=1.0,
         index=index,
+        augment_on_device=augment_on_device,
     )
 
 
 def deit_train(
-    data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None
+    data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
     """
     DeiT's recipe. What is erased becomes the mean; there, noise.
@@ -176,11 +179,12 @@ def deit_train(
         mixup=0.8,
         cutmix=1.0,
         index=index,
+        augment_on_device=augment_on_device,
     )
 
 
 def deit3_train(
-    data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None
+    data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
     """
     DeiT III's recipe for ImageNet-1k, with its 3-Augment.
@@ -198,10 +202,13 @@ def deit3_train(
         mixup=0.8,
         cutmix=1.0,
         index=index,
+        augment_on_device=augment_on_device,
     )
 
 
-def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None) -> Dataset:
+def timm_train(
+    data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None, augment_on_device: bool = False
+) -> Dataset:
     """
     What timm's train.py makes of its options: `config` has their names, as in the args.yaml that it saves;
     what says nothing of images is passed over.
@@ -273,6 +280,7 @@ def timm_train(data: Dataset, batch: int, config: Mapping[str, Any], *, index: J
         mix_probability=take("mixup_prob", 1.0),
         cutmix_share=take("mixup_switch_prob", 0.5),
         index=index,
+        augment_on_device=augment_on_device,
     )
 
 
@@ -300,7 +308,13 @@ def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any], *, index: Jp
 
 
 def simclr(
-    data: Dataset, batch: int, *, size: int = 224, strength: float = 1.0, index: JpegIndex | None = None
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 224,
+    strength: float = 1.0,
+    index: JpegIndex | None = None,
+    augment_on_device: bool = False,
 ) -> Dataset:
     """
     Two views of each image, of colours of this strength (0 to 1.25) and blurred at random; normalised, which the original is not.
@@ -315,8 +329,7 @@ def simclr(
         pa.random_apply(0.2, [pa.grayscale()]),
         pa.random_apply(0.5, [pa.gaussian_blur(min(size // 20 * 2 + 1, 63), (0.1, 2.0))]),
     ]
-    batches = _views(data, batch, views, {"image": operations}, index)
-    return batches.transform_on_device(mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
+    return _views(data, batch, views, {"image": operations}, index, augment_on_device)
 
 
 def dino(
@@ -329,6 +342,7 @@ def dino(
     global_scale: tuple[float, float] = (0.4, 1.0),
     local_scale: tuple[float, float] = (0.05, 0.4),
     index: JpegIndex | None = None,
+    augment_on_device: bool = False,
 ) -> Dataset:
     """
     Two large views of each image and several small ones, of one decode. The blur is a Gaussian; there, Pillow's
@@ -352,10 +366,7 @@ def dino(
         "global_2": [*colours, pa.random_apply(0.1, [blur]), pa.random_apply(0.2, [pa.solarize(128)])],
         "local": [*colours, pa.random_apply(0.5, [blur])],
     }
-    batches = _views(data, batch, views, {field: operations[field] for field in views}, index)
-    for field in views:
-        batches = batches.transform_on_device(field=field, mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
-    return batches
+    return _views(data, batch, views, operations, index, augment_on_device)
 
 
 def cifar_train(
@@ -368,6 +379,7 @@ def cifar_train(
     erase: float = 0.0,
     mean: Sequence[float] = CIFAR10_MEAN,
     std: Sequence[float] = CIFAR10_STD,
+    augment_on_device: bool = False,
     **mixing: Unpack[Mixing],
 ) -> Dataset:
     """
@@ -376,7 +388,7 @@ def cifar_train(
     Source  He et al.: Deep Residual Learning (CVPR 2016), section 4.2
     """
     images = data.shuffle().map(crop_image(crop=random_crop(size, padding=padding), flip=0.5))
-    return _finished(images, batch, augment, mean=mean, std=std, erase=erase, mixing=mixing)
+    return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
 # ---- parts of several ----
@@ -395,6 +407,7 @@ def _finished(
     images: Dataset,
     batch: int,
     augment: Sequence[Augmentation],
+    augment_on_device: bool,
     *,
     mean: Sequence[float],
     std: Sequence[float],
@@ -402,20 +415,35 @@ def _finished(
     mixing: Mixing,
 ) -> Dataset:
     """Whole batches of cropped images, after what training does to them."""
-    if augment:
+    if augment and not augment_on_device:
         images = images.map(augment_image(list(augment)))
     return images.batch(batch, remainder="drop").transform_on_device(
-        mean=list(mean), std=list(std), erase=RandomErasing(erase) if erase else None, **mixing
+        augment=list(augment) if augment_on_device else [],
+        mean=list(mean),
+        std=list(std),
+        erase=RandomErasing(erase) if erase else None,
+        **mixing,
     )
 
 
 def _views(
-    data: Dataset, batch: int, views: Mapping[str, ImageView], operations: Mapping[str, list[Augmentation]], index: JpegIndex | None
+    data: Dataset,
+    batch: int,
+    views: Mapping[str, ImageView],
+    operations: Mapping[str, list[Augmentation]],
+    index: JpegIndex | None,
+    augment_on_device: bool,
 ) -> Dataset:
+    """Whole batches of several views of each image, after what is done to each."""
     images = data.shuffle().map(decode_views(views, index=index))
-    for field, some in operations.items():
-        images = images.map(augment_image(some, field=field))
-    return images.batch(batch, remainder="drop")
+    if not augment_on_device:
+        for field in views:
+            images = images.map(augment_image(operations[field], field=field))
+    batches = images.batch(batch, remainder="drop")
+    for field in views:
+        on_device = operations[field] if augment_on_device else []
+        batches = batches.transform_on_device(field=field, augment=on_device, mean=list(IMAGENET_MEAN), std=list(IMAGENET_STD))
+    return batches
 
 
 def _around(centre: float, strength: float) -> tuple[float, float]:

@@ -368,12 +368,14 @@ A sample that turns out longer than its bucket (a map made it so, its file was c
                    "What came of batch_by_length; None where the plan has none.")
       .def(
           "transform_on_device",
-          [](const Dataset& self, std::string field, const std::string& dtype,
-             const Choice<ImageLayout>& layout, const Numbers& mean, const Numbers& stddev,
-             double flip, double mixup, double cutmix, double mix_probability, double cutmix_share,
-             std::int64_t classes, double label_smoothing, std::string label,
-             const std::optional<RandomErasing>& erase, bool on_consumer_stream) {
+          [](const Dataset& self, std::string field, std::vector<Augmentation> augment,
+             const std::string& dtype, const Choice<ImageLayout>& layout, const Numbers& mean,
+             const Numbers& stddev, double flip, double mixup, double cutmix,
+             double mix_probability, double cutmix_share, std::int64_t classes,
+             double label_smoothing, std::string label, const std::optional<RandomErasing>& erase,
+             bool on_consumer_stream) {
             return self.transform_on_device({.field = std::move(field),
+                                             .augment = std::move(augment),
                                              .dtype = parse_dtype(dtype),
                                              .layout = layout.value("layout"),
                                              .mean = listed(mean),
@@ -389,13 +391,13 @@ A sample that turns out longer than its bucket (a map made it so, its file was c
                                              .erase = erase.value_or(RandomErasing{}),
                                              .on_consumer_stream = on_consumer_stream});
           },
-          nb::kw_only(), "field"_a = "image", "dtype"_a = "f32",
-          "layout"_a = Choice<ImageLayout>{"nchw"}, nb::arg("mean").sig("()") = nb::tuple(),
-          nb::arg("std").sig("()") = nb::tuple(), "flip"_a = 0.0, "mixup"_a = 0.0, "cutmix"_a = 0.0,
-          "mix_probability"_a = 1.0, "cutmix_share"_a = 0.5, "classes"_a = 0,
-          "label_smoothing"_a = 0.0, "label"_a = "label", "erase"_a.none() = nb::none(),
-          "on_consumer_stream"_a = false,
-          R"(Converts images for the network on their device, in one pass: type ("f32",
+          nb::kw_only(), "field"_a = "image", nb::arg("augment").sig("()") = nb::tuple(),
+          "dtype"_a = "f32", "layout"_a = Choice<ImageLayout>{"nchw"},
+          nb::arg("mean").sig("()") = nb::tuple(), nb::arg("std").sig("()") = nb::tuple(),
+          "flip"_a = 0.0, "mixup"_a = 0.0, "cutmix"_a = 0.0, "mix_probability"_a = 1.0,
+          "cutmix_share"_a = 0.5, "classes"_a = 0, "label_smoothing"_a = 0.0, "label"_a = "label",
+          "erase"_a.none() = nb::none(), "on_consumer_stream"_a = false,
+          R"(Converts images for the network on their device: `augment`, then in one pass type ("f32",
 "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
 
 Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
@@ -409,6 +411,10 @@ loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
 With `classes` there is one more field, target f32 [classes]: the `label` as probabilities, of which
 `label_smoothing` is shared by all classes alike, and mixed as the image is: torch's cross_entropy
 takes it in place of labels.
+
+`augment`: operations of penstock.augment, done first, to images of 1 or 3 channels: on a GPU in a few
+passes behind the copy, on a host device by the loader's threads, with the same levels. What is drawn
+depends on the seed, the sample and the view alone; augment_image draws other numbers.
 
 Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8
         [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].

@@ -139,3 +139,27 @@ def test_dino_without_local_views(data):
 def test_timms_options_without_an_equal_are_refused_by_name(config, why):
     with pytest.raises(ValueError, match=why):
         ps.recipes.timm_train(ps.synthetic_images(40), 8, config)
+
+
+@pytest.mark.parametrize("name", ["imagenet_train", "deit3_train", "timm_train", "simclr", "dino"])
+def test_what_is_augmented_on_the_device_prints_as_its_calls_and_delivers(data, name):
+    size = {"size": 32, "local_size": 16} if name == "dino" else {"size": 32}
+    more = {"augment": [ps.augment.aug_mix()]} if name == "imagenet_train" else {"classes": 10} if name == "deit3_train" else {}
+    recipe = getattr(ps.recipes, name)
+    if name == "timm_train":
+        plan = recipe(data, 8, {"img_size": 32, "train_interpolation": "bilinear"}, augment_on_device=True)
+    else:
+        plan = recipe(data, 8, augment_on_device=True, **size, **more)
+    assert "augment_image" not in repr(plan) and "transform_on_device(" in repr(plan) and "augment=[ps.augment." in repr(plan)
+    assert eval(repr(plan), {"ps": ps}).to_json() == plan.to_json()
+    one = first(plan, threads=1, digest_transformed=True)
+    four = first(plan, threads=4, digest_transformed=True)
+    assert one.transformed_digest == four.transformed_digest
+
+
+def test_augmentations_on_the_device_are_those_of_augment_image(data):
+    operations = [ps.augment.equalize(), ps.augment.posterize(3)]  # which draw nothing
+    here, there = (
+        ps.recipes.imagenet_train(data, 8, size=32, augment=operations, augment_on_device=on_device) for on_device in (False, True)
+    )
+    np.testing.assert_array_equal(np.asarray(first(here)["image"]), np.asarray(first(there)["image"]))

@@ -24,6 +24,37 @@ Augmentation make(augment::AnyOperation operation) {
   return augment::make_augmentation(std::move(operation));
 }
 
+// How many steps an operation draws at most.
+struct MostSteps {
+  template <class T>
+  int operator()(const T&) const {
+    return 1;
+  }
+  int operator()(const augment::Nothing&) const { return 0; }
+  int operator()(const augment::ColorJitter&) const { return 4; }
+  int operator()(const augment::RandomApply& of) const {
+    int sum = 0;
+    for (const Augmentation& part : of.operations) sum += part.operation().most_steps;
+    return sum;
+  }
+  int operator()(const augment::RandomChoice& of) const {
+    int most = 0;
+    for (const Augmentation& part : of.operations)
+      most = std::max(most, part.operation().most_steps);
+    return most;
+  }
+  int operator()(const augment::RandAugment& of) const { return of.options.operations; }
+  int operator()(const augment::AutoAugment&) const { return 2; }
+  int operator()(const augment::AugMix& of) const {  // each chain, with what adds it to the mixture
+    constexpr int kDeepestByChance = 3;
+    const int depth = of.options.depth > 0 ? of.options.depth : kDeepestByChance;
+    return 1 + of.options.width * (depth + 1);
+  }
+  int operator()(const augment::TimmRandAugment& of) const {
+    return augment::parse_timm(of.config).operations;
+  }
+};
+
 // The operations that one is made of.
 std::span<const Augmentation> parts_of(const augment::AnyOperation& operation) {
   if (const auto* apply = std::get_if<augment::RandomApply>(&operation)) return apply->operations;
@@ -37,7 +68,10 @@ std::span<const Augmentation> parts_of(const augment::AnyOperation& operation) {
 Augmentation augment::make_augmentation(AnyOperation operation) {
   check(operation);
   Operation made{.value = std::move(operation)};
+  made.most_steps = std::visit(MostSteps{}, made.value);
+  made.mixes = std::holds_alternative<AugMix>(made.value);
   for (const Augmentation& part : parts_of(made.value)) {
+    made.mixes |= part.operation().mixes;
     made.depth = std::max(made.depth, 1 + part.operation().depth);
     made.within += part.operation().within;
     if (made.depth > kDeepest || made.within > kMostWithin)

@@ -83,15 +83,26 @@ constexpr std::size_t kPixels = hn::MaxLanes(Pixels());
 
 // ---- tables ----
 
-/// 256 levels in sixteen lookups: a byte that belongs to another sixteenth has its highest bit set, which gives 0.
+/// What looks a byte up in sixteen entries: a byte below 16 has its own place, others have the highest bit set, which gives
+/// 0. On x86 the bits between do not count.
+HWY_INLINE ByteVector places_of(ByteVector levels) {
+  const Bytes d;
+  const auto places = hn::SaturatedAdd(levels, hn::Set(d, 0x70));
+#if HWY_ARCH_X86
+  return places;
+#else
+  return hn::And(places, hn::Set(d, 0x8F));
+#endif
+}
+
+/// 256 levels in sixteen lookups.
 HWY_INLINE ByteVector look_up(const Table& table, ByteVector levels) {
   const Bytes d;
-  const auto saturate = hn::Set(d, 0x70);
   const auto next = hn::Set(d, 16);
   ByteVector result = hn::Zero(d);
   for (std::size_t part = 0; part < 256; part += 16) {
-    const auto of_part = hn::TableLookupBytesOr0(hn::LoadDup128(d, table.data() + part),
-                                                 hn::SaturatedAdd(levels, saturate));
+    const auto of_part =
+        hn::TableLookupBytesOr0(hn::LoadDup128(d, table.data() + part), places_of(levels));
     result = hn::Or(result, of_part);
     levels = hn::Sub(levels, next);
   }

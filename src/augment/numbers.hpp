@@ -52,11 +52,39 @@ PENSTOCK_HOST_DEVICE constexpr std::uint8_t solarize_added(std::int32_t level, s
   return to_level(static_cast<std::int32_t>(level < threshold ? level + added : level));
 }
 
+/// What a step that is one table for all channels makes of a level.
+PENSTOCK_HOST_DEVICE constexpr std::uint8_t changed_level(const Step& step, std::int32_t level) {
+  const std::int64_t value = step.values[0];
+  switch (step.kind) {
+    case StepKind::brightness:
+      return blend(0, level, static_cast<std::int32_t>(value));
+    case StepKind::solarize:
+      return solarized(level, value);
+    case StepKind::solarize_add:
+      return solarize_added(level, value, step.values[1]);
+    case StepKind::posterize:
+      return static_cast<std::uint8_t>(level & value);
+    default:
+      return static_cast<std::uint8_t>(255 - level);
+  }
+}
+
+/// The mean of an image, with kFactorBits bits behind the point, of the sum of its levels or its luma.
+PENSTOCK_HOST_DEVICE constexpr std::int64_t mean_level(std::uint64_t sum, std::uint64_t pixels) {
+  return static_cast<std::int64_t>((sum << kFactorBits) / pixels);
+}
+
 /// Stretches the levels from `least` to `most` over all of them.
 PENSTOCK_HOST_DEVICE constexpr std::uint8_t stretched(std::int32_t level, std::int32_t least,
                                                       std::int32_t most) {
   return least == most ? static_cast<std::uint8_t>(level)
                        : to_level((level - least) * 255 / (most - least));
+}
+
+/// Of how many pixels a level more is made, in equalize, of which `brightest` have the highest level.
+PENSTOCK_HOST_DEVICE constexpr std::int64_t equalizing_step(std::uint64_t pixels,
+                                                            std::uint64_t brightest) {
+  return static_cast<std::int64_t>((pixels - brightest) / 255);
 }
 
 /// What an equalised level becomes, of how many pixels are darker. `step` is not 0.
@@ -117,6 +145,16 @@ PENSTOCK_HOST_DEVICE constexpr Rgb hue_turned(Rgb pixel, std::int64_t turn) {
     default:
       return {most, least, middle};
   }
+}
+
+/// What saturation, hue or grayscale make of a pixel.
+PENSTOCK_HOST_DEVICE constexpr Rgb changed_pixel(const Step& step, Rgb pixel) {
+  if (step.kind == StepKind::hue) return hue_turned(pixel, step.values[0]);
+  const std::int32_t gray = luma(pixel.red, pixel.green, pixel.blue);
+  if (step.kind == StepKind::grayscale) return {gray, gray, gray};
+  const auto factor = static_cast<std::int32_t>(step.values[0]);
+  return {blend(gray, pixel.red, factor), blend(gray, pixel.green, factor),
+          blend(gray, pixel.blue, factor)};
 }
 
 /// Of the sum of the eight pixels around one and of five times that: a thirteenth, rounded.

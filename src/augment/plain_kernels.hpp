@@ -24,20 +24,8 @@ inline void apply_tables(const Table* tables, const std::uint8_t* in, std::size_
 
 inline void apply_to_pixels(const Step& step, const std::uint8_t* in, std::size_t pixels,
                             std::uint8_t* out) {
-  const auto factor = static_cast<std::int32_t>(step.values[0]);
   for (std::size_t at = 0; at < 3 * pixels; at += 3) {
-    const std::int32_t red = in[at];
-    const std::int32_t green = in[at + 1];
-    const std::int32_t blue = in[at + 2];
-    Rgb made{};
-    if (step.kind == StepKind::hue) {
-      made = hue_turned({red, green, blue}, step.values[0]);
-    } else {
-      const std::int32_t gray = luma(red, green, blue);
-      made = {gray, gray, gray};
-      if (step.kind == StepKind::saturation)
-        made = {blend(gray, red, factor), blend(gray, green, factor), blend(gray, blue, factor)};
-    }
+    const Rgb made = changed_pixel(step, {in[at], in[at + 1], in[at + 2]});
     out[at] = static_cast<std::uint8_t>(made.red);
     out[at + 1] = static_cast<std::uint8_t>(made.green);
     out[at + 2] = static_cast<std::uint8_t>(made.blue);

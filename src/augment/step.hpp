@@ -25,6 +25,7 @@ inline constexpr int kWidestBlur = 2 * kBlurWeights - 1;
 /// Larger images are refused: their coordinates would not fit.
 inline constexpr int kLongestSide = 32767;
 
+// In this order: see is_table().
 enum class StepKind : std::uint8_t {
   // A table of 256 entries.
   brightness,    // values[0]: the factor

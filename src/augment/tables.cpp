@@ -41,7 +41,7 @@ void count_levels(const std::uint8_t* image, std::size_t pixels, Histogram (&cou
 Table equalizing_table(const Histogram& counts, std::size_t pixels) {
   std::size_t last = 255;
   while (last > 0 && counts[last] == 0) --last;
-  const auto step = static_cast<std::int64_t>((pixels - counts[last]) / 255);
+  const std::int64_t step = equalizing_step(pixels, counts[last]);
   std::int64_t darker = 0;
   return make_table([&](std::int32_t level) {
     if (step == 0) return static_cast<std::uint8_t>(level);
@@ -87,7 +87,7 @@ ChannelTables contrast_table(const Step& step, const std::uint8_t* image, std::s
     sum = luma_sum(image, pixels);
   else
     for (std::size_t at = 0; at < pixels; ++at) sum += image[at];
-  const auto mean = static_cast<std::int64_t>((sum << kFactorBits) / pixels);
+  const std::int64_t mean = mean_level(sum, pixels);
   return {.of = {make_table(
               [&](std::int32_t level) { return blend_with_mean(mean, level, step.values[0]); })}};
 }
@@ -95,21 +95,7 @@ ChannelTables contrast_table(const Step& step, const std::uint8_t* image, std::s
 }  // namespace
 
 ChannelTables table_of(const Step& step) {
-  const std::int64_t value = step.values[0];
-  return {.of = {make_table([&](std::int32_t level) {
-            switch (step.kind) {
-              case StepKind::brightness:
-                return blend(0, level, static_cast<std::int32_t>(value));
-              case StepKind::solarize:
-                return solarized(level, value);
-              case StepKind::solarize_add:
-                return solarize_added(level, value, step.values[1]);
-              case StepKind::posterize:
-                return static_cast<std::uint8_t>(level & value);
-              default:
-                return static_cast<std::uint8_t>(255 - level);
-            }
-          })}};
+  return {.of = {make_table([&](std::int32_t level) { return changed_level(step, level); })}};
 }
 
 ChannelTables counted_tables(const Step& step, const std::uint8_t* image, std::size_t pixels,

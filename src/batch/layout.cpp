@@ -23,7 +23,7 @@ std::optional<std::size_t> bytes_of(const FieldSpec& field) {
 }  // namespace
 
 BatchLayout::BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows)
-    : fields_(std::move(fields)) {
+    : fields_(std::move(fields)), max_rows_(max_rows) {
   for (const FieldSpec& spec : fields_) {
     if (spec.shape.is_dynamic())
       throw std::invalid_argument(

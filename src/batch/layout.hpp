@@ -27,6 +27,7 @@ class BatchLayout {
   BatchLayout(std::vector<FieldSpec> fields, std::uint64_t max_rows);
 
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return fields_; }
+  [[nodiscard]] std::uint64_t max_rows() const noexcept { return max_rows_; }
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
   /// Of one slice with room for max_rows rows, a multiple of kAlignment.
   [[nodiscard]] std::size_t slice_bytes() const noexcept { return slice_bytes_; }
@@ -51,6 +52,7 @@ class BatchLayout {
     std::size_t row_bytes;
   };
   std::vector<FieldSpec> fields_;
+  std::uint64_t max_rows_;
   std::vector<Place> places_;
   std::size_t slice_bytes_ = 0;
   std::size_t row_bytes_ = 0;

@@ -29,9 +29,11 @@ CudaState::CudaState(int device, TransferPlan asked)
       memory(std::make_shared<DeviceMemory>(device, plan.slots * place_bytes(plan))),
       ring(staging::StagingRing::make(memory, {memory->data(), plan.slots * place_bytes(plan)},
                                       plan.slots, place_bytes(plan))),
+      scratch_free(device),
       copies(device),
       transforms(device),
       releases(device) {
+  if (plan.scratch_bytes != 0) scratch.emplace(device, plan.scratch_bytes);
   // On their way are at most those of copies that still have a staging slot, and of what lies in the places.
   if (!plan.digests.empty())
     digests = std::make_shared<CudaDigests>(device, plan.digests, 2 * plan.slots);
@@ -76,15 +78,24 @@ CudaState::SlotInFlight& CudaState::hold(std::shared_ptr<staging::StagingLease> 
 }
 
 void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows,
-                          cudaStream_t stream) {
+                          const PassGroups& groups, cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   check(cudaStreamWaitEvent(stream, place.arrived.get(), 0));
+  if (scratch) check(cudaStreamWaitEvent(stream, scratch_free.get(), 0));
   if (place.stamps) check(cudaEventRecord(place.stamps->transform_begin.get(), stream));
   std::byte* transformed = slice + aligned(plan.slice_bytes);
-  for (const PlacedDeviceTransform& placed : plan.transforms)
-    placed.transform.enqueue(slice + placed.input,
+  for (std::size_t k = 0; k < plan.transforms.size(); ++k) {
+    const PlacedDeviceTransform& placed = plan.transforms[k];
+    const std::byte* images = slice + placed.input;
+    if (placed.augmentation)
+      images = placed.augmentation->enqueue(images, groups[k], slice + placed.programs,
+                                            slice + placed.passes, rows,
+                                            scratch->data() + placed.scratch, stream);
+    placed.transform.enqueue(images,
                              reinterpret_cast<const DeviceTransformRow*>(slice + placed.rows),
                              rows * placed.transform.views(), transformed + placed.output, stream);
+  }
+  if (scratch) check(cudaEventRecord(scratch_free.get(), stream));
   if (place.stamps) {
     check(cudaEventRecord(place.stamps->transform_end.get(), stream));
     place.stamps->transformed = true;
@@ -123,7 +134,7 @@ void CudaSlice::transform_on(cudaStream_t stream) {
 
 void CudaSlice::finish_locked(cudaStream_t stream) {
   if (is_finished_ || !state_->transforms_anything()) return;
-  state_->transform(place(), data(), rows_, stream);
+  state_->transform(place(), data(), rows_, groups_, stream);
   is_finished_ = true;
 }
 

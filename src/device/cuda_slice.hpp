@@ -53,12 +53,15 @@ struct CudaState {
 
   [[nodiscard]] bool transforms_anything() const noexcept { return !plan.transforms.empty(); }
   /// Runs the device transforms of `rows` rows in the slice at `slice` on `stream`, whose device is current.
-  void transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, cudaStream_t stream);
+  void transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, const PassGroups& groups,
+                 cudaStream_t stream);
 
   int device_index;
   TransferPlan plan;
   std::shared_ptr<DeviceMemory> memory;
   std::shared_ptr<staging::StagingRing> ring;
+  std::optional<DeviceMemory> scratch;  // where there are augmentations: of one slice at a time
+  CudaEvent scratch_free;
   CudaStream copies;
   CudaStream transforms;
   std::shared_ptr<CudaDigests> digests;  // null without any; results keep it, too
@@ -93,10 +96,12 @@ class CudaSlice final : public DeviceSlice {
   void synchronize() override;
 
   /// Of the transfer: the copy is queued; the device transforms are queued.
-  void copied(std::uint64_t rows, std::uint64_t samples, std::size_t form) noexcept {
+  void copied(std::uint64_t rows, std::uint64_t samples, std::size_t form,
+              PassGroups groups) noexcept {
     rows_ = rows;
     samples_ = samples;
     form_ = form;
+    groups_ = std::move(groups);
   }
   void transform_on(cudaStream_t stream);
   void finish_locked(cudaStream_t stream);
@@ -113,6 +118,7 @@ class CudaSlice final : public DeviceSlice {
   std::uint64_t rows_ = 0;
   std::uint64_t samples_ = 0;
   std::size_t form_ = 0;
+  PassGroups groups_;
   std::mutex mutex_;  // guards what follows
   bool is_finished_ = false;
   std::vector<CudaReader> readers_;

@@ -88,7 +88,7 @@ class CudaTransfer final : public Transfer {
       (void)cudaStreamSynchronize(copies);  // which may still read the slot
       throw;
     }
-    own.copied(filled.rows, filled.samples, filled.form);
+    own.copied(filled.rows, filled.samples, filled.form, std::move(filled.groups));
   }
 
   void transform(DeviceSlice& slice) override {

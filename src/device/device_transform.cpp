@@ -7,6 +7,7 @@
 
 #include <penstock/device/device_transform.hpp>
 
+#include "src/device/device_augmentation.hpp"
 #include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
@@ -105,6 +106,7 @@ DeviceTransform::DeviceTransform(DeviceTransformOptions options, const FieldSpec
     : options_(std::move(options)) {
   check_input(options_, input);
   check_numbers(options_);
+  if (!options_.augment.empty()) (void)device::DeviceAugmentation(options_, input);
   device::DeviceTransformNumbers numbers;
   const std::span image = input.shape.extents().last(3);
   numbers.views = image.size() == input.shape.rank() ? 0 : static_cast<int>(input.shape[0]);

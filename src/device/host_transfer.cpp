@@ -58,10 +58,11 @@ class HostTransfer final : public Transfer {
  public:
   explicit HostTransfer(TransferPlan plan) : plan_(std::move(plan)) {
     if (plan_.transforms.empty()) return;
-    auto memory = staging::HostMemory::make(plan_.slots * plan_.transformed_bytes);
+    // Behind the transformed bytes of a place is its scratch memory.
+    const std::size_t place = plan_.transformed_bytes + plan_.scratch_bytes;
+    auto memory = staging::HostMemory::make(plan_.slots * place);
     const auto bytes = memory->bytes();
-    transformed_ =
-        staging::StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.transformed_bytes);
+    transformed_ = staging::StagingRing::make(std::move(memory), bytes, plan_.slots, place);
   }
 
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
@@ -75,9 +76,15 @@ class HostTransfer final : public Transfer {
   void transform(DeviceSlice& slice) override {
     const std::uint64_t count = static_cast<HostSlice&>(slice).rows();
     for (const PlacedDeviceTransform& placed : plan_.transforms) {
-      const auto* rows = reinterpret_cast<const DeviceTransformRow*>(slice.data() + placed.rows);
-      placed.transform.run(slice.data() + placed.input, {rows, count * placed.transform.views()},
-                           slice.transformed() + placed.output);
+      const std::span rows(reinterpret_cast<const DeviceTransformRow*>(slice.data() + placed.rows),
+                           count * placed.transform.views());
+      const std::byte* images = slice.data() + placed.input;
+      if (placed.augmentation) {
+        std::byte* const scratch = slice.transformed() + plan_.transformed_bytes + placed.scratch;
+        placed.augmentation->run(images, rows, slice.data() + placed.programs, scratch);
+        images = scratch;
+      }
+      placed.transform.run(images, rows, slice.transformed() + placed.output);
     }
   }
   [[nodiscard]] std::shared_ptr<PendingDigests> digest(DeviceSlice& slice) override {

@@ -1,6 +1,7 @@
 // Stands in for cuda_transfer.cpp in a build without CUDA.
 #include <penstock/core/error.hpp>
 
+#include "src/device/cuda_augmentation.hpp"
 #include "src/device/cuda_transfer.hpp"
 
 namespace penstock {
@@ -21,6 +22,11 @@ std::unique_ptr<Transfer> open_cuda_transfer(int index, TransferPlan) {
 }
 
 std::shared_ptr<void> pin_host_memory(std::span<std::byte>, int) { return nullptr; }
+
+void enqueue_passes(const PassImages&, std::span<const augment::PassGroup>, const augment::Pass*,
+                    StreamHandle) {
+  throw CudaError(kErrorNoDevice, "penstock was built without CUDA");
+}
 
 }  // namespace device
 

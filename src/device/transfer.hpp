@@ -13,6 +13,7 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
 
+#include "src/device/device_augmentation.hpp"
 #include "src/device/slice_digest.hpp"
 #include "src/staging/host_memory.hpp"
 #include "src/staging/ring.hpp"
@@ -25,7 +26,15 @@ struct PlacedDeviceTransform {
   std::size_t input = 0;   ///< offset of the images in a slice
   std::size_t rows = 0;    ///< offset of their DeviceTransformRows in a slice
   std::size_t output = 0;  ///< offset in a slice's transformed bytes
+  /// What comes before it, with the offsets of its programs and passes in a slice and of its scratch memory.
+  std::optional<DeviceAugmentation> augmentation{};
+  std::size_t programs = 0;
+  std::size_t passes = 0;
+  std::size_t scratch = 0;
 };
+
+/// Of each device transform of a slice, in their order: how its augmentation's passes are grouped.
+using PassGroups = std::vector<std::vector<augment::PassGroup>>;
 
 /// What a device did when, in nanoseconds of penstock::now_ns().
 struct DeviceSpan {
@@ -40,6 +49,8 @@ struct TransferPlan {
   std::size_t slots = 1;
   std::size_t slice_bytes = 0;
   std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
+  std::size_t scratch_bytes =
+      0;  ///< between augmentations and the rest; one on a GPU, one a slot on a host device
   std::vector<PlacedDeviceTransform> transforms{};
   /// What is hashed of a slice, for each form that slices may have; none: no digests.
   std::vector<DigestPlan> digests{};
@@ -55,6 +66,7 @@ struct FilledSlice {
   std::uint64_t samples = 0;  ///< of the rows: those that digests are of; they come first
   std::uint64_t step = 0;
   std::size_t form = 0;  ///< of TransferPlan::digests
+  PassGroups groups{};   ///< what drawing the slice's augmentations gave
 };
 
 /// One replica's slice of a batch, on its device. Destroying it makes its memory reusable: on a

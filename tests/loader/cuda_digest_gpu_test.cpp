@@ -192,6 +192,42 @@ TEST_F(CudaDigestGpu, WhatTransformsMadeOfViewsIsTheHostsToo) {
       {.faults = {.policy = OnFault::mask}, .digest = true, .digest_transformed = true});
 }
 
+TEST_F(CudaDigestGpu, WhatAugmentationsMadeIsTheHostsToo) {
+  const std::vector<Augmentation> augment{
+      trivial_augment_wide(), random_apply(0.5, {aug_mix()}),
+      random_choice({equalize(), gaussian_blur(5), color_jitter({.contrast = factors(0.4)})})};
+  for (const bool on_consumer_stream : {false, true})
+    expect_the_hosts(
+        pictures({9})
+            .shuffle()
+            .batch(16, {.remainder = Remainder::pad})
+            .transform_on_device({.augment = augment,
+                                  .flip = 0.5,
+                                  .mixup = 0.4,
+                                  .erase = {.probability = 0.3},
+                                  .on_consumer_stream = on_consumer_stream}),
+        {.faults = {.policy = OnFault::mask}, .digest = true, .digest_transformed = true});
+}
+
+// Two of them share the scratch memory, and batches follow each other in it.
+TEST_F(CudaDigestGpu, WhatAugmentationsOfSeveralFieldsMadeIsTheHostsToo) {
+  const auto twice = [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+    for (std::size_t k = 0; k < 2; ++k) std::ranges::copy(in[0].bytes(), out[k].bytes().begin());
+  };
+  expect_the_hosts(
+      pictures()
+          .map(map_function(
+              {.name = "twice",
+               .inputs = {"image"},
+               .outputs = {{"image", DType::u8, {10, 11, 3}}, {"views", DType::u8, {2, 5, 11, 3}}}},
+              twice))
+          .shuffle()
+          .batch(8)
+          .transform_on_device({.augment = {aug_mix(), flip()}})
+          .transform_on_device({.field = "views", .augment = {three_augment(), invert()}}),
+      {.digest_transformed = true}, {.depth = 4});
+}
+
 TEST_F(CudaDigestGpu, WhatTransformsMadeDependsOnThemAndNotOnTheDevices) {
   const auto transformed = [](const DeviceTransformOptions& options, const Devices& devices) {
     Loader loader =

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -118,6 +121,131 @@ TEST(DeviceTransformInALoader, TransformedDigestsAreOfItsBytesAndOfRealRowsAlone
   EXPECT_NE(total, Digest{});
   loader.rewind();
   EXPECT_EQ(loader.transformed_digest(), Digest{});
+}
+
+std::vector<float> delivered(const Dataset& batches, const LoaderOptions& options = {}) {
+  std::vector<float> all;
+  Loader loader = batches.loader(options);
+  while (const auto step = loader.next())
+    for (const DeviceBatch& part : *step) {
+      const TensorView image = part["image"];
+      all.insert(all.end(), image.data<float>(), image.data<float>() + image.shape().elements());
+    }
+  return all;
+}
+
+// Where nothing is drawn, the operations are those of augment_image.
+TEST(DeviceTransformInALoader, AugmentsFirstAndAsAugmentImageDoes) {
+  for (const std::vector<Augmentation>& operations :
+       {std::vector{invert()}, {equalize(), vertical_flip(1)}, {posterize(2), contrast({2, 2})}}) {
+    const DeviceTransformOptions rest{.mean = {0.5F}, .flip = 0.5, .cutmix = 1};
+    DeviceTransformOptions all = rest;
+    all.augment = operations;
+    EXPECT_EQ(delivered(images().batch(8).transform_on_device(all)),
+              delivered(images()
+                            .map(augment_image({.operations = operations}))
+                            .batch(8)
+                            .transform_on_device(rest)));
+  }
+}
+
+TEST(DeviceTransformInALoader, AugmentationsOfASampleDependOnItAlone) {
+  const Dataset batches = images().shuffle().repeat(2).batch(12).transform_on_device(
+      {.augment = {trivial_augment_wide(), random_apply(0.5, {aug_mix()})}});
+  const std::vector<float> expected = delivered(batches, {.threads = 1});
+  EXPECT_EQ(delivered(batches, {.threads = 8}), expected);
+  EXPECT_EQ(delivered(batches.prefetch_to_devices(host_devices(3))), expected);
+  // Otherwise batched, other samples beside it.
+  EXPECT_EQ(delivered(images().shuffle().repeat(2).batch(4).transform_on_device(
+                {.augment = {trivial_augment_wide(), random_apply(0.5, {aug_mix()})}})),
+            expected);
+  // Resumed at every step.
+  Loader walker = batches.loader();
+  for (std::size_t step = 0; step < 4; ++step) {
+    Loader resumed = batches.loader();
+    resumed.restore(walker.state());
+    std::vector<float> rest;
+    while (const auto next = resumed.next()) {
+      const TensorView image = (*next)[0]["image"];
+      rest.insert(rest.end(), image.data<float>(), image.data<float>() + image.shape().elements());
+    }
+    EXPECT_EQ(rest, std::vector<float>(expected.end() - static_cast<std::ptrdiff_t>(rest.size()),
+                                       expected.end()));
+    EXPECT_EQ(rest.size(), expected.size() * (4 - step) / 4);
+    ASSERT_TRUE(walker.next());
+  }
+  // Another epoch, other draws: the second half is not the first one in another order.
+  std::vector<float> first(expected.begin(), expected.begin() + expected.size() / 2);
+  std::vector<float> second(expected.begin() + expected.size() / 2, expected.end());
+  std::ranges::sort(first);
+  std::ranges::sort(second);
+  EXPECT_NE(first, second);
+}
+
+TEST(DeviceTransformInALoader, AugmentationsLeaveOtherDrawsAndSampleDigestsAlone) {
+  const auto digests = [](std::vector<Augmentation> operations) {
+    Loader loader = images()
+                        .batch(8)
+                        .transform_on_device({.augment = std::move(operations),
+                                              .flip = 0.5,
+                                              .mixup = 0.3,
+                                              .erase = {.probability = 0.5}})
+                        .loader({.digest = true, .digest_transformed = true});
+    std::vector<float> weights;
+    while (const auto step = loader.next())
+      for (std::uint64_t row = 0; row < 8; ++row)
+        weights.push_back((*step)[0]["mix_weight"].data<float>()[row]);
+    return std::tuple(loader.digest(), loader.transformed_digest(), weights);
+  };
+  const auto none = digests({});
+  const auto nothing = digests({Augmentation()});
+  EXPECT_EQ(nothing, none);
+  const auto some = digests({rotate({-90, 90})});
+  EXPECT_EQ(std::get<0>(some), std::get<0>(none));
+  EXPECT_NE(std::get<1>(some), std::get<1>(none));
+  EXPECT_EQ(std::get<2>(some), std::get<2>(none));
+}
+
+TEST(DeviceTransformInALoader, MaskedRowsAreNotAugmented) {
+  Loader loader = images(true)
+                      .batch(10, {.remainder = Remainder::pad})
+                      .transform_on_device({.augment = {invert()}})
+                      .loader({.faults = {.policy = OnFault::mask}});
+  std::size_t absent = 0;
+  while (const auto step = loader.next()) {
+    const DeviceBatch& part = (*step)[0];
+    for (std::uint64_t row = 0; row < part.size(); ++row) {
+      const bool valid = part["valid"].data<std::uint8_t>()[row] != 0;
+      absent += valid ? 0 : 1;
+      // The first column was 200.
+      EXPECT_FLOAT_EQ(part["image"].data<float>()[row * 24], valid ? 55.0F / 255 : 0.0F);
+    }
+  }
+  EXPECT_EQ(absent, 1U + 6U);
+}
+
+TEST(DeviceTransformInALoader, RefusesAugmentationsThatItCannotDo) {
+  const auto message = [](const std::string& what) {
+    return ThrowsMessage<std::invalid_argument>(HasSubstr(what));
+  };
+  EXPECT_THAT(
+      [] {
+        (void)images().batch(8).transform_on_device(
+            {.augment = std::vector<Augmentation>(20, aug_mix())});
+      },
+      message("augment: the operations may draw more than 255 steps an image"));
+  EXPECT_THAT(
+      [] {
+        (void)DeviceTransform({.augment = {invert()}},
+                              {.name = "image", .dtype = DType::u8, .shape = {4, 4, 4}});
+      },
+      message("augment: it takes images of 1 or 3 channels, found image u8 [4,4,4]"));
+  EXPECT_THAT(
+      [] {
+        (void)DeviceTransform({.augment = {invert()}},
+                              {.name = "image", .dtype = DType::u8, .shape = {4, 40'000, 1}});
+      },
+      message("augment: it takes images of at most 32767x32767 pixels"));
 }
 
 // What is drawn for a sample alone is the same on one device and on four.
@@ -241,6 +369,9 @@ TEST(DeviceTransformInALoader, CountsAgainstTheBudget) {
   const auto held = [](const Dataset& plan) { return plan.loader().stats().memory_bytes; };
   EXPECT_GT(held(images().batch(1024).transform_on_device({})),
             held(images().batch(1024)) + 3 * 1024 * 24 * 4);
+  // Between the augmentation and the rest, images lie in memory of their own.
+  EXPECT_GT(held(images().batch(1024).transform_on_device({.augment = {invert()}})),
+            held(images().batch(1024).transform_on_device({})) + 3 * 1024 * 24);
 }
 
 TEST(DeviceBatch, CopiesAFieldToTheCallersMemory) {

@@ -201,6 +201,52 @@ TEST(PlanJson, MakesEveryTransformOfImagesAgain) {
   }
 }
 
+// Images of any pixels.
+Dataset images(const test::TemporaryFolder& folder) {
+  std::ofstream(folder.path() / "images") << std::string(6 * 4 * 5 * 3, 'p');
+  return arrays({{.name = "image",
+                  .path = folder.path() / "images",
+                  .dtype = DType::u8,
+                  .shape = Shape{4, 5, 3}}});
+}
+
+TEST(PlanJson, MakesDeviceTransformsWithTheirAugmentationsAgain) {
+  const test::TemporaryFolder folder;
+  const Dataset plan = images(folder).seed(3).batch(2).transform_on_device(
+      {.augment = {rotate({-30, 30}), random_apply(0.5, {equalize()})}, .flip = 0.5});
+  const std::string text = plan.to_json();
+  EXPECT_THAT(text, HasSubstr(R"("augment":[{"rotate":{)"));
+  EXPECT_THAT(plan.describe(), HasSubstr("augment=[rotate(degrees=[-30.0, 30.0]"));
+  const Dataset again = Dataset::from_json(text);
+  EXPECT_EQ(again.to_json(), text);
+  const auto digest = [](const Dataset& of) {
+    Loader loader = of.loader({.digest_transformed = true});
+    while (loader.next()) {
+    }
+    return loader.transformed_digest();
+  };
+  EXPECT_EQ(digest(again), digest(plan));
+  // Without any, a plan is what it was before there were any.
+  EXPECT_THAT(images(folder).batch(2).transform_on_device({}).to_json(), Not(HasSubstr("augment")));
+}
+
+TEST(PlanJson, RefusesAugmentationsOfADeviceTransformByTheirPlaces) {
+  const test::TemporaryFolder folder;
+  const auto read = [&](const std::string& augment) {
+    std::string text =
+        images(folder).batch(2).transform_on_device({.augment = {invert()}}).to_json();
+    const std::string own = R"("augment":[{"invert":{}}])";
+    text.replace(text.find(own), own.size(), R"("augment":)" + augment);
+    return Dataset::from_json(text);
+  };
+  EXPECT_EQ(read(R"([{"flip":{}}])").size(), 3U);
+  EXPECT_THAT([&] { (void)read(R"([{"flip":{}},{"flop":{}}])"); },
+              ThrowsMessage<Error>(
+                  HasSubstr("(transform_on_device): 'augment'[1]: there is no operation 'flop'")));
+  EXPECT_THAT([&] { (void)read(R"({"flip":{}})"); },
+              ThrowsMessage<Error>(HasSubstr("'augment': expected a list")));
+}
+
 // One line a refused plan, in tests/loader/golden/refused_plans.txt: what it is, and the message.
 TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
   const Registry registry = fake_registry();

@@ -1,5 +1,5 @@
-// device/device_transform: converts images for the network on their device: type, layout, normalisation,
-// flip, mixup, cutmix, erasing, in one pass over the bytes.
+// device/device_transform: converts images for the network on their device: augmentations, type, layout, normalisation,
+// flip, mixup, cutmix, erasing; all but the augmentations in one pass over the bytes.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/augment/augmentation.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/tensor.hpp>
@@ -43,6 +44,10 @@ struct DeviceTransformOptions {
   /// A field u8 [height, width, channels], 1 to 4 channels, or [views, height, width, channels]: several views of an image,
   /// each of which is flipped and erased by itself; they are not mixed.
   std::string field = "image";
+  /// Done first, to the pixels as they arrive: images of 1 or 3 channels. On a GPU in a few passes behind the copy, each
+  /// over all images that need it; on a host device by all of the loader's threads; the same levels on both. What is drawn
+  /// depends on the seed and on the sample and its view alone. They are not those numbers that augment_image draws.
+  std::vector<Augmentation> augment{};
   DType dtype = DType::f32;  ///< f32, f16 or bf16
   ImageLayout layout = ImageLayout::nchw;
   /// Subtracted, then divided by; pixels count from 0 to 1, as in torchvision. One per channel or
@@ -74,14 +79,15 @@ struct alignas(16) DeviceTransformRow {
   std::uint8_t present = 0;
   std::uint8_t flip = 0;
   Mix mix = Mix::none;
-  std::uint8_t unused = 0;
+  std::uint8_t steps = 0;    ///< of what augmenting operations drew for it
   std::int32_t partner = 0;  ///< a row of the same slice
   float weight = 1;          ///< of the row's own pixels, where they are mixed
   Box erase{};
   Box cut{};
 };
 
-/// A device transform of images of one size: draws what is random in it and runs it.
+/// A device transform of images of one size: draws what is random in it and runs it. All but its augmentations, which a
+/// loader does before.
 ///
 /// Source   mixup: Zhang, Cisse, Dauphin, Lopez-Paz (ICLR 2018); cutmix: Yun et al. (ICCV 2019)
 /// Threads  immutable; any number of threads.

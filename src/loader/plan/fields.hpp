@@ -2,6 +2,7 @@
 // JSON and texts.
 #pragma once
 
+#include "src/augment/json.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/loader/plan/operations.hpp"
 
@@ -106,6 +107,7 @@ void visit_fields(Visitor& visit, RandomErasing& options) {
 template <class Visitor>
 void visit_fields(Visitor& visit, DeviceTransformOptions& options) {
   visit("field", options.field);
+  augment::visit_augmentations(visit, "augment", options.augment);
   visit("dtype", options.dtype);
   visit("layout", options.layout);
   visit("mean", options.mean);

@@ -52,14 +52,23 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
       throw std::invalid_argument(fmt::format("transform_on_device: the samples have no field '{}'",
                                               transform.options().field));
     // Not delivered: what the device needs to know of each row.
-    fields.push_back(
-        {.name = fmt::format("device transform of {}", input->name),
-         .dtype = DType::u8,
-         .shape = {static_cast<std::int64_t>(transform.views() * sizeof(DeviceTransformRow))}});
-    const auto index = static_cast<std::size_t>(input - fields_.begin());
+    const auto add = [&](const char* what, std::size_t bytes) {
+      fields.push_back({.name = fmt::format("{} of {}", what, input->name),
+                        .dtype = DType::u8,
+                        .shape = {static_cast<std::int64_t>(bytes)}});
+      return fields.size() - 1;
+    };
+    Step step{.transform = transform,
+              .input = static_cast<std::size_t>(input - fields_.begin()),
+              .rows = add("device transform", transform.views() * sizeof(DeviceTransformRow))};
+    if (!transform.options().augment.empty()) {
+      step.augmentation.emplace(transform.options(), *input);
+      step.programs = add("programs", step.augmentation->program_bytes());
+      step.passes = add("passes", step.augmentation->pass_bytes());
+    }
     *input = transform.output();
     outputs.push_back(transform.output());
-    steps_.push_back({std::move(transform), index, fields.size() - 1});
+    steps_.push_back(std::move(step));
   }
   if (digest_.slices || digest_.transformed) {
     digest_rows_ = fields.size();
@@ -71,13 +80,37 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
   if (!outputs.empty()) transformed_.emplace(std::move(outputs), max_rows);
 }
 
-std::vector<device::PlacedDeviceTransform> BatchForm::transforms() const {
+std::size_t BatchForm::scratch_bytes(const Step& step, const Device& device, std::uint64_t rows) {
+  if (!step.augmentation) return 0;
+  const std::size_t bytes = device.kind == Device::Kind::cuda
+                                ? step.augmentation->cuda_scratch_bytes(rows)
+                                : step.augmentation->host_scratch_bytes(rows);
+  constexpr std::size_t kAlignment = 256;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::size_t BatchForm::scratch_bytes(const Device& device) const {
+  std::size_t bytes = 0;
+  for (const Step& step : steps_) bytes += scratch_bytes(step, device, slice_->max_rows());
+  return bytes;
+}
+
+std::vector<device::PlacedDeviceTransform> BatchForm::transforms(const Device& device) const {
   std::vector<device::PlacedDeviceTransform> placed;
-  for (std::size_t k = 0; k < steps_.size(); ++k)
-    placed.push_back({.transform = steps_[k].transform,
-                      .input = slice_->offset(steps_[k].input),
-                      .rows = slice_->offset(steps_[k].rows),
+  std::size_t scratch = 0;
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& step = steps_[k];
+    placed.push_back({.transform = step.transform,
+                      .input = slice_->offset(step.input),
+                      .rows = slice_->offset(step.rows),
                       .output = transformed_->offset(k)});
+    if (!step.augmentation) continue;
+    placed.back().augmentation = step.augmentation;
+    placed.back().programs = slice_->offset(step.programs);
+    placed.back().passes = slice_->offset(step.passes);
+    placed.back().scratch = scratch;
+    scratch += scratch_bytes(step, device, slice_->max_rows());
+  }
   return placed;
 }
 
@@ -106,8 +139,9 @@ std::optional<TensorView> BatchForm::find(std::string_view name, device::DeviceS
   return slice_->field(slice.data(), static_cast<std::size_t>(found - fields_.begin()), rows);
 }
 
-void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
-                     std::span<const SampleId> samples) const {
+device::PassGroups BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
+                                   std::span<const SampleId> samples) const {
+  device::PassGroups groups(steps_.size());
   const auto at = [&](std::size_t field) { return slice_->row(slice, field, 0); };
   std::span<const std::byte> present;
   if (valid_) present = {at(*valid_), samples.size()};
@@ -115,7 +149,10 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
     const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)),
                          samples.size() * own.transform.views());
     const auto place = static_cast<std::uint64_t>(&own - steps_.data());
-    own.transform.draw(key_.of_part(place << 32), step, part.replica, samples, present, rows);
+    const RandomKey key = key_.of_part(place << 32);
+    own.transform.draw(key, step, part.replica, samples, present, rows);
+    if (own.augmentation)
+      groups[place] = own.augmentation->draw(key, samples, rows, at(own.programs), at(own.passes));
     if (targets_ && &own == &steps_[target_step_])
       targets_->write(rows, samples, at(targets_->label_field()),
                       reinterpret_cast<float*>(at(target_)));
@@ -127,6 +164,7 @@ void BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
       weights[i] = rows[i].weight;
     }
   }
+  return groups;
 }
 
 void BatchForm::identify(std::byte* slice, std::uint64_t step, const PartInfo& part,

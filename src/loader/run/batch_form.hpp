@@ -43,16 +43,18 @@ class BatchForm {
   [[nodiscard]] std::size_t transformed_bytes() const noexcept {
     return transformed_ ? transformed_->slice_bytes() : 0;
   }
-  [[nodiscard]] std::vector<device::PlacedDeviceTransform> transforms() const;
+  /// Between augmentations and the rest, on that device.
+  [[nodiscard]] std::size_t scratch_bytes(const Device& device) const;
+  [[nodiscard]] std::vector<device::PlacedDeviceTransform> transforms(const Device& device) const;
   /// Of a transfer to `device`; none where it has nothing to hash.
   [[nodiscard]] std::optional<device::DigestPlan> digest(const Device& device) const;
 
   /// The first `rows` rows of a delivered field; null where there is none of that name.
   [[nodiscard]] std::optional<TensorView> find(std::string_view name, device::DeviceSlice& slice,
                                                std::uint64_t rows) const;
-  /// Writes into a filled slice what the device transforms are to do to its rows.
-  void draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
-            std::span<const SampleId> samples) const;
+  /// Writes into a filled slice what the device transforms are to do to its rows; the result goes with the slice.
+  [[nodiscard]] device::PassGroups draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
+                                        std::span<const SampleId> samples) const;
   /// Writes into a filled slice whose rows these are, where a device may be asked for their hashes.
   void identify(std::byte* slice, std::uint64_t step, const PartInfo& part,
                 std::span<const SampleId> samples) const;
@@ -62,7 +64,12 @@ class BatchForm {
     DeviceTransform transform;
     std::size_t input;  // fields of slice_
     std::size_t rows;
+    std::optional<device::DeviceAugmentation> augmentation{};
+    std::size_t programs = 0;  // its fields
+    std::size_t passes = 0;
   };
+  [[nodiscard]] static std::size_t scratch_bytes(const Step& step, const Device& device,
+                                                 std::uint64_t rows);
 
   std::vector<Step> steps_;
   std::vector<FieldSpec> fields_;

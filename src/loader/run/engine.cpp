@@ -98,15 +98,19 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   const auto gpus =
       static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
   publishes_in_order_ = gpus > 0;
-  const std::size_t bytes_per_slot =
-      slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
+  std::size_t bytes_per_slot = slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
+  std::size_t scratch_bytes = 0;  // of GPUs, for all slots
+  for (const Device& device : devices)
+    (device.kind == Device::Kind::cuda ? scratch_bytes : bytes_per_slot) +=
+        config_.forms.front()->scratch_bytes(device);
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
   io_threads_ = config_.io_threads;
 
   std::size_t slots = config_.depth + 1;
   if (config_.budget_bytes != 0) {
     const auto others = [&] {
-      return cursor_.memory_bytes() + records(config_.threads, io_threads_) * kMinRecordBytes;
+      return cursor_.memory_bytes() + scratch_bytes +
+             records(config_.threads, io_threads_) * kMinRecordBytes;
     };
     while (io_threads_ > 0 && others() + kMinSlots * bytes_per_slot > config_.budget_bytes)
       --io_threads_;
@@ -120,20 +124,22 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
           "the threads",
           mib(config_.budget_bytes), slots, mib(bytes_per_slot), mib(cursor_.memory_bytes()),
           mib(threads * kMinRecordBytes), threads, mib(needed)));
-    record_limit_ = (config_.budget_bytes - cursor_.memory_bytes() - slots * bytes_per_slot) /
-                    records(config_.threads, io_threads_);
+    record_limit_ =
+        (config_.budget_bytes - cursor_.memory_bytes() - scratch_bytes - slots * bytes_per_slot) /
+        records(config_.threads, io_threads_);
   }
-  fixed_bytes_ = slots * bytes_per_slot + cursor_.memory_bytes();
+  fixed_bytes_ = slots * bytes_per_slot + scratch_bytes + cursor_.memory_bytes();
 
   auto memory = staging::HostMemory::make(slots * slot_bytes, common_numa_node(devices));
   for (const Device& device : devices)
-    transfers_.push_back(
-        device::open_transfer(device, {.slots = slots,
-                                       .slice_bytes = slice_bytes,
-                                       .transformed_bytes = transformed_bytes,
-                                       .transforms = config_.forms.front()->transforms(),
-                                       .digests = digests_of(config_.forms, device),
-                                       .on_span = spans_of(device, config_.observer)}));
+    transfers_.push_back(device::open_transfer(
+        device, {.slots = slots,
+                 .slice_bytes = slice_bytes,
+                 .transformed_bytes = transformed_bytes,
+                 .scratch_bytes = config_.forms.front()->scratch_bytes(device),
+                 .transforms = config_.forms.front()->transforms(device),
+                 .digests = digests_of(config_.forms, device),
+                 .on_span = spans_of(device, config_.observer)}));
   if (const auto gpu = std::ranges::find(devices, Device::Kind::cuda, &Device::kind);
       gpu != devices.end())
     device::pin_host_memory(*memory, *gpu);
@@ -447,14 +453,15 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       for (std::size_t k = 0; k < transfers_.size(); ++k) {
         const PartInfo& part = info.parts[k];
         const auto samples = std::span(info.samples).subspan(part.first_sample, part.slice.samples);
-        info.form->draw(batch->slice(k).data(), info.step, part, samples);
+        auto groups = info.form->draw(batch->slice(k).data(), info.step, part, samples);
         info.form->identify(batch->slice(k).data(), info.step, part, samples);
         transfers_[k]->enqueue(*batch->slices[k], {.slot = batch->slot,
                                                    .bytes = batch->slice(k),
                                                    .rows = part.slice.rows,
                                                    .samples = part.slice.samples,
                                                    .step = info.step,
-                                                   .form = info.bucket});
+                                                   .form = info.bucket,
+                                                   .groups = std::move(groups)});
       }
     }
     copied = now_ns();

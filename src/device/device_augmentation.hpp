@@ -1,0 +1,67 @@
+// device/device_augmentation: what a device transform does to images before all else: programs of augment/, drawn by the
+// host and run where the images go.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <penstock/core/random.hpp>
+#include <penstock/core/sample_id.hpp>
+#include <penstock/device/device_transform.hpp>
+
+#include "src/augment/passes.hpp"
+#include "src/augment/run.hpp"
+
+namespace penstock::device {
+
+/// Threads  immutable; any number of threads.
+class DeviceAugmentation {
+ public:
+  /// Errors  std::invalid_argument  images of 2 or 4 channels, or too large; operations that draw too many steps
+  DeviceAugmentation(const DeviceTransformOptions& options, const FieldSpec& input);
+
+  /// Of one sample, in a slice.
+  [[nodiscard]] std::size_t program_bytes() const noexcept;
+  [[nodiscard]] std::size_t pass_bytes() const noexcept;
+  /// Between the augmentation and the rest, for so many samples.
+  [[nodiscard]] std::size_t host_scratch_bytes(std::uint64_t samples) const noexcept;
+  [[nodiscard]] std::size_t cuda_scratch_bytes(std::uint64_t samples) const noexcept;
+
+  /// Draws a program for each image that is there, and says in its row how many steps it has. `programs` and `passes` are
+  /// places of the bytes above, for all samples. The result is for enqueue().
+  ///
+  /// Shapes  rows [samples, views]
+  [[nodiscard]] std::vector<augment::PassGroup> draw(const RandomKey& key,
+                                                     std::span<const SampleId> samples,
+                                                     std::span<DeviceTransformRow> rows,
+                                                     std::byte* programs, std::byte* passes) const;
+
+  /// Makes `out` of `in` on the host.
+  ///
+  /// Shapes   in, out u8 [rows, height, width, channels], a row for each view of each sample
+  /// Threads  several of those in the task arena of the caller
+  void run(const std::byte* in, std::span<const DeviceTransformRow> rows, const std::byte* programs,
+           std::byte* out) const;
+  /// The same on a GPU, for `samples` samples; everything lies there, and nothing waits. Returns where the images are then:
+  /// in the scratch memory. Rows without a sample are left as they are.
+  ///
+  /// Stream  the work is queued on `stream` of the current device
+  /// Errors  CudaError
+  [[nodiscard]] std::byte* enqueue(const std::byte* in, std::span<const augment::PassGroup> groups,
+                                   const std::byte* programs, const std::byte* passes,
+                                   std::uint64_t samples, std::byte* scratch,
+                                   StreamHandle stream) const;
+
+ private:
+  [[nodiscard]] std::size_t image_bytes() const noexcept;
+
+  std::vector<Augmentation> operations_;
+  augment::ImageShape shape_;
+  std::size_t views_ = 1;
+  int most_steps_ = 0;
+  bool mixes_ = false;
+};
+
+}  // namespace penstock::device
