@@ -228,6 +228,31 @@ TEST_F(CudaDigestGpu, WhatAugmentationsOfSeveralFieldsMadeIsTheHostsToo) {
       {.digest_transformed = true}, {.depth = 4});
 }
 
+// The scratch memory is one batch's at a time, whichever streams the batches are waited for on.
+TEST_F(CudaDigestGpu, AugmentationsOnSeveralStreamsOfTheConsumerDoNotMeet) {
+  const Dataset batches = pictures().batch(8).transform_on_device(
+      {.augment = {sharpness({0, 2}), equalize(), rotate({-90, 90}), autocontrast()},
+       .on_consumer_stream = true});
+  Loader on_host = batches.loader();
+  Loader on_gpu = batches.prefetch_to_devices(lists_[0], {.depth = 4}).loader();
+  std::vector<cudaStream_t> streams(4);
+  for (cudaStream_t& stream : streams)
+    device::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Step> held;
+    for (const cudaStream_t stream : streams) {
+      held.push_back(*on_gpu.next());
+      held.back()[0].wait_on(stream);
+    }
+    for (std::size_t k = 0; k < held.size(); ++k) {
+      const Step expected = *on_host.next();
+      const auto found = testing_support::to_host(held[k][0]["image"].bytes(), streams[k]);
+      ASSERT_TRUE(std::ranges::equal(found, expected[0]["image"].bytes())) << round << " " << k;
+    }
+  }
+  for (const cudaStream_t stream : streams) device::check(cudaStreamDestroy(stream));
+}
+
 TEST_F(CudaDigestGpu, WhatTransformsMadeDependsOnThemAndNotOnTheDevices) {
   const auto transformed = [](const DeviceTransformOptions& options, const Devices& devices) {
     Loader loader =
