@@ -359,8 +359,8 @@ class JpegStats:
 
     def counts(self) -> dict[str, int]:
         """
-        "own": by Penstock's own decoder, "indexed": those of them with an index; then by
-        libjpeg-turbo, one entry per reason that occurred.
+        "own": by Penstock's own decoder, "indexed": those of them with an index; "tolerated", if any:
+        those with warnings; then by libjpeg-turbo, one entry per reason that occurred.
         """
 
 class Transform:
@@ -380,7 +380,7 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -398,11 +398,15 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
     megapixels. An `index` makes all epochs but the first faster.
 
+    `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
+    libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data, but no
+    missing ones), and counted by `stats`; else they are faults.
+
     JPEG, PNG and WebP, recognised by their signatures.
 
-    Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
+    Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
     Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
-                        outside [0,255]
+                        outside [0,255], other channels than 1 and 3
     """
 
 class ImageView:
@@ -429,7 +433,7 @@ class ImageView:
 
     def __repr__(self) -> str: ...
 
-def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None) -> Transform:
+def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
     """
     Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
     side by side. The image is decoded once, as far as its crops reach.
@@ -443,7 +447,7 @@ def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_me
     pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
     largest scale that suits all crops.
 
-    Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3], and its geometry, i32
+    Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its geometry, i32
             [count,8] or [8], if asked for.
     Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
                         flip outside [0,1]; a limit that is not positive; a level outside [0,255]

@@ -199,6 +199,7 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
             nb::dict all;
             all["own"] = counts.own;
             all["indexed"] = counts.indexed;
+            if (counts.tolerated != 0) all["tolerated"] = counts.tolerated;
             for (std::size_t i = 0; i < kJpegFallbacks; ++i) {
               const std::string name(to_string(static_cast<JpegFallback>(i)));
               if (counts.libjpeg[i] != 0) all[name.c_str()] = counts.libjpeg[i];
@@ -206,8 +207,8 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
             return all;
           },
           nb::sig("def counts(self) -> dict[str, int]"),
-          R"("own": by Penstock's own decoder, "indexed": those of them with an index; then by
-libjpeg-turbo, one entry per reason that occurred.)");
+          R"("own": by Penstock's own decoder, "indexed": those of them with an index; "tolerated", if any:
+those with warnings; then by libjpeg-turbo, one entry per reason that occurred.)");
 }
 
 void bind_images(nb::module_& module) {
@@ -216,12 +217,15 @@ void bind_images(nb::module_& module) {
       [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
          std::string geometry, const Choice<JpegDecoder>& decoder,
          const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background) {
+         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
+         int channels, bool tolerant) {
         return PyTransform{decode_image({.field = std::move(field),
                                          .crop = crop.value(),
                                          .flip = flip,
                                          .max_megapixels = max_megapixels,
                                          .exif = exif,
+                                         .channels = channels,
+                                         .tolerant = tolerant,
                                          .background = color_of(background),
                                          .geometry = std::move(geometry),
                                          .decoder = decoder.value("decoder"),
@@ -234,7 +238,7 @@ void bind_images(nb::module_& module) {
       "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"reference"},
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      "background"_a.none() = nb::none(),
+      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false,
       R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
 `flip` is the probability of mirroring left to right. A header that claims more than
@@ -251,11 +255,15 @@ alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow
 are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
 megapixels. An `index` makes all epochs but the first faster.
 
+`channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
+libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data, but no
+missing ones), and counted by `stats`; else they are faults.
+
 JPEG, PNG and WebP, recognised by their signatures.
 
-Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
+Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
 Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
-                    outside [0,255])");
+                    outside [0,255], other channels than 1 and 3)");
 
   nb::class_<ImageView>(
       module, "ImageView",
@@ -288,11 +296,14 @@ geometry, have a first dimension of that many.)")
       "decode_views",
       [](const ViewsGiven& views, std::string field, double max_megapixels, bool exif,
          const Choice<JpegDecoder>& decoder, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background) {
+         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
+         int channels, bool tolerant) {
         return PyTransform{decode_views({.field = std::move(field),
                                          .views = views.value(),
                                          .max_megapixels = max_megapixels,
                                          .exif = exif,
+                                         .channels = channels,
+                                         .tolerant = tolerant,
                                          .background = color_of(background),
                                          .decoder = decoder.value("decoder"),
                                          .scaled = scaled,
@@ -302,7 +313,7 @@ geometry, have a first dimension of that many.)")
       "views"_a, nb::kw_only(), "field"_a = "image", "max_megapixels"_a = 200.0, "exif"_a = true,
       "decoder"_a = Choice<JpegDecoder>{"reference"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      "background"_a.none() = nb::none(),
+      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false,
       R"(Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
 side by side. The image is decoded once, as far as its crops reach.
 
@@ -315,7 +326,7 @@ number 256 k + i. A view that is added at the end, or a larger count, changes no
 pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
 largest scale that suits all crops.
 
-Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3], and its geometry, i32
+Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its geometry, i32
         [count,8] or [8], if asked for.
 Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
                     flip outside [0,1]; a limit that is not positive; a level outside [0,255])");

@@ -289,6 +289,12 @@ template <class T>
   return options;
 }
 
+/// A field that came later: written only where it is not `default_value`, so that plans without it keep their texts.
+template <class Visitor, class T>
+void visit_later(Visitor& visit, const char* name, T& value, const T& default_value) {
+  if (std::is_same_v<Visitor, JsonReader> || value != default_value) visit(name, value);
+}
+
 // ---- text ----
 
 /// A value as people write it: names without quotes, center_crop(size=224), [1, 2], yes.

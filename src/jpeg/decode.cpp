@@ -64,7 +64,7 @@ Decoder::~Decoder() = default;
 
 Result<Info> Decoder::open(std::span<const std::byte> bytes) {
   close();
-  Result<Info> info = state_->image.open(bytes, true, state_->options.stats.get());
+  Result<Info> info = state_->image.open(bytes, {}, state_->options.stats.get());
   if (info && (info->width < 1 || info->height < 1))
     return Fault{.reason = fmt::format("the header says {}x{}: there are no pixels", info->width,
                                        info->height)};

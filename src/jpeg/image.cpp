@@ -11,10 +11,12 @@ Fault fault_of(const JpegReader& reader) { return Fault{.reason = std::string(re
 
 }  // namespace
 
-Result<Info> Image::open(std::span<const std::byte> bytes, bool own, JpegStats* stats) {
+Result<Info> Image::open(std::span<const std::byte> bytes, const OpenOptions& options,
+                         JpegStats* stats) {
   close();
   bytes_ = bytes;
-  const auto fallback = own ? region_->open(bytes) : std::optional(JpegFallback::chosen);
+  libjpeg_.be_tolerant(options.tolerant);
+  const auto fallback = options.own ? region_->open(bytes) : std::optional(JpegFallback::chosen);
   if (fallback) {
     if (stats != nullptr) stats->count(*fallback);
     return open_libjpeg();
@@ -59,6 +61,7 @@ Result<void> Image::decode(const RowsRequest& request, TakeRows take, JpegIndexS
     return Fault{.reason = "the header can be read in two ways, of images of different sizes"};
   if (!libjpeg_.begin(request.rect, request.span, request.chroma, request.scale) || !take(libjpeg_))
     return fault_of(libjpeg_);
+  if (stats != nullptr && libjpeg_.has_tolerated()) stats->count_tolerated();
   return {};
 }
 

@@ -42,14 +42,22 @@ class TakeRows {
   bool (*call_)(const void*, RowSource&);
 };
 
+/// How a JPEG is opened.
+struct OpenOptions {
+  bool own = true;  ///< by Penstock's own decoder, where it takes the image
+  bool tolerant =
+      false;  ///< what libjpeg-turbo only warns about is no fault, unless data are missing
+};
+
 /// One JPEG after another: by Penstock's own decoder where it takes the image and finds its data in
 /// order, else by libjpeg-turbo, whose judgement counts.
 ///
 /// Threads  one at a time; keeps its buffers between images.
 class Image {
  public:
-  /// Reads the header, for libjpeg-turbo alone where not `own`. `bytes` must live until close().
-  [[nodiscard]] Result<Info> open(std::span<const std::byte> bytes, bool own, JpegStats* stats);
+  /// Reads the header. `bytes` must live until close().
+  [[nodiscard]] Result<Info> open(std::span<const std::byte> bytes, const OpenOptions& options,
+                                  JpegStats* stats);
   /// Has `take` read rows; a second time, from the first row on, where one decoder had to give up.
   /// `indices` and `stats` may be null.
   [[nodiscard]] Result<void> decode(const RowsRequest& request, TakeRows take,

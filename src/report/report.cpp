@@ -56,6 +56,8 @@ std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
                            to_string(static_cast<JpegFallback>(i)), jpeg.counts.libjpeg[i]);
   }
   if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
+  if (jpeg.counts.tolerated != 0)
+    text += fmt::format(", {} with warnings that were tolerated", jpeg.counts.tolerated);
   if (const std::uint64_t all = jpeg.counts.own + others; all > delivered)
     text += fmt::format("; {} of them decoded ahead and not delivered", all - delivered);
   return text;
@@ -68,6 +70,7 @@ nlohmann::json jpeg_json(const JpegReport& jpeg) {
     libjpeg[std::string(to_string(static_cast<JpegFallback>(i)))] = jpeg.counts.libjpeg[i];
   json object{
       {"own", jpeg.counts.own}, {"indexed", jpeg.counts.indexed}, {"libjpeg", std::move(libjpeg)}};
+  if (jpeg.counts.tolerated != 0) object["tolerated"] = jpeg.counts.tolerated;
   object["index"] = jpeg.has_index
                         ? json{{"images", jpeg.index_images}, {"bytes", jpeg.index_bytes}}
                         : json(nullptr);

@@ -21,6 +21,8 @@ TransformPtr decode_image(DecodeImageOptions options) {
                                    .views = {std::move(view)},
                                    .max_megapixels = options.max_megapixels,
                                    .exif = options.exif,
+                                   .channels = options.channels,
+                                   .tolerant = options.tolerant,
                                    .background = options.background,
                                    .decoder = options.decoder,
                                    .scaled = options.scaled,

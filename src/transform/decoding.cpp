@@ -27,7 +27,6 @@ namespace penstock::transform {
 
 namespace {
 
-constexpr int kChannels = 3;
 constexpr unsigned kStreamsOfAView = 256;
 
 // What a thread keeps between images.
@@ -70,7 +69,8 @@ class Decoding final : public Transform {
           fmt::format("{} needs the bytes of an encoded image, u8 [?], and found {}",
                       description_.name, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {}};
-    for (const ImageView& view : options_.views) add_outputs(view, kChannels, binding.outputs);
+    for (const ImageView& view : options_.views)
+      add_outputs(view, options_.channels, binding.outputs);
     return binding;
   }
 
@@ -147,9 +147,11 @@ class Decoding final : public Transform {
     for (std::size_t i = 0; i < views.size(); ++i) {
       const CropPlace& place = crops_[i];
       const ImageSize size = view_of(i).crop.size();
-      const std::size_t pixels = std::size_t{kChannels} * static_cast<std::size_t>(size.height) *
+      const std::size_t levels = static_cast<std::size_t>(options_.channels) *
+                                 static_cast<std::size_t>(size.height) *
                                  static_cast<std::size_t>(size.width);
-      views[i].begin(out[place.output].data<std::uint8_t>() + place.copy * pixels, kChannels);
+      views[i].begin(out[place.output].data<std::uint8_t>() + place.copy * levels,
+                     options_.channels);
     }
     if (!run_views(views, rows, left)) return false;
     for (std::size_t i = 0; i < views.size(); ++i)
@@ -178,8 +180,9 @@ class Decoding final : public Transform {
                            Random& random) const {
     const Closing closing{scratch};
     JpegStats* const stats = options_.stats.get();
-    const Result<jpeg::Info> opened =
-        scratch.jpeg.open(bytes, options_.decoder != JpegDecoder::libjpeg, stats);
+    const Result<jpeg::Info> opened = scratch.jpeg.open(
+        bytes, {.own = options_.decoder != JpegDecoder::libjpeg, .tolerant = options_.tolerant},
+        stats);
     if (!opened) return opened.fault();
     StoredImage image{.width = opened->width,
                       .height = opened->height,
@@ -232,6 +235,8 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description) 
   if (options.field.empty()) refuse("name the field that holds the encoded image");
   if (!(options.max_megapixels > 0))
     refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
+  if (options.channels != 1 && options.channels != 3)
+    refuse(fmt::format("channels are 3, of RGB, or 1, of grey; found {}", options.channels));
   if (options.background) check_color(description.name + ": background", *options.background);
   return std::make_shared<Decoding>(std::move(options), std::move(description));
 }

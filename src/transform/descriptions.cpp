@@ -111,6 +111,8 @@ void visit_fields(Visitor& visit, DecodeImageArguments& all) {
   visit("scaled", all.options.scaled);
   visit("exif", all.options.exif);
   visit("background", all.background);
+  core::visit_later(visit, "channels", all.options.channels, 3);
+  core::visit_later(visit, "tolerant", all.options.tolerant, false);
   visit("max_megapixels", all.options.max_megapixels);
   visit("geometry", all.options.geometry);
   visit.speed("decoder", all.decoder.decoder);
@@ -148,6 +150,8 @@ void visit_fields(Visitor& visit, DecodeViewsArguments& all) {
   visit("scaled", all.options.scaled);
   visit("exif", all.options.exif);
   visit("background", all.background);
+  core::visit_later(visit, "channels", all.options.channels, 3);
+  core::visit_later(visit, "tolerant", all.options.tolerant, false);
   visit("max_megapixels", all.options.max_megapixels);
   visit.speed("decoder", all.decoder.decoder);
 }

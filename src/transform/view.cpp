@@ -19,6 +19,12 @@ namespace {
 constexpr std::ptrdiff_t kRgb = 3;
 constexpr int kMostCrops = 256;  // of a view; each has a sequence of random numbers
 
+// Pillow's, of convert("L"); of a pixel whose levels are equal, that level.
+std::uint8_t luma(const std::uint8_t* pixel) {
+  return static_cast<std::uint8_t>(
+      (19595U * pixel[0] + 38470U * pixel[1] + 7471U * pixel[2] + 32768U) >> 16);
+}
+
 // The rows of another source from a column on.
 class FromColumn final : public jpeg::RowSource {
  public:
@@ -154,7 +160,10 @@ void View::finish() {
       const int from = turn_.transposed && flipped_ ? place.width - 1 - x : x;
       const std::uint8_t* pixel =
           aside_.data() + (turn_.transposed ? from * along + kRgb * y : y * along + kRgb * from);
-      std::copy_n(pixel, channels_, out);
+      if (channels_ == kRgb)
+        std::copy_n(pixel, kRgb, out);
+      else
+        *out = luma(pixel);
     }
   }
 }

@@ -52,8 +52,7 @@ class View {
   /// The most rows that are asked for at once.
   [[nodiscard]] int row_span() const noexcept { return resize().row_span(); }
 
-  /// `out` has room for the sample: u8 [H,W,channels], with 1 or 3 channels. Of grey pixels, whose
-  /// levels are equal, one channel says all.
+  /// `out` has room for the sample: u8 [H,W,channels], with 3 channels, or 1 of their luma.
   void begin(std::uint8_t* out, int channels);
   [[nodiscard]] bool is_done() const noexcept { return resize().is_done(); }
   /// The first row that the next step asks for; those of later steps do not lie above it.

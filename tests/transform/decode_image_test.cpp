@@ -45,13 +45,14 @@ Decoded decode(const Bytes& bytes, DecodeImageOptions options, std::uint64_t num
   const ImageSize size = options.crop.size();
   const bool geometry = !options.geometry.empty();
   const TransformPtr transform = decode_image(std::move(options));
-  Decoded result{
-      Pixels(size.width, size.height, 3), std::vector<std::int32_t>(geometry ? 8 : 0), {}};
+  Decoded result{Pixels(size.width, size.height, options.channels),
+                 std::vector<std::int32_t>(geometry ? 8 : 0),
+                 {}};
   std::ranges::fill(result.pixels.data, fill);
   const ConstTensorView in(bytes.data(), DType::u8, {std::ssize(bytes)});
   std::vector<TensorView> out{{reinterpret_cast<std::byte*>(result.pixels.data.data()),
                                DType::u8,
-                               {size.height, size.width, 3}}};
+                               {size.height, size.width, result.pixels.channels}}};
   if (geometry)
     out.emplace_back(reinterpret_cast<std::byte*>(result.geometry.data()), DType::i32, Shape{8});
   Random random = random_for(number);
@@ -538,6 +539,86 @@ TEST(DecodeImage, FaultsOnEveryTruncationThatTouchesTheRegion) {
   }
 }
 
+// As Pillow's convert("L").
+Pixels grey_of(const Pixels& pixels) {
+  Pixels grey(pixels.width, pixels.height, 1);
+  for (std::size_t k = 0; k < grey.data.size(); ++k) {
+    const auto level = [&](std::size_t c) { return unsigned{pixels.data[3 * k + c]}; };
+    grey.data[k] = static_cast<std::uint8_t>(
+        (level(0) * 19595 + level(1) * 38470 + level(2) * 7471 + 0x8000) >> 16);
+  }
+  return grey;
+}
+
+TEST(DecodeImage, OfOneChannelHasTheLumaOfItsPixels) {
+  const Crop fills = letterbox({12, 31}, {.fill = {9, 9, 9}});
+  for (const auto& [name, bytes] : files())
+    for (const Crop& crop : {resize_to(20, 20), fills})
+      for (const float flip : {0.0F, 1.0F}) {
+        SCOPED_TRACE(name);
+        const Decoded color = decode(bytes, {.crop = crop, .flip = flip});
+        ASSERT_EQ(color.fault, "");
+        EXPECT_EQ(decode(bytes, {.crop = crop, .flip = flip, .channels = 1}).pixels,
+                  grey_of(color.pixels));
+      }
+  const Bytes turned = jpeg_of(picture(20, 31), {.app1 = exif_app1(6)});
+  EXPECT_EQ(decode(turned, {.crop = resize_to(31, 20), .channels = 1}).pixels,
+            grey_of(decode_all(turned, 20, 31).pixels));
+  // What is grey keeps its levels.
+  const Pixels grey = picture(24, 16, 1);
+  EXPECT_EQ(decode(png_of(24, 16, grey.data, {.color = PNG_COLOR_TYPE_GRAY}),
+                   {.crop = resize_to(16, 24), .channels = 1})
+                .pixels,
+            grey);
+}
+
+// Bytes between the scan and the end marker, such as careless programs write.
+Bytes with_stray_bytes(const Bytes& jpeg) {
+  Bytes stray(jpeg.begin(), jpeg.end() - 2);
+  for (const int byte : {0x12, 0x34, 0x56}) stray.push_back(static_cast<std::byte>(byte));
+  stray.insert(stray.end(), jpeg.end() - 2, jpeg.end());
+  return stray;
+}
+// Between two segments of the header.
+Bytes with_stray_header_bytes(const Bytes& jpeg) {
+  Bytes stray(jpeg.begin(), jpeg.begin() + 20);
+  EXPECT_EQ(jpeg[20], std::byte{0xFF});  // behind JFIF's
+  for (const int byte : {0x00, 0x01}) stray.push_back(static_cast<std::byte>(byte));
+  stray.insert(stray.end(), jpeg.begin() + 20, jpeg.end());
+  return stray;
+}
+
+TEST(DecodeImage, ToleratesWhatLibjpegOnlyWarnsAboutWhereAsked) {
+  for (const JpegDecoder decoder : {JpegDecoder::reference, JpegDecoder::libjpeg}) {
+    const auto stats = std::make_shared<JpegStats>();
+    const auto with = [&](const Bytes& bytes, bool tolerant) {
+      return decode(
+          bytes,
+          {.crop = resize_to(40, 60), .tolerant = tolerant, .decoder = decoder, .stats = stats});
+    };
+    const Bytes whole = jpeg_of(picture(60, 40));
+    const Decoded expected = with(whole, true);
+    EXPECT_EQ(expected, with(whole, false));
+    EXPECT_EQ(stats->counts().tolerated, 0U);
+    std::uint64_t count = 0;
+    for (const Bytes& stray : {with_stray_bytes(whole), with_stray_header_bytes(whole)}) {
+      if (const Decoded strict = with(stray, false); !strict.fault.empty()) {
+        EXPECT_THAT(strict.fault, HasSubstr("xtraneous bytes"));
+        ++count;
+      }
+      EXPECT_EQ(with(stray, true), expected);
+    }
+    EXPECT_GE(count, 1U);
+    EXPECT_EQ(stats->counts().tolerated, count);
+    // Missing data are no warning that anybody passes over.
+    const Bytes cut(whole.begin(), whole.end() - 200);
+    EXPECT_THAT(with(cut, true).fault, HasSubstr("remature end"));
+    EXPECT_EQ(stats->counts().tolerated, count);
+    // The next image is judged strictly again.
+    EXPECT_NE(with(with_stray_header_bytes(whole), false).fault, "");
+  }
+}
+
 TEST(DecodeImage, LooksAtNothingBelowTheRegion) {
   // Central crops end well above the last rows.
   const Bytes bytes = jpeg_of(picture(200, 400), {});
@@ -599,6 +680,9 @@ TEST(DecodeImage, RefusesOptionsThatCannotWork) {
   EXPECT_THAT(made({.crop = crop, .background = Color(0, -1, 0)}),
               ThrowsMessage<std::invalid_argument>(
                   "decode_image: background: a level is 0 to 255, found -1"));
+  EXPECT_THAT(made({.crop = crop, .channels = 2}),
+              ThrowsMessage<std::invalid_argument>(
+                  "decode_image: channels are 3, of RGB, or 1, of grey; found 2"));
   EXPECT_THAT(made({.crop = crop, .geometry = "image"}),
               ThrowsMessage<std::invalid_argument>(HasSubstr("cannot be named 'image'")));
 }
@@ -614,9 +698,14 @@ TEST(DecodeImage, IsMadeAgainFromItsDescription) {
     const TransformPtr again = transform::make_decode_image(written.options, nullptr, nullptr);
     EXPECT_EQ(again->description().options, written.options);
     EXPECT_THAT(written.options, HasSubstr(R"("background":[1,2,3])"));
+    const std::string grey =
+        decode_image({.crop = crop, .channels = 1, .tolerant = true})->description().options;
+    EXPECT_EQ(transform::make_decode_image(grey, nullptr, nullptr)->description().options, grey);
+    EXPECT_THAT(grey, HasSubstr(R"("channels":1,"tolerant":true)"));
     // Plans without a background say nothing of it.
     EXPECT_THAT(decode_image({.crop = crop})->description().options,
-                testing::Not(HasSubstr("background")));
+                AllOf(testing::Not(HasSubstr("background")), testing::Not(HasSubstr("channels")),
+                      testing::Not(HasSubstr("tolerant"))));
   }
 }
 

@@ -34,8 +34,9 @@ inline constexpr std::size_t kJpegFallbacks = 10;
 [[nodiscard]] std::string_view to_string(JpegFallback fallback) noexcept;
 
 struct JpegCounts {
-  std::uint64_t own = 0;                                ///< by Penstock's own decoder
-  std::uint64_t indexed = 0;                            ///< of these, those decoded with an index
+  std::uint64_t own = 0;        ///< by Penstock's own decoder
+  std::uint64_t indexed = 0;    ///< of these, those decoded with an index
+  std::uint64_t tolerated = 0;  ///< of all, those with a warning that was tolerated
   std::array<std::uint64_t, kJpegFallbacks> libjpeg{};  ///< by libjpeg-turbo, per JpegFallback
 
   friend bool operator==(const JpegCounts&, const JpegCounts&) = default;
@@ -50,6 +51,7 @@ class JpegStats {
     own_.fetch_add(1, std::memory_order_relaxed);
     if (indexed) indexed_.fetch_add(1, std::memory_order_relaxed);
   }
+  void count_tolerated() noexcept { tolerated_.fetch_add(1, std::memory_order_relaxed); }
   void count(JpegFallback fallback) noexcept {
     libjpeg_[static_cast<std::size_t>(fallback)].fetch_add(1, std::memory_order_relaxed);
   }
@@ -58,6 +60,7 @@ class JpegStats {
  private:
   std::atomic<std::uint64_t> own_{0};
   std::atomic<std::uint64_t> indexed_{0};
+  std::atomic<std::uint64_t> tolerated_{0};
   std::array<std::atomic<std::uint64_t>, kJpegFallbacks> libjpeg_{};
 };
 

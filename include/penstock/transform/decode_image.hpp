@@ -26,6 +26,12 @@ struct DecodeImageOptions {
   float flip = 0;               ///< probability of mirroring left to right
   double max_megapixels = 200;  ///< a header that claims more is a fault
   bool exif = true;             ///< turn JPEGs upright as their EXIF orientation says
+  /// 3: RGB. 1: grey, (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the crop's pixels, cut
+  /// to a whole number, as Pillow's convert("L"); of a crop's fill its first level.
+  int channels = 3;
+  /// Take JPEGs that libjpeg-turbo only warns about, as Pillow does (bytes between segments, damaged
+  /// data, but no missing ones): `stats` counts them. Else they are faults.
+  bool tolerant = false;
   /// When given, PNGs and WebPs that are transparent somewhere are composited over it; else their
   /// alpha is dropped.
   std::optional<Color> background{};
@@ -59,16 +65,16 @@ struct DecodeImageOptions {
 /// libjpeg-turbo makes other pixels on ARM than on x86.
 ///
 /// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
-/// error or a warning for; a JPEG's data past the region's last rows are not looked at), one over
+/// error or, unless `tolerant`, a warning for; a JPEG's data past the region's last rows are not looked at), one over
 /// max_megapixels, or a JPEG of more than 100 scans; an image smaller than a random_crop without pad_if_needed. Every decoder finds the same faults.
 ///
-/// Shapes   in: `field` u8 [?]; out: `field` u8 [H,W,3] RGB, and `geometry` i32 [8] if asked for.
+/// Shapes   in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
 /// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, `geometry` named like `field`, or a level of the background outside
-///          [0,255]
+///          not positive, `geometry` named like `field`, channels other than 1 and 3, or a level of
+///          the background outside [0,255]
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level.
 [[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);
 

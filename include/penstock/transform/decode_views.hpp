@@ -30,6 +30,8 @@ struct DecodeViewsOptions {
   std::vector<ImageView> views{};  ///< the fields that are put in their place, in order
   double max_megapixels = 200;     ///< as in DecodeImageOptions, here and below
   bool exif = true;
+  int channels = 3;
+  bool tolerant = false;
   std::optional<Color> background{};
   JpegDecoder decoder = JpegDecoder::reference;
   /// At the largest of the scales that suit all crops.
@@ -50,7 +52,7 @@ struct DecodeViewsOptions {
 /// same scale), and the same images are faults; of a JPEG, data below the last of the crops are not
 /// looked at.
 ///
-/// Shapes   in: `field` u8 [?]; out, for each view: u8 [count,H,W,3] or [H,W,3] RGB, and its
+/// Shapes   in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its
 ///          geometry, i32 [count,8] or [8], if asked for.
 /// Threads  const. As decode_image, and for each crop some rows of scratch memory.
 /// Errors   std::invalid_argument  no views or more than 256, or 1,024 crops; an empty crop or name, or a name twice;

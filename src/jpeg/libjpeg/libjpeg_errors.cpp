@@ -17,7 +17,9 @@ void warn(j_common_ptr jpeg, int level) {
   // Odd version numbers in the JFIF and Adobe markers say nothing about the pixels.
   const int code = jpeg->err->msg_code;
   if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
-  fail(jpeg);
+  auto* errors = reinterpret_cast<LibjpegErrors*>(jpeg->err);
+  if (!errors->tolerant || code == JWRN_JPEG_EOF) fail(jpeg);
+  ++errors->tolerated;
 }
 
 }  // namespace

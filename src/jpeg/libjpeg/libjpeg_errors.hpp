@@ -10,11 +10,13 @@
 namespace penstock::jpeg {
 
 /// What libjpeg calls back. It leaves by longjmp, to where setjmp(jump) was called: no frame
-/// between may own anything. A warning counts as an error.
+/// between may own anything. A warning counts as an error, unless it is tolerated.
 struct LibjpegErrors {
   jpeg_error_mgr base;  // the first member: libjpeg knows no other
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX];
+  bool tolerant;  ///< of all warnings but that the data end too early
+  int tolerated;  ///< warnings so far
 
   /// For the `err` of a decompressor or compressor, which may not outlive this.
   [[nodiscard]] jpeg_error_mgr* set_up() noexcept;

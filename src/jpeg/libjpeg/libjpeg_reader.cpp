@@ -48,6 +48,7 @@ bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Kee
   // from the file before it, and jpeg_skip_scanlines would follow pointers into that file's freed
   // memory.
   close();
+  error_.tolerated = 0;
   if (setjmp(error_.jump) != 0) return false;
   jpeg_create_decompress(&jpeg_);
   jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
