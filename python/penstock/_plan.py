@@ -13,7 +13,7 @@ import numpy
 
 from penstock._errors import Error
 from penstock._map import map_function
-from penstock._penstock import Dataset, Transform
+from penstock._penstock import Augmentation, Dataset, Transform
 
 Field = tuple[str, str, Sequence[int]]
 
@@ -94,3 +94,8 @@ def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> 
 def unpickle(text: str, functions: list[Callable[..., Any]]) -> Dataset:
     """What pickle calls."""
     return Dataset._unpickle(text, functions)  # type: ignore[attr-defined]  # not in the stub
+
+
+def unpickle_augmentation(text: str) -> Augmentation:
+    """What pickle calls."""
+    return Augmentation.from_json(text)

@@ -12,7 +12,7 @@ import penstock
 from penstock._errors import Error
 
 if TYPE_CHECKING:
-    from penstock._penstock import Dataset
+    from penstock._penstock import Augmentation, Dataset
 
 MOST_NUMBERS = 20  # of a list, in a text for people
 EXTENSIONS = [".jpg", ".jpeg", ".png", ".webp"]
@@ -28,6 +28,15 @@ def plan_text(plan: Dataset) -> str:
         return _operations(json.loads(plan.to_json())["operations"])
     except (Error, NotWritten):
         return plan.describe()
+
+
+def augmentation_text(augmentation: Augmentation) -> str:
+    """`ps.augment.rotate((-30.0, 30.0))`."""
+    try:
+        (text,) = _augmentations([json.loads(augmentation.to_json())])
+    except NotWritten:
+        return augmentation.to_json()
+    return text
 
 
 def plan_html(plan: Dataset) -> str:

@@ -320,7 +320,15 @@ augment_image().
 Each operation is defined in whole numbers and gives the same levels on every machine. The definitions are those of
 torchvision.transforms.v2.functional for u8 images, within one level. Grey images stay as they are where an
 operation needs colours.)")
-      .def("__repr__", &Augmentation::to_string)
+      .def("__repr__", shown_by("augmentation_text"), nb::sig("def __repr__(self) -> str"))
+      .def(
+          "__reduce__",
+          [](const Augmentation& self) {
+            return nb::make_tuple(
+                nb::module_::import_("penstock._plan").attr("unpickle_augmentation"),
+                nb::make_tuple(self.to_json()));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
           "__eq__",
           [](const Augmentation& self, nb::handle other) {

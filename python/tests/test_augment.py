@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -109,3 +111,12 @@ def test_what_does_not_fit_is_named():
         pa.Augmentation.from_json('{"blur": {}}')
     with pytest.raises(ValueError, match="u8 \\[height,width,channels\\].*found image u8 \\[20,31,2\\]"):
         ps.memory({"image": images(channels=2)}).map(ps.augment_image([pa.invert()])).batch(2).loader()
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [pa.rotate((-30, 30), fill=7), pa.random_apply(0.5, [pa.flip(1), pa.aug_mix()]), pa.timm_rand_augment(), pa.color_jitter(0.4, 0.4, 0.4, 0.1)],
+)
+def test_an_operation_prints_as_its_call_and_pickles(operation):
+    assert eval(repr(operation), {"ps": ps}) == operation
+    assert pickle.loads(pickle.dumps(operation)) == operation and copy.deepcopy(operation) == operation

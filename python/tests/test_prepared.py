@@ -19,7 +19,7 @@ import penstock as ps
 np = pytest.importorskip("numpy")
 image = pytest.importorskip("PIL.Image")
 
-PROGRAM = Path(os.environ.get("PENSTOCK_THROUGHPUT", "")).with_name("penstock-prepare")
+PROGRAM = Path(os.environ.get("PENSTOCK_THROUGHPUT") or "nowhere").with_name("penstock-prepare")
 
 pytestmark = pytest.mark.skipif(not PROGRAM.is_file(), reason="no penstock-prepare beside PENSTOCK_THROUGHPUT")
 
