@@ -399,8 +399,9 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     megapixels. An `index` makes all epochs but the first faster.
 
     `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
-    libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data, but no
-    missing ones), and counted by `stats`; else they are faults.
+    libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data; what is
+    missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
+    early is one always.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
@@ -1650,8 +1651,8 @@ class Dataset:
         takes it in place of labels.
 
         `augment`: operations of penstock.augment, done first, to images of 1 or 3 channels: on a GPU in a few
-        passes behind the copy, on a host device by the loader's threads, with the same levels. What is drawn
-        depends on the seed, the sample and the view alone; augment_image draws other numbers.
+        passes behind the copy, on a host device by one thread a batch, with the same levels. What is drawn
+        depends on the seed, the epoch, the sample, its draw and the view alone; augment_image draws other numbers.
 
         Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8
                 [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].

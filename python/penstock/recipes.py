@@ -86,8 +86,10 @@ def imagenet_train(
     augment: Sequence[Augmentation] = (),
     erase: float = 0.0,
     repeats: int = 1,
-    mean: Sequence[float] = IMAGENET_MEAN,
-    std: Sequence[float] = IMAGENET_STD,
+    mean: float | Sequence[float] = IMAGENET_MEAN,
+    std: float | Sequence[float] = IMAGENET_STD,
+    channels: int = 3,
+    tolerant: bool = False,
     index: JpegIndex | None = None,
     augment_on_device: bool = False,
     **mixing: Unpack[Mixing],
@@ -98,14 +100,16 @@ def imagenet_train(
     `augment`: operations on pixels behind the crop and the flip; with `augment_on_device` where the batch goes, on the
     GPU, which draws other numbers: see docs/augment.md. `erase`: the probability of random erasing.
     `repeats`: repeated augmentation, each image so often one after another, and as many fewer images an epoch.
-    `index`: as decode_image takes it; it makes later epochs faster, and prepared files from the first one on.
-    `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
+    `channels`, `tolerant`, `index`: as decode_image takes them; of grey images, mean and std have one number. An index
+    makes later epochs faster, and prepared files from the first one on. `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
     Dataset.transform_on_device has them. With `classes` batches have the field target f32 [classes].
 
     Source  torchvision's references/classification
     """
     crop = random_resized_crop(size, scale=scale, ratio=ratio)
-    images = _epoch(data, repeats).map(decode_image(crop=crop, flip=flip, filter=filter, index=index))
+    images = _epoch(data, repeats).map(
+        decode_image(crop=crop, flip=flip, filter=filter, channels=channels, tolerant=tolerant, index=index)
+    )
     return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
@@ -116,10 +120,12 @@ def imagenet_eval(
     size: int = 224,
     resize: int = 256,
     filter: Filter = "bilinear",
-    mean: Sequence[float] = IMAGENET_MEAN,
-    std: Sequence[float] = IMAGENET_STD,
+    mean: float | Sequence[float] = IMAGENET_MEAN,
+    std: float | Sequence[float] = IMAGENET_STD,
     dtype: str = "f32",
     layout: Literal["nchw", "nhwc"] = "nchw",
+    channels: int = 3,
+    tolerant: bool = False,
     index: JpegIndex | None = None,
 ) -> Dataset:
     """
@@ -128,8 +134,9 @@ def imagenet_eval(
     Source  torchvision's references/classification: Resize, CenterCrop
     """
     crop = center_crop(size, resize=resize)
-    batches = data.map(decode_image(crop=crop, filter=filter, index=index)).batch(batch)
-    return batches.transform_on_device(mean=list(mean), std=list(std), dtype=dtype, layout=layout)
+    images = data.map(decode_image(crop=crop, filter=filter, channels=channels, tolerant=tolerant, index=index))
+    batches = images.batch(batch)
+    return batches.transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
 
 
 def resnet_v2_train(
@@ -317,7 +324,7 @@ def simclr(
     augment_on_device: bool = False,
 ) -> Dataset:
     """
-    Two views of each image, of colours of this strength (0 to 1.25) and blurred at random; normalised, which the original is not.
+    Two views of each image, of colours of this strength (1: the original's) and blurred at random; normalised, which the original is not.
 
     Shapes  image f32 [2,3,size,size]
     Source  Chen et al.: A Simple Framework for Contrastive Learning (ICML 2020), appendix A
@@ -377,8 +384,8 @@ def cifar_train(
     padding: int = 4,
     augment: Sequence[Augmentation] = (),
     erase: float = 0.0,
-    mean: Sequence[float] = CIFAR10_MEAN,
-    std: Sequence[float] = CIFAR10_STD,
+    mean: float | Sequence[float] = CIFAR10_MEAN,
+    std: float | Sequence[float] = CIFAR10_STD,
     augment_on_device: bool = False,
     **mixing: Unpack[Mixing],
 ) -> Dataset:
@@ -409,18 +416,18 @@ def _finished(
     augment: Sequence[Augmentation],
     augment_on_device: bool,
     *,
-    mean: Sequence[float],
-    std: Sequence[float],
+    mean: float | Sequence[float],
+    std: float | Sequence[float],
     erase: float,
     mixing: Mixing,
 ) -> Dataset:
     """Whole batches of cropped images, after what training does to them."""
     if augment and not augment_on_device:
-        images = images.map(augment_image(list(augment)))
+        images = images.map(augment_image(augment))
     return images.batch(batch, remainder="drop").transform_on_device(
-        augment=list(augment) if augment_on_device else [],
-        mean=list(mean),
-        std=list(std),
+        augment=augment if augment_on_device else [],
+        mean=mean,
+        std=std,
         erase=RandomErasing(erase) if erase else None,
         **mixing,
     )
@@ -472,6 +479,8 @@ class _Config:
     """Options by timm's names."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
+        if not isinstance(config, Mapping):
+            raise TypeError(f"config: expected a dict of timm's options, such as yaml.safe_load(open('args.yaml')), found {config!r}")
         self.config = config
 
     def __call__(self, name: str, default: Any) -> Any:
@@ -492,6 +501,8 @@ class _Config:
     def size(self) -> int:
         """The last number of input_size [3,H,W], or img_size."""
         given = self("input_size", self("img_size", 224))
+        if isinstance(given, (list, tuple)) and len(given) == 3 and given[0] != 3:
+            raise ValueError(f"timm's input_size = {given}: the recipe is of 3 channels; give channels to imagenet_train")
         sides = [given, given] if isinstance(given, (int, float)) else list(given)[-2:]
         if len(set(sides)) != 1:
             raise ValueError(f"timm's img_size and input_size: expected a square, found {given}")

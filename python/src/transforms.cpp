@@ -256,8 +256,9 @@ are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for 
 megapixels. An `index` makes all epochs but the first faster.
 
 `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
-libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data, but no
-missing ones), and counted by `stats`; else they are faults.
+libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data; what is
+missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
+early is one always.
 
 JPEG, PNG and WebP, recognised by their signatures.
 

@@ -163,3 +163,25 @@ def test_augmentations_on_the_device_are_those_of_augment_image(data):
         ps.recipes.imagenet_train(data, 8, size=32, augment=operations, augment_on_device=on_device) for on_device in (False, True)
     )
     np.testing.assert_array_equal(np.asarray(first(here)["image"]), np.asarray(first(there)["image"]))
+
+
+def test_grey_images_and_numbers_for_all_channels(data):
+    train = ps.recipes.imagenet_train(data, 8, size=32, channels=1, mean=0.45, std=0.23, augment=[ps.augment.invert()], augment_on_device=True)
+    test = ps.recipes.imagenet_eval(data, 8, size=32, resize=40, channels=1, mean=0.45, std=0.23, tolerant=True)
+    for plan in (train, test):
+        assert first(plan)["image"].shape == (8, 1, 32, 32)
+        assert eval(repr(plan), {"ps": ps}).to_json() == plan.to_json()
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_what_is_no_list_of_operations_is_named(data, on_device):
+    for wrong in (ps.augment.invert(), ps.augment.three_augment, "rand-m9"):
+        with pytest.raises(TypeError, match="must be a list of Augmentations"):
+            ps.recipes.imagenet_train(data, 8, augment=wrong, augment_on_device=on_device)
+
+
+def test_timms_options_are_a_dict_of_three_channels(data):
+    with pytest.raises(TypeError, match="expected a dict of timm's options"):
+        ps.recipes.timm_train(data, 8, "args.yaml")
+    with pytest.raises(ValueError, match=r"input_size = \[1, 64, 64\]: the recipe is of 3 channels"):
+        ps.recipes.timm_eval(data, 8, {"input_size": [1, 64, 64]})

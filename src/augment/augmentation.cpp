@@ -55,6 +55,11 @@ struct MostSteps {
   }
 };
 
+template <class... T>
+bool is_any_of(const augment::AnyOperation& operation) {
+  return (std::holds_alternative<T>(operation) || ...);
+}
+
 // The operations that one is made of.
 std::span<const Augmentation> parts_of(const augment::AnyOperation& operation) {
   if (const auto* apply = std::get_if<augment::RandomApply>(&operation)) return apply->operations;
@@ -70,8 +75,11 @@ Augmentation augment::make_augmentation(AnyOperation operation) {
   Operation made{.value = std::move(operation)};
   made.most_steps = std::visit(MostSteps{}, made.value);
   made.mixes = std::holds_alternative<AugMix>(made.value);
+  made.counts = is_any_of<Contrast, Autocontrast, Equalize, ColorJitter, TrivialAugmentWide,
+                          RandAugment, AutoAugment, AugMix, TimmRandAugment>(made.value);
   for (const Augmentation& part : parts_of(made.value)) {
     made.mixes |= part.operation().mixes;
+    made.counts |= part.operation().counts;
     made.depth = std::max(made.depth, 1 + part.operation().depth);
     made.within += part.operation().within;
     if (made.depth > kDeepest || made.within > kMostWithin)

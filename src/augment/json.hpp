@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <penstock/augment/augmentation.hpp>
 
 #include "src/core/json_fields.hpp"

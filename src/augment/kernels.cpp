@@ -88,7 +88,7 @@ constexpr std::size_t kPixels = hn::MaxLanes(Pixels());
 HWY_INLINE ByteVector places_of(ByteVector levels) {
   const Bytes d;
   const auto places = hn::SaturatedAdd(levels, hn::Set(d, 0x70));
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128
   return places;
 #else
   return hn::And(places, hn::Set(d, 0x8F));

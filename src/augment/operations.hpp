@@ -187,10 +187,11 @@ using AnyOperation =
 
 struct Operation {
   AnyOperation value;
-  int depth = 1;       // operations within operations
-  int within = 1;      // this one, and all that are in it
-  int most_steps = 0;  // that it draws
-  bool mixes = false;  // mixtures may be among them
+  int depth = 1;        // operations within operations
+  int within = 1;       // this one, and all that are in it
+  int most_steps = 0;   // that it draws
+  bool mixes = false;   // mixtures may be among them
+  bool counts = false;  // so may steps that something is counted for
 };
 
 /// Errors  std::invalid_argument  an option out of range; names the operation and the option

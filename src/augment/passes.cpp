@@ -1,7 +1,6 @@
 #include "src/augment/passes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 namespace penstock::augment {

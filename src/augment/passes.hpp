@@ -87,8 +87,7 @@ struct PassGroup {
 /// Collects the passes of many images.
 class PassTable {
  public:
-  /// The image ends in the buffer kResult, and is copied there where the program does nothing. Of an image with no pixels
-  /// nothing may be asked.
+  /// The image ends in the buffer kResult, and is copied there where the program does nothing. It has pixels.
   void add(ProgramView program, std::uint32_t image);
   /// Writes the passes, group by group in the order in which they run.
   [[nodiscard]] std::vector<PassGroup> write(std::span<Pass> to) const;

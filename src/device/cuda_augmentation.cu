@@ -28,14 +28,14 @@ constexpr int kWarp = 32;
 constexpr unsigned kAll = 0xFFFFFFFFU;
 constexpr int kLevels = 256;
 constexpr int kGroup = 4;  // pixels of a thread at a time
-// Of a block, in goes, so that its tables are worth their while.
+// A block does so many rounds: its tables are made once for all of them.
 constexpr int kGoes = 4;
 constexpr std::int64_t kGroupsOfBlock = std::int64_t{kThreads} * kGoes;
 // Of a blur, in one go.
 constexpr int kTileWidth = 64;
 constexpr int kTileHeight = kThreads * kGroup / kTileWidth;
 constexpr int kReach = kBlurWeights - 1;
-constexpr std::uint32_t kMaxGridRows = 4096;  // of blocks, which go on to further images
+constexpr std::uint32_t kMostRowsOfGrid = 4096;  // of blocks, which go on to further images
 
 template <int kChannels>
 using Group = std::uint8_t[kGroup][kChannels];
@@ -438,7 +438,6 @@ void enqueue_passes(const PassImages& images, std::span<const PassGroup> groups,
   for (const PassGroup& group : groups) {
     ImageCounts* const own = images.counts + group.level % 2 * images.images;
     const ImageCounts* const before = images.counts + (group.level + 1) % 2 * images.images;
-    // All groups of a level lie beside each other.
     const auto counts_anything = [&](const PassGroup& other) {
       return other.level == group.level && other.counts;
     };
@@ -446,7 +445,7 @@ void enqueue_passes(const PassImages& images, std::span<const PassGroup> groups,
       check(cudaMemsetAsync(own, 0, images.images * sizeof(ImageCounts), stream));
       cleared = group.level;
     }
-    const dim3 grid(blocks_of(images.shape, group.kind), std::min(group.count, kMaxGridRows));
+    const dim3 grid(blocks_of(images.shape, group.kind), std::min(group.count, kMostRowsOfGrid));
     const Kernel kernel =
         images.shape.channels == 3 ? kernel_of<3>(group.kind) : kernel_of<1>(group.kind);
     launch(kernel, grid, kThreads, 0, stream, images, passes + group.begin, group.count, before,

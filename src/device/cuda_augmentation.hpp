@@ -28,21 +28,25 @@ struct PassImages {
   const augment::Step* programs = nullptr;
   const std::uint8_t* in = nullptr;  // buffer 0
   std::uint8_t* buffers = nullptr;   // from 1 on
-  ImageCounts* counts = nullptr;     // of odd levels, then of even ones
+  ImageCounts* counts = nullptr;     // of even levels, then of odd ones; nobody asks without any
   std::uint32_t* sums = nullptr;     // of mixtures; null without any
 };
 
 /// Scratch memory on a GPU for passes over so many images.
 class PassMemory {
  public:
-  PassMemory(const augment::ImageShape& shape, std::uint64_t images, bool mixes) noexcept;
+  PassMemory(const augment::ImageShape& shape, std::uint64_t images, bool mixes,
+             bool counts) noexcept;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// `programs` has places for so many steps an image.
   [[nodiscard]] PassImages images(const std::byte* in, std::byte* scratch,
                                   const std::byte* programs, int most_steps) const noexcept;
   /// The images when all passes are done.
-  [[nodiscard]] std::byte* result(std::byte* scratch) const noexcept { return scratch; }
+  [[nodiscard]] std::byte* result(std::byte* scratch) const noexcept {
+    static_assert(augment::kResult == 1);
+    return scratch;
+  }
 
  private:
   augment::ImageShape shape_;

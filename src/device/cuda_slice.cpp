@@ -83,17 +83,22 @@ void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows
   check(cudaStreamWaitEvent(stream, place.arrived.get(), 0));
   if (scratch) check(cudaStreamWaitEvent(stream, scratch_free.get(), 0));
   if (place.stamps) check(cudaEventRecord(place.stamps->transform_begin.get(), stream));
-  std::byte* transformed = slice + aligned(plan.slice_bytes);
-  for (std::size_t k = 0; k < plan.transforms.size(); ++k) {
-    const PlacedDeviceTransform& placed = plan.transforms[k];
-    const std::byte* images = slice + placed.input;
-    if (placed.augmentation)
-      images = placed.augmentation->enqueue(images, groups[k], slice + placed.programs,
-                                            slice + placed.passes, rows,
-                                            scratch->data() + placed.scratch, stream);
-    placed.transform.enqueue(images,
-                             reinterpret_cast<const DeviceTransformRow*>(slice + placed.rows),
-                             rows * placed.transform.views(), transformed + placed.output, stream);
+  try {
+    std::byte* transformed = slice + aligned(plan.slice_bytes);
+    for (std::size_t k = 0; k < plan.transforms.size(); ++k) {
+      const PlacedDeviceTransform& placed = plan.transforms[k];
+      const std::byte* images = slice + placed.input;
+      if (placed.augmentation)
+        images = placed.augmentation->enqueue(images, groups[k], slice + placed.programs,
+                                              slice + placed.passes, rows,
+                                              scratch->data() + placed.scratch, stream);
+      placed.transform.enqueue(
+          images, reinterpret_cast<const DeviceTransformRow*>(slice + placed.rows),
+          rows * placed.transform.views(), transformed + placed.output, stream);
+    }
+  } catch (...) {
+    (void)cudaStreamSynchronize(stream);  // which may still work there
+    throw;
   }
   if (scratch) check(cudaEventRecord(scratch_free.get(), stream));
   if (place.stamps) {

@@ -5,9 +5,8 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
+
+#include <penstock/core/error.hpp>
 
 #include "src/augment/draw.hpp"
 #include "src/augment/operations.hpp"
@@ -43,6 +42,7 @@ DeviceAugmentation::DeviceAugmentation(const DeviceTransformOptions& options,
   for (const Augmentation& operation : operations_) {
     most_steps_ = std::min(most_steps_ + operation.operation().most_steps, augment::kMostSteps + 1);
     mixes_ |= operation.operation().mixes;
+    counts_ |= operation.operation().counts;
   }
   if (most_steps_ > augment::kMostSteps)
     refuse(
@@ -69,7 +69,7 @@ std::size_t DeviceAugmentation::host_scratch_bytes(std::uint64_t samples) const 
 }
 
 std::size_t DeviceAugmentation::cuda_scratch_bytes(std::uint64_t samples) const noexcept {
-  return PassMemory(shape_, samples * views_, mixes_).bytes();
+  return PassMemory(shape_, samples * views_, mixes_, counts_).bytes();
 }
 
 std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
@@ -87,6 +87,8 @@ std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
                   static_cast<std::uint16_t>(kFirstStream + at % views_));
     program.clear();
     augment::draw(operations_, {shape_.height, shape_.width}, random, program);
+    if (program.size() > static_cast<std::size_t>(most_steps_))
+      throw std::logic_error("an operation drew more steps than it says");
     rows[at].steps = static_cast<std::uint8_t>(program.size());
     if (!program.empty())
       std::memcpy(programs + at * (program_bytes() / views_), program.data(),
@@ -97,22 +99,17 @@ std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
 }
 
 void DeviceAugmentation::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
-                             const std::byte* programs, std::byte* out) const {
+                             const std::byte* programs, std::byte* out,
+                             const std::stop_token& stop) const {
   const std::size_t bytes = image_bytes();
-  const auto one = [&](std::size_t at) {
-    if (rows[at].present == 0 || bytes == 0) return;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (stop.stop_requested()) throw Error("the loader was stopped");
+    if (rows[at].present == 0 || bytes == 0) continue;
     const auto* steps =
         reinterpret_cast<const augment::Step*>(programs + at * (program_bytes() / views_));
     augment::run({steps, rows[at].steps}, reinterpret_cast<const std::uint8_t*>(in) + at * bytes,
                  shape_, reinterpret_cast<std::uint8_t*>(out) + at * bytes);
-  };
-  // Whoever waits for the others here takes no other work meanwhile: that might wait for this batch.
-  tbb::this_task_arena::isolate([&] {
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, rows.size()),
-                      [&](const tbb::blocked_range<std::size_t>& part) {
-                        for (std::size_t at = part.begin(); at < part.end(); ++at) one(at);
-                      });
-  });
+  }
 }
 
 std::byte* DeviceAugmentation::enqueue(const std::byte* in,
@@ -120,7 +117,7 @@ std::byte* DeviceAugmentation::enqueue(const std::byte* in,
                                        const std::byte* programs, const std::byte* passes,
                                        std::uint64_t samples, std::byte* scratch,
                                        StreamHandle stream) const {
-  const PassMemory memory(shape_, samples * views_, mixes_);
+  const PassMemory memory(shape_, samples * views_, mixes_, counts_);
   enqueue_passes(memory.images(in, scratch, programs, most_steps_), groups,
                  reinterpret_cast<const augment::Pass*>(passes), stream);
   return memory.result(scratch);

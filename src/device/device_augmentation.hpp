@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include <penstock/core/random.hpp>
@@ -38,12 +39,12 @@ class DeviceAugmentation {
                                                      std::span<DeviceTransformRow> rows,
                                                      std::byte* programs, std::byte* passes) const;
 
-  /// Makes `out` of `in` on the host.
+  /// Makes `out` of `in` on the host, on the calling thread.
   ///
-  /// Shapes   in, out u8 [rows, height, width, channels], a row for each view of each sample
-  /// Threads  several of those in the task arena of the caller
+  /// Shapes  in, out u8 [rows, height, width, channels], a row for each view of each sample
+  /// Errors  Error  `stop` was requested between two images
   void run(const std::byte* in, std::span<const DeviceTransformRow> rows, const std::byte* programs,
-           std::byte* out) const;
+           std::byte* out, const std::stop_token& stop = {}) const;
   /// The same on a GPU, for `samples` samples; everything lies there, and nothing waits. Returns where the images are then:
   /// in the scratch memory. Rows without a sample are left as they are.
   ///
@@ -61,7 +62,8 @@ class DeviceAugmentation {
   augment::ImageShape shape_;
   std::size_t views_ = 1;
   int most_steps_ = 0;
-  bool mixes_ = false;
+  bool mixes_ = false;   // something does
+  bool counts_ = false;  // likewise
 };
 
 }  // namespace penstock::device

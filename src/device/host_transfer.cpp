@@ -73,7 +73,7 @@ class HostTransfer final : public Transfer {
   void enqueue(DeviceSlice& slice, FilledSlice filled) override {
     static_cast<HostSlice&>(slice).arrive(std::move(filled));
   }
-  void transform(DeviceSlice& slice) override {
+  void transform(DeviceSlice& slice, const std::stop_token& stop) override {
     const std::uint64_t count = static_cast<HostSlice&>(slice).rows();
     for (const PlacedDeviceTransform& placed : plan_.transforms) {
       const std::span rows(reinterpret_cast<const DeviceTransformRow*>(slice.data() + placed.rows),
@@ -81,7 +81,7 @@ class HostTransfer final : public Transfer {
       const std::byte* images = slice.data() + placed.input;
       if (placed.augmentation) {
         std::byte* const scratch = slice.transformed() + plan_.transformed_bytes + placed.scratch;
-        placed.augmentation->run(images, rows, slice.data() + placed.programs, scratch);
+        placed.augmentation->run(images, rows, slice.data() + placed.programs, scratch, stop);
         images = scratch;
       }
       placed.transform.run(images, rows, slice.transformed() + placed.output);

@@ -12,7 +12,8 @@ std::size_t aligned(std::size_t bytes) {
 
 }  // namespace
 
-PassMemory::PassMemory(const augment::ImageShape& shape, std::uint64_t images, bool mixes) noexcept
+PassMemory::PassMemory(const augment::ImageShape& shape, std::uint64_t images, bool mixes,
+                       bool counts) noexcept
     : shape_(shape),
       images_(images),
       mixes_(mixes),
@@ -20,7 +21,7 @@ PassMemory::PassMemory(const augment::ImageShape& shape, std::uint64_t images, b
                    static_cast<std::size_t>(shape.channels)),
       buffer_bytes_(aligned(images_ * image_bytes_)),
       counts_((mixes ? augment::kBuffersOfMixtures : augment::kBuffers) * buffer_bytes_),
-      sums_(counts_ + aligned(2 * images_ * sizeof(ImageCounts))),
+      sums_(counts_ + (counts ? aligned(2 * images_ * sizeof(ImageCounts)) : 0)),
       bytes_(sums_ + (mixes ? buffer_bytes_ * sizeof(std::uint32_t) : 0)) {}
 
 PassImages PassMemory::images(const std::byte* in, std::byte* scratch, const std::byte* programs,

@@ -117,12 +117,12 @@ class Transfer {
   ///         gone
   /// Errors  CudaError  the copy could not be queued
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
-  /// Then: queues the device transforms behind the copy; on a host device it runs them.
+  /// Then: queues the device transforms behind the copy; on a host device it runs them, on the calling thread.
   ///
   /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's, where its result is not
   ///         hashed
-  /// Errors  CudaError
-  virtual void transform(DeviceSlice& slice) = 0;
+  /// Errors  CudaError; Error  on a host device, `stop` was requested
+  virtual void transform(DeviceSlice& slice, const std::stop_token& stop = {}) = 0;
   /// Then: queues the hashing of what the plan says, as it lies on the device; on a host device it is done on return. Null
   /// where the plan says nothing.
   ///

@@ -46,7 +46,7 @@ class TakeRows {
 struct OpenOptions {
   bool own = true;  ///< by Penstock's own decoder, where it takes the image
   bool tolerant =
-      false;  ///< what libjpeg-turbo only warns about is no fault, unless data are missing
+      false;  ///< what libjpeg-turbo only warns about is no fault, unless the file ends early
 };
 
 /// One JPEG after another: by Penstock's own decoder where it takes the image and finds its data in
@@ -63,6 +63,8 @@ class Image {
   [[nodiscard]] Result<void> decode(const RowsRequest& request, TakeRows take,
                                     JpegIndexStore* indices, JpegStats* stats);
   void close() noexcept;
+  /// Whether the last fault was a warning of libjpeg-turbo that OpenOptions::tolerant passes over.
+  [[nodiscard]] bool failed_by_a_warning() const noexcept { return libjpeg_.failed_by_a_warning(); }
 
  private:
   [[nodiscard]] Result<Info> open_libjpeg();

@@ -43,6 +43,11 @@ struct Scratch {
 
 Fault fault(std::string_view reason) { return Fault{.reason = std::string(reason)}; }
 
+Fault with_hint(Fault fault, const jpeg::Image& image) {
+  if (image.failed_by_a_warning()) fault.reason += " (tolerant = true takes it, as Pillow does)";
+  return fault;
+}
+
 class Decoding final : public Transform {
  public:
   Decoding(DecodeViewsOptions options, Description description)
@@ -183,7 +188,7 @@ class Decoding final : public Transform {
     const Result<jpeg::Info> opened = scratch.jpeg.open(
         bytes, {.own = options_.decoder != JpegDecoder::libjpeg, .tolerant = options_.tolerant},
         stats);
-    if (!opened) return opened.fault();
+    if (!opened) return with_hint(opened.fault(), scratch.jpeg);
     StoredImage image{.width = opened->width,
                       .height = opened->height,
                       .exif = options_.exif ? opened->orientation : 1};
@@ -193,9 +198,11 @@ class Decoding final : public Transform {
     for (View& view : *views) view.plan(image);
     const PixelRect rect = source_of(*views);
     const auto take = [&](jpeg::RowSource& rows) { return resize_into(*views, rows, rect.x, out); };
-    return scratch.jpeg.decode(
+    Result<void> decoded = scratch.jpeg.decode(
         {.rect = rect, .span = row_span_of(*views), .chroma = chroma(), .scale = image.scale}, take,
         options_.index.get(), stats);
+    if (!decoded) return with_hint(decoded.fault(), scratch.jpeg);
+    return decoded;
   }
 
   template <class Reader>

@@ -45,8 +45,8 @@ struct DeviceTransformOptions {
   /// each of which is flipped and erased by itself; they are not mixed.
   std::string field = "image";
   /// Done first, to the pixels as they arrive: images of 1 or 3 channels. On a GPU in a few passes behind the copy, each
-  /// over all images that need it; on a host device by all of the loader's threads; the same levels on both. What is drawn
-  /// depends on the seed and on the sample and its view alone. They are not those numbers that augment_image draws.
+  /// over all images that need it; on a host device by one thread a batch; the same levels on both. What is drawn
+  /// depends on the seed, the epoch, the sample, its draw and its view alone. Other numbers than augment_image's.
   std::vector<Augmentation> augment{};
   DType dtype = DType::f32;  ///< f32, f16 or bf16
   ImageLayout layout = ImageLayout::nchw;

@@ -30,7 +30,8 @@ struct DecodeImageOptions {
   /// to a whole number, as Pillow's convert("L"); of a crop's fill its first level.
   int channels = 3;
   /// Take JPEGs that libjpeg-turbo only warns about, as Pillow does (bytes between segments, damaged
-  /// data, but no missing ones): `stats` counts them. Else they are faults.
+  /// data; what is missing before a marker becomes grey): `stats` counts them. Else they are faults.
+  /// A file that ends too early is one always.
   bool tolerant = false;
   /// When given, PNGs and WebPs that are transparent somewhere are composited over it; else their
   /// alpha is dropped.

@@ -18,7 +18,10 @@ void warn(j_common_ptr jpeg, int level) {
   const int code = jpeg->err->msg_code;
   if (code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM) return;
   auto* errors = reinterpret_cast<LibjpegErrors*>(jpeg->err);
-  if (!errors->tolerant || code == JWRN_JPEG_EOF) fail(jpeg);
+  if (!errors->tolerant || code == JWRN_JPEG_EOF) {
+    errors->is_warning = code != JWRN_JPEG_EOF;
+    fail(jpeg);
+  }
   ++errors->tolerated;
 }
 

@@ -15,8 +15,9 @@ struct LibjpegErrors {
   jpeg_error_mgr base;  // the first member: libjpeg knows no other
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX];
-  bool tolerant;  ///< of all warnings but that the data end too early
-  int tolerated;  ///< warnings so far
+  bool tolerant;    ///< of all warnings but that the file ends too early
+  int tolerated;    ///< warnings so far
+  bool is_warning;  ///< what failed was one that may be tolerated
 
   /// For the `err` of a decompressor or compressor, which may not outlive this.
   [[nodiscard]] jpeg_error_mgr* set_up() noexcept;

@@ -49,6 +49,7 @@ bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Kee
   // memory.
   close();
   error_.tolerated = 0;
+  error_.is_warning = false;
   if (setjmp(error_.jump) != 0) return false;
   jpeg_create_decompress(&jpeg_);
   jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);

@@ -34,10 +34,12 @@ class JpegReader final : public RowSource {
 
   /// Reads the header. `bytes` must live until close().
   [[nodiscard]] bool open(std::span<const std::byte> bytes, Keep keep = Keep::nothing);
-  /// From the next open() on: whether warnings are passed over, but for data that end too early.
+  /// From the next open() on: whether warnings are passed over, but for a file that ends too early.
   void be_tolerant(bool tolerant) noexcept { error_.tolerant = tolerant; }
   /// Whether there have been any since open().
   [[nodiscard]] bool has_tolerated() const noexcept { return error_.tolerated > 0; }
+  /// Whether the last failure was a warning that may be tolerated.
+  [[nodiscard]] bool failed_by_a_warning() const noexcept { return error_.is_warning; }
   [[nodiscard]] int width() const noexcept { return static_cast<int>(jpeg_.image_width); }
   [[nodiscard]] int height() const noexcept { return static_cast<int>(jpeg_.image_height); }
   [[nodiscard]] int components() const noexcept { return jpeg_.num_components; }

@@ -119,10 +119,12 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
     if (needed > config_.budget_bytes)
       throw Error(fmt::format(
           "the byte budget of {:.1f} MiB is too small: {} slots of {:.1f} MiB, {:.1f} MiB for the "
-          "order and "
+          "order{} and "
           "{:.1f} MiB for records in {} threads need {:.1f} MiB; raise it, or lower the batch or "
           "the threads",
-          mib(config_.budget_bytes), slots, mib(bytes_per_slot), mib(cursor_.memory_bytes()),
+          mib(config_.budget_bytes), slots, mib(bytes_per_slot),
+          mib(cursor_.memory_bytes() + scratch_bytes),
+          scratch_bytes == 0 ? "" : " and for augmentations on GPUs",
           mib(threads * kMinRecordBytes), threads, mib(needed)));
     record_limit_ =
         (config_.budget_bytes - cursor_.memory_bytes() - scratch_bytes - slots * bytes_per_slot) /
@@ -467,7 +469,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
     copied = now_ns();
     const Observed observed(config_.observer, Stage::device_transform, info.step);
     for (std::size_t k = 0; k < transfers_.size(); ++k) {
-      transfers_[k]->transform(*batch->slices[k]);
+      transfers_[k]->transform(*batch->slices[k], stop_stream_.get_token());
       if (auto digests = transfers_[k]->digest(*batch->slices[k]))
         info.device_digests.push_back(std::move(digests));
     }
