@@ -35,7 +35,7 @@ constexpr std::int64_t kGroupsOfBlock = std::int64_t{kThreads} * kGoes;
 constexpr int kTileWidth = 64;
 constexpr int kTileHeight = kThreads * kGroup / kTileWidth;
 constexpr int kReach = kBlurWeights - 1;
-constexpr std::uint32_t kMostRowsOfGrid = 4096;  // of blocks, which go on to further images
+constexpr std::uint32_t kMostRowsOfGrid = 1024;  // of blocks, which go on to further images
 
 template <int kChannels>
 using Group = std::uint8_t[kGroup][kChannels];

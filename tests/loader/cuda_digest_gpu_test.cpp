@@ -216,6 +216,7 @@ TEST_F(CudaDigestGpu, WhatAugmentationsOfSeveralFieldsMadeIsTheHostsToo) {
   };
   expect_the_hosts(
       pictures()
+          .take(24)
           .map(map_function(
               {.name = "twice",
                .inputs = {"image"},
