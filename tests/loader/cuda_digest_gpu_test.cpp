@@ -199,6 +199,7 @@ TEST_F(CudaDigestGpu, WhatAugmentationsMadeIsTheHostsToo) {
   for (const bool on_consumer_stream : {false, true})
     expect_the_hosts(
         pictures({9})
+            .take(40)
             .shuffle()
             .batch(16, {.remainder = Remainder::pad})
             .transform_on_device({.augment = augment,
