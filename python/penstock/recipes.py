@@ -101,7 +101,8 @@ def imagenet_train(
     GPU, which draws other numbers: see docs/augment.md. `erase`: the probability of random erasing.
     `repeats`: repeated augmentation, each image so often one after another, and as many fewer images an epoch.
     `channels`, `tolerant`, `index`: as decode_image takes them; of grey images, mean and std have one number. An index
-    makes later epochs faster, and prepared files from the first one on. `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
+    makes later epochs faster, and prepared files from the first one on.
+    `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
     Dataset.transform_on_device has them. With `classes` batches have the field target f32 [classes].
 
     Source  torchvision's references/classification

@@ -149,10 +149,12 @@ void PassTable::add(ProgramView program, std::uint32_t image) {
 }
 
 std::vector<PassGroup> PassTable::write(std::span<Pass> to) const {
+  const auto place_of = [](const Leveled& of) {
+    return static_cast<std::size_t>(of.level) * kPassKinds + static_cast<std::size_t>(of.pass.kind);
+  };
   std::vector<PassGroup> groups;
   for (const Leveled& of : passes_) {
-    const std::size_t place =
-        static_cast<std::size_t>(of.level) * kPassKinds + static_cast<std::size_t>(of.pass.kind);
+    const std::size_t place = place_of(of);
     if (groups.size() <= place) groups.resize(place + 1);
     ++groups[place].count;
     groups[place].counts |= of.pass.counts != PassCounts::nothing;
@@ -166,9 +168,7 @@ std::vector<PassGroup> PassTable::write(std::span<Pass> to) const {
   }
   std::vector<std::uint32_t> next;
   for (const PassGroup& group : groups) next.push_back(group.begin);
-  for (const Leveled& of : passes_)
-    to[next[static_cast<std::size_t>(of.level) * kPassKinds +
-            static_cast<std::size_t>(of.pass.kind)]++] = of.pass;
+  for (const Leveled& of : passes_) to[next[place_of(of)]++] = of.pass;
   std::erase_if(groups, [](const PassGroup& group) { return group.count == 0; });
   return groups;
 }

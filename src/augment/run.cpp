@@ -35,8 +35,8 @@ class Runner {
  public:
   Runner(const std::uint8_t* in, const ImageShape& shape, std::uint8_t* out)
       : shape_(shape),
-        pixels_(static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width)),
-        bytes_(pixels_ * static_cast<std::size_t>(shape.channels)),
+        pixels_(shape.pixels()),
+        bytes_(shape.bytes()),
         current_(in),
         out_(out),
         tables_(shape.channels) {}

@@ -1,6 +1,7 @@
 // augment/run: does to an image what a program says.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "src/augment/step.hpp"
@@ -12,6 +13,13 @@ struct ImageShape {
   int height = 0;
   int width = 0;
   int channels = 0;
+
+  [[nodiscard]] std::size_t pixels() const noexcept {
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return pixels() * static_cast<std::size_t>(channels);
+  }
 };
 
 /// Makes `out` of `in`, which may be the same. Tables that follow each other become one; what is counted in an image takes

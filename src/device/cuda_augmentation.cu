@@ -438,10 +438,7 @@ void enqueue_passes(const PassImages& images, std::span<const PassGroup> groups,
   for (const PassGroup& group : groups) {
     ImageCounts* const own = images.counts + group.level % 2 * images.images;
     const ImageCounts* const before = images.counts + (group.level + 1) % 2 * images.images;
-    const auto counts_anything = [&](const PassGroup& other) {
-      return other.level == group.level && other.counts;
-    };
-    if (cleared != group.level && std::ranges::any_of(groups, counts_anything)) {
+    if (group.counts && cleared != group.level) {
       check(cudaMemsetAsync(own, 0, images.images * sizeof(ImageCounts), stream));
       cleared = group.level;
     }

@@ -38,6 +38,7 @@ class PassMemory {
   PassMemory(const augment::ImageShape& shape, std::uint64_t images, bool mixes,
              bool counts) noexcept;
 
+  /// A multiple of what aligned() gives.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   /// `programs` has places for so many steps an image.
   [[nodiscard]] PassImages images(const std::byte* in, std::byte* scratch,
@@ -52,7 +53,6 @@ class PassMemory {
   augment::ImageShape shape_;
   std::size_t images_;
   bool mixes_;
-  std::size_t image_bytes_;
   std::size_t buffer_bytes_;
   std::size_t counts_;  // offsets
   std::size_t sums_;

@@ -6,17 +6,13 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/device/aligned.hpp"
+
 namespace penstock::device {
 
 namespace {
 
 // The transformed bytes of a place lie behind its slice, as well aligned.
-constexpr std::size_t kAlignment = 256;
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 std::size_t place_bytes(const TransferPlan& plan) {
   return aligned(plan.slice_bytes) + aligned(plan.transformed_bytes);
 }

@@ -10,6 +10,7 @@
 
 #include "src/augment/draw.hpp"
 #include "src/augment/operations.hpp"
+#include "src/device/aligned.hpp"
 #include "src/device/cuda_augmentation.hpp"
 
 namespace penstock::device {
@@ -51,11 +52,6 @@ DeviceAugmentation::DeviceAugmentation(const DeviceTransformOptions& options,
                     augment::kMostSteps));
 }
 
-std::size_t DeviceAugmentation::image_bytes() const noexcept {
-  return static_cast<std::size_t>(shape_.height) * static_cast<std::size_t>(shape_.width) *
-         static_cast<std::size_t>(shape_.channels);
-}
-
 std::size_t DeviceAugmentation::program_bytes() const noexcept {
   return views_ * static_cast<std::size_t>(most_steps_) * sizeof(augment::Step);
 }
@@ -65,7 +61,7 @@ std::size_t DeviceAugmentation::pass_bytes() const noexcept {
 }
 
 std::size_t DeviceAugmentation::host_scratch_bytes(std::uint64_t samples) const noexcept {
-  return samples * views_ * image_bytes();
+  return aligned(samples * views_ * shape_.bytes());
 }
 
 std::size_t DeviceAugmentation::cuda_scratch_bytes(std::uint64_t samples) const noexcept {
@@ -81,7 +77,7 @@ std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
   augment::PassTable table;
   for (std::size_t at = 0; at < rows.size(); ++at) {
     rows[at].steps = 0;
-    if (rows[at].present == 0 || image_bytes() == 0) continue;
+    if (rows[at].present == 0 || shape_.bytes() == 0) continue;
     const SampleId& sample = samples[at / views_];
     Random random(key.of_part(sample.source), sample,
                   static_cast<std::uint16_t>(kFirstStream + at % views_));
@@ -101,7 +97,7 @@ std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
 void DeviceAugmentation::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
                              const std::byte* programs, std::byte* out,
                              const std::stop_token& stop) const {
-  const std::size_t bytes = image_bytes();
+  const std::size_t bytes = shape_.bytes();
   for (std::size_t at = 0; at < rows.size(); ++at) {
     if (stop.stop_requested()) throw Error("the loader was stopped");
     if (rows[at].present == 0 || bytes == 0) continue;

@@ -26,7 +26,7 @@ class DeviceAugmentation {
   /// Of one sample, in a slice.
   [[nodiscard]] std::size_t program_bytes() const noexcept;
   [[nodiscard]] std::size_t pass_bytes() const noexcept;
-  /// Between the augmentation and the rest, for so many samples.
+  /// Between the augmentation and the rest, for so many samples; multiples of what aligned() gives.
   [[nodiscard]] std::size_t host_scratch_bytes(std::uint64_t samples) const noexcept;
   [[nodiscard]] std::size_t cuda_scratch_bytes(std::uint64_t samples) const noexcept;
 
@@ -56,8 +56,6 @@ class DeviceAugmentation {
                                    StreamHandle stream) const;
 
  private:
-  [[nodiscard]] std::size_t image_bytes() const noexcept;
-
   std::vector<Augmentation> operations_;
   augment::ImageShape shape_;
   std::size_t views_ = 1;

@@ -26,8 +26,8 @@ TEST(Golden, EveryOperationIsThatOfTorchvisionWithinItsTolerance) {
   std::size_t at = 0;
   const auto next = [&](const ImageShape& shape) {
     const auto* begin = reinterpret_cast<const std::uint8_t*>(pixels.data()) + at;
-    at += bytes_of(shape);
-    return Levels(begin, begin + bytes_of(shape));
+    at += shape.bytes();
+    return Levels(begin, begin + shape.bytes());
   };
   const Levels images[] = {next(shapes[0]), next(shapes[1])};
   ASSERT_GT(golden["cases"].size(), 80U);

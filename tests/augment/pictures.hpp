@@ -16,14 +16,9 @@ namespace penstock::augment::test {
 
 using Levels = std::vector<std::uint8_t>;
 
-inline std::size_t bytes_of(const ImageShape& shape) {
-  return static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width) *
-         static_cast<std::size_t>(shape.channels);
-}
-
 /// Slopes with noise, from black to white.
 inline Levels picture(const ImageShape& shape, std::uint64_t seed = 1) {
-  Levels levels(bytes_of(shape));
+  Levels levels(shape.bytes());
   Random random(RandomKey(seed, 0), {});
   for (std::size_t at = 0; at < levels.size(); ++at)
     levels[at] = static_cast<std::uint8_t>(

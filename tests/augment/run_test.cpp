@@ -125,7 +125,7 @@ TEST(Run, AMixtureOfOneImageIsThatImage) {
 
 TEST(Run, EqualizeAndAutocontrastLeaveAnImageOfOneLevel) {
   const ImageShape shape{.height = 30, .width = 30, .channels = 3};
-  const Levels image(bytes_of(shape), 77);
+  const Levels image(shape.bytes(), 77);
   for (const Augmentation& augmentation : {equalize(), autocontrast()})
     EXPECT_EQ(run_on(program_of({&augmentation, 1}, shape), image, shape), image);
 }

@@ -38,7 +38,7 @@ void CudaAugmentationGpu::expect_the_hosts_levels(const std::vector<Augmentation
   options.augment = operations;
   const DeviceAugmentation augmentation(options, field_of(shape, views));
   const std::size_t images = samples * static_cast<std::size_t>(views);
-  const std::size_t bytes = augment::test::bytes_of(shape);
+  const std::size_t bytes = shape.bytes();
   std::vector<std::byte> in(images * bytes);
   for (std::size_t at = 0; at < images; ++at)
     std::memcpy(in.data() + at * bytes, picture(shape, at).data(), bytes);

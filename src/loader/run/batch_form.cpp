@@ -82,11 +82,8 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
 
 std::size_t BatchForm::scratch_bytes(const Step& step, const Device& device, std::uint64_t rows) {
   if (!step.augmentation) return 0;
-  const std::size_t bytes = device.kind == Device::Kind::cuda
-                                ? step.augmentation->cuda_scratch_bytes(rows)
-                                : step.augmentation->host_scratch_bytes(rows);
-  constexpr std::size_t kAlignment = 256;
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return device.kind == Device::Kind::cuda ? step.augmentation->cuda_scratch_bytes(rows)
+                                           : step.augmentation->host_scratch_bytes(rows);
 }
 
 std::size_t BatchForm::scratch_bytes(const Device& device) const {
