@@ -619,8 +619,13 @@ TEST(DecodeImage, ToleratesWhatLibjpegOnlyWarnsAboutWhereAsked) {
     EXPECT_THAT(with(cut, false).fault, HasSubstr("remature end"));
     EXPECT_EQ(with(cut, true).fault, "");
     EXPECT_EQ(stats->counts().tolerated, count + 1);
-    // The next image is judged strictly again.
+    // The next image is judged strictly again, and one that is an error gets no such hint.
     EXPECT_NE(with(with_stray_header_bytes(whole), false).fault, "");
+    Bytes lossless = whole;
+    const std::array frame{std::byte{0xFF}, std::byte{0xC0}};
+    *(std::ranges::search(lossless, frame).begin() + 1) = std::byte{0xC3};
+    EXPECT_THAT(with(lossless, false).fault,
+                AllOf(HasSubstr("Unsupported JPEG process"), testing::Not(HasSubstr("tolerant"))));
   }
 }
 
