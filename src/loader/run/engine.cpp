@@ -9,7 +9,6 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
 
-#include "src/core/interruption.hpp"
 #include "src/loader/run/observed.hpp"
 #include "src/staging/host_memory.hpp"
 
@@ -20,25 +19,6 @@ namespace {
 constexpr std::size_t kMinSlots = 2;
 // What a worker must be able to read at the least when a budget is set: a large photograph.
 constexpr std::size_t kMinRecordBytes = std::size_t{1} << 20;
-// A grain should be worth the lock that claims it, and small enough to stop promptly.
-constexpr std::int64_t kGrainNs = 100'000;
-
-// One core of those that several loaders share, for the length of a grain.
-class CoreLease {
- public:
-  explicit CoreLease(ThreadBudget* budget) : budget_(budget) {
-    if (budget_ != nullptr) budget_->acquire();
-  }
-  ~CoreLease() {
-    if (budget_ != nullptr) budget_->release();
-  }
-  CoreLease(const CoreLease&) = delete;
-  CoreLease& operator=(const CoreLease&) = delete;
-
- private:
-  ThreadBudget* budget_;
-};
-
 // Where the slots should lie: near the GPUs, when these are near the same memory.
 std::optional<int> common_numa_node(std::span<const Device> devices) {
   std::optional<int> common;
@@ -69,13 +49,6 @@ std::function<void(const device::DeviceSpan&)> spans_of(const Device& device,
   };
 }
 
-// One for each decoding thread; reading ahead, as many again as there are readers, and one that
-// each decoder finds ready.
-std::size_t records(int threads, int io_threads) {
-  const int each = io_threads > 0 ? 2 * threads + io_threads : 0;
-  return static_cast<std::size_t>(threads + each);
-}
-
 double mib(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
@@ -85,8 +58,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
       first_(first),
       last_(last),
       cursor_(*config_.plan, config_.seed, config_.topology, config_.weights,
-              stop_stream_.get_token()),
-      arena_(config_.threads, static_cast<unsigned>(config_.threads)) {
+              stop_stream_.get_token()) {
   const std::vector<Device>& devices = config_.devices;
   std::size_t slice_bytes = 0;  // the most of any form
   std::size_t transformed_bytes = 0;
@@ -107,10 +79,11 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   io_threads_ = config_.io_threads;
 
   std::size_t slots = config_.depth + 1;
+  std::size_t record_limit = SIZE_MAX;
   if (config_.budget_bytes != 0) {
     const auto others = [&] {
       return cursor_.memory_bytes() + scratch_bytes +
-             records(config_.threads, io_threads_) * kMinRecordBytes;
+             RowThreads::records(config_.threads, io_threads_) * kMinRecordBytes;
     };
     while (io_threads_ > 0 && others() + kMinSlots * bytes_per_slot > config_.budget_bytes)
       --io_threads_;
@@ -126,9 +99,9 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
           mib(cursor_.memory_bytes() + scratch_bytes),
           scratch_bytes == 0 ? "" : " and for augmentations on GPUs",
           mib(threads * kMinRecordBytes), threads, mib(needed)));
-    record_limit_ =
+    record_limit =
         (config_.budget_bytes - cursor_.memory_bytes() - scratch_bytes - slots * bytes_per_slot) /
-        records(config_.threads, io_threads_);
+        RowThreads::records(config_.threads, io_threads_);
   }
   fixed_bytes_ = slots * bytes_per_slot + scratch_bytes + cursor_.memory_bytes();
 
@@ -146,15 +119,14 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
       gpu != devices.end())
     device::pin_host_memory(*memory, *gpu);
   ring_ = staging::StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
-  read_ahead_ = make_read_ahead();
-}
-
-std::unique_ptr<ReadAhead> Engine::make_read_ahead() {
-  if (io_threads_ == 0) return nullptr;
-  const std::size_t ahead =
-      records(config_.threads, io_threads_) - static_cast<std::size_t>(config_.threads);
-  return std::make_unique<ReadAhead>(config_.recipes.front(), io_threads_, ahead, record_limit_,
-                                     [this](std::int64_t grown) { note_memory(grown); });
+  rows_ = std::make_unique<RowThreads>(
+      config_.recipes,
+      RowThreadOptions{.threads = config_.threads,
+                       .io_threads = io_threads_,
+                       .record_limit = record_limit,
+                       .budget = config_.thread_budget},
+      [this](const std::shared_ptr<InFlight>& batch) { complete(batch); },
+      [this](InFlight& batch, std::exception_ptr error) { give_up(batch, std::move(error)); });
 }
 
 Engine::~Engine() {
@@ -164,10 +136,10 @@ Engine::~Engine() {
 
 void Engine::stop() {
   stop_stream_.request_stop();
-  for (std::jthread& thread : threads_) thread.request_stop();
-  if (read_ahead_) read_ahead_->request_stop();
-  threads_.clear();  // joins
-  if (read_ahead_) read_ahead_->stop();
+  driver_.request_stop();
+  rows_->request_stop();
+  if (driver_.joinable()) driver_.join();
+  rows_->stop();
 }
 
 void Engine::interrupt() {
@@ -175,7 +147,6 @@ void Engine::interrupt() {
   {
     const std::lock_guard lock(mutex_);
     queue_.clear();
-    open_.clear();
     ended_ = true;
   }
   consumer_.notify_all();
@@ -185,7 +156,6 @@ void Engine::restart(EngineConfig config, std::uint64_t first) {
   stop();
   const std::lock_guard lock(mutex_);
   queue_.clear();
-  open_.clear();
   times_.clear();
   ended_ = false;
   config_ = std::move(config);
@@ -193,18 +163,13 @@ void Engine::restart(EngineConfig config, std::uint64_t first) {
   stop_stream_ = {};
   cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights,
                        stop_stream_.get_token());
-  read_ahead_ = make_read_ahead();
+  rows_->use(config_.recipes);
 }
 
 void Engine::start() {
-  if (!threads_.empty()) return;
-  if (read_ahead_) read_ahead_->start();
-  threads_.emplace_back([this](const std::stop_token& stop) { drive(stop); });
-  for (int i = 0; i < config_.threads; ++i)
-    // Inside the arena a user's own parallel code uses these threads and no others.
-    threads_.emplace_back([this](const std::stop_token& stop) {
-      arena_.execute([&] { read_ahead_ ? work_on_read(stop) : work(stop); });
-    });
+  if (driver_.joinable()) return;
+  driver_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
+  rows_->start();
 }
 
 // ---- the driver ----
@@ -251,11 +216,9 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
     const std::lock_guard lock(mutex_);
     times_.back().slotted = slotted;
     queue_.push_back(batch);
-    if (samples > 0 && !read_ahead_) open_.push_back(batch);
   }
   consumer_.notify_all();  // who waits for the numbers only
-  work_ready_.notify_all();
-  if (samples > 0 && read_ahead_) read_ahead_->push(batch);
+  rows_->open().push(batch);
   if (samples == 0) complete(batch);
   return true;
 }
@@ -274,6 +237,7 @@ bool Engine::lease_places(InFlight& batch, const std::stop_token& stop) {
   });
   if (!lease) return false;
   batch.slot = std::make_shared<staging::StagingLease>(std::move(lease));
+  batch.memory = batch.slot->bytes();
   wants_slot_ = false;
   return true;
 }
@@ -282,6 +246,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
   info.form = config_.forms[drawn.bucket];
+  batch->layout = &info.form->slice();
   info.bucket = drawn.bucket;
   info.step = step;
   info.epoch = drawn.epoch;
@@ -321,72 +286,7 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
   consumer_.notify_all();
 }
 
-// ---- the workers ----
-
-// Two where samples can be read together, or it would never be seen that this is faster.
-std::int64_t Engine::least_of_grain(std::int64_t sample_ns) const {
-  return config_.recipes.front()->reads_together > 1 && sample_ns < 10 * kGrainNs ? 2 : 1;
-}
-
-void Engine::work(const std::stop_token& stop) {
-  const core::Interruption interruption(stop);
-  RowWorker rows(config_.recipes, record_limit_, stop);
-  std::int64_t sample_ns = kGrainNs;
-  while (true) {
-    std::shared_ptr<InFlight> batch;
-    std::uint64_t first = 0;
-    std::uint64_t count = 0;
-    {
-      std::unique_lock lock(mutex_);
-      if (!work_ready_.wait(lock, stop, [&] { return !open_.empty(); })) return;
-      batch = open_.front();
-      first = batch->claimed;
-      const std::uint64_t left = batch->info->samples.size() - first;
-      const auto worthwhile =
-          static_cast<std::uint64_t>(std::max(kGrainNs / sample_ns, least_of_grain(sample_ns)));
-      count = std::min(left, worthwhile);
-      batch->claimed += count;
-      if (count == left) open_.pop_front();
-    }
-    const std::size_t held = rows.memory_bytes();
-    const CoreLease core(config_.thread_budget.get());
-    const std::int64_t begin = now_ns();
-    try {
-      rows.work(*batch, first, count);
-    } catch (...) {  // what is wrong with a sample is a fault; this is out of memory or worse
-      give_up(*batch, std::current_exception());
-      continue;
-    }
-    sample_ns = std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(count), 1);
-    note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
-    if (stop.stop_requested()) return;  // in the middle of it
-    finish_samples(batch, count);
-  }
-}
-
-// What was read ahead, one sample after the other.
-void Engine::work_on_read(const std::stop_token& stop) {
-  RowWorker rows(config_.recipes, record_limit_, stop);
-  while (auto sample = read_ahead_->pop(stop)) {
-    const std::shared_ptr<InFlight> batch = sample->batch;
-    bool made = true;
-    {
-      const CoreLease core(config_.thread_budget.get());
-      try {
-        rows.work(*sample);
-      } catch (...) {
-        made = false;
-        give_up(*batch, std::current_exception());
-      }
-    }
-    read_ahead_->give_back(std::move(sample));
-    if (made) finish_samples(batch, 1);
-  }
-}
-
-void Engine::finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count) {
-  if (batch->unfinished.fetch_sub(count) == count) complete(batch);
-}
+// ---- what was made ----
 
 // On a GPU a copy waits for the readers of its place, and would hold up an earlier step's copy behind it.
 void Engine::complete(const std::shared_ptr<InFlight>& batch) {
@@ -421,14 +321,6 @@ void Engine::give_up(InFlight& batch, std::exception_ptr error) {
     if (publishes_in_order_) publish_in_order(lock);
   }
   consumer_.notify_all();
-}
-
-void Engine::note_memory(std::int64_t grown) {
-  if (grown == 0) return;
-  const std::int64_t now = record_bytes_ += grown;
-  std::int64_t peak = record_bytes_peak_;
-  while (now > peak && !record_bytes_peak_.compare_exchange_weak(peak, now)) {
-  }
 }
 
 void Engine::zero_padding(const InFlight& batch) const {
@@ -533,8 +425,8 @@ StageNs Engine::charge_wait(std::int64_t from, std::int64_t to, std::uint64_t st
 void Engine::report(Stats& stats) const {
   for (std::size_t stage = 0; stage < kStages; ++stage)
     stats.stages[stage].busy_s += static_cast<double>(busy_ns_[stage]) * 1e-9;
-  stats.memory_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_.load());
-  stats.memory_peak_bytes = fixed_bytes_ + static_cast<std::size_t>(record_bytes_peak_.load());
+  stats.memory_bytes = fixed_bytes_ + rows_->memory_bytes();
+  stats.memory_peak_bytes = fixed_bytes_ + rows_->memory_peak_bytes();
   stats.slots = slots();
   stats.threads = config_.threads;
   stats.io_threads = io_threads_;

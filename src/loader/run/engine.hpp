@@ -18,21 +18,16 @@
 #include <thread>
 #include <vector>
 
-#include <tbb/task_arena.h>
-
 #include "src/device/transfer.hpp"
 #include "src/loader/run/engine_config.hpp"
 #include "src/loader/run/in_flight.hpp"
-#include "src/loader/run/read_ahead.hpp"
-#include "src/loader/run/row_worker.hpp"
+#include "src/loader/run/open_samples.hpp"
+#include "src/loader/run/row_threads.hpp"
 #include "src/loader/run/stall_meter.hpp"
 #include "src/loader/run/step_cursor.hpp"
 #include "src/staging/ring.hpp"
 
 namespace penstock::loader {
-
-using Deadline = std::chrono::steady_clock::time_point;
-inline constexpr Deadline kNever = Deadline::max();
 
 /// Threads  wait(), wait_for_numbers() and pop() on one thread at a time; start(), interrupt() and
 ///          restart() on one, while another may wait; the rest from any.
@@ -72,12 +67,7 @@ class Engine {
  private:
   void stop();
   void drive(const std::stop_token& stop);
-  void work(const std::stop_token& stop);
-  void work_on_read(const std::stop_token& stop);
-  void finish_samples(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
-  [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
-  [[nodiscard]] std::int64_t least_of_grain(std::int64_t sample_ns) const;
   [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;
   [[nodiscard]] bool lease_places(InFlight& batch, const std::stop_token& stop);
   void complete(const std::shared_ptr<InFlight>& batch);
@@ -86,7 +76,6 @@ class Engine {
   void zero_padding(const InFlight& batch) const;
   void give_up(InFlight& batch, std::exception_ptr error);
   void end(std::exception_ptr error, std::uint64_t step);
-  void note_memory(std::int64_t grown);
   template <class Ready>
   std::optional<std::shared_ptr<InFlight>> wait_until(Deadline deadline, Ready ready);
 
@@ -96,17 +85,14 @@ class Engine {
   std::stop_source stop_stream_;
   StepCursor cursor_;
   std::size_t fixed_bytes_ = 0;
-  std::size_t record_limit_ = SIZE_MAX;
   int io_threads_ = 0;
   std::shared_ptr<staging::StagingRing> ring_;
   std::vector<std::unique_ptr<device::Transfer>>
       transfers_;  // one per part; destroyed before the ring
 
   mutable std::mutex mutex_;
-  std::condition_variable_any work_ready_;
   std::condition_variable consumer_;
   std::deque<std::shared_ptr<InFlight>> queue_;  // in order of steps, until delivered
-  std::deque<std::shared_ptr<InFlight>> open_;   // those with samples to claim
   std::deque<StepTimes> times_;
   bool ended_ = false;
   bool publishes_in_order_ = false;
@@ -114,12 +100,9 @@ class Engine {
   std::atomic<bool> wants_slot_ = false;
 
   std::array<std::atomic<std::int64_t>, kStages> busy_ns_{};
-  std::atomic<std::int64_t> record_bytes_ = 0;
-  std::atomic<std::int64_t> record_bytes_peak_ = 0;
 
-  std::unique_ptr<ReadAhead> read_ahead_;  // null: workers read for themselves
-  tbb::task_arena arena_;
-  std::vector<std::jthread> threads_;
+  std::unique_ptr<RowThreads> rows_;
+  std::jthread driver_;
 };
 
 }  // namespace penstock::loader

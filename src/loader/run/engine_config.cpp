@@ -105,7 +105,6 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
     forms.push_back(make_form(*plan, topology, options, seed, bucket, branches.front(), digest));
     recipes.push_back(std::make_shared<const RowRecipe>(RowRecipe{
         .branches = std::move(branches),
-        .layout = forms.back()->slice(),
         .valid_field = forms.back()->valid_field(),
         .buckets = plan->batch().sorted ? plan->batch().sorted->table : nullptr,
         .bucket = bucket,

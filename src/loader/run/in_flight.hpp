@@ -1,14 +1,18 @@
 // loader/run/in_flight: one batch on its way from the numbers to the consumer.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "src/batch/layout.hpp"
 #include "src/device/transfer.hpp"
 #include "src/loader/run/batch_form.hpp"
 #include "src/loader/run/step_info.hpp"
@@ -19,9 +23,11 @@ namespace penstock::loader {
 struct InFlight {
   std::shared_ptr<StepInfo> info = std::make_shared<StepInfo>();
   std::shared_ptr<staging::StagingLease> slot;
+  /// Where its rows go: a slice for each part, laid out alike.
+  std::span<std::byte> memory;
+  const batch::BatchLayout* layout = nullptr;
   std::vector<std::shared_ptr<device::DeviceSlice>> slices;  // one per part
 
-  std::uint64_t claimed = 0;  // samples handed to readers or workers; under the mutex of who does
   // Under the engine's mutex.
   bool complete = false;     // every sample is there; on GPUs it may wait for its turn
   bool done = false;         // published, or failed
@@ -38,8 +44,14 @@ struct InFlight {
 
   /// The host memory of a part's slice.
   [[nodiscard]] std::span<std::byte> slice(std::size_t part) const noexcept {
-    const std::size_t bytes = info->form->slice().slice_bytes();
-    return slot->bytes().subspan(part * bytes, bytes);
+    const std::size_t bytes = layout->slice_bytes();
+    return memory.subspan(part * bytes, bytes);
+  }
+  /// Which part a sample belongs to.
+  [[nodiscard]] std::vector<PartInfo>::const_iterator part_of(std::uint64_t sample) const noexcept {
+    return std::ranges::find_if(info->parts, [&](const PartInfo& part) {
+      return sample < part.first_sample + part.slice.samples;
+    });
   }
 };
 

@@ -10,9 +10,11 @@
 
 namespace penstock::loader {
 
-ReadAhead::ReadAhead(std::shared_ptr<const RowRecipe> recipe, int threads, std::size_t samples,
-                     std::size_t record_limit, std::function<void(std::int64_t)> note_memory)
+ReadAhead::ReadAhead(std::shared_ptr<const RowRecipe> recipe, OpenSamples& open, int threads,
+                     std::size_t samples, std::size_t record_limit,
+                     std::function<void(std::int64_t)> note_memory)
     : recipe_(std::move(recipe)),
+      open_(&open),
       count_(threads),
       samples_(samples),
       record_limit_(record_limit),
@@ -36,20 +38,11 @@ void ReadAhead::stop() {
   request_stop();
   threads_.clear();  // joins
   const std::lock_guard lock(mutex_);
-  batches_.clear();
   for (std::unique_ptr<ReadSample>& sample : read_) {
     sample->batch.reset();
     free_.push_back(std::move(sample));
   }
   read_.clear();
-}
-
-void ReadAhead::push(std::shared_ptr<InFlight> batch) {
-  {
-    const std::lock_guard lock(mutex_);
-    batches_.push_back(std::move(batch));
-  }
-  wanted_.notify_all();
 }
 
 std::unique_ptr<ReadSample> ReadAhead::pop(const std::stop_token& stop) {
@@ -76,12 +69,15 @@ void ReadAhead::read(const std::stop_token& stop) {
     std::unique_ptr<ReadSample> sample;
     {
       std::unique_lock lock(mutex_);
-      if (!wanted_.wait(lock, stop, [&] { return !batches_.empty() && !free_.empty(); })) return;
+      if (!wanted_.wait(lock, stop, [&] { return !free_.empty(); })) return;
       sample = std::move(free_.back());
       free_.pop_back();
-      sample->batch = batches_.front();
-      sample->sample = sample->batch->claimed++;
-      if (sample->batch->claimed == sample->batch->info->samples.size()) batches_.pop_front();
+    }
+    if (auto claim = open_->claim(1, stop)) {
+      sample->batch = std::move(claim->batch);
+      sample->sample = claim->first;
+    } else {
+      return give_back(std::move(sample));
     }
     read_one(*sample, stop);
     {

@@ -14,31 +14,31 @@
 #include <vector>
 
 #include "src/loader/run/in_flight.hpp"
+#include "src/loader/run/open_samples.hpp"
 #include "src/loader/run/row_worker.hpp"
 
 namespace penstock::loader {
 
-/// Reads the samples of the batches that are pushed, one after the other, with its own threads, and
-/// hands them on as they come. There are as many records as `samples`: readers wait for one that
-/// was given back.
+/// Claims open samples and reads them, one after the other, with its own threads, and hands them on as they come. There are
+/// as many records as `samples`: readers wait for one that was given back.
 ///
-/// Threads  one pushes; any number pop and give back.
+/// Threads  any number pop and give back.
 class ReadAhead {
  public:
   /// `note_memory` is told how many bytes its records grew by.
-  ReadAhead(std::shared_ptr<const RowRecipe> recipe, int threads, std::size_t samples,
-            std::size_t record_limit, std::function<void(std::int64_t)> note_memory);
+  ReadAhead(std::shared_ptr<const RowRecipe> recipe, OpenSamples& open, int threads,
+            std::size_t samples, std::size_t record_limit,
+            std::function<void(std::int64_t)> note_memory);
   ~ReadAhead() { stop(); }
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   void start();
-  /// Joins the threads, and discards what was pushed and read. start() starts again.
+  /// Joins the threads, and discards what was read. start() starts again.
   void stop();
   /// Begins to stop, without waiting for what is being read.
   void request_stop();
 
-  void push(std::shared_ptr<InFlight> batch);
   /// The next sample that was read; null when `stop` was requested first.
   [[nodiscard]] std::unique_ptr<ReadSample> pop(const std::stop_token& stop);
   void give_back(std::unique_ptr<ReadSample> sample);
@@ -48,15 +48,15 @@ class ReadAhead {
   void read_one(ReadSample& sample, const std::stop_token& stop) const;
 
   std::shared_ptr<const RowRecipe> recipe_;
+  OpenSamples* open_;
   int count_;
   std::size_t samples_;
   std::size_t record_limit_;
   std::function<void(std::int64_t)> note_memory_;
 
   std::mutex mutex_;
-  std::condition_variable_any wanted_;  // by readers: a batch to read, and a record to read into
+  std::condition_variable_any wanted_;  // by readers: a record to read into
   std::condition_variable_any ready_;   // for decoders
-  std::deque<std::shared_ptr<InFlight>> batches_;
   std::vector<std::unique_ptr<ReadSample>> free_;
   std::deque<std::unique_ptr<ReadSample>> read_;
   std::vector<std::jthread> threads_;

@@ -69,14 +69,14 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
   // A clock reading costs as much as a small sample: in a long grain every 16th sample stands for
   // the others.
   const std::uint64_t timed_every = count >= 32 ? 16 : 1;
-  auto part = part_of(batch, first);
+  auto part = batch.part_of(first);
   std::int64_t read_ns = 0;
   std::int64_t timed_ns = 0;
 
   const std::int64_t begin = now_ns();
   std::int64_t sample_begin = begin;
   for (std::uint64_t sample = first; sample < first + count && !stop_.stop_requested(); ++sample) {
-    if (sample >= part->first_sample + part->slice.samples) part = part_of(batch, sample);
+    if (sample >= part->first_sample + part->slice.samples) part = batch.part_of(sample);
     const bool timed = (sample - first) % timed_every == 0;
     if (timed && timed_every > 1) sample_begin = now_ns();
     read_done_ = timed ? 0 : -1;
@@ -101,7 +101,7 @@ void RowWorker::work(ReadSample& sample) {
   InFlight& batch = *sample.batch;
   take_recipe_of(batch);
   const std::int64_t begin = now_ns();
-  fill(batch, part_of(batch, sample.sample), sample.sample, &sample);
+  fill(batch, batch.part_of(sample.sample), sample.sample, &sample);
   batch.decode_ns += now_ns() - begin;
   hand_in(batch);
 }
@@ -110,9 +110,9 @@ void RowWorker::work_together(InFlight& batch, std::uint64_t first, std::uint64_
   const std::int64_t begin = now_ns();
   read_together(batch, first, count);
   const std::int64_t read = now_ns();
-  auto part = part_of(batch, first);
+  auto part = batch.part_of(first);
   for (std::uint64_t k = 0; k < count && !stop_.stop_requested(); ++k) {
-    if (first + k >= part->first_sample + part->slice.samples) part = part_of(batch, first + k);
+    if (first + k >= part->first_sample + part->slice.samples) part = batch.part_of(first + k);
     fill(batch, part, first + k, &together_[k]);
   }
   batch.read_ns += read - begin;
@@ -150,12 +150,6 @@ void RowWorker::read_together(InFlight& batch, std::uint64_t first, std::uint64_
                       stop_, batch.retries, std::move(attempt));
     }
   }
-}
-
-RowWorker::Part RowWorker::part_of(const InFlight& batch, std::uint64_t sample) {
-  return std::ranges::find_if(batch.info->parts, [&](const PartInfo& part) {
-    return sample < part.first_sample + part.slice.samples;
-  });
 }
 
 // Makes one sample in its place: the row of the part that it belongs to.
@@ -222,7 +216,7 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
 void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* slice,
                                 std::uint64_t row, ReadSample* read) {
   for (std::size_t field = 0; field < out_.size(); ++field)
-    out_[field].rebase(recipe_->layout.row(slice, field, row));
+    out_[field].rebase(batch.layout->row(slice, field, row));
 
   SampleId& id = batch.info->samples[place.sample];
   bool valid = true;
@@ -241,11 +235,11 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
       }
     }
     faults_.push_back(std::move(fault));
-    if (!valid) zero(slice, row);
+    if (!valid) zero(batch, slice, row);
   }
 
   if (recipe_->valid_field)
-    *recipe_->layout.row(slice, *recipe_->valid_field, row) = std::byte{valid};
+    *batch.layout->row(slice, *recipe_->valid_field, row) = std::byte{valid};
   if (place.is_hashed) {
     RowHasher hasher(place.step, place.global_row, id);
     for (const TensorView& field : out_) hasher.add(field.bytes());
@@ -282,9 +276,9 @@ std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Pla
   return last;
 }
 
-void RowWorker::zero(std::byte* slice, std::uint64_t row) {
+void RowWorker::zero(const InFlight& batch, std::byte* slice, std::uint64_t row) {
   for (std::size_t field = 0; field < out_.size(); ++field)
-    std::memset(recipe_->layout.row(slice, field, row), 0, out_[field].byte_size());
+    std::memset(batch.layout->row(slice, field, row), 0, out_[field].byte_size());
 }
 
 }  // namespace penstock::loader

@@ -36,9 +36,8 @@ struct BranchRecipe {
 
 /// How rows are made, the same for all workers of a run; one for each bucket of a batch by length. Immutable.
 struct RowRecipe {
-  std::vector<BranchRecipe> branches;  // by SampleId::source; all have the same fields
-  batch::BatchLayout layout;           // the chains' fields, and 'valid' last where there is one
-  std::optional<std::size_t> valid_field;
+  std::vector<BranchRecipe> branches;      // by SampleId::source; all have the same fields
+  std::optional<std::size_t> valid_field;  // behind the chains' fields
   // Of a batch by length: a bad sample is replaced by one of its bucket.
   std::shared_ptr<const order::BucketTable> buckets;
   std::size_t bucket = 0;
@@ -87,13 +86,12 @@ class RowWorker {
   Result<void> make(InFlight& batch, const SampleId& id, const Place& place, ReadSample* read);
   void work_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
   void read_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
-  [[nodiscard]] static Part part_of(const InFlight& batch, std::uint64_t sample);
   void fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read);
   void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
                        ReadSample* read);
   void hand_in(InFlight& batch);
   std::optional<Fault> replace(InFlight& batch, SampleId& id, const Place& place);
-  void zero(std::byte* slice, std::uint64_t row);
+  void zero(const InFlight& batch, std::byte* slice, std::uint64_t row);
 
   RowRecipes recipes_;
   std::vector<std::vector<TensorView>> outs_;  // of each

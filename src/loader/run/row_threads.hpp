@@ -1,0 +1,82 @@
+// loader/run/row_threads: the threads that make the rows of open batches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include <tbb/task_arena.h>
+
+#include <penstock/loader/options.hpp>
+
+#include "src/loader/run/in_flight.hpp"
+#include "src/loader/run/open_samples.hpp"
+#include "src/loader/run/read_ahead.hpp"
+#include "src/loader/run/row_worker.hpp"
+
+namespace penstock::loader {
+
+struct RowThreadOptions {
+  int threads = 1;     // that decode
+  int io_threads = 0;  // that read ahead of them; 0: they read for themselves
+  std::size_t record_limit = SIZE_MAX;
+  std::shared_ptr<ThreadBudget> budget;  // null: none
+};
+
+/// Threads  open() from any thread; the rest from one at a time.
+class RowThreads {
+ public:
+  /// `made` is told of each batch whose last sample is there, `failed` of one that can't be made: on the thread that did it.
+  RowThreads(RowRecipes recipes, RowThreadOptions options,
+             std::function<void(const std::shared_ptr<InFlight>&)> made,
+             std::function<void(InFlight&, std::exception_ptr)> failed);
+  ~RowThreads() { stop(); }
+  RowThreads(const RowThreads&) = delete;
+  RowThreads& operator=(const RowThreads&) = delete;
+
+  void start();
+  /// Begins to stop, without waiting for what is being made.
+  void request_stop();
+  /// Joins the threads, and drops what was open. At most one sample's work per thread is waited for.
+  void stop();
+  /// While nothing runs: what start() will run.
+  void use(RowRecipes recipes);
+
+  [[nodiscard]] OpenSamples& open() noexcept { return open_; }
+  /// So many samples of `batch` are there; also for those who make samples elsewhere.
+  void finish(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
+
+  /// How many records such threads hold: one for each that decodes; reading ahead, as many again as there are readers, and one
+  /// that each decoder finds ready.
+  [[nodiscard]] static std::size_t records(int threads, int io_threads) noexcept;
+  /// Bytes held by them.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+  [[nodiscard]] std::size_t memory_peak_bytes() const noexcept;
+
+ private:
+  void work(const std::stop_token& stop);
+  void work_on_read(const std::stop_token& stop);
+  [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
+  [[nodiscard]] std::int64_t least_of_grain(std::int64_t sample_ns) const;
+  void note_memory(std::int64_t grown);
+
+  RowRecipes recipes_;
+  RowThreadOptions options_;
+  std::function<void(const std::shared_ptr<InFlight>&)> made_;
+  std::function<void(InFlight&, std::exception_ptr)> failed_;
+  OpenSamples open_;
+  std::atomic<std::int64_t> record_bytes_ = 0;
+  std::atomic<std::int64_t> record_bytes_peak_ = 0;
+  std::unique_ptr<ReadAhead> read_ahead_;  // null: decoders read for themselves
+  tbb::task_arena arena_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace penstock::loader
