@@ -11,6 +11,7 @@
 
 #include <penstock/penstock.hpp>
 
+#include "tests/loader/makers.hpp"
 #include "tests/sequence/texts.hpp"
 
 namespace penstock::testing_support {
@@ -53,6 +54,15 @@ inline void expect_the_same_on_any_world_and_resumed(const Dataset& plan, std::m
     EXPECT_EQ(count, steps.size());
   }
   EXPECT_EQ(sum, all);
+  {
+    const Dataset halved = again.prefetch_to_devices(host_devices(devices));
+    Loader loader = halved.loader({.digest = true});
+    loader.let_threads_make_rows(random() % 2 == 0);
+    const Makers makers(loader, {halved, halved}, 1 + random() % 5);
+    Digest elsewhere;
+    while (const auto step = loader.next()) elsewhere += step->digest();
+    EXPECT_EQ(elsewhere, all);
+  }
   for (std::size_t at = 0; at <= steps.size(); ++at) {
     Loader first = plan.loader();
     for (std::size_t k = 0; k < at; ++k) (void)first.next();

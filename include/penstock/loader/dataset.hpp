@@ -181,6 +181,7 @@ class Dataset {
   [[nodiscard]] Loader loader(const LoaderOptions& options = {}) const;
 
  private:
+  friend class RowMaker;
   friend Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options);
   friend Dataset concatenate(const std::vector<Dataset>& datasets);
   friend Dataset zip(const std::vector<Dataset>& datasets);

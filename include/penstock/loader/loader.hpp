@@ -8,12 +8,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <penstock/core/agreement.hpp>
 #include <penstock/loader/device_loader.hpp>
 #include <penstock/loader/options.hpp>
+#include <penstock/loader/remote_rows.hpp>
 #include <penstock/loader/state.hpp>
 #include <penstock/loader/stats.hpp>
 #include <penstock/loader/step.hpp>
@@ -108,6 +110,23 @@ class Loader {
   ///
   /// Errors  std::out_of_range  the plan has no such step; and as for next()
   [[nodiscard]] Step batch_at(std::uint64_t step) const;
+
+  /// Rows that are not made yet, of one device's slice, `most_rows` at the most, for somebody who makes them elsewhere; the
+  /// loader's threads make the others. Waits until there are some; none when the time is over, so also after the end of the
+  /// data. See penstock/loader/remote_rows.hpp.
+  ///
+  /// Threads  any number of threads, each at any time
+  /// Errors   std::invalid_argument  most_rows is 0; the plan reads a stream
+  [[nodiscard]] std::optional<RowTask> take_task(std::uint64_t most_rows,
+                                                 std::chrono::nanoseconds timeout);
+  /// What a RowMaker needs to know besides the plan: a line of JSON.
+  ///
+  /// Errors  Error  the plan reads a stream
+  [[nodiscard]] std::string row_settings() const;
+  /// Whether the loader's own threads make rows, too; they do until this says otherwise.
+  ///
+  /// Threads  any
+  void let_threads_make_rows(bool may);
 
   /// What must be the same in all processes of a run, for require_agreement(): the plan with the fingerprints of its data, the
   /// seed, the step that comes next, and the number of processes.

@@ -60,6 +60,7 @@ class Engine {
   /// Whether the driver waits for a slot.
   [[nodiscard]] bool wants_slot() const noexcept { return wants_slot_; }
   [[nodiscard]] std::size_t slots() const noexcept { return ring_->slots(); }
+  [[nodiscard]] RowThreads& rows() const noexcept { return *rows_; }
   [[nodiscard]] StageNs charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const;
   /// Adds busy times and memory.
   void report(Stats& stats) const;

@@ -40,7 +40,9 @@ RowThreads::RowThreads(RowRecipes recipes, RowThreadOptions options,
       made_(std::move(made)),
       failed_(std::move(failed)),
       read_ahead_(make_read_ahead()),
-      arena_(options_.threads, static_cast<unsigned>(options_.threads)) {}
+      arena_(options_.threads, static_cast<unsigned>(options_.threads)) {
+  door_->open(*this);
+}
 
 std::size_t RowThreads::records(int threads, int io_threads) noexcept {
   const int each = io_threads > 0 ? 2 * threads + io_threads : 0;
@@ -59,6 +61,8 @@ std::unique_ptr<ReadAhead> RowThreads::make_read_ahead() {
 void RowThreads::use(RowRecipes recipes) {
   recipes_ = std::move(recipes);
   read_ahead_ = make_read_ahead();
+  stop_ = {};
+  door_->open(*this);
 }
 
 void RowThreads::start() {
@@ -72,12 +76,14 @@ void RowThreads::start() {
 }
 
 void RowThreads::request_stop() {
+  stop_.request_stop();
   for (std::jthread& thread : threads_) thread.request_stop();
   if (read_ahead_) read_ahead_->request_stop();
 }
 
 void RowThreads::stop() {
   request_stop();
+  door_->close();
   threads_.clear();  // joins
   if (read_ahead_) read_ahead_->stop();
   open_.clear();

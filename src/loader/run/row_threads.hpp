@@ -1,7 +1,6 @@
 // loader/run/row_threads: the threads that make the rows of open batches.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +9,14 @@
 #include <memory>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <tbb/task_arena.h>
 
 #include <penstock/loader/options.hpp>
 
+#include "src/loader/remote/task_door.hpp"
 #include "src/loader/run/in_flight.hpp"
 #include "src/loader/run/open_samples.hpp"
 #include "src/loader/run/read_ahead.hpp"
@@ -30,7 +31,7 @@ struct RowThreadOptions {
   std::shared_ptr<ThreadBudget> budget;  // null: none
 };
 
-/// Threads  open() from any thread; the rest from one at a time.
+/// Threads  start(), stop() and use() from one at a time; the rest from any.
 class RowThreads {
  public:
   /// `made` is told of each batch whose last sample is there, `failed` of one that can't be made: on the thread that did it.
@@ -48,10 +49,19 @@ class RowThreads {
   void stop();
   /// While nothing runs: what start() will run.
   void use(RowRecipes recipes);
+  /// Through which tasks come here: open but from stop() to use().
+  [[nodiscard]] const std::shared_ptr<TaskDoor>& door() const noexcept { return door_; }
 
   [[nodiscard]] OpenSamples& open() noexcept { return open_; }
   /// So many samples of `batch` are there; also for those who make samples elsewhere.
   void finish(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
+  /// They won't be.
+  void fail(InFlight& batch, std::exception_ptr error) { failed_(batch, std::move(error)); }
+  [[nodiscard]] const RowRecipe& recipe_of(const InFlight& batch) const noexcept {
+    return *recipes_[batch.info->bucket];
+  }
+  /// Requested before threads stop.
+  [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
 
   /// How many records such threads hold: one for each that decodes; reading ahead, as many again as there are readers, and one
   /// that each decoder finds ready.
@@ -72,6 +82,8 @@ class RowThreads {
   std::function<void(const std::shared_ptr<InFlight>&)> made_;
   std::function<void(InFlight&, std::exception_ptr)> failed_;
   OpenSamples open_;
+  std::shared_ptr<TaskDoor> door_ = std::make_shared<TaskDoor>();
+  std::stop_source stop_;
   std::atomic<std::int64_t> record_bytes_ = 0;
   std::atomic<std::int64_t> record_bytes_peak_ = 0;
   std::unique_ptr<ReadAhead> read_ahead_;  // null: decoders read for themselves

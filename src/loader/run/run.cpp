@@ -11,6 +11,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/loader/plan/describe.hpp"
+#include "src/loader/remote/row_message.hpp"
 #include "src/loader/run/validation.hpp"
 
 namespace penstock::loader {
@@ -418,6 +419,19 @@ void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
   pending_ = std::move(taken);
   weights_ = std::move(changes);
   ended_ = false;
+}
+
+std::string Run::row_settings() const {
+  refuse_stream(*config_->plan, "making rows elsewhere");
+  const Lock lock(mutex_);
+  return RowSettings{.seed = config_->seed,
+                     .processes = options_.context->num_input_pipelines,
+                     .mode = options_.mode,
+                     .shards = options_.shards,
+                     .on_fault = options_.faults.policy,
+                     .retry = options_.retry,
+                     .identity = identity()}
+      .to_json();
 }
 
 void Run::restart_from(std::uint64_t step, EngineConfig config) {

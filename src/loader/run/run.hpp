@@ -43,6 +43,9 @@ class Run {
   LoaderState state() const;
   void restore(const LoaderState& state);
   void set_weights(std::uint64_t step, std::vector<double> weights);
+  [[nodiscard]] std::string row_settings() const;
+  /// The engine's, which stay the same ones.
+  [[nodiscard]] RowThreads& rows() const noexcept { return engine_->rows(); }
   Step batch_at(std::uint64_t step) const;
   Stats stats() const;
 

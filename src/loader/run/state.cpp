@@ -3,6 +3,7 @@
 #include <penstock/loader/state.hpp>
 
 #include "src/core/json_fields.hpp"
+#include "src/loader/run/fault_json.hpp"
 
 namespace penstock {
 
@@ -12,19 +13,6 @@ template <class Visitor>
 void visit_fields(Visitor& visit, WeightChange& change) {
   visit.required("step", change.step);
   visit.required("weights", change.weights);
-}
-
-template <class Visitor>
-void visit_fields(Visitor& visit, Fault& fault) {
-  visit.required("sample", fault.sample.number);
-  visit.required("epoch", fault.sample.epoch);
-  visit.required("source", fault.sample.source);
-  visit("draw", fault.sample.draw);
-  visit.required("step", fault.step);
-  visit.required("row", fault.row);
-  visit.required("file", fault.file);
-  visit.required("offset", fault.offset);
-  visit.required("reason", fault.reason);
 }
 
 namespace {

@@ -1,0 +1,45 @@
+// loader/remote/row_task: what a RowTask holds, and how its rows reach their place.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "src/batch/layout.hpp"
+#include "src/loader/remote/row_message.hpp"
+#include "src/loader/remote/task_door.hpp"
+#include "src/loader/run/open_samples.hpp"
+#include "src/loader/run/row_threads.hpp"
+
+namespace penstock::loader {
+
+/// What rows have, and how they lie where they are made elsewhere.
+[[nodiscard]] batch::BatchLayout layout_of_rows(const RowRecipe& recipe, std::uint64_t rows);
+
+struct TaskState {
+  std::shared_ptr<TaskDoor> door;
+  std::uint64_t generation = 0;
+  std::weak_ptr<InFlight> batch;
+  std::uint64_t first_sample = 0;  // in the batch
+  std::size_t part = 0;
+  RowPlace place;
+  std::vector<std::byte> request;
+  std::int64_t taken = 0;  // when
+  std::atomic<bool> is_settled = false;
+
+  /// Enters the door, and finds the batch; none where nobody wants the rows any longer.
+  struct Visit {
+    TaskDoor::Visit threads;
+    std::shared_ptr<InFlight> batch;
+  };
+  [[nodiscard]] std::optional<Visit> enter();
+};
+
+/// Null when it is too late.
+[[nodiscard]] std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door,
+                                                   std::uint64_t most_rows, Deadline deadline);
+
+}  // namespace penstock::loader
