@@ -66,7 +66,7 @@ batch::BatchLayout layout_of_rows(const RowRecipe& recipe, std::uint64_t rows) {
 }
 
 std::optional<TaskState::Visit> TaskState::enter() {
-  auto visit = door->enter(generation);
+  auto visit = door->enter();
   auto found = batch.lock();
   if (!visit || !found) return std::nullopt;
   return Visit{*std::move(visit), std::move(found)};
@@ -74,7 +74,7 @@ std::optional<TaskState::Visit> TaskState::enter() {
 
 std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std::uint64_t most_rows,
                                      Deadline deadline) {
-  const auto threads = door->enter_any(deadline);
+  const auto threads = door->enter(deadline);
   if (!threads) return nullptr;
   const auto claim =
       (*threads)->open().claim_in_part(most_rows, (*threads)->stop_token(), deadline);
@@ -83,7 +83,6 @@ std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std:
   const auto part = claim->batch->part_of(claim->first);
   auto task = std::make_shared<TaskState>();
   task->door = door;
-  task->generation = threads->generation();
   task->batch = claim->batch;
   task->first_sample = claim->first;
   task->part = static_cast<std::size_t>(part - info.parts.begin());
@@ -123,9 +122,7 @@ std::uint64_t RowTask::first_row() const noexcept { return state_->place.first_r
 std::uint64_t RowTask::rows() const noexcept { return state_->place.rows; }
 std::span<const std::byte> RowTask::request() const noexcept { return state_->request; }
 
-bool RowTask::is_wanted() const noexcept {
-  return !state_->is_settled && state_->door->is_open(state_->generation);
-}
+bool RowTask::is_wanted() const noexcept { return !state_->is_settled && !state_->batch.expired(); }
 
 bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes) {
   const auto visit = state_->enter();

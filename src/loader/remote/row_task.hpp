@@ -21,8 +21,7 @@ namespace penstock::loader {
 
 struct TaskState {
   std::shared_ptr<TaskDoor> door;
-  std::uint64_t generation = 0;
-  std::weak_ptr<InFlight> batch;
+  std::weak_ptr<InFlight> batch;   // gone with what the loader drops
   std::uint64_t first_sample = 0;  // in the batch
   std::size_t part = 0;
   RowPlace place;
