@@ -29,6 +29,7 @@ class LoaderOptions(TypedDict, total=False):
     thread_budget: ThreadBudget | None
     budget_bytes: int
     exchange: Any
+    remote: Any
 
 
 def require_batches(plan: Dataset) -> None:

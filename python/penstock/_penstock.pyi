@@ -1023,6 +1023,36 @@ class StageTime:
     def busy_s(self) -> float:
         """How long threads worked in it."""
 
+class RemoteStats:
+    """Rows that were made elsewhere, since this run began."""
+
+    @property
+    def rows(self) -> int:
+        """Also of steps that are not delivered yet."""
+
+    @property
+    def tasks(self) -> int:
+        """Which they came in."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def given_back(self) -> int:
+        """Tasks that others had to do."""
+
+    @property
+    def wait_s(self) -> float:
+        """From taking a task to its rows, added up over the tasks."""
+
+    @property
+    def made_s(self) -> float:
+        """Of these: making the rows; the others are spent on the way."""
+
+    @property
+    def copy_s(self) -> float:
+        """Copying them to their places."""
+
 class Stats:
     """
     Where the time went: a snapshot of a loader.
@@ -1056,8 +1086,12 @@ class Stats:
     @property
     def stages(self) -> dict[str, StageTime]:
         """
-        order, slot, read, decode, copy, device_transform: what the consumer waited for, and for how long.
+        order, slot, read, decode, remote, copy, device_transform: what the consumer waited for, and for how long.
         """
+
+    @property
+    def remote(self) -> RemoteStats:
+        """What was made elsewhere."""
 
     @property
     def functions(self) -> dict[str, dict[str, float]]:
@@ -1260,6 +1294,11 @@ class Loader:
         followed. Threads, depth, devices and processes may differ from those that saved it.
 
         Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
+        """
+
+    def row_tasks(self) -> RowTasks:
+        """
+        For somebody who makes rows of its steps elsewhere: see penstock.remote.
         """
 
     def rewind(self) -> None:
@@ -1672,7 +1711,7 @@ class Dataset:
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None, remote: object | None = None) -> Loader:
         """
         The running iterator. Reading starts with its first step, or with start().
 
@@ -1695,6 +1734,8 @@ class Dataset:
         `penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict
         or rewind, compares facts() of all processes: where plan, data, seed or position differ, that is
         an Error in each that names both. It is called once in every process, on the thread of that step.
+
+        `remote`: others that make rows of the steps, too, such as penstock.ray.Workers(8): the batches are the same.
 
         Errors  ValueError  no batch in the plan; options that do not fit it or each other
                 CudaError   a device that cannot be used
@@ -2240,6 +2281,116 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
 
     Errors  ValueError  none, one with more than maps in it, or a field name used twice
     """
+
+class RowBytes:
+    """
+    Made rows, as they travel: memoryview(rows), bytes(rows), for RowTask.finish.
+    """
+
+    def __len__(self) -> int: ...
+
+class RowTask:
+    """
+    Some rows of one device's slice of a step, for somebody who makes them elsewhere. One that
+    is dropped without being finished gives them back, and others make them.
+
+    Threads  any
+    """
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def replica(self) -> int: ...
+
+    @property
+    def first_row(self) -> int:
+        """Of the global batch."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """About what RowMaker.make will return."""
+
+    @property
+    def request(self) -> bytes:
+        """What RowMaker.make takes: 24 bytes a row."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """
+        Whether anybody waits for the rows: not once they are finished, nor after stop, rewind,
+        load_state_dict or set_weights of the loader.
+        """
+
+    def finish(self, made: Any) -> bool:
+        """
+        Copies the rows to their place; they were the batch's last ones, it is ready. False where nobody
+        wanted them any longer.
+
+        Errors  Error  these are other rows; says what differs. The task is as it was.
+        """
+
+    def fail(self, error: BaseException) -> None:
+        """The loader raises this at the step."""
+
+    def __repr__(self) -> str: ...
+
+class RowTasks:
+    """
+    The rows of a loader that somebody may make elsewhere: Loader.row_tasks(). Does not keep the loader.
+
+    Threads  any
+    """
+
+    @property
+    def is_gone(self) -> bool:
+        """
+        Whether the loader was dropped. After stop it may go on, so then it is not gone.
+        """
+
+    @property
+    def settings(self) -> str:
+        """
+        What a RowMaker needs to know besides the plan.
+
+        Errors  Error  the plan reads a stream
+        """
+
+    def take(self, rows: int, timeout_s: float) -> RowTask | None:
+        """
+        Rows that are not made yet, `rows` at the most; the loader's threads make the others. Waits until
+        there are some; None when the time is over, so also after the end of the data.
+
+        Errors  ValueError  rows is 0
+        """
+
+    def let_threads_make_rows(self, may: bool) -> None:
+        """
+        Whether the loader's own threads make rows, too; they do until this says otherwise.
+        """
+
+class RowMaker:
+    """
+    Makes rows for loaders of the same plan in other processes, with threads of its own.
+
+    `settings`: those of Loader.row_tasks(). `threads`: 0 for one per core; `io_threads` as for Dataset.loader.
+
+    Threads  make from any number; the earliest step comes first
+    Errors   Error  the plan, its data or the version of penstock differ from the loader's: says what
+    """
+
+    def __init__(self, plan: Dataset, settings: str, *, threads: int = 0, io_threads: int | None = None) -> None: ...
+
+    def make(self, request: Any) -> RowBytes:
+        """
+        The rows that RowTask.request asks for. Waits without the GIL. What is wrong with a sample is told
+        where the loader delivers it.
+
+        Errors  Error  no request, or one for another plan
+        """
 
 class Communicator:
     """

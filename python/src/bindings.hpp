@@ -30,6 +30,7 @@ void bind_plans(nb::class_<Dataset>& dataset);
 void bind_sources(nb::module_& module);
 void bind_streams(nb::module_& module);
 void bind_remote_queues(nb::module_& module);
+void bind_remote_rows(nb::module_& module);
 void bind_dataset(nb::module_& module);
 void bind_sync(nb::module_& module);
 void bind_report(nb::module_& module);

@@ -18,6 +18,7 @@
 #include "loader_handle.hpp"
 #include "python_exchange.hpp"
 #include "python_source.hpp"
+#include "remote_rows.hpp"
 #include "worker_pool.hpp"
 
 namespace penstock::python {
@@ -69,7 +70,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  const Choice<ShardPolicy>& shards, bool digest, bool digest_transformed,
                  int threads, std::optional<int> io_threads, int attempts, double initial_backoff_s,
                  const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes,
-                 nb::handle exchange) {
+                 nb::handle exchange, nb::handle remote) {
   if (!(initial_backoff_s >= 0 && initial_backoff_s <= 3600))
     throw std::invalid_argument("initial_backoff_s is a wait of 0 to 3600 seconds");
   const LoaderOptions options{
@@ -90,7 +91,9 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .thread_budget = thread_budget ? thread_budget->budget : nullptr,
       .budget_bytes = budget_bytes,
   };
-  return LoaderHandle(without_gil([&] { return self.loader(options); }));
+  LoaderHandle loader(without_gil([&] { return self.loader(options); }));
+  if (!remote.is_none()) remote.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
+  return loader;
 }
 
 void bind_order(nb::class_<Dataset>& dataset) {
@@ -442,7 +445,7 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
            "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false,
            "digest_transformed"_a = false, "threads"_a = 0, "io_threads"_a.none() = nb::none(),
            "attempts"_a = 5, "initial_backoff_s"_a = 0.05, "thread_budget"_a.none() = nb::none(),
-           "budget_bytes"_a = 0, "exchange"_a.none() = nb::none(),
+           "budget_bytes"_a = 0, "exchange"_a.none() = nb::none(), "remote"_a.none() = nb::none(),
            R"(The running iterator. Reading starts with its first step, or with start().
 
 `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
@@ -464,6 +467,8 @@ other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit
 `penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict
 or rewind, compares facts() of all processes: where plan, data, seed or position differ, that is
 an Error in each that names both. It is called once in every process, on the thread of that step.
+
+`remote`: others that make rows of the steps, too, such as penstock.ray.Workers(8): the batches are the same.
 
 Errors  ValueError  no batch in the plan; options that do not fit it or each other
         CudaError   a device that cannot be used

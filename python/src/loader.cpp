@@ -14,6 +14,7 @@
 #include "caller_tensor.hpp"
 #include "casters.hpp"
 #include "loader_handle.hpp"
+#include "remote_rows.hpp"
 #include "tensor.hpp"
 #include "waiting.hpp"
 
@@ -287,6 +288,17 @@ void bind_stats(nb::module_& module) {
   nb::class_<StageTime>(module, "StageTime", "Seconds of wall time; busy_s adds up over threads.")
       .def_ro("wait_s", &StageTime::wait_s, "How long the consumer waited for this stage.")
       .def_ro("busy_s", &StageTime::busy_s, "How long threads worked in it.");
+  nb::class_<RemoteStats>(module, "RemoteStats",
+                          "Rows that were made elsewhere, since this run began.")
+      .def_ro("rows", &RemoteStats::rows, "Also of steps that are not delivered yet.")
+      .def_ro("tasks", &RemoteStats::tasks, "Which they came in.")
+      .def_ro("bytes", &RemoteStats::bytes)
+      .def_ro("given_back", &RemoteStats::given_back, "Tasks that others had to do.")
+      .def_ro("wait_s", &RemoteStats::wait_s,
+              "From taking a task to its rows, added up over the tasks.")
+      .def_ro("made_s", &RemoteStats::made_s,
+              "Of these: making the rows; the others are spent on the way.")
+      .def_ro("copy_s", &RemoteStats::copy_s, "Copying them to their places.");
   nb::class_<Stats>(module, "Stats", R"(Where the time went: a snapshot of a loader.
 
 consume_s and the stages' wait_s add up to seconds.)")
@@ -307,9 +319,10 @@ consume_s and the stages' wait_s add up to seconds.)")
             return stages;
           },
           nb::sig("def stages(self) -> dict[str, StageTime]"),
-          "order, slot, read, decode, copy, device_transform: what the consumer waited for, and "
-          "for how "
-          "long.")
+          "order, slot, read, decode, remote, copy, device_transform: what the consumer waited "
+          "for, and "
+          "for how long.")
+      .def_ro("remote", &Stats::remote, "What was made elsewhere.")
       .def_prop_ro(
           "functions",
           [](const Stats& self) {
@@ -643,6 +656,10 @@ digests it waits as `digest` does.)")
 followed. Threads, depth, devices and processes may differ from those that saved it.
 
 Errors  Error  another dataset or plan; says what differs. The loader stays where it was.)")
+      .def(
+          "row_tasks", [](const LoaderHandle& self) { return PyRowTasks(self); },
+          nb::sig("def row_tasks(self) -> RowTasks"),
+          "For somebody who makes rows of its steps elsewhere: see penstock.remote.")
       .def(
           "rewind", [](const LoaderHandle& self) { self->rewind(); },
           R"(Restarts from step 0, on the same threads and memory: for a validation set that is read

@@ -55,6 +55,8 @@ class LoaderHandle {
   /// Errors  Error  this process was forked from the one that made the loader
   [[nodiscard]] RunningLoader& get() const;
   RunningLoader* operator->() const { return &get(); }
+  /// For who does not keep it.
+  [[nodiscard]] std::weak_ptr<RunningLoader> weak() const noexcept { return loader_; }
 
  private:
   std::shared_ptr<RunningLoader> loader_;

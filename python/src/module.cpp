@@ -28,5 +28,6 @@ NB_MODULE(_penstock, module) {
   bind_streams(module);
   bind_remote_queues(module);
   bind_dataset(module);
+  bind_remote_rows(module);
   bind_sync(module);
 }

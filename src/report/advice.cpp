@@ -28,6 +28,7 @@ class Estimate {
     const Stats& stats = report_.stats;
     // What is ready and not yet delivered was work, too.
     if (stats.steps < kFew * stats.slots) return 0;
+    if (stats.remote.rows > 0) return 0;  // others did a part of it
     double busy = stats[Stage::decode].busy_s + stats[Stage::copy].busy_s +
                   stats[Stage::device_transform].busy_s;
     if (stats.io_threads == 0) busy += stats[Stage::read].busy_s;
@@ -165,6 +166,26 @@ std::string advice_on_batches(const Report& report, const Estimate& estimate, St
   return text + "; " + remedy;
 }
 
+std::string advice_on_remote(const Stats& stats) {
+  const RemoteStats& remote = stats.remote;
+  if (remote.tasks == 0)
+    return "having no remote workers limits the speed: none has made rows yet; they are starting, "
+           "or gone";
+  const double made = remote.wait_s > 0 ? std::min(1.0, remote.made_s / remote.wait_s) : 1;
+  if (made >= 0.5)
+    return fmt::format(
+        "the remote workers limit the speed: of the time from asking for rows to having them, "
+        "{:.0f}% is making them; "
+        "take more workers, or let the loader's threads make rows, too",
+        made * 100);
+  return fmt::format(
+      "the network, or a queue on the way, limits the speed: {:.0f}% of the time from asking "
+      "remote workers for rows to "
+      "having them is not making them; {:.1f} MB came a second",
+      (1 - made) * 100,
+      stats.seconds > 0 ? static_cast<double>(remote.bytes) / stats.seconds / 1e6 : 0);
+}
+
 std::string advice_on_order(const Stats& stats) {
   const double seconds = stats[Stage::order].busy_s;
   return fmt::format(
@@ -183,6 +204,7 @@ std::string Report::advice() const {
     if (std::string text = advice_on_function(stats); !text.empty()) return text;
   if (limit == name_of(Stage::decode)) return advice_on_decode(*this, estimate);
   if (limit == name_of(Stage::read)) return advice_on_read(*this, estimate);
+  if (limit == name_of(Stage::remote)) return advice_on_remote(stats);
   if (limit == name_of(Stage::slot)) return advice_on_slot(stats);
   if (limit == name_of(Stage::copy))
     return advice_on_batches(*this, estimate, Stage::copy, "copying to the devices",

@@ -133,6 +133,10 @@ std::string Report::to_text() const {
     if (time.calls > 0)
       line("", fmt::format("{}: {} calls, {:.3f} s in it, {:.3f} s waiting for {}", time.name,
                            time.calls, time.busy_s, time.wait_s, time.lock));
+  if (const RemoteStats& remote = stats.remote; remote.tasks + remote.given_back > 0)
+    line("made elsewhere",
+         fmt::format("{} rows in {} tasks, {:.1f} MB; {} tasks were given back", remote.rows,
+                     remote.tasks, static_cast<double>(remote.bytes) / 1e6, remote.given_back));
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
@@ -212,6 +216,14 @@ std::string Report::to_json() const {
       {"bottleneck", stats.bottleneck()},
       {"advice", advice()},
       {"stages", std::move(stages)},
+      {"remote",
+       {{"rows", stats.remote.rows},
+        {"tasks", stats.remote.tasks},
+        {"bytes", stats.remote.bytes},
+        {"given_back", stats.remote.given_back},
+        {"wait_s", stats.remote.wait_s},
+        {"made_s", stats.remote.made_s},
+        {"copy_s", stats.remote.copy_s}}},
       {"functions", std::move(functions)},
       {"peak_rss_mb", peak_rss_mb},
       {"budget_peak_mb", static_cast<double>(stats.memory_peak_bytes) / kMiB},

@@ -190,6 +190,43 @@ TEST(RemoteRows, FailAtTheirStep) {
   EXPECT_THAT([&] { (void)loader.next(); }, ThrowsMessage<std::domain_error>("the second one"));
 }
 
+TEST(RemoteRows, AreWaitedForByName) {
+  Loader loader = plan_of(fake(500)).loader({.threads = 1});
+  loader.let_threads_make_rows(false);
+  auto source = fake(500);
+  source->on_read = [](std::uint64_t) { std::this_thread::sleep_for(1ms); };
+  const auto begin = std::chrono::steady_clock::now();
+  Makers makers(loader, {plan_of(source)}, 24);
+  (void)drain(loader, 10);
+  const Stats stats = loader.stats();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(stats.bottleneck(), "remote");
+  EXPECT_GT(stats[Stage::remote].wait_s, 0.2);
+  EXPECT_NEAR(stats.consume_s + stats.wait_s(), stats.seconds, 1e-6);
+  EXPECT_GE(stats.remote.rows, 240U);
+  EXPECT_EQ(stats.remote.rows, 24 * stats.remote.tasks);
+  EXPECT_GT(stats.remote.bytes, 240U * 17);
+  EXPECT_EQ(stats.remote.given_back, 0U);
+  EXPECT_GT(stats.remote.made_s, 0.2);
+  EXPECT_GE(stats.remote.wait_s, stats.remote.made_s);
+  EXPECT_LT(stats.remote.wait_s + stats.remote.copy_s, seconds.count());
+}
+
+TEST(RemoteRows, AreWaitedForWhileNobodyMakesThem) {
+  Loader loader = plan_of(fake(500)).loader({.threads = 1});
+  loader.let_threads_make_rows(false);
+  loader.start();
+  auto task = loader.take_task(24, 10s);
+  EXPECT_FALSE(loader.wait_for(30ms));
+  std::jthread consumer([&] { (void)loader.next(); });
+  std::this_thread::sleep_for(100ms);
+  EXPECT_GT(loader.stats()[Stage::remote].wait_s, 0.05);
+  task.reset();  // gives it back
+  loader.let_threads_make_rows(true);
+  consumer.join();
+  EXPECT_EQ(loader.stats().remote.given_back, 1U);
+}
+
 TEST(RemoteRows, AreNoneWhenTimeIsOver) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
   EXPECT_FALSE(loader.take_task(24, 1ms)) << "not started";

@@ -36,10 +36,10 @@ TEST(Charge, FollowsABatchThroughItsStages) {
                                      .copied = 175,
                                      .transformed = 176,
                                      .read_share = 0.25}};
-  // order, slot, read, decode, copy, finish
-  EXPECT_EQ(charge(100, 177, 4, times), (StageNs{10, 20, 10, 30, 6, 1}));
-  EXPECT_EQ(charge(150, 175, 4, times), (StageNs{0, 0, 5, 15, 5, 0}));
-  EXPECT_EQ(charge(175, 180, 4, times), (StageNs{0, 0, 0, 0, 4, 1}));
+  // order, slot, read, decode, remote, copy, device_transform
+  EXPECT_EQ(charge(100, 177, 4, times), (StageNs{10, 20, 10, 30, 0, 6, 1}));
+  EXPECT_EQ(charge(150, 175, 4, times), (StageNs{0, 0, 5, 15, 0, 5, 0}));
+  EXPECT_EQ(charge(175, 180, 4, times), (StageNs{0, 0, 0, 0, 0, 4, 1}));
 }
 
 TEST(Charge, BlamesEarlierStepsForWhatTheDriverDidMeanwhile) {
@@ -55,6 +55,24 @@ TEST(Charge, TakesUnfinishedStagesAsGoingOn) {
   EXPECT_EQ(charge(100, 160, 0, {{.step = 0, .ordered = 120}}), (StageNs{20, 40, 0, 0, 0}));
   EXPECT_EQ(charge(100, 160, 0, {{.step = 0, .ordered = 120, .slotted = 125}}),
             (StageNs{20, 5, 0, 35, 0}));
+}
+
+TEST(Charge, RowsMadeElsewhereAreWaitedForOnceThisProcessHasMadeItsOwn) {
+  StepTimes times{.step = 4,
+                  .ordered = 110,
+                  .slotted = 130,
+                  .filled = 170,
+                  .copied = 175,
+                  .transformed = 176,
+                  .read_share = 0.25,
+                  .made_here = 142};
+  EXPECT_EQ(charge(100, 177, 4, {times}), (StageNs{10, 20, 3, 9, 28, 6, 1}));
+  times.made_here = 169;
+  EXPECT_EQ(charge(130, 170, 4, {times}), (StageNs{0, 0, 9, 30, 1, 0, 0}));
+  times.made_here = 0;  // it made none
+  EXPECT_EQ(charge(100, 177, 4, {times}), (StageNs{10, 20, 0, 0, 40, 6, 1}));
+  times.filled = times.copied = times.transformed = 0;  // nor has anybody else
+  EXPECT_EQ(charge(100, 177, 4, {times}), (StageNs{10, 20, 0, 0, 47, 0, 0}));
 }
 
 class EveryStage : public testing::TestWithParam<Stage> {};

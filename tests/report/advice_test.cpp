@@ -97,6 +97,20 @@ TEST(Advice, WorkOnBatchesSaysItsShare) {
   EXPECT_THAT(report.advice(), HasSubstr("copying to the devices limits the speed: it is 100%"));
 }
 
+TEST(Advice, RemoteWorkersOrTheNetworkAreToldApart) {
+  Report report = limited_by(Stage::remote);
+  report.stats.remote = {
+      .rows = 900, .tasks = 90, .bytes = 100'000'000, .wait_s = 20, .made_s = 16};
+  EXPECT_THAT(report.advice(),
+              HasSubstr("the remote workers limit the speed: of the time from asking for rows to "
+                        "having them, 80% is making them; take more workers"));
+  report.stats.remote.made_s = 4;
+  EXPECT_THAT(report.advice(),
+              HasSubstr("the network, or a queue on the way, limits the speed: 80%"));
+  EXPECT_THAT(report.advice(), HasSubstr("10.0 MB came a second"));
+  EXPECT_THAT(report.to_text(), HasSubstr("900 rows in 90 tasks"));
+}
+
 TEST(Advice, TheOrderSaysWhatItTook) {
   Report report = limited_by(Stage::order);
   busy(report, Stage::order) = 8.5;

@@ -54,6 +54,8 @@ class RowTask {
   /// Of the global batch.
   [[nodiscard]] std::uint64_t first_row() const noexcept;
   [[nodiscard]] std::uint64_t rows() const noexcept;
+  /// About what RowMaker::make will return.
+  [[nodiscard]] std::size_t answer_bytes() const noexcept;
   /// What RowMaker::make takes: which samples, 24 bytes each. Valid as long as the task.
   [[nodiscard]] std::span<const std::byte> request() const noexcept;
   /// Whether anybody still waits for the rows: nobody does once they are finished, and after stop(), restore(),

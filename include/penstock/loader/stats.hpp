@@ -19,14 +19,15 @@ enum class Stage : std::uint8_t {
   slot,              ///< for a free slot: all are filling, copying or held by the consumer
   read,              ///< fetching encoded bytes
   decode,            ///< transforms
+  remote,            ///< rows that are made elsewhere
   copy,              ///< queueing copies and handing over
   device_transform,  ///< transforming batches on host devices, queueing it for GPUs
 };
-inline constexpr std::size_t kStages = 6;
+inline constexpr std::size_t kStages = 7;
 
 [[nodiscard]] constexpr std::string_view name_of(Stage stage) noexcept {
-  constexpr std::array<std::string_view, kStages> kNames{"order",  "slot", "read",
-                                                         "decode", "copy", "device_transform"};
+  constexpr std::array<std::string_view, kStages> kNames{
+      "order", "slot", "read", "decode", "remote", "copy", "device_transform"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 
@@ -34,6 +35,17 @@ inline constexpr std::size_t kStages = 6;
 struct StageTime {
   double wait_s = 0;  ///< how long the consumer waited for this stage
   double busy_s = 0;  ///< how long threads worked in it (for slot: how long the driver waited)
+};
+
+/// Rows that were made elsewhere, since this run began.
+struct RemoteStats {
+  std::uint64_t rows = 0;   ///< taken, also of steps that are not delivered yet
+  std::uint64_t tasks = 0;  ///< which they came in
+  std::uint64_t bytes = 0;
+  std::uint64_t given_back = 0;  ///< tasks that others had to do
+  double wait_s = 0;             ///< from taking a task to its rows, added up over the tasks
+  double made_s = 0;             ///< of these: making the rows; the others are spent on the way
+  double copy_s = 0;             ///< copying them to their places
 };
 
 /// A snapshot of a loader. consume_s and the stages' wait_s add up to `seconds`; with DeviceLoaders
@@ -46,6 +58,7 @@ struct Stats {
   double consume_s = 0;  ///< spent by the caller between calls of next()
   double first_batch_s = 0;
   std::array<StageTime, kStages> stages{};
+  RemoteStats remote{};
   /// Share of the time since the first batch that the consumer waited.
   double stall_fraction = 0;
   std::uint64_t faults = 0;

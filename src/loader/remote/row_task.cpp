@@ -91,8 +91,11 @@ std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std:
                  .first_row = part->slice.first + (claim->first - part->first_sample),
                  .rows = claim->count,
                  .replica = part->replica};
+  task->row_bytes =
+      layout_of_rows((*threads)->recipe_of(*claim->batch), claim->count).slice_bytes();
   task->request =
       write_request(task->place, std::span(info.samples).subspan(claim->first, claim->count));
+  claim->batch->elsewhere += claim->count;
   task->taken = now_ns();
   return task;
 }
@@ -109,9 +112,12 @@ RowTask::~RowTask() { give_back(); }
 
 void RowTask::give_back() noexcept {
   if (!state_ || state_->is_settled.exchange(true)) return;
-  if (const auto visit = state_->enter())
-    visit->threads->open().give_back(
-        {.batch = visit->batch, .first = state_->first_sample, .count = state_->place.rows});
+  const auto visit = state_->enter();
+  if (!visit) return;
+  ++visit->threads->counters().given_back;
+  visit->batch->elsewhere -= state_->place.rows;
+  visit->threads->open().give_back(
+      {.batch = visit->batch, .first = state_->first_sample, .count = state_->place.rows});
 }
 
 std::uint64_t RowTask::step() const noexcept { return state_->place.step; }
@@ -122,6 +128,10 @@ std::uint64_t RowTask::first_row() const noexcept { return state_->place.first_r
 std::uint64_t RowTask::rows() const noexcept { return state_->place.rows; }
 std::span<const std::byte> RowTask::request() const noexcept { return state_->request; }
 
+std::size_t RowTask::answer_bytes() const noexcept {
+  return loader::kRowsOffset + state_->row_bytes;
+}
+
 bool RowTask::is_wanted() const noexcept { return !state_->is_settled && !state_->batch.expired(); }
 
 bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes) {
@@ -130,10 +140,18 @@ bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes
   loader::InFlight& batch = *visit->batch;
   const loader::RowRecipe& recipe = visit->threads->recipe_of(batch);
   const auto layout = loader::layout_of_rows(recipe, state_->place.rows);
-  loader::RowAnswer answer = loader::read_answer(made, state_->place, layout.slice_bytes(), causes);
+  loader::RowAnswer answer = loader::read_answer(made, state_->place, state_->row_bytes, causes);
   if (state_->is_settled.exchange(true)) return false;
+  const std::int64_t arrived = now_ns();
   loader::copy_rows(answer, layout, batch, *state_);
   loader::hand_in(batch, *state_, recipe, answer.findings);
+  loader::TaskCounters& counters = visit->threads->counters();
+  counters.rows += state_->place.rows;
+  ++counters.tasks;
+  counters.bytes += made.size();
+  counters.wait_ns += arrived - state_->taken;
+  counters.made_ns += answer.findings.made_ns;
+  counters.copy_ns += now_ns() - arrived;
   visit->threads->finish(visit->batch, state_->place.rows);
   return true;
 }

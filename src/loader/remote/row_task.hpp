@@ -26,7 +26,8 @@ struct TaskState {
   std::size_t part = 0;
   RowPlace place;
   std::vector<std::byte> request;
-  std::int64_t taken = 0;  // when
+  std::size_t row_bytes = 0;  // of the rows, as they come
+  std::int64_t taken = 0;     // when
   std::atomic<bool> is_settled = false;
 
   /// Enters the door, and finds the batch; none where nobody wants the rows any longer.

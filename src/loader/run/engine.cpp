@@ -382,6 +382,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       found->filled = filled;
       found->copied = copied;
       found->transformed = finished;
+      found->made_here = made_here(*batch);
       found->read_share =
           work > 0 ? static_cast<double>(batch->read_ns) / static_cast<double>(work) : 0;
     }
@@ -417,8 +418,17 @@ void Engine::pop() {
   while (!times_.empty() && times_.front().step <= step) times_.pop_front();
 }
 
+// For StepTimes.
+std::optional<std::int64_t> Engine::made_here(const InFlight& batch) const {
+  if (batch.elsewhere == 0 && rows_->open().threads_may_claim()) return std::nullopt;
+  return batch.made_here.load();
+}
+
 StageNs Engine::charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const {
   const std::lock_guard lock(mutex_);
+  if (const auto found = std::ranges::find(times_, step, &StepTimes::step); found != times_.end())
+    if (!queue_.empty() && queue_.front()->info->step == step && !queue_.front()->done)
+      found->made_here = made_here(*queue_.front());
   return charge(from, to, step, times_);
 }
 
@@ -428,6 +438,7 @@ void Engine::report(Stats& stats) const {
   stats.memory_bytes = fixed_bytes_ + rows_->memory_bytes();
   stats.memory_peak_bytes = fixed_bytes_ + rows_->memory_peak_bytes();
   stats.slots = slots();
+  stats.remote = rows_->counters().stats();
   stats.threads = config_.threads;
   stats.io_threads = io_threads_;
 }

@@ -77,6 +77,7 @@ class Engine {
   void zero_padding(const InFlight& batch) const;
   void give_up(InFlight& batch, std::exception_ptr error);
   void end(std::exception_ptr error, std::uint64_t step);
+  [[nodiscard]] std::optional<std::int64_t> made_here(const InFlight& batch) const;
   template <class Ready>
   std::optional<std::shared_ptr<InFlight>> wait_until(Deadline deadline, Ready ready);
 
@@ -94,7 +95,7 @@ class Engine {
   mutable std::mutex mutex_;
   std::condition_variable consumer_;
   std::deque<std::shared_ptr<InFlight>> queue_;  // in order of steps, until delivered
-  std::deque<StepTimes> times_;
+  mutable std::deque<StepTimes> times_;          // of the oldest, what is known by now
   bool ended_ = false;
   bool publishes_in_order_ = false;
   bool publishing_ = false;

@@ -1,6 +1,7 @@
 // loader/run/open_samples: the samples of open batches that nobody makes yet, in the order in which they are needed.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -41,14 +42,15 @@ class OpenSamples {
   void clear();
   /// Whether the loader's threads may claim; they do until this says otherwise.
   void let_threads_claim(bool may);
+  [[nodiscard]] bool threads_may_claim() const noexcept { return threads_may_; }
 
  private:
   [[nodiscard]] Claim take(std::uint64_t most);
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Claim> open_;  // in order of steps and samples
-  bool threads_may_ = true;
+  std::deque<Claim> open_;                // in order of steps and samples
+  std::atomic<bool> threads_may_ = true;  // changes under the mutex
 };
 
 }  // namespace penstock::loader

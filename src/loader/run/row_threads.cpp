@@ -115,6 +115,7 @@ void RowThreads::work(const std::stop_token& stop) {
         std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(claim->count), 1);
     note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
     if (stop.stop_requested()) return;  // in the middle of it
+    claim->batch->made_here = now_ns();
     finish(claim->batch, claim->count);
   }
 }
@@ -135,7 +136,9 @@ void RowThreads::work_on_read(const std::stop_token& stop) {
       }
     }
     read_ahead_->give_back(std::move(sample));
-    if (made) finish(batch, 1);
+    if (!made) continue;
+    batch->made_here = now_ns();
+    finish(batch, 1);
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include <penstock/loader/options.hpp>
 
+#include "src/loader/remote/task_counters.hpp"
 #include "src/loader/remote/task_door.hpp"
 #include "src/loader/run/in_flight.hpp"
 #include "src/loader/run/open_samples.hpp"
@@ -60,6 +61,7 @@ class RowThreads {
   [[nodiscard]] const RowRecipe& recipe_of(const InFlight& batch) const noexcept {
     return *recipes_[batch.info->bucket];
   }
+  [[nodiscard]] TaskCounters& counters() noexcept { return counters_; }
   /// Requested before threads stop.
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
 
@@ -83,6 +85,7 @@ class RowThreads {
   std::function<void(InFlight&, std::exception_ptr)> failed_;
   OpenSamples open_;
   std::shared_ptr<TaskDoor> door_ = std::make_shared<TaskDoor>();
+  TaskCounters counters_;
   std::stop_source stop_;
   std::atomic<std::int64_t> record_bytes_ = 0;
   std::atomic<std::int64_t> record_bytes_peak_ = 0;

@@ -34,11 +34,15 @@ StageNs charge(std::int64_t from, std::int64_t to, std::uint64_t step,
     part(Stage::order) += until(times_of.ordered);
     part(Stage::slot) += until(times_of.slotted);
     if (times_of.step != step) continue;
-    const std::int64_t filling = until(times_of.filled);
+    const std::int64_t made_here = times_of.made_here.value_or(0);
+    const std::int64_t filling = times_of.made_here && made_here == 0
+                                     ? 0
+                                     : until(times_of.made_here ? made_here : times_of.filled);
     const auto reading =
         static_cast<std::int64_t>(times_of.read_share * static_cast<double>(filling));
     part(Stage::read) += reading;
     part(Stage::decode) += filling - reading;
+    if (times_of.made_here) part(Stage::remote) += until(times_of.filled);
     part(Stage::copy) += until(times_of.copied);
     part(Stage::device_transform) += until(times_of.transformed);
     part(Stage::copy) += until(0);  // handing over

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include <penstock/loader/stats.hpp>
 
@@ -20,7 +21,9 @@ struct StepTimes {
   std::int64_t filled = 0;
   std::int64_t copied = 0;
   std::int64_t transformed = 0;
-  double read_share = 0;  // of the time between slotted and filled
+  double read_share = 0;  // of the time between slotted and filled, or made_here
+  // Where samples are made elsewhere, this process had made its own by then.
+  std::optional<std::int64_t> made_here{};
 };
 
 /// Charges the time from `from` to `to`, during which the consumer waited for `step`, to the stages

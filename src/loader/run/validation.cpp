@@ -47,8 +47,10 @@ void refuse_foreign(const LoaderState& state, const std::string& identity, const
 
 void refuse_stream(const Plan& plan, const char* what) {
   if (const Stream* stream = plan.stream())
-    throw Error(fmt::format("{}: {} is a stream, whose samples come once: it cannot be resumed",
-                            what, stream->fingerprint()));
+    throw Error(
+        fmt::format("{}: {} is a stream, whose samples come once, here: it cannot be resumed, or "
+                    "read elsewhere",
+                    what, stream->fingerprint()));
 }
 
 void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {

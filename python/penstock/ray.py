@@ -1,0 +1,158 @@
+"""Rows made by actors of a Ray cluster. Needs Ray: pip install penstock[ray].
+
+    import penstock as ps
+    import penstock.ray
+
+    loader = plan.loader(remote=penstock.ray.Workers(16, cpus=4))
+
+The batches are those of a loader without it. Actors may come and go: what one that is gone was asked for is asked of
+others. They open the plan's data themselves, so these must lie on storage that all machines see, or in s3://.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy
+import ray
+import ray.exceptions
+from ray import cloudpickle
+
+from penstock import remote
+from penstock._errors import Error
+from penstock._penstock import Dataset, RowMaker
+from penstock.remote import Worker, WorkerLost
+
+__all__ = ["Workers"]
+
+WAIT_S = 0.2
+# Rows on their way may fill so much of this node's object store, so that nothing is spilled to a disk.
+SHARE_OF_STORE = 0.25
+
+
+class Workers(remote.Workers):
+    """Actors that make rows: for Dataset.loader(remote=...), of penstock and of penstock.torch and penstock.jax alike.
+
+    `count`: how many. `cpus`: of each, which are its decoding threads. `resources`, `memory` (bytes): what else each takes, as
+    for ray.remote. `rows`: of one task, at the most. `ahead`: tasks that an actor has at a time. `local`: whether the loader's
+    own threads make rows, too; without it they do only while there is no actor. `options`: more of them for the actors, such
+    as scheduling_strategy.
+
+    With `count` more than the cluster has room for, the others start when it grows.
+
+    Errors  ValueError  a count, cpus, rows or ahead below 1
+            RuntimeError  Ray was not started: call ray.init() first
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        cpus: int = 1,
+        resources: Mapping[str, float] | None = None,
+        memory: int | None = None,
+        rows: int = 64,
+        ahead: int = 2,
+        local: bool = True,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(count, rows=rows, ahead=ahead, local=local)
+        if cpus < 1:
+            raise ValueError(f"cpus must be 1 or more, found {cpus}")
+        if not ray.is_initialized():
+            raise RuntimeError("penstock.ray.Workers: Ray was not started: call ray.init() first")
+        self.cpus = cpus
+        self._options: dict[str, Any] = dict(options or {})
+        self._options.update(num_cpus=cpus, max_concurrency=ahead, max_restarts=0)
+        if resources is not None:
+            self._options["resources"] = dict(resources)
+        if memory is not None:
+            self._options["memory"] = memory
+
+    def most_bytes(self) -> int | None:
+        here = ray.get_runtime_context().get_node_id()
+        for node in ray.nodes():
+            if node["NodeID"] == here:
+                return int(SHARE_OF_STORE * node["Resources"].get("object_store_memory", 0)) or None
+        return None
+
+    def start(self, plan: Dataset, settings: str, number: int, is_gone: Callable[[], bool]) -> Worker:
+        try:
+            pickled = cloudpickle.dumps(plan)
+        except Exception as error:
+            raise Error(f"this plan can't be sent to Ray's actors: {error}") from error
+        maker: Any = ray.remote(_Maker)
+        actor = maker.options(**self._options).remote(pickled, settings, self.cpus)
+        try:
+            return _Actor(actor, _wait(actor.where.remote(), is_gone))
+        except BaseException:
+            ray.kill(actor)
+            raise
+
+
+class _Maker:
+    """What an actor runs."""
+
+    def __init__(self, plan: bytes, settings: str, threads: int) -> None:
+        self._maker: RowMaker | None = None
+        self._refusal: Exception | None = None
+        try:
+            self._maker = RowMaker(cloudpickle.loads(plan), settings, threads=threads)
+        except Exception as error:
+            self._refusal = error
+
+    def where(self) -> str:
+        """The machine, once the plan is open."""
+        name = str(ray.util.get_node_ip_address())
+        if self._refusal is not None:
+            raise Error(f"on {name}: {self._refusal}") from self._refusal
+        return name
+
+    def make(self, request: bytes) -> Any:
+        assert self._maker is not None
+        made: Any = self._maker.make(request)
+        return numpy.frombuffer(made, dtype=numpy.uint8)
+
+
+class _Actor(Worker):
+    def __init__(self, actor: Any, node: str) -> None:
+        self._actor = actor
+        self.name = f"the Ray actor {actor._actor_id.hex()[:12]} on {node}"
+
+    def make(self, request: bytes, lane: int) -> Any:
+        return _wait(self._actor.make.remote(request), lambda: False)
+
+    def close(self) -> None:
+        if ray.is_initialized():
+            ray.kill(self._actor)
+
+
+# What says that an answer is not to be had from this actor, while it may be from another.
+_LOST = (
+    ray.exceptions.RayActorError,
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.ObjectStoreFullError,
+    ray.exceptions.OutOfMemoryError,
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.RaySystemError,
+    ray.exceptions.TaskCancelledError,
+    ray.exceptions.WorkerCrashedError,
+)
+
+
+def _wait(answer: Any, is_gone: Callable[[], bool]) -> Any:
+    """The value of an object reference, with errors as penstock has them."""
+    while True:
+        try:
+            return ray.get(answer, timeout=WAIT_S)
+        except ray.exceptions.GetTimeoutError:
+            if is_gone():
+                raise WorkerLost("the loader is gone") from None
+        except ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, _LOST):
+                raise WorkerLost(str(cause)) from error
+            raise (cause if isinstance(cause, Error) else error) from None
+        except _LOST as error:
+            raise WorkerLost(str(error)) from error

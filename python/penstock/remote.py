@@ -1,0 +1,415 @@
+"""Rows of a loader's steps made by others: other processes here, or other machines (penstock.ray).
+
+    import penstock as ps
+    from penstock.remote import Processes
+
+    loader = plan.loader(remote=Processes(4))
+
+Which rows are made where changes nothing but the time: batches, digests and states are the same, with any number of
+workers, with none, and when they die. The loader's own threads go on beside them.
+
+Processes are for Python functions in a plan (map_function), which one process can call on one core only. What penstock
+does itself runs on all cores of one process.
+
+To make rows over another transport, derive from Workers: its start() connects to a worker, whose make() sends a request and
+returns what a RowMaker made of it.
+"""
+
+from __future__ import annotations
+
+import abc
+import atexit
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import pickle
+import signal
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from penstock import _workers
+from penstock._errors import Error
+from penstock._penstock import Dataset, RowMaker, RowTask, RowTasks
+
+__all__ = ["Processes", "Worker", "WorkerLost", "Workers"]
+
+SLICE_S = 0.05
+# A task that takes longer than this, and than so many times the usual, is asked of another worker as well.
+LATE_S = 1.0
+LATE_TIMES = 4.0
+MOST_WAIT_S = 5.0  # between two attempts at starting a worker
+
+
+class WorkerLost(Exception):
+    """A worker can't be reached. What it was asked for is asked of others, and it is started again."""
+
+
+class Worker(abc.ABC):
+    """One worker, as the process of the loader sees it."""
+
+    name: str = "a worker"
+
+    @abc.abstractmethod
+    def make(self, request: bytes, lane: int) -> Any:
+        """What RowMaker.make returns for `request`, or a copy of its bytes. Waits. Called by as many threads at once as Workers has `ahead`, which are
+        the lanes from 0.
+
+        Errors  WorkerLost  the worker is gone
+        """
+
+    def close(self) -> None:
+        """Ends it. No thread waits in make() any longer, or all may have WorkerLost."""
+
+
+class Workers(abc.ABC):
+    """Who makes rows elsewhere: for Dataset.loader(remote=...). One object may serve several loaders.
+
+    `count`: how many. `rows`: of one task, at the most; a task is a part of one device's slice. `ahead`: tasks that each
+    worker has at a time, so that it never waits for the next. `local`: whether the loader's threads make rows, too; without
+    it they do only while there is no worker.
+    """
+
+    def __init__(self, count: int, *, rows: int = 64, ahead: int = 2, local: bool = True) -> None:
+        for name, value in (("count", count), ("rows", rows), ("ahead", ahead)):
+            if value < 1:
+                raise ValueError(f"{name} must be 1 or more, found {value}")
+        self.count = count
+        self.rows = rows
+        self.ahead = ahead
+        self.local = local
+
+    @abc.abstractmethod
+    def start(self, plan: Dataset, settings: str, number: int, is_gone: Callable[[], bool]) -> Worker:
+        """Starts worker `number`, from 0, and waits until it is ready. Called on a thread of its own, again after WorkerLost.
+
+        Errors  WorkerLost  it did not start, or the loader is gone; it is tried again
+                Error       it never will: it has other data, or another version of penstock
+        """
+
+    def most_bytes(self) -> int | None:
+        """How many bytes of rows may be on their way at a time; None: no limit. Not less than one task."""
+        return None
+
+    def attach(self, plan: Dataset, tasks: RowTasks) -> None:
+        """What Dataset.loader calls."""
+        _Session(self, plan, tasks).run()
+
+
+class _Seat:
+    """The place of one worker, whom several lanes share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.worker: Worker | None = None
+        self.refused = False
+
+
+class _Out:
+    """A task, and the workers that were asked for it."""
+
+    def __init__(self, task: RowTask, number: int) -> None:
+        self.task = task
+        self.since = time.monotonic()
+        self.numbers = [number]
+
+
+class _Session:
+    """The workers of one loader. Its threads end when the loader is dropped."""
+
+    def __init__(self, workers: Workers, plan: Dataset, tasks: RowTasks) -> None:
+        self._workers = workers
+        self._plan = plan
+        self._tasks = tasks
+        self._settings = tasks.settings
+        self._seats = [_Seat() for _ in range(workers.count)]
+        self._lock = threading.Lock()
+        self._ready = 0  # workers
+        self._refusals: list[str] = []
+        self._out: list[_Out] = []  # the oldest first
+        self._usual_s = 0.0
+        self._room = _Room(workers.most_bytes())
+        self._ended = False
+        self._threads: list[threading.Thread] = []
+
+    def run(self) -> None:
+        if not self._workers.local:
+            self._tasks.let_threads_make_rows(False)
+        _sessions.add(self)
+        for number in range(self._workers.count):
+            for lane in range(self._workers.ahead):
+                name = f"penstock-remote-{number}-{lane}"
+                thread = threading.Thread(target=self._serve, args=(number, lane), name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def end(self, wait_s: float) -> None:
+        """Ends the threads; of those that wait for a worker, the program's end does."""
+        self._ended = True
+        end = time.monotonic() + wait_s
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _is_gone(self) -> bool:
+        return self._ended or self._tasks.is_gone
+
+    def _serve(self, number: int, lane: int) -> None:
+        seat = self._seats[number]
+        while not self._is_gone():
+            worker = self._worker_of(number, seat)
+            if worker is None:
+                break
+            out = self._next(number)
+            if out is None:
+                continue
+            try:
+                with self._room.take(out.task.nbytes):
+                    made = worker.make(out.task.request, lane)
+                    self._note(out, out.task.finish(made))
+                    del made
+            except WorkerLost as error:
+                self._lose(seat, worker, error)
+            except BaseException as error:  # wrong whoever makes it
+                out.task.fail(error)
+            finally:
+                self._leave(out, number)
+                del out
+        with seat.lock:
+            if seat.worker is not None:
+                seat.worker.close()
+                seat.worker = None
+
+    # ---- tasks ----
+
+    def _next(self, number: int) -> _Out | None:
+        late = self._late(number)
+        if late is not None:
+            return late
+        task = self._tasks.take(self._workers.rows, SLICE_S)
+        if task is None:
+            return None
+        out = _Out(task, number)
+        with self._lock:
+            self._out.append(out)
+        return out
+
+    def _late(self, number: int) -> _Out | None:
+        """The oldest task, where its worker is slow. Whoever is first with it counts."""
+        with self._lock:
+            if not self._out:
+                return None
+            oldest = self._out[0]
+            limit = max(LATE_S, LATE_TIMES * self._usual_s)
+            asked = oldest.numbers
+            if len(asked) > 1 or number in asked or not oldest.task.is_wanted or time.monotonic() - oldest.since < limit:
+                return None
+            asked.append(number)
+            return oldest
+
+    def _note(self, out: _Out, taken: bool) -> None:
+        if taken:
+            took = time.monotonic() - out.since
+            with self._lock:
+                self._usual_s = took if self._usual_s == 0 else 0.9 * self._usual_s + 0.1 * took
+
+    def _leave(self, out: _Out, number: int) -> None:
+        with self._lock:
+            out.numbers.remove(number)
+            if not out.numbers or not out.task.is_wanted:
+                with contextlib.suppress(ValueError):
+                    self._out.remove(out)
+
+    # ---- workers ----
+
+    def _worker_of(self, number: int, seat: _Seat) -> Worker | None:
+        """Starts it where it is not there; None where it never will be, or the loader is gone."""
+        wait_s = 0.1
+        with seat.lock:
+            while seat.worker is None and not seat.refused and not self._is_gone():
+                try:
+                    seat.worker = self._workers.start(self._plan, self._settings, number, self._is_gone)
+                except WorkerLost:
+                    self._sleep(wait_s)
+                    wait_s = min(2 * wait_s, MOST_WAIT_S)
+                except Exception as error:
+                    seat.refused = True
+                    self._refuse(error)
+                else:
+                    self._count(1)
+            return seat.worker
+
+    def _sleep(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self._is_gone():
+            time.sleep(SLICE_S)
+
+    def _lose(self, seat: _Seat, worker: Worker, error: WorkerLost) -> None:
+        with seat.lock:
+            if seat.worker is not worker:
+                return  # another lane was first
+            seat.worker = None
+            worker.close()
+        if not self._is_gone():
+            warnings.warn(f"{worker.name} is gone, and is started again: {error}", RuntimeWarning, stacklevel=2)
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._ready += change
+            if not self._workers.local:
+                self._tasks.let_threads_make_rows(self._ready == 0 and change < 0)
+
+    def _refuse(self, error: Exception) -> None:
+        with self._lock:
+            self._refusals.append(str(error))
+            all_refused = len(self._refusals) == self._workers.count
+        if not all_refused:
+            warnings.warn(f"a remote worker is left out: {error}", RuntimeWarning, stacklevel=2)
+            return
+        wrong = Error(f"no remote worker can make rows of this plan: {self._refusals[0]}")
+        wrong.__cause__ = error
+        while not self._is_gone():
+            task = self._tasks.take(self._workers.rows, SLICE_S)
+            if task is not None:
+                task.fail(wrong)
+
+
+# Their threads end before the loaders are stopped at the program's end, or they would hold parts of them.
+_sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
+
+
+def _end_all() -> None:
+    for session in list(_sessions):
+        session.end(1.0)
+
+
+atexit.register(_end_all)
+
+
+class _Room:
+    """A limit for bytes on their way."""
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._used = 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def take(self, size: int) -> Any:
+        with self._changed:
+            while self._most is not None and self._used > 0 and self._used + size > self._most:
+                self._changed.wait()
+            self._used += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= size
+                self._changed.notify_all()
+
+
+# ---- processes of this machine ----
+
+
+class Processes(Workers):
+    """Worker processes on this machine, `count` of them, of `threads` decoding threads each.
+
+    They are started by spawn, so the program's own lines must stand below ``if __name__ == "__main__":``. Python functions in
+    the plan must be what pickle can carry.
+    """
+
+    def __init__(self, count: int, *, threads: int = 1, rows: int = 64, ahead: int = 2, local: bool = True) -> None:
+        super().__init__(count, rows=rows, ahead=ahead, local=local)
+        self.threads = threads
+
+    def start(self, plan: Dataset, settings: str, number: int, is_gone: Callable[[], bool]) -> Worker:
+        try:
+            pickled = pickle.dumps(plan)
+        except Exception as error:
+            raise Error(
+                f"this plan can't be sent to worker processes: {error}: take data in files, and functions of a module"
+            ) from error
+        return _Process(pickled, settings, self.threads, self.ahead, number)
+
+
+class _Process(Worker):
+    def __init__(self, plan: bytes, settings: str, threads: int, lanes: int, number: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        pairs = [context.Pipe() for _ in range(lanes)]
+        there = [theirs for _, theirs in pairs]
+        self._lanes = [ours for ours, _ in pairs]
+        self._process = context.Process(
+            target=_serve_rows, args=(plan, settings, threads, there), daemon=True, name=f"penstock-rows-{number}"
+        )
+        self._process.start()
+        for connection in there:
+            connection.close()
+        self.name = f"worker process {self._process.pid}"
+        try:
+            _receive(self._lanes[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def make(self, request: bytes, lane: int) -> Any:
+        connection = self._lanes[lane]
+        try:
+            connection.send_bytes(request)
+        except OSError as error:
+            raise WorkerLost(str(error)) from error
+        return _receive(connection)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.join()
+        for connection in self._lanes:
+            connection.close()
+
+
+Connection = multiprocessing.connection.Connection
+
+
+def _receive(connection: Any) -> bytes:
+    """An answer, or the exception that came in its place."""
+    try:
+        status = connection.recv_bytes()
+        answer: bytes = connection.recv_bytes()
+    except (EOFError, OSError) as error:
+        raise WorkerLost("its process has ended") from error
+    if status == b"error":
+        raise _workers.exception_of(answer)
+    return answer
+
+
+def _serve_rows(plan: bytes, settings: str, threads: int, lanes: list[Any]) -> None:
+    """What a worker process runs: a thread a lane."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
+    try:
+        maker = RowMaker(pickle.loads(plan), settings, threads=threads)
+    except Exception as error:
+        lanes[0].send_bytes(b"error")
+        lanes[0].send_bytes(_workers.pickle_exception(error))
+        return
+    lanes[0].send_bytes(b"ready")
+    lanes[0].send_bytes(b"")
+    others = [threading.Thread(target=_serve_lane, args=(maker, lane), daemon=True) for lane in lanes]
+    for thread in others:
+        thread.start()
+    for thread in others:
+        thread.join()
+
+
+def _serve_lane(maker: RowMaker, lane: Any) -> None:
+    with contextlib.suppress(EOFError, OSError):  # the main process has ended
+        while True:
+            request = lane.recv_bytes()
+            try:
+                made: Any = maker.make(request)
+                status = b"rows"
+            except Exception as error:
+                made, status = _workers.pickle_exception(error), b"error"
+            lane.send_bytes(status)
+            lane.send_bytes(made)

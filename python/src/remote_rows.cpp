@@ -1,0 +1,273 @@
+// Rows of a loader's steps that are made elsewhere. penstock.remote and penstock.ray are made of this.
+#include "remote_rows.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "bindings.hpp"
+#include "casters.hpp"
+#include "loader_handle.hpp"
+#include "waiting.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+
+// What a cause begins with: a pickled exception, or a text.
+constexpr char kPickled = 'P';
+constexpr char kText = 'T';
+
+nb::object workers_module() { return nb::module_::import_("penstock._workers"); }
+
+std::string write_cause(const std::exception_ptr& cause) {
+  if (may_take_gil()) {
+    const nb::gil_scoped_acquire gil;
+    if (const nb::object raised = python_cause(cause); raised.is_valid()) {
+      const nb::bytes pickled(workers_module().attr("pickle_exception")(raised));
+      return kPickled + std::string(pickled.c_str(), pickled.size());
+    }
+  }
+  try {
+    std::rethrow_exception(cause);
+  } catch (const std::exception& error) {
+    return kText + std::string(error.what());
+  } catch (...) {
+    return kText + std::string("an exception that is not a std::exception");
+  }
+}
+
+std::exception_ptr read_cause(const std::string& carried) {
+  if (carried.starts_with(kText)) return std::make_exception_ptr(Error(carried.substr(1)));
+  const nb::gil_scoped_acquire gil;
+  try {
+    const nb::bytes pickled(carried.data() + 1, carried.size() - 1);
+    return std::make_exception_ptr(PythonException(workers_module().attr("exception_of")(pickled)));
+  } catch (nb::python_error& error) {
+    return std::make_exception_ptr(PythonException(error));
+  }
+}
+
+// Bytes of any object that has them.
+class Buffer {
+ public:
+  Buffer(nb::handle object, const char* what) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) == 0) return;
+    PyErr_Clear();
+    throw nb::type_error(
+        (std::string(what) +
+         ": expected bytes, or an array of them that lie beside each other, found " +
+         nb::cast<std::string>(nb::str(nb::type_name(object.type()))))
+            .c_str());
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { PyBuffer_Release(&view_); }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+struct PyRowTask {
+  std::unique_ptr<ForkSafe<RowTask>> task;
+  RowTask& operator*() const { return **task; }
+  RowTask* operator->() const { return &**task; }
+};
+
+// Threads that call Python functions are joined without the GIL.
+class PyRowMaker {
+ public:
+  PyRowMaker(const Dataset& plan, const std::string& settings, int threads,
+             std::optional<int> io_threads)
+      : maker_(without_gil([&] {
+          return std::make_unique<ForkSafe<RowMaker>>(
+              RowMaker(plan, settings,
+                       {.threads = threads,
+                        .io_threads = io_threads,
+                        .causes = {.write = write_cause, .read = {}}}));
+        })) {}
+  PyRowMaker(PyRowMaker&&) noexcept = default;
+  PyRowMaker& operator=(PyRowMaker&&) = delete;
+  ~PyRowMaker() {
+    const nb::gil_scoped_release released;
+    maker_.reset();
+  }
+
+  // The answer becomes an object with a buffer, without a copy.
+  [[nodiscard]] PyRowBytes make(nb::handle request) const {
+    const Buffer buffer(request, "make(request)");
+    return PyRowBytes(without_gil([&] { return (**maker_).make(buffer.bytes()); }));
+  }
+
+ private:
+  std::unique_ptr<ForkSafe<RowMaker>> maker_;
+};
+
+// Calls without the GIL; the loader may go with the reference taken here. `otherwise` where it is gone.
+template <class Call, class Result>
+Result with_loader(const PyRowTasks& tasks, Call&& call, Result otherwise) {
+  if (tasks.generation != fork_generation()) return otherwise;
+  const nb::gil_scoped_release released;
+  const auto running = tasks.loader.lock();
+  return running ? call(running->loader()) : otherwise;
+}
+
+std::optional<PyRowTask> take(const PyRowTasks& tasks, std::uint64_t rows, double timeout_s) {
+  std::optional<RowTask> task;
+  (void)wait_in_slices(timeout_s, [&](std::chrono::nanoseconds slice) {
+    const auto running = tasks.loader.lock();
+    if (!running || tasks.generation != fork_generation()) return true;
+    task = running->loader().take_task(rows, slice);
+    return task.has_value();
+  });
+  if (!task) return std::nullopt;
+  return PyRowTask{std::make_unique<ForkSafe<RowTask>>(*std::move(task))};
+}
+
+int fill_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const std::span<const std::byte> bytes = nb::inst_ptr<PyRowBytes>(self)->made.bytes();
+  return PyBuffer_FillInfo(view, self, const_cast<std::byte*>(bytes.data()),
+                           static_cast<Py_ssize_t>(bytes.size()), 1, flags);
+}
+
+PyType_Slot buffer_slots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(fill_buffer)},
+    {0, nullptr},
+};
+
+}  // namespace
+
+void bind_remote_rows(nb::module_& module) {
+  nb::class_<PyRowBytes>(
+      module, "RowBytes", nb::type_slots(buffer_slots),
+      R"(Made rows, as they travel: memoryview(rows), bytes(rows), for RowTask.finish.)")
+      .def("__len__", [](const PyRowBytes& self) { return self.made.size; });
+
+  nb::class_<PyRowTask>(
+      module, "RowTask",
+      R"(Some rows of one device's slice of a step, for somebody who makes them elsewhere. One that
+is dropped without being finished gives them back, and others make them.
+
+Threads  any)")
+      .def_prop_ro("step", [](const PyRowTask& self) { return self->step(); })
+      .def_prop_ro("replica", [](const PyRowTask& self) { return self->replica(); })
+      .def_prop_ro(
+          "first_row", [](const PyRowTask& self) { return self->first_row(); },
+          "Of the global batch.")
+      .def_prop_ro("rows", [](const PyRowTask& self) { return self->rows(); })
+      .def_prop_ro(
+          "nbytes", [](const PyRowTask& self) { return self->answer_bytes(); },
+          "About what RowMaker.make will return.")
+      .def_prop_ro(
+          "request",
+          [](const PyRowTask& self) {
+            const auto request = self->request();
+            return nb::bytes(request.data(), request.size());
+          },
+          "What RowMaker.make takes: 24 bytes a row.")
+      .def_prop_ro(
+          "is_wanted", [](const PyRowTask& self) { return self->is_wanted(); },
+          "Whether anybody waits for the rows: not once they are finished, nor after stop, "
+          "rewind,\n"
+          "load_state_dict or set_weights of the loader.")
+      .def(
+          "finish",
+          [](const PyRowTask& self, nb::handle made) {
+            const Buffer buffer(made, "finish(made)");
+            const nb::gil_scoped_release released;
+            return self->finish(buffer.bytes(), {.write = {}, .read = read_cause});
+          },
+          "made"_a, nb::sig("def finish(self, made: typing.Any) -> bool"),
+          R"(Copies the rows to their place; they were the batch's last ones, it is ready. False where nobody
+wanted them any longer.
+
+Errors  Error  these are other rows; says what differs. The task is as it was.)")
+      .def(
+          "fail",
+          [](const PyRowTask& self, nb::object error) {
+            if (PyExceptionInstance_Check(error.ptr()) == 0)
+              throw nb::type_error("fail(error): expected an exception");
+            auto raised = std::make_exception_ptr(PythonException(std::move(error)));
+            const nb::gil_scoped_release released;
+            self->fail(std::move(raised));
+          },
+          "error"_a, nb::sig("def fail(self, error: BaseException) -> None"),
+          "The loader raises this at the step.")
+      .def("__repr__", [](const PyRowTask& self) {
+        return "<penstock.RowTask rows " + std::to_string(self->first_row()) + " to " +
+               std::to_string(self->first_row() + self->rows()) + " of step " +
+               std::to_string(self->step()) + ">";
+      });
+
+  nb::class_<PyRowTasks>(
+      module, "RowTasks",
+      R"(The rows of a loader that somebody may make elsewhere: Loader.row_tasks(). Does not keep the loader.
+
+Threads  any)")
+      .def_prop_ro(
+          "is_gone",
+          [](const PyRowTasks& self) {
+            return self.loader.expired() || self.generation != fork_generation();
+          },
+          "Whether the loader was dropped. After stop it may go on, so then it is not gone.")
+      .def_prop_ro(
+          "settings",
+          [](const PyRowTasks& self) {
+            return with_loader(
+                self, [](Loader& loader) { return loader.row_settings(); }, std::string());
+          },
+          R"(What a RowMaker needs to know besides the plan.
+
+Errors  Error  the plan reads a stream)")
+      .def(
+          "take", &take, "rows"_a, "timeout_s"_a,
+          R"(Rows that are not made yet, `rows` at the most; the loader's threads make the others. Waits until
+there are some; None when the time is over, so also after the end of the data.
+
+Errors  ValueError  rows is 0)")
+      .def(
+          "let_threads_make_rows",
+          [](const PyRowTasks& self, bool may) {
+            (void)with_loader(
+                self,
+                [may](Loader& loader) {
+                  loader.let_threads_make_rows(may);
+                  return 0;
+                },
+                0);
+          },
+          "may"_a,
+          "Whether the loader's own threads make rows, too; they do until this says otherwise.");
+
+  nb::class_<PyRowMaker>(
+      module, "RowMaker",
+      R"(Makes rows for loaders of the same plan in other processes, with threads of its own.
+
+`settings`: those of Loader.row_tasks(). `threads`: 0 for one per core; `io_threads` as for Dataset.loader.
+
+Threads  make from any number; the earliest step comes first
+Errors   Error  the plan, its data or the version of penstock differ from the loader's: says what)")
+      .def(nb::init<const Dataset&, const std::string&, int, std::optional<int>>(), "plan"_a,
+           "settings"_a, nb::kw_only(), "threads"_a = 0, "io_threads"_a.none() = nb::none())
+      .def(ExplainedConstructor())
+      .def(
+          "make", &PyRowMaker::make, "request"_a,
+          nb::sig("def make(self, request: typing.Any) -> RowBytes"),
+          R"(The rows that RowTask.request asks for. Waits without the GIL. What is wrong with a sample is told
+where the loader delivers it.
+
+Errors  Error  no request, or one for another plan)");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,357 @@
+"""Rows made by others: in this process, and in worker processes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from conftest import bytes_of, run_python
+
+import penstock as ps
+from penstock import remote
+from penstock.remote import Processes, Worker, WorkerLost
+
+COUNT = 500
+BATCH = 24
+
+
+@pytest.fixture(scope="module")
+def numbers_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("numbers") / "numbers.npy"
+    values = np.arange(COUNT, dtype=np.int64)
+    np.save(path, np.stack([values, values * values], axis=1))
+    return path
+
+
+def plan_of(path, devices="host:2", epochs=2):
+    dataset = ps.arrays({"number": path}).seed(7).shuffle().repeat(epochs)
+    return dataset.batch(BATCH, remainder="pad").prefetch_to_devices(devices, depth=3)
+
+
+class Here(remote.Workers):
+    """Workers of this process, which can be told to misbehave."""
+
+    def __init__(self, count=2, *, plan=None, **options):
+        super().__init__(count, **options)
+        self.plan = plan
+        self.started = []
+        self.asked = itertools.count()
+        self.misbehave = lambda asked, worker: None
+
+    def start(self, plan, settings, number, is_gone):
+        worker = HereWorker(self, ps.RowMaker(self.plan or plan, settings, threads=1), number)
+        self.started.append(worker)
+        return worker
+
+
+class HereWorker(Worker):
+    def __init__(self, workers, maker, number):
+        self.name = f"worker {number}"
+        self.number = number
+        self.workers = workers
+        self.maker = maker
+        self.closed = False
+
+    def make(self, request, lane):
+        other = self.workers.misbehave(next(self.workers.asked), self)
+        return self.maker.make(request) if other is None else other
+
+    def close(self):
+        self.closed = True
+
+
+def run(plan, **options):
+    loader = plan.loader(digest=True, threads=1, **options)
+    return [bytes_of(step) for step in loader], loader
+
+
+@pytest.mark.parametrize(("count", "local", "rows"), [(1, False, 100), (1, True, 5), (3, False, 5), (3, True, 12)])
+def test_batches_are_the_same_whoever_makes_the_rows(numbers_file, count, local, rows):
+    plan = plan_of(numbers_file)
+    expected, alone = run(plan)
+    found, loader = run(plan, remote=Here(count, local=local, rows=rows))
+    assert found == expected
+    assert loader.digest == alone.digest
+    assert loader.state_dict() == alone.state_dict()
+    assert local or loader.stats().remote.rows == 2 * COUNT
+
+
+def test_resumed_at_every_step_with_and_without_others(numbers_file):
+    plan = plan_of(numbers_file, epochs=1)
+    expected, _ = run(plan)
+    state = plan.loader().state_dict()
+    for step, wanted in enumerate(expected):
+        loader = plan.loader(threads=1, remote=Here(local=False, rows=5) if step % 2 else None)
+        loader.load_state_dict(state)
+        assert bytes_of(next(loader)) == wanted
+        state = loader.state_dict()
+
+
+def test_one_object_serves_several_loaders_and_rewinds(numbers_file):
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(local=False)
+    first, second = plan.loader(remote=workers), plan.loader(remote=workers)
+    for _ in range(3):
+        assert [bytes_of(step) for step in first] == expected
+        assert [bytes_of(step) for step in second] == expected
+        first.rewind()
+        second.rewind()
+
+
+def test_a_worker_that_is_lost_is_started_again_and_nothing_changes(numbers_file):
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(2, local=False, rows=5)
+
+    def lose(asked, worker):
+        if asked % 7 == 3:
+            raise WorkerLost("for a test")
+
+    workers.misbehave = lose
+    with pytest.warns(RuntimeWarning, match=r"worker \d is gone, and is started again: for a test"):
+        found, loader = run(plan, remote=workers)
+    assert found == expected
+    assert len(workers.started) > 3
+    assert loader.stats().remote.given_back > 0
+
+
+def test_without_any_worker_the_loaders_threads_go_on(numbers_file):
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(1, local=False, rows=5)
+
+    def lose(asked, worker):
+        if asked >= 4:
+            workers.start = never
+            raise WorkerLost("for good")
+
+    def never(*arguments):
+        raise WorkerLost("does not start")
+
+    workers.misbehave = lose
+    with pytest.warns(RuntimeWarning, match="for good"):
+        found, loader = run(plan, remote=workers)
+    assert found == expected
+    assert 0 < loader.stats().remote.rows < 2 * COUNT
+
+
+def test_what_a_slow_worker_was_asked_for_is_asked_of_another(numbers_file, monkeypatch):
+    monkeypatch.setattr(remote, "LATE_S", 0.2)
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(2, local=False, rows=12, ahead=1)
+    never = threading.Event()
+    stuck = []
+
+    def stand_still(asked, worker):
+        if worker.number == 0:
+            stuck.append(worker)
+            never.wait()
+
+    workers.misbehave = stand_still
+    began = time.monotonic()
+    loader = plan.loader(remote=workers)
+    assert [bytes_of(step) for step in loader] == expected
+    assert time.monotonic() - began < 60
+    assert len(stuck) == 1
+    never.set()
+
+
+def test_other_data_or_another_plan_is_refused_by_name(numbers_file, tmp_path):
+    other = tmp_path / "other.npy"
+    np.save(other, np.zeros((COUNT + 1, 2), dtype=np.int64))
+    loader = plan_of(numbers_file).loader(remote=Here(plan=plan_of(other)))
+    with pytest.raises(ps.Error, match=r"no remote worker can make rows of this plan.*another dataset than its own.*other\.npy|501"):
+        for _ in loader:
+            pass
+    loader = plan_of(numbers_file).loader(remote=Here(plan=plan_of(numbers_file, epochs=3)))
+    with pytest.raises(ps.Error, match=r"another plan than its own.*repeat"):
+        for _ in loader:
+            pass
+
+
+def test_one_that_is_refused_is_left_out(numbers_file, tmp_path):
+    other = tmp_path / "other.npy"
+    np.save(other, np.zeros((COUNT + 1, 2), dtype=np.int64))
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+
+    class OneWrong(Here):
+        def start(self, plan, settings, number, is_gone):
+            self.plan = plan_of(other) if number == 1 else None
+            return super().start(plan, settings, number, is_gone)
+
+    with pytest.warns(RuntimeWarning, match="a remote worker is left out: .*another dataset"):
+        found, _ = run(plan, remote=OneWrong(2, local=False))
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"", "are no rows"),
+        (b"PSROWAN1" + bytes(56), "were asked for"),
+        ("a text", "expected bytes"),
+    ],
+)
+def test_an_answer_that_is_no_rows_is_an_error_at_the_step(numbers_file, answer, error):
+    workers = Here(local=False)
+    workers.misbehave = lambda asked, worker: answer
+    with pytest.raises((ps.Error, TypeError), match=error):
+        next(plan_of(numbers_file).loader(remote=workers))
+
+
+def test_a_loader_that_is_dropped_takes_its_threads_along(numbers_file):
+    def lanes():
+        return [thread for thread in threading.enumerate() if thread not in before]
+
+    before = threading.enumerate()
+    workers = Here(2)
+    loader = plan_of(numbers_file).loader(remote=workers)
+    next(loader)
+    assert len(lanes()) == 4
+    del loader
+    for thread in lanes():
+        thread.join(30)
+    assert lanes() == []
+    assert all(worker.closed for worker in workers.started)
+
+
+def test_tasks_by_hand(numbers_file):
+    plan = plan_of(numbers_file, devices="host:1", epochs=1)
+    expected, _ = run(plan)
+    loader = plan.loader(threads=1)
+    tasks = loader.row_tasks()
+    tasks.let_threads_make_rows(False)
+    assert tasks.take(10, 0.01) is None  # not started
+    loader.start()
+    maker = ps.RowMaker(plan, tasks.settings, threads=1)
+    first = tasks.take(100, 10)
+    assert (first.step, first.replica, first.first_row, first.rows) == (0, 0, 0, BATCH)
+    assert repr(first) == "<penstock.RowTask rows 0 to 24 of step 0>"
+    assert len(first.request) == 48 + 24 * BATCH
+    made = maker.make(first.request)
+    assert first.nbytes <= len(made) <= first.nbytes + 4096
+    assert first.is_wanted
+    assert first.finish(bytes(made))
+    assert not first.is_wanted
+    assert not first.finish(memoryview(made))
+    assert bytes_of(next(loader)) == expected[0]
+    second = tasks.take(100, 10)
+    second.fail(LookupError("by hand"))
+    with pytest.raises(LookupError, match="by hand"):
+        next(loader)
+    with pytest.raises(TypeError, match="expected an exception"):
+        second.fail("a text")
+    with pytest.raises(ValueError, match="most_rows must be 1 or more"):
+        tasks.take(0, 0)
+    with pytest.raises(ps.Error, match="no request"):
+        maker.make(b"something else")
+    del loader
+    assert tasks.is_gone
+    assert tasks.take(1, 0) is None
+
+
+@pytest.mark.parametrize("options", [{"count": 0}, {"count": 1, "rows": 0}, {"count": 1, "ahead": 0}])
+def test_options_are_checked(options):
+    with pytest.raises(ValueError, match="must be 1 or more, found 0"):
+        Processes(**options)
+
+
+# ---- processes ----
+
+
+def double(number):
+    if number[0] == 42:
+        raise KeyError("no 42")
+    return number * 2
+
+
+def with_function(path):
+    dataset = ps.arrays({"number": path}).seed(7).shuffle()
+    return dataset.map(double, outputs={"number": ("i64", (2,))}).batch(BATCH).prefetch_to_devices("host:2")
+
+
+def test_processes_call_functions_and_carry_what_they_raise(numbers_file):
+    plan = with_function(numbers_file)
+    expected, alone = run(plan, on_fault="replace")
+    found, loader = run(plan, on_fault="replace", remote=Processes(2, local=False, rows=8))
+    assert found == expected
+    assert loader.digest == alone.digest
+    assert [str(fault) for fault in loader.faults()] == [str(fault) for fault in alone.faults()]
+    failing = plan.loader(remote=Processes(1, local=False))
+    with pytest.raises(ps.DataError, match=r"sample 42.*correct the function") as raised:
+        for _ in failing:
+            pass
+    assert isinstance(raised.value.__cause__, KeyError)
+    assert "in a worker process" in str(raised.value.__cause__.__cause__)
+
+
+def test_killed_processes_are_replaced(numbers_file):
+    plan = plan_of(numbers_file, epochs=40)
+    expected, alone = run(plan)
+    workers = Processes(2, local=False, rows=6)
+    processes = []
+
+    def start(*arguments):
+        worker = Processes.start(workers, *arguments)
+        processes.append(worker._process.pid)
+        return worker
+
+    workers.start = start
+    loader = plan.loader(digest=True, remote=workers)
+    found = []
+    with pytest.warns(RuntimeWarning, match=r"worker process \d+ is gone"):
+        for step in loader:
+            found.append(bytes_of(step))
+            if len(found) in (10, 200, 500):
+                count, end = len(processes), time.monotonic() + 60
+                os.kill(processes[-1], signal.SIGKILL)
+                while len(processes) == count and time.monotonic() < end:
+                    time.sleep(0.01)
+    assert found == expected
+    assert loader.digest == alone.digest
+    assert len(processes) > 4
+
+
+def test_a_plan_that_cannot_be_sent_says_why(numbers_file):
+    hidden = ps.arrays({"number": numbers_file}).map(lambda number: number, outputs={"number": ("i64", (2,))}, name="l")
+    loader = hidden.batch(4).loader(remote=Processes(1))
+    with pytest.raises(ps.Error, match=r"can't be sent to worker processes.*pickle"):
+        for _ in loader:
+            pass
+    with pytest.raises(ps.Error, match="is a stream.*read elsewhere"):
+        numbers = ({"n": np.int64(i)} for i in range(10))
+        ps.generator({"n": ("i64", ())}, numbers).batch(2).loader(remote=Processes(1))
+
+
+def test_the_torch_loader_takes_them(numbers_file):
+    pytest.importorskip("torch")
+    from penstock.torch import DataLoader
+
+    plan = ps.arrays({"number": numbers_file}).seed(7).shuffle().batch(BATCH)
+    alone = [batch["number"].clone() for batch in DataLoader(plan, devices="host:1")]
+    others = DataLoader(plan, devices="host:1", remote=Here(local=False))
+    for _ in range(2):
+        assert len([batch for batch in others]) == len(alone)
+
+
+def test_the_interpreter_ends_while_they_work(numbers_file):
+    code = """
+import sys, penstock as ps
+from penstock.remote import Processes
+if __name__ == "__main__":
+    plan = ps.arrays({"number": sys.argv[1]}).repeat().batch(8).prefetch_to_devices("host:1")
+    loader = plan.loader(remote=Processes(1, local=False))
+    for number, step in enumerate(loader):
+        if number == 20: break
+"""
+    began = time.monotonic()
+    run_python(code, str(numbers_file))
+    assert time.monotonic() - began < 60
