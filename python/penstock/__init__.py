@@ -120,8 +120,13 @@ __all__ = [
     "Tensor",
     "Stats",
     "StageTime",
+    "RemoteStats",
     "ThreadBudget",
     "InputContext",
+    "RowTasks",
+    "RowTask",
+    "RowMaker",
+    "RowBytes",
     # Where data comes from.
     "images",
     "image_folder",

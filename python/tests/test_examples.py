@@ -105,3 +105,18 @@ def test_gpt_goes_on_with_the_same_losses_in_other_worlds(tmp_path, processes):
     cut += losses(result.stdout)
     assert len(whole) == 16 and whole[-1] < 0.75 * whole[0]
     assert cut == pytest.approx(whole, abs=2e-3)
+
+
+def test_files_for_clusters_are_well_formed():
+    clusters = EXAMPLES / "clusters"
+    subprocess.run(["bash", "-n", clusters / "slurm.sbatch"], check=True)
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load((clusters / "rayjob.yaml").read_text())
+    assert job["kind"] == "RayJob"
+    for group in [job["spec"]["rayClusterSpec"]["headGroupSpec"], *job["spec"]["rayClusterSpec"]["workerGroupSpecs"]]:
+        spec = group["template"]["spec"]
+        names = {volume["name"] for volume in spec["volumes"]}
+        for container in spec["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= names
+    program = job["spec"]["entrypoint"].split()[1]
+    assert (clusters / Path(program).name).exists()

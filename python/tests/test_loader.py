@@ -259,7 +259,7 @@ def test_stats_name_every_stall_and_add_up():
         pass
     stats = loader.stats()
     assert (stats.samples, stats.steps, stats.threads, stats.faults) == (100, 13, 1, 0)
-    assert list(stats.stages) == ["order", "slot", "read", "decode", "copy", "device_transform"]
+    assert list(stats.stages) == ["order", "slot", "read", "decode", "remote", "copy", "device_transform"]
     waited = sum(stage.wait_s for stage in stats.stages.values())
     assert stats.consume_s + waited == pytest.approx(stats.seconds, rel=0.01, abs=1e-4)
     assert stats.bottleneck in {*stats.stages, "consumer"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,14 +239,33 @@ def test_a_driver_that_is_killed_goes_on_with_its_state(cluster, numbers_file, t
             driver.kill()
             break
     driver.wait()
-    import pickle
-
     loader = plan_of(numbers_file).loader(digest=True, remote=penstock.ray.Workers(1, local=False, rows=9))
     with open(state, "rb") as file:
         loader.load_state_dict(pickle.load(file))
     for _ in loader:
         pass
     assert loader.digest == alone[1]
+
+
+def test_the_example_goes_on_after_a_kill(cluster, images, tmp_path):
+    program = Path(__file__).parents[1] / "examples" / "clusters" / "remote_decoding.py"
+
+    def start(state):
+        flags = [images, tmp_path / state, "--batch", "8", "--epochs", "30", "--save-every", "5"]
+        environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+        return subprocess.Popen([sys.executable, program, *flags], stdout=subprocess.PIPE, text=True, env=environment)
+
+    whole, _ = start("whole.json").communicate(timeout=200)
+    killed = start("killed.json")
+    end = time.monotonic() + 100
+    while not (tmp_path / "killed.json").exists() and killed.poll() is None and time.monotonic() < end:
+        time.sleep(0.005)
+    killed.kill()
+    killed.wait()
+    after, _ = start("killed.json").communicate(timeout=200)
+    assert "samples," in whole
+    assert whole.splitlines()[-1] == after.splitlines()[-1] != ""
+    assert whole.splitlines()[-1].startswith("digest ")
 
 
 def test_ray_must_be_started():
