@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -355,3 +357,23 @@ if __name__ == "__main__":
     began = time.monotonic()
     run_python(code, str(numbers_file))
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.skipif(not os.path.exists(os.environ.get("PENSTOCK_THROUGHPUT", "")), reason="no penstock-throughput here")
+def test_a_state_saved_with_others_goes_on_in_cpp_without_them(images, tmp_path):
+    decode = ps.decode_image(crop=ps.random_resized_crop(32), flip=0.5)
+    plan = ps.images(images).seed(3).shuffle().map(decode).batch(6).repeat(4).prefetch_to_devices("host:2")
+    whole = plan.loader(digest=True)
+    for _ in whole:
+        pass
+    loader = plan.loader(digest=True, remote=Here(3, local=False, rows=2))
+    for _ in range(9):
+        next(loader)
+    state = tmp_path / "state.json"
+    state.write_text(json.dumps(loader.state_dict()))
+    plan.save(tmp_path / "plan.json")
+    program = os.environ["PENSTOCK_THROUGHPUT"]
+    command = [program, "--plan", tmp_path / "plan.json", "--state-in", state, "--digest", "--quiet", "--json", "-"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["digest"] == whole.digest
