@@ -319,7 +319,7 @@ def test_killed_processes_are_replaced(numbers_file):
                     time.sleep(0.01)
     assert found == expected
     assert loader.digest == alone.digest
-    assert len(processes) > 4
+    assert len(processes) >= 4
 
 
 def test_a_plan_that_cannot_be_sent_says_why(numbers_file):
@@ -373,7 +373,7 @@ def test_a_state_saved_with_others_goes_on_in_cpp_without_them(images, tmp_path)
     state.write_text(json.dumps(loader.state_dict()))
     plan.save(tmp_path / "plan.json")
     program = os.environ["PENSTOCK_THROUGHPUT"]
-    command = [program, "--plan", tmp_path / "plan.json", "--state-in", state, "--digest", "--quiet", "--json", "-"]
+    command = [program, "--plan", tmp_path / "plan.json", "--state-in", state, "--steps", str(plan.size - 9), "--digest", "--quiet", "--json", "-"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["digest"] == whole.digest
