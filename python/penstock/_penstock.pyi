@@ -380,7 +380,7 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -395,7 +395,7 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
     alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
     "pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
-    are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
+    are slower; "nearest" is Pillow's NEAREST, which mixes no two pixels. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
     megapixels. An `index` makes all epochs but the first faster.
 
     `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
@@ -403,11 +403,17 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
     early is one always.
 
+    `masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
+    NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
+    taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
+
     JPEG, PNG and WebP, recognised by their signatures.
 
-    Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
-    Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
-                        outside [0,255], other channels than 1 and 3
+    Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field` u8 [H,W,channels],
+            `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
+    Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
+                        level outside [0,255], other channels than 1 and 3; in Dataset.map: no such field, another type
+                        or shape, or a mask whose type has no `mask_fill`
     """
 
 class ImageView:
@@ -418,7 +424,7 @@ class ImageView:
     geometry, have a first dimension of that many.
     """
 
-    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', geometry: str = '') -> None: ...
+    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '') -> None: ...
 
     @property
     def crop(self) -> Crop:
@@ -454,14 +460,14 @@ def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_me
                         flip outside [0,1]; a limit that is not positive; a level outside [0,255]
     """
 
-def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', geometry: str = '') -> Transform:
+def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
     """
     decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
-    same random numbers and the same pixels.
+    same random numbers and the same pixels; the same masks.
 
     Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-            u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
-    Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no such field, or another
+            u8 [H,W,C] of the crop's size, `geometry` i32 [8] if asked for, and masks as of decode_image.
+    Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
                         type or shape; a fill of several levels for images of one channel
     """
 
@@ -747,13 +753,19 @@ def three_augment(color_jitter: float = 0.3, kernel_size: int = 13) -> Augmentat
     Source  Touvron, Cord, Jegou: DeiT III (ECCV 2022)
     """
 
-def augment_image(operations: Sequence[Augmentation], *, field: str = 'image') -> Transform:
+def augment_image(operations: Sequence[Augmentation], *, field: str = 'image', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
     """
     Does operations of penstock.augment to an image, one after another, or to each of several views of one: a view
     draws its own numbers, and the first one draws those of a single image.
 
-    Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side
-    Errors  ValueError  no field name; in Dataset.map: no such field, or one of another type or shape
+    `masks` are fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those
+    of policies too) and stay as they are otherwise: the classes of its pixels. The nearest pixel is taken, whatever the
+    operation's interpolation; beside the image it is `mask_fill`.
+
+    Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8
+            [H,W]
+    Errors  ValueError  no field name, or one twice; a mask_fill outside [0,255]; masks with operations that may mix images
+                        (aug_mix); in Dataset.map: no such field, or one of another type or shape; masks of several views
     """
 
 class Tensor:

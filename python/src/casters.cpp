@@ -1,6 +1,7 @@
 #include "casters.hpp"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/vector.h>
 
 namespace penstock::python {
 
@@ -51,6 +52,15 @@ std::vector<ImageView> ViewsGiven::value() const {
     views.push_back(std::move(view));
   }
   return views;
+}
+
+std::vector<std::string> FieldNames::value() const {
+  std::vector<std::string> names;
+  if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
+  if (!nb::try_cast(given, names))
+    throw nb::type_error(
+        ("expected the name of a field, or a list of such names, found " + shown(given)).c_str());
+  return names;
 }
 
 DType parse_dtype(std::string_view name) {

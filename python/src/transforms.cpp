@@ -215,10 +215,10 @@ void bind_images(nb::module_& module) {
   module.def(
       "decode_image",
       [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
-         std::string geometry, const Choice<JpegDecoder>& decoder,
-         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
-         int channels, bool tolerant) {
+         std::string geometry, const FieldNames& masks, int mask_fill,
+         const Choice<JpegDecoder>& decoder, const Choice<ResizeFilter>& filter, bool scaled,
+         const std::optional<PyJpegIndex>& index, const std::optional<PyJpegStats>& stats,
+         const std::optional<Levels>& background, int channels, bool tolerant) {
         return PyTransform{decode_image({.field = std::move(field),
                                          .crop = crop.value(),
                                          .flip = flip,
@@ -228,6 +228,8 @@ void bind_images(nb::module_& module) {
                                          .tolerant = tolerant,
                                          .background = color_of(background),
                                          .geometry = std::move(geometry),
+                                         .masks = masks.value(),
+                                         .mask_fill = mask_fill,
                                          .decoder = decoder.value("decoder"),
                                          .filter = filter.value("filter"),
                                          .scaled = scaled,
@@ -235,7 +237,8 @@ void bind_images(nb::module_& module) {
                                          .stats = stats ? stats->stats : nullptr})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
-      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"reference"},
+      "exif"_a = true, "geometry"_a = "", nb::arg("masks").sig("()") = nb::tuple(),
+      "mask_fill"_a = 255, "decoder"_a = Choice<JpegDecoder>{"reference"},
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
       "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false,
@@ -252,7 +255,7 @@ of the image, fill included; flipped; width and height of the upright image; ori
 chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
 alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
 "pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
-are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
+are slower; "nearest" is Pillow's NEAREST, which mixes no two pixels. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
 megapixels. An `index` makes all epochs but the first faster.
 
 `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
@@ -260,11 +263,17 @@ libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between se
 missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
 early is one always.
 
+`masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
+NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
+taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
+
 JPEG, PNG and WebP, recognised by their signatures.
 
-Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
-Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
-                    outside [0,255], other channels than 1 and 3)");
+Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field` u8 [H,W,channels],
+        `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
+Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
+                    level outside [0,255], other channels than 1 and 3; in Dataset.map: no such field, another type
+                    or shape, or a mask whose type has no `mask_fill`)");
 
   nb::class_<ImageView>(
       module, "ImageView",
@@ -335,21 +344,24 @@ Errors  ValueError  no views or more than 256; an empty name, or one twice; a co
   module.def(
       "crop_image",
       [](const CropGiven& crop, float flip, std::string field, const Choice<ResizeFilter>& filter,
-         std::string geometry) {
+         std::string geometry, const FieldNames& masks, int mask_fill) {
         return PyTransform{crop_image({.field = std::move(field),
                                        .crop = crop.value(),
                                        .flip = flip,
                                        .filter = filter.value("filter"),
-                                       .geometry = std::move(geometry)})};
+                                       .geometry = std::move(geometry),
+                                       .masks = masks.value(),
+                                       .mask_fill = mask_fill})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image",
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "",
+      nb::arg("masks").sig("()") = nb::tuple(), "mask_fill"_a = 255,
       R"(decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
-same random numbers and the same pixels.
+same random numbers and the same pixels; the same masks.
 
 Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-        u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
-Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no such field, or another
+        u8 [H,W,C] of the crop's size, `geometry` i32 [8] if asked for, and masks as of decode_image.
+Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
                     type or shape; a fill of several levels for images of one channel)");
 }
 

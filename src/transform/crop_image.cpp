@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "src/jpeg/rows.hpp"
 #include "src/transform/descriptions.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/masks.hpp"
 #include "src/transform/view.hpp"
 
 namespace penstock {
@@ -47,8 +49,11 @@ void spread(const std::uint8_t* from, int channels, int width, std::uint8_t* to)
 
 class CropImage final : public Transform {
  public:
-  CropImage(ImageView view, Description description)
-      : view_(std::move(view)), description_(std::move(description)) {}
+  CropImage(ImageView view, Description description, transform::Masks masks)
+      : view_(std::move(view)),
+        description_(std::move(description)),
+        masks_(std::move(masks)),
+        first_mask_(view_.geometry.empty() ? 1 : 2) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const std::size_t input = transform::find_field(fields, view_.field, transform::kCropImage);
@@ -66,6 +71,7 @@ class CropImage final : public Transform {
                       field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {}};
     transform::add_outputs(view_, static_cast<int>(extents[2]), binding.outputs);
+    masks_.bind(fields, view_.crop.size(), binding);
     return binding;
   }
 
@@ -98,7 +104,8 @@ class CropImage final : public Transform {
     if (!view_.geometry.empty()) view.write_geometry(out[1].data<std::int32_t>());
     view.trim();
     jpeg::trim(scratch.pixels);
-    return {};
+    return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
+                       view.window());
   }
 
   [[nodiscard]] Description description() const override { return description_; }
@@ -120,12 +127,16 @@ class CropImage final : public Transform {
 
   ImageView view_;
   Description description_;
+  transform::Masks masks_;
+  std::size_t first_mask_;  // of the outputs
 };
 
 }  // namespace
 
 TransformPtr crop_image(CropImageOptions options) {
   Description description = transform::describe_crop_image(options);
+  transform::Masks masks(transform::kCropImage, std::move(options.masks), options.mask_fill,
+                         std::array{options.field, options.geometry});
   ImageView view{.field = std::move(options.field),
                  .crop = options.crop,
                  .flip = options.flip,
@@ -134,7 +145,7 @@ TransformPtr crop_image(CropImageOptions options) {
   transform::check_view(transform::kCropImage, view);
   if (view.field.empty())
     throw std::invalid_argument("crop_image: name the field that holds the image");
-  return std::make_shared<CropImage>(std::move(view), std::move(description));
+  return std::make_shared<CropImage>(std::move(view), std::move(description), std::move(masks));
 }
 
 }  // namespace penstock

@@ -50,8 +50,10 @@ Fault with_hint(Fault fault, const jpeg::Image& image) {
 
 class Decoding final : public Transform {
  public:
-  Decoding(DecodeViewsOptions options, Description description)
-      : options_(std::move(options)), description_(std::move(description)) {
+  Decoding(DecodeViewsOptions options, Description description, Masks masks)
+      : options_(std::move(options)),
+        description_(std::move(description)),
+        masks_(std::move(masks)) {
     std::size_t output = 0;
     for (std::size_t k = 0; k < options_.views.size(); ++k) {
       const ImageView& view = options_.views[k];
@@ -64,6 +66,7 @@ class Decoding final : public Transform {
              .output = output});
       output += view.geometry.empty() ? 1 : 2;
     }
+    first_mask_ = output;
   }
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
@@ -76,6 +79,7 @@ class Decoding final : public Transform {
     Binding binding{.inputs = {input}, .outputs = {}};
     for (const ImageView& view : options_.views)
       add_outputs(view, options_.channels, binding.outputs);
+    masks_.bind(fields, options_.views.front().crop.size(), binding);
     return binding;
   }
 
@@ -84,21 +88,14 @@ class Decoding final : public Transform {
     const std::span<const std::byte> bytes = in[0].bytes();
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      switch (kind_of(bytes)) {
-        case ImageKind::jpeg:
-          return decode_jpeg(bytes, scratch, out, random);
-        case ImageKind::png:
-          return decode_whole<PngReader>(bytes, scratch, out, random);
-        case ImageKind::webp:
-          return decode_whole<WebpReader>(bytes, scratch, out, random);
-        case ImageKind::unknown:
-          break;
-      }
+      if (auto decoded = decode(bytes, scratch, out, random); !decoded) return decoded;
+      if (masks_.empty()) return {};
+      return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
+                         scratch.views.front().window());
     } catch (const std::bad_alloc&) {
       return Fault{.reason = "not enough memory to decode this image",
                    .cause = std::current_exception()};
     }
-    return fault(describe_unknown(bytes));
   }
 
   [[nodiscard]] Description description() const override { return description_; }
@@ -181,6 +178,21 @@ class Decoding final : public Transform {
     }
   };
 
+  Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                      Random& random) const {
+    switch (kind_of(bytes)) {
+      case ImageKind::jpeg:
+        return decode_jpeg(bytes, scratch, out, random);
+      case ImageKind::png:
+        return decode_whole<PngReader>(bytes, scratch, out, random);
+      case ImageKind::webp:
+        return decode_whole<WebpReader>(bytes, scratch, out, random);
+      case ImageKind::unknown:
+        break;
+    }
+    return fault(describe_unknown(bytes));
+  }
+
   Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
                            Random& random) const {
     const Closing closing{scratch};
@@ -230,12 +242,14 @@ class Decoding final : public Transform {
 
   DecodeViewsOptions options_;
   Description description_;
+  Masks masks_;
+  std::size_t first_mask_ = 0;  // of the outputs
   std::vector<CropPlace> crops_;
 };
 
 }  // namespace
 
-TransformPtr make_decoding(DecodeViewsOptions options, Description description) {
+TransformPtr make_decoding(DecodeViewsOptions options, Description description, Masks masks) {
   const auto refuse = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("{}: {}", description.name, what));
   };
@@ -245,7 +259,7 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description) 
   if (options.channels != 1 && options.channels != 3)
     refuse(fmt::format("channels are 3, of RGB, or 1, of grey; found {}", options.channels));
   if (options.background) check_color(description.name + ": background", *options.background);
-  return std::make_shared<Decoding>(std::move(options), std::move(description));
+  return std::make_shared<Decoding>(std::move(options), std::move(description), std::move(masks));
 }
 
 }  // namespace penstock::transform

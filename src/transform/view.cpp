@@ -68,7 +68,7 @@ Result<void> View::choose(const ImageView& view, const StoredImage& image, Rando
 
 int View::largest_scale() const noexcept {
   int scale = 1;
-  if (is_pillow()) return scale;
+  if (filter_ != ResizeFilter::bilinear && filter_ != ResizeFilter::bicubic) return scale;
   while (scale < 8 && placement_.region.width >= 2.0 * scale * placement_.place.width &&
          placement_.region.height >= 2.0 * scale * placement_.place.height)
     scale *= 2;
@@ -84,25 +84,53 @@ void View::plan(const StoredImage& image) {
   const bool mirror = turn_.mirror_x != (flipped_ && !turn_.transposed);
   const double scale = image.scale;
   Region region = turn_.stored(placement_.region, image.width, image.height);
-  if (is_pillow()) return plan_pillow(image, region, size, mirror);
+  switch (filter_) {
+    case ResizeFilter::pillow_bilinear:
+    case ResizeFilter::pillow_bicubic:
+      return plan_pillow(image, region, size, mirror);
+    case ResizeFilter::nearest:
+      return plan_nearest(image, mirror);
+    case ResizeFilter::bilinear:
+    case ResizeFilter::bicubic:
+      break;
+  }
   region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
   quick_.plan(jpeg::scaled_down(image.width, image.scale),
               jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
 }
 
 // A random resized crop is cut out and then resized; of the others, a part of the resized image is taken.
+PillowLine View::line(int source, double first, double extent, int outputs) const {
+  if (crop_.kind() == Crop::Kind::random_resized)
+    return {static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)), outputs, 0,
+            outputs};
+  const double stretch = outputs / extent;  // the whole line may be longer than an int counts
+  return {0, source, std::llround(source * stretch), std::llround(first * stretch), outputs};
+}
+
 void View::plan_pillow(const StoredImage& image, const Region& region, ImageSize size,
                        bool mirror) {
-  const auto line = [&](int source, double first, double extent, int outputs) {
-    if (crop_.kind() == Crop::Kind::random_resized)
-      return PillowLine{static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)),
-                        outputs, 0, outputs};
-    const double stretch = outputs / extent;  // the whole line may be longer than an int counts
-    return PillowLine{0, source, std::llround(source * stretch), std::llround(first * stretch),
-                      outputs};
-  };
   pillow_.plan(line(image.width, region.x, region.width, size.width),
                line(image.height, region.y, region.height, size.height), mirror, filter_);
+}
+
+// A middle that lies between two pixels goes to the right or lower one of the upright image.
+void View::plan_nearest(const StoredImage& image, bool mirror) {
+  const Window upright = window();
+  nearest_.plan({turn_.transposed ? upright.down : upright.across, image.width, turn_.mirror_x},
+                {turn_.transposed ? upright.across : upright.down, image.height, turn_.mirror_y},
+                mirror);
+}
+
+Window View::window() const {
+  const ImageSize image = image_.upright();
+  const auto& [region, place] = placement_;
+  return {.image = image,
+          .sample = crop_.size(),
+          .place = place,
+          .across = line(image.width, region.x, region.width, place.width),
+          .down = line(image.height, region.y, region.height, place.height),
+          .flipped = flipped_};
 }
 
 int View::place_left() const noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <penstock/core/error.hpp>
@@ -15,8 +16,10 @@
 
 #include "src/jpeg/exif.hpp"
 #include "src/jpeg/rows.hpp"
+#include "src/transform/nearest.hpp"
 #include "src/transform/pillow_resize.hpp"
 #include "src/transform/resize.hpp"
+#include "src/transform/window.hpp"
 
 namespace penstock::transform {
 
@@ -63,6 +66,8 @@ class View {
 
   /// The 8 numbers of DecodeImageOptions::geometry.
   void write_geometry(std::int32_t* out) const;
+  /// What was chosen, for the fields that are cropped with the image.
+  [[nodiscard]] Window window() const;
   /// Gives large scratch memory back.
   void trim();
 
@@ -70,16 +75,25 @@ class View {
   [[nodiscard]] int place_left() const noexcept;
   [[nodiscard]] std::ptrdiff_t out_stride() const noexcept;
   void fill() const;
-  [[nodiscard]] bool is_pillow() const noexcept {
-    return filter_ == ResizeFilter::pillow_bilinear || filter_ == ResizeFilter::pillow_bicubic;
-  }
   [[nodiscard]] const RowResize& resize() const noexcept {
-    return is_pillow() ? static_cast<const RowResize&>(pillow_) : quick_;
+    switch (filter_) {
+      case ResizeFilter::bilinear:
+      case ResizeFilter::bicubic:
+        break;
+      case ResizeFilter::pillow_bilinear:
+      case ResizeFilter::pillow_bicubic:
+        return pillow_;
+      case ResizeFilter::nearest:
+        return nearest_;
+    }
+    return quick_;
   }
   [[nodiscard]] RowResize& resize() noexcept {
-    return is_pillow() ? static_cast<RowResize&>(pillow_) : quick_;
+    return const_cast<RowResize&>(std::as_const(*this).resize());
   }
+  [[nodiscard]] PillowLine line(int source, double first, double extent, int outputs) const;
   void plan_pillow(const StoredImage& image, const Region& region, ImageSize size, bool mirror);
+  void plan_nearest(const StoredImage& image, bool mirror);
 
   Crop crop_;
   ResizeFilter filter_ = ResizeFilter::bilinear;
@@ -89,6 +103,7 @@ class View {
   jpeg::Orientation turn_;
   Resize quick_;
   PillowResize pillow_;
+  NearestResize nearest_;
   std::uint8_t* out_ = nullptr;
   int channels_ = 3;
   // RGB pixels that are not yet as they belong in the sample: on their side, or of three channels.

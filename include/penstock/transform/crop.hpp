@@ -11,20 +11,21 @@
 
 namespace penstock {
 
-/// How pixels become fewer, or more. All are antialiased: where an image shrinks, the filter is as
-/// much wider.
+/// How pixels become fewer, or more. All but `nearest` are antialiased: where an image shrinks, the
+/// filter is as much wider.
 ///
-/// Those of Pillow are for comparing accuracies: they give the bytes that torchvision makes of
+/// The two that are named after Pillow are for comparing accuracies: they give the bytes that torchvision makes of
 /// Pillow's images, and are slower. Pillow until 12 is meant; 13 takes the vertical direction first
 /// where that saves work, and then some levels differ by one; so it is, and by more with bicubic, for
 /// images that EXIF turns on their side.
-/// A random_resized_crop is cut out before it is resized; of the other crops, a part of the resized
-/// image is taken. `scaled` does nothing with them.
+/// With them and with `nearest` a random_resized_crop is cut out before it is resized; of the other
+/// crops, a part of the resized image is taken. `scaled` does nothing with them.
 enum class ResizeFilter : std::uint8_t {
   bilinear,  ///< its weights reach beyond the crop where the image goes on; within a level of Pillow
   bicubic,   ///< sharper; Keys' cubic with a = -1/2, as Pillow's BICUBIC
   pillow_bilinear,
   pillow_bicubic,
+  nearest,  ///< Pillow's NEAREST: each pixel is one of the image, the one that its middle lies in
 };
 
 /// Levels of red, green and blue, 0 to 255; one number means a grey.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
@@ -40,6 +41,10 @@ struct DecodeImageOptions {
   /// sample covers of the upright image, fill included, so it may reach beyond it; rounded outwards;
   /// flipped (0 or 1); width and height of the upright image; EXIF orientation (1 to 8).
   std::string geometry{};
+  /// Fields that are cropped and flipped with the image, and of which no two values are mixed: the classes of its
+  /// pixels. Each is a PNG with a palette or grey levels of at most 8 bits, or decoded, and as large as the upright image.
+  std::vector<std::string> masks{};
+  int mask_fill = 255;  ///< what stands in them beside the image; 255 is what losses ignore, mostly
   JpegDecoder decoder = JpegDecoder::reference;
   ResizeFilter filter = ResizeFilter::bilinear;
   /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
@@ -69,13 +74,18 @@ struct DecodeImageOptions {
 /// error or, unless `tolerant`, a warning for; a JPEG's data past the region's last rows are not looked at), one over
 /// max_megapixels, or a JPEG of more than 100 scans; an image smaller than a random_crop without pad_if_needed. Every decoder finds the same faults.
 ///
-/// Shapes   in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
+/// Masks are resized as by Pillow's NEAREST, whatever the image's filter. A PNG's numbers are taken as they are stored,
+/// entries of its palette or grey levels, also those of 1, 2 and 4 bits. A mask that is no such PNG, or has another
+/// size than the image, is a fault.
+///
+/// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8
+///          [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type.
 /// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, `geometry` named like `field`, channels other than 1 and 3, or a level of
-///          the background outside [0,255]
+///          not positive, two fields of one name, channels other than 1 and 3, or a level of
+///          the background outside [0,255]; at bind: another type or shape, or a mask whose type has no `mask_fill`
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level.
 [[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);
 
