@@ -236,6 +236,12 @@ class Crop:
 
     def __repr__(self) -> str: ...
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
 def random_resized_crop(size: int | tuple[int, int], *, scale: tuple[float, float] = (0.08, 1.0), ratio: tuple[float, float] = (3 / 4, 4 / 3)) -> Crop:
     """
     A random part of the image, resized: the crop of training.
@@ -255,6 +261,25 @@ def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     Errors  ValueError  a size below 1, or one larger than `resize`
     Source  torchvision's Resize followed by CenterCrop, with their whole numbers: the longer side is cut
             to one, an offset of a half is rounded to the even one.
+    """
+
+def five_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
+    """
+    The four corners and the middle of the image after resizing its shorter side to `resize`, for testing: upper
+    left, upper right, lower left, lower right, middle. Makes a field [5,H,W,channels].
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1, or one larger than `resize`
+    Source  torchvision's Resize followed by FiveCrop, with their sizes and offsets.
+    """
+
+def ten_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
+    """
+    The five of five_crops, and the five of the mirrored image behind them: [10,H,W,channels].
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1, or one larger than `resize`
+    Source  torchvision's Resize followed by TenCrop, without its vertical_flip.
     """
 
 def resize_to(height: int, width: int) -> Crop:
@@ -357,6 +382,8 @@ class JpegStats:
 
     def __init__(self) -> None: ...
 
+    def __repr__(self) -> str: ...
+
     def counts(self) -> dict[str, int]:
         """
         "own": by Penstock's own decoder, "indexed": those of them with an index; "tolerated", if any:
@@ -367,6 +394,8 @@ class Transform:
     """One record becomes one sample. For Dataset.map."""
 
     def __repr__(self) -> str: ...
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, lengths: str = '') -> Transform:
     """
@@ -437,6 +466,8 @@ class ImageView:
     @property
     def flip(self) -> float:
         """Probability of mirroring, drawn for each crop."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
     def __repr__(self) -> str: ...
 
@@ -1360,6 +1391,10 @@ class RandomErasing:
     @property
     def probability(self) -> float: ...
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
 class PackSummary:
     """What came of packing: Dataset.packed."""
 
@@ -1473,6 +1508,18 @@ class Dataset:
         numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
         Errors  ValueError  it comes after an operation on positions, or nothing is kept
+        """
+
+    def rename(self, names: Mapping[str, str | Sequence[str]]) -> Dataset:
+        """
+        Fields of the source under other names, {"image": "mask"}, with the same bytes: so that two sources fit
+        beside each other, or, under several, {"image": ("image", "second")}, so that two transforms take the same image.
+        What is not named keeps its name. Must come right behind the source.
+
+            photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
+            ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
+
+        Errors  ValueError  another operation stands before it; no such field; a name that two fields would have
         """
 
     def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:

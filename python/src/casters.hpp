@@ -101,6 +101,9 @@ PENSTOCK_NAMES(PackOutput,
                 "max_seqlen"});
 #undef PENSTOCK_NAMES
 
+/// For the end of a message: what to take instead of a thing of another library; empty where nothing is known of it.
+[[nodiscard]] std::string hint_at(nb::handle given);
+
 /// A crop, as it was passed.
 struct CropGiven {
   nb::object given;
@@ -120,6 +123,13 @@ struct FieldNames {
   nb::object given;
   /// Errors  nb::type_error  something else
   [[nodiscard]] std::vector<std::string> value() const;
+};
+
+/// New names of fields, as they were passed: a mapping of fields to names, or to sequences of them.
+struct NamesGiven {
+  nb::object given;
+  /// Errors  nb::type_error  something else
+  [[nodiscard]] std::vector<FieldName> value() const;
 };
 
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
@@ -191,6 +201,7 @@ PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Dev
 PENSTOCK_AS_GIVEN(CropGiven, "Crop");
 PENSTOCK_AS_GIVEN(ViewsGiven, "collections.abc.Mapping[str, ImageView]");
 PENSTOCK_AS_GIVEN(FieldNames, "str | collections.abc.Sequence[str]");
+PENSTOCK_AS_GIVEN(NamesGiven, "collections.abc.Mapping[str, str | collections.abc.Sequence[str]]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
 PENSTOCK_AS_GIVEN(Shards,
                   "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");

@@ -190,6 +190,11 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
 
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")
+      .def("__repr__",
+           [](nb::handle self) {
+             return "JpegStats(" + nb::cast<std::string>(nb::str(nb::repr(self.attr("counts")()))) +
+                    ")";
+           })
       .def("__init__",
            [](PyJpegStats* self) { new (self) PyJpegStats{std::make_shared<JpegStats>()}; })
       .def(
@@ -298,6 +303,17 @@ geometry, have a first dimension of that many.)")
       .def_ro("crop", &ImageView::crop, "Which part, and its size.")
       .def_ro("count", &ImageView::count, "Crops in the field; 0: one, without a first dimension.")
       .def_ro("flip", &ImageView::flip, "Probability of mirroring, drawn for each crop.")
+      .def(
+          "__reduce__",
+          [](const ImageView& self) {
+            nb::dict options;
+            options["count"] = self.count;
+            options["flip"] = self.flip;
+            options["filter"] = std::string(name_in(self.filter));
+            options["geometry"] = self.geometry;
+            return reduced(nb::type<ImageView>(), nb::make_tuple(self.crop), options);
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__repr__", [](const ImageView& self) {
         return "ImageView(" + self.crop.to_string() + ", count=" + std::to_string(self.count) + ")";
       });
@@ -370,7 +386,17 @@ Errors  ValueError  an empty field name, two fields of one name, flip outside [0
 void bind_transforms(nb::module_& module) {
   bind_jpeg(module);
   nb::class_<PyTransform>(module, "Transform", "One record becomes one sample. For Dataset.map.")
-      .def("__repr__", [](const PyTransform& self) { return self.transform->description().text; });
+      .def("__repr__", [](const PyTransform& self) { return self.transform->description().text; })
+      .def(
+          "__reduce__", [](const PyTransform& self) { return reduce_transform(*self.transform); },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def_static(
+          "_unpickle",
+          [](std::string name, std::string options) {
+            return PyTransform{plan_registry().make_transform(
+                {.name = std::move(name), .options = std::move(options), .text = {}})};
+          },
+          "name"_a, "options"_a);
 
   module.def(
       "pad",

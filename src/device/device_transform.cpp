@@ -74,9 +74,11 @@ void check_numbers(const DeviceTransformOptions& options) {
   if (!(erase.min_area > 0 && erase.min_area <= erase.max_area && erase.max_area <= 1))
     refuse(options, fmt::format("erase: 0 < min_area <= max_area <= 1, found {} and {}",
                                 erase.min_area, erase.max_area));
-  if (!(erase.min_ratio > 0 && erase.min_ratio <= erase.max_ratio && erase.max_ratio <= 1000))
-    refuse(options, fmt::format("erase: 0 < min_ratio <= max_ratio <= 1000, found {} and {}",
-                                erase.min_ratio, erase.max_ratio));
+  constexpr double kLeastRatio = 0.001;
+  if (!(erase.min_ratio >= kLeastRatio && erase.min_ratio <= erase.max_ratio &&
+        erase.max_ratio <= 1000))
+    refuse(options, fmt::format("erase: {} <= min_ratio <= max_ratio <= 1000, found {} and {}",
+                                kLeastRatio, erase.min_ratio, erase.max_ratio));
   for (const float mean : options.mean)
     if (!(mean <= 1))
       refuse(options,

@@ -58,6 +58,8 @@ class AugmentImage final : public Transform {
           fmt::format("{}: it takes images of at most {}x{} pixels, and {} views of one; found {}",
                       transform::kAugmentImage, augment::kLongestSide, augment::kLongestSide,
                       kMostViews, field.to_string()));
+    augment::check_fills(options_.operations, static_cast<int>(shape[rank - 1]),
+                         fmt::format("{} of {}", transform::kAugmentImage, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {field}};
     for (const std::string& name : options_.masks) bind_mask(fields, field, name, binding);
     return binding;

@@ -28,7 +28,7 @@ using transform::View;
 
 // What a thread keeps between images.
 struct Scratch {
-  View view;
+  std::vector<View> views;           // one for each part of the crop
   std::vector<std::uint8_t> pixels;  // the part that is needed, four bytes a pixel
 
   static Scratch& of_this_thread() {
@@ -63,12 +63,8 @@ class CropImage final : public Transform {
       throw std::invalid_argument(
           fmt::format("crop_image needs a decoded image, u8 [H,W,3] or [H,W,1], and found {}",
                       field.to_string()));
-    const Color fill = view_.crop.fill();
-    if (extents[2] == 1 && fill != Color(fill.red))
-      throw std::invalid_argument(
-          fmt::format("crop_image: '{}' has one channel, and the fill has three different levels: "
-                      "give one, as in fill = 114",
-                      field.to_string()));
+    transform::check_fill(fmt::format("crop_image: '{}'", field.to_string()), view_.crop,
+                          static_cast<int>(extents[2]));
     Binding binding{.inputs = {input}, .outputs = {}};
     transform::add_outputs(view_, static_cast<int>(extents[2]), binding.outputs);
     masks_.bind(fields, view_.crop.size(), binding);
@@ -85,11 +81,18 @@ class CropImage final : public Transform {
                             .height = static_cast<int>(extents[0])};
     const int channels = static_cast<int>(extents[2]);
     Scratch& scratch = Scratch::of_this_thread();
-    View& view = scratch.view;
-    if (auto chosen = view.choose(view_, image, random); !chosen) return chosen;
-    view.plan(image);
+    const auto parts = static_cast<std::size_t>(std::max(view_.crop.parts(), 1));
+    if (scratch.views.size() < parts) scratch.views.resize(parts);
+    const std::span views = std::span(scratch.views).first(parts);
+    for (std::size_t i = 0; i < parts; ++i) {
+      Random other = random.of_stream(static_cast<std::uint16_t>(i));
+      if (auto chosen = views[i].choose(view_, image, i == 0 ? random : other, static_cast<int>(i));
+          !chosen)
+        return chosen;
+      views[i].plan(image);
+    }
 
-    const PixelRect rect = view.source();
+    const PixelRect rect = transform::source_of(views);
     const std::size_t stride = static_cast<std::size_t>(rect.width) * jpeg::kPixelBytes;
     const std::size_t size = stride * static_cast<std::size_t>(rect.height) + jpeg::kRowSlack;
     if (scratch.pixels.size() < size) scratch.pixels.resize(size);
@@ -99,13 +102,18 @@ class CropImage final : public Transform {
              rect.width, scratch.pixels.data() + static_cast<std::size_t>(y) * stride);
 
     Part rows(scratch.pixels.data(), stride, rect.y);
-    view.begin(out[0].data<std::uint8_t>(), channels);
-    (void)transform::run_views(std::span(&view, 1), rows, rect.x);  // these rows are there
-    if (!view_.geometry.empty()) view.write_geometry(out[1].data<std::int32_t>());
-    view.trim();
+    const std::size_t levels = out[0].byte_size() / parts;
+    for (std::size_t i = 0; i < parts; ++i)
+      views[i].begin(out[0].data<std::uint8_t>() + i * levels, channels);
+    (void)transform::run_views(views, rows, rect.x);  // these rows are there
+    for (std::size_t i = 0; i < parts; ++i) {
+      if (!view_.geometry.empty())
+        views[i].write_geometry(out[1].data<std::int32_t>() + i * transform::kGeometryNumbers);
+      views[i].trim();
+    }
     jpeg::trim(scratch.pixels);
     return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
-                       view.window());
+                       views.front().window());
   }
 
   [[nodiscard]] Description description() const override { return description_; }
@@ -136,7 +144,7 @@ class CropImage final : public Transform {
 TransformPtr crop_image(CropImageOptions options) {
   Description description = transform::describe_crop_image(options);
   transform::Masks masks(transform::kCropImage, std::move(options.masks), options.mask_fill,
-                         std::array{options.field, options.geometry});
+                         options.crop, std::array{options.field, options.geometry});
   ImageView view{.field = std::move(options.field),
                  .crop = options.crop,
                  .flip = options.flip,

@@ -19,7 +19,7 @@ TransformPtr decode_image(DecodeImageOptions options) {
   transform::check_view(transform::kDecodeImage, view);
   Description description = transform::describe_decode_image(options);
   transform::Masks masks(transform::kDecodeImage, std::move(options.masks), options.mask_fill,
-                         std::array{options.field, options.geometry});
+                         options.crop, std::array{options.field, options.geometry});
   return transform::make_decoding({.field = std::move(options.field),
                                    .views = {std::move(view)},
                                    .max_megapixels = options.max_megapixels,

@@ -57,7 +57,7 @@ class Decoding final : public Transform {
     std::size_t output = 0;
     for (std::size_t k = 0; k < options_.views.size(); ++k) {
       const ImageView& view = options_.views[k];
-      const int crops = std::max(view.count, 1);
+      const int crops = std::max(crops_of(view), 1);
       for (int i = 0; i < crops; ++i)
         crops_.push_back(
             {.view = k,
@@ -132,7 +132,9 @@ class Decoding final : public Transform {
     for (std::size_t i = 0; i < views.size(); ++i) {
       // The first sequence is the one that was handed over.
       Random other = random.of_stream(crops_[i].stream);
-      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other); !chosen)
+      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other,
+                                        static_cast<int>(crops_[i].copy));
+          !chosen)
         return std::move(chosen.fault());
     }
     return views;
@@ -258,6 +260,8 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description, 
     refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
   if (options.channels != 1 && options.channels != 3)
     refuse(fmt::format("channels are 3, of RGB, or 1, of grey; found {}", options.channels));
+  for (const ImageView& view : options.views)
+    check_fill(description.name, view.crop, options.channels);
   if (options.background) check_color(description.name + ": background", *options.background);
   return std::make_shared<Decoding>(std::move(options), std::move(description), std::move(masks));
 }

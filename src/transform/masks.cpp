@@ -137,10 +137,13 @@ void check_masks(std::string_view who, std::span<const std::string> masks,
   }
 }
 
-Masks::Masks(std::string who, std::vector<std::string> fields, int fill,
+Masks::Masks(std::string who, std::vector<std::string> fields, int fill, const Crop& crop,
              std::span<const std::string> taken)
     : who_(std::move(who)), fields_(std::move(fields)), fill_(fill) {
   check_masks(who_, fields_, taken);
+  if (!fields_.empty() && crop.parts() != 0)
+    throw std::invalid_argument(fmt::format("{}: masks follow one crop, and {} makes {}", who_,
+                                            crop.to_string(), crop.parts()));
 }
 
 void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const {

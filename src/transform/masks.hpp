@@ -10,6 +10,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
+#include <penstock/transform/crop.hpp>
 #include <penstock/transform/transform.hpp>
 
 #include "src/transform/window.hpp"
@@ -26,8 +27,10 @@ void check_masks(std::string_view who, std::span<const std::string> masks,
 class Masks {
  public:
   Masks() = default;
-  /// Errors  as check_masks
-  Masks(std::string who, std::vector<std::string> fields, int fill,
+  /// `taken` are the names of other fields that are put out.
+  ///
+  /// Errors  std::invalid_argument  as check_masks; a crop of several parts
+  Masks(std::string who, std::vector<std::string> fields, int fill, const Crop& crop,
         std::span<const std::string> taken);
 
   /// Appends an input and an output for each mask.

@@ -53,16 +53,18 @@ ImageSize StoredImage::upright() const noexcept {
   return jpeg::Orientation(exif).transposed ? ImageSize(width, height) : ImageSize(height, width);
 }
 
-Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random) {
+Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random,
+                          int copy) {
   crop_ = view.crop;
   filter_ = view.filter;
   image_ = image;
   const ImageSize upright = image.upright();
-  auto placement = choose_placement(crop_, upright.width, upright.height, random);
+  auto placement =
+      choose_placement(crop_, upright.width, upright.height, random, crop_.parts() == 0 ? 0 : copy);
   if (!placement) return std::move(placement.fault());
   placement_ = *placement;
   // Drawn whatever the probability: the crops of a run do not depend on it.
-  flipped_ = random.uniform() < view.flip;
+  flipped_ = (random.uniform() < view.flip) != placement_.mirrored;
   return {};
 }
 
@@ -124,7 +126,8 @@ void View::plan_nearest(const StoredImage& image, bool mirror) {
 
 Window View::window() const {
   const ImageSize image = image_.upright();
-  const auto& [region, place] = placement_;
+  const Region& region = placement_.region;
+  const PixelRect& place = placement_.place;
   return {.image = image,
           .sample = crop_.size(),
           .place = place,
@@ -254,7 +257,7 @@ bool run_views(std::span<View> views, jpeg::RowSource& rows, int left) {
 
 void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs) {
   std::vector<std::int64_t> extents;
-  if (view.count > 0) extents.push_back(view.count);
+  if (const int crops = crops_of(view); crops > 0) extents.push_back(crops);
   const auto add = [&](const std::string& name, DType dtype,
                        std::initializer_list<std::int64_t> inner) {
     std::vector<std::int64_t> all = extents;
@@ -273,11 +276,23 @@ void check_view(std::string_view who, const ImageView& view) {
     refuse("there is no crop: give one, such as crop = random_resized_crop(224)");
   if (view.count < 0 || view.count > kMostCrops)
     refuse(fmt::format("count is 0, or up to {} crops, found {}", kMostCrops, view.count));
+  if (view.count != 0 && view.crop.parts() != 0)
+    refuse(fmt::format("{} makes {} crops: leave out the count", view.crop.to_string(),
+                       view.crop.parts()));
   if (!(view.flip >= 0 && view.flip <= 1))
     refuse(fmt::format("flip is a probability between 0 and 1, found {}", view.flip));
   if (!view.geometry.empty() && view.geometry == view.field)
     refuse(fmt::format("geometry cannot be named '{}' like the image: choose another name",
                        view.geometry));
+}
+
+void check_fill(std::string_view who, const Crop& crop, int channels) {
+  const Color fill = crop.fill();
+  if (channels == 1 && fill != Color(fill.red))
+    throw std::invalid_argument(
+        fmt::format("{}: images of one channel cannot have a fill of three levels, ({}, {}, {}): "
+                    "give one, as in fill = 114",
+                    who, fill.red, fill.green, fill.blue));
 }
 
 }  // namespace penstock::transform

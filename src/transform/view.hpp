@@ -1,6 +1,7 @@
 // transform/view: one crop of one image, on its way from the image's rows to the sample.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,11 +41,11 @@ struct StoredImage {
 /// Threads  one caller at a time; keeps scratch memory between images.
 class View {
  public:
-  /// Draws what `view` shows of `image`.
+  /// Draws what `view` shows of `image`; in its field's crop number `copy`.
   ///
   /// Errors  Fault  the image is too small for the crop
-  [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image,
-                                    Random& random);
+  [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image, Random& random,
+                                    int copy);
   /// At which no pixel of the sample is made of less than one of the image's: 1, 2, 4 or 8.
   [[nodiscard]] int largest_scale() const noexcept;
 
@@ -119,10 +120,20 @@ class View {
 /// `rows` begin at column `left`. False where there are none.
 [[nodiscard]] bool run_views(std::span<View> views, jpeg::RowSource& rows, int left);
 
+/// Crops in a view's field, as its first dimension; 0: one, without a dimension.
+[[nodiscard]] inline int crops_of(const ImageView& view) noexcept {
+  return std::max(view.count, view.crop.parts());
+}
+
 /// Shape and type of what a view puts out, one after the other: its pixels, then its geometry.
 void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs);
 
 /// Errors  std::invalid_argument  no crop, no name, or options out of range; begins with `who`
 void check_view(std::string_view who, const ImageView& view);
+
+/// A crop's fill has as many levels as the images have channels, or one for all.
+///
+/// Errors  std::invalid_argument  several levels for images of one channel; begins with `who`
+void check_fill(std::string_view who, const Crop& crop, int channels);
 
 }  // namespace penstock::transform

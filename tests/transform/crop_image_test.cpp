@@ -121,7 +121,7 @@ TEST(CropImage, TakesImagesOfOneOrOfManySizes) {
       [&] {
         (void)outputs({28, 28, 1}, letterbox(8, {.fill = {1, 2, 3}}));
       },
-      ThrowsMessage<std::invalid_argument>(HasSubstr("has one channel")));
+      ThrowsMessage<std::invalid_argument>(HasSubstr("images of one channel cannot have")));
   const std::vector<FieldSpec> floats{{"image", DType::f32, {32, 32, 3}}};
   EXPECT_THROW((void)crop_image({.crop = letterbox(8)})->bind(floats), std::invalid_argument);
 }

@@ -28,7 +28,7 @@ struct DecodeImageOptions {
   double max_megapixels = 200;  ///< a header that claims more is a fault
   bool exif = true;             ///< turn JPEGs upright as their EXIF orientation says
   /// 3: RGB. 1: grey, (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the crop's pixels, cut
-  /// to a whole number, as Pillow's convert("L"); of a crop's fill its first level.
+  /// to a whole number, as Pillow's convert("L"); a crop's fill has one level then.
   int channels = 3;
   /// Take JPEGs that libjpeg-turbo only warns about, as Pillow does (bytes between segments, damaged
   /// data; what is missing before a marker becomes grey): `stats` counts them. Else they are faults.
@@ -79,12 +79,14 @@ struct DecodeImageOptions {
 /// size than the image, is a fault.
 ///
 /// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8
-///          [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type.
+///          [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type. With
+///          five_crops or ten_crops, image and geometry have a first dimension of as many.
 /// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, two fields of one name, channels other than 1 and 3, or a level of
+///          not positive, two fields of one name, masks with several crops, channels other than 1 and 3, a fill of several
+///          levels for 1, or a level of
 ///          the background outside [0,255]; at bind: another type or shape, or a mask whose type has no `mask_fill`
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level.
 [[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);

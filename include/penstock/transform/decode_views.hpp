@@ -17,7 +17,8 @@ namespace penstock {
 struct ImageView {
   std::string field;  ///< the name of what is put out
   Crop crop{};
-  int count = 0;   ///< crops in the field, which has a first dimension then; 0: one, and none
+  int count =
+      0;  ///< crops in the field, which has a first dimension then; 0: one, and none; or those of five_crops
   float flip = 0;  ///< probability of mirroring left to right, drawn for each crop
   ResizeFilter filter = ResizeFilter::bilinear;
   /// When not empty: the name of one more field, as DecodeImageOptions::geometry; i32 [count,8], or
