@@ -409,7 +409,7 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -432,16 +432,21 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
     early is one always.
 
+    `dtype` "u16" takes PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are
+    faults. A level f of a fill is 257 f. "bilinear" and "bicubic" are computed in doubles and rounded once;
+    "pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
+
     `masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
     NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
     taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
-    Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field` u8 [H,W,channels],
+    Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
             `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
     Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
-                        level outside [0,255], other channels than 1 and 3; in Dataset.map: no such field, another type
+                        level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
+                        "u16"; in Dataset.map: no such field, another type
                         or shape, or a mask whose type has no `mask_fill`
     """
 
@@ -471,7 +476,7 @@ class ImageView:
 
     def __repr__(self) -> str: ...
 
-def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
+def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
     """
     Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
     side by side. The image is decoded once, as far as its crops reach.
@@ -485,7 +490,7 @@ def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_me
     pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
     largest scale that suits all crops.
 
-    Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its geometry, i32
+    Shapes  in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its geometry, i32
             [count,8] or [8], if asked for.
     Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
                         flip outside [0,1]; a limit that is not positive; a level outside [0,255]
@@ -496,8 +501,8 @@ def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: L
     decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
     same random numbers and the same pixels; the same masks.
 
-    Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-            u8 [H,W,C] of the crop's size, `geometry` i32 [8] if asked for, and masks as of decode_image.
+    Shapes  in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
+            [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image.
     Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
                         type or shape; a fill of several levels for images of one channel
     """

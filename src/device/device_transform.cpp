@@ -31,9 +31,12 @@ void check_input(const DeviceTransformOptions& options, const FieldSpec& input) 
     refuse(options,
            fmt::format(
                "it takes decoded images, u8 [height, width, 1 to {} channels], or up to {} views "
-               "of each, u8 [views, height, width, channels], found {}; put "
-               "map(decode_image(…)) before batch",
-               device::kMaxChannels, device::kMaxViews, input.to_string()));
+               "of each, u8 [views, height, width, channels], found {}; {}",
+               device::kMaxChannels, device::kMaxViews, input.to_string(),
+               input.dtype == DType::u16
+                   ? "images of 16 bits become numbers for the network by a function of your own, "
+                     "in map or on the batch"
+                   : "put map(decode_image(…)) before batch"));
   if (shape[rank - 3] > kMaxExtent || shape[rank - 2] > kMaxExtent)
     refuse(options, fmt::format("images of at most {0}x{0} pixels, found {1}", kMaxExtent,
                                 input.to_string()));

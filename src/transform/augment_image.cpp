@@ -47,11 +47,14 @@ class AugmentImage final : public Transform {
     const std::size_t rank = shape.rank();
     if (field.dtype != DType::u8 || (rank != 3 && rank != 4) || shape.is_dynamic() ||
         (shape[rank - 1] != 1 && shape[rank - 1] != 3))
-      throw std::invalid_argument(
-          fmt::format("{}: it takes images of one size, u8 [height,width,channels] or "
-                      "[views,height,width,channels] of 1 or 3 channels, found {}{}",
-                      transform::kAugmentImage, field.to_string(),
-                      shape.is_dynamic() ? ": decode them with a crop before" : ""));
+      throw std::invalid_argument(fmt::format(
+          "{}: it takes images of one size, u8 [height,width,channels] or "
+          "[views,height,width,channels] of 1 or 3 channels, found {}{}",
+          transform::kAugmentImage, field.to_string(),
+          field.dtype == DType::u16 ? ": images of 16 bits are cropped and flipped, and "
+                                      "no more; take a function of your own"
+          : shape.is_dynamic()      ? ": decode them with a crop before"
+                                    : ""));
     if (shape[rank - 3] > augment::kLongestSide || shape[rank - 2] > augment::kLongestSide ||
         (rank == 4 && shape[0] > kMostViews))
       throw std::invalid_argument(

@@ -18,6 +18,7 @@
 #include "src/transform/find_field.hpp"
 #include "src/transform/masks.hpp"
 #include "src/transform/view.hpp"
+#include "src/transform/wide_resize.hpp"
 
 namespace penstock {
 
@@ -30,6 +31,7 @@ using transform::View;
 struct Scratch {
   std::vector<View> views;           // one for each part of the crop
   std::vector<std::uint8_t> pixels;  // the part that is needed, four bytes a pixel
+  transform::WideResize wide;
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -59,14 +61,17 @@ class CropImage final : public Transform {
     const std::size_t input = transform::find_field(fields, view_.field, transform::kCropImage);
     const FieldSpec& field = fields[input];
     const auto extents = field.shape.extents();
-    if (field.dtype != DType::u8 || extents.size() != 3 || (extents[2] != 1 && extents[2] != 3))
-      throw std::invalid_argument(
-          fmt::format("crop_image needs a decoded image, u8 [H,W,3] or [H,W,1], and found {}",
-                      field.to_string()));
+    const bool is_wide = field.dtype == DType::u16;
+    if ((field.dtype != DType::u8 && !is_wide) || extents.size() != 3 ||
+        (extents[2] != 1 && extents[2] != 3))
+      throw std::invalid_argument(fmt::format(
+          "crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1], and found {}",
+          field.to_string()));
+    if (is_wide) transform::check_wide_filter(transform::kCropImage, view_.filter);
     transform::check_fill(fmt::format("crop_image: '{}'", field.to_string()), view_.crop,
                           static_cast<int>(extents[2]));
     Binding binding{.inputs = {input}, .outputs = {}};
-    transform::add_outputs(view_, static_cast<int>(extents[2]), binding.outputs);
+    transform::add_outputs(view_, field.dtype, static_cast<int>(extents[2]), binding.outputs);
     masks_.bind(fields, view_.crop.size(), binding);
     return binding;
   }
@@ -79,7 +84,6 @@ class CropImage final : public Transform {
                                          extents[1])};
     const StoredImage image{.width = static_cast<int>(extents[1]),
                             .height = static_cast<int>(extents[0])};
-    const int channels = static_cast<int>(extents[2]);
     Scratch& scratch = Scratch::of_this_thread();
     const auto parts = static_cast<std::size_t>(std::max(view_.crop.parts(), 1));
     if (scratch.views.size() < parts) scratch.views.resize(parts);
@@ -89,29 +93,13 @@ class CropImage final : public Transform {
       if (auto chosen = views[i].choose(view_, image, i == 0 ? random : other, static_cast<int>(i));
           !chosen)
         return chosen;
-      views[i].plan(image);
     }
-
-    const PixelRect rect = transform::source_of(views);
-    const std::size_t stride = static_cast<std::size_t>(rect.width) * jpeg::kPixelBytes;
-    const std::size_t size = stride * static_cast<std::size_t>(rect.height) + jpeg::kRowSlack;
-    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
-    const auto* pixels = in[0].data<std::uint8_t>();
-    for (int y = 0; y < rect.height; ++y)
-      spread(pixels + ((std::int64_t{rect.y} + y) * image.width + rect.x) * channels, channels,
-             rect.width, scratch.pixels.data() + static_cast<std::size_t>(y) * stride);
-
-    Part rows(scratch.pixels.data(), stride, rect.y);
-    const std::size_t levels = out[0].byte_size() / parts;
-    for (std::size_t i = 0; i < parts; ++i)
-      views[i].begin(out[0].data<std::uint8_t>() + i * levels, channels);
-    (void)transform::run_views(views, rows, rect.x);  // these rows are there
-    for (std::size_t i = 0; i < parts; ++i) {
-      if (!view_.geometry.empty())
-        views[i].write_geometry(out[1].data<std::int32_t>() + i * transform::kGeometryNumbers);
-      views[i].trim();
-    }
-    jpeg::trim(scratch.pixels);
+    if (in[0].dtype() == DType::u16)
+      crop_wide(in[0], views, scratch, out);
+    else
+      crop_pixels(in[0], image, views, scratch, out);
+    for (std::size_t i = 0; i < parts && !view_.geometry.empty(); ++i)
+      views[i].write_geometry(out[1].data<std::int32_t>() + i * transform::kGeometryNumbers);
     return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
                        views.front().window());
   }
@@ -119,6 +107,38 @@ class CropImage final : public Transform {
   [[nodiscard]] Description description() const override { return description_; }
 
  private:
+  void crop_wide(const ConstTensorView& in, std::span<View> views, Scratch& scratch,
+                 Outputs out) const {
+    const std::size_t levels = out[0].byte_size() / sizeof(std::uint16_t) / views.size();
+    for (std::size_t i = 0; i < views.size(); ++i)
+      scratch.wide.run({in.data<std::uint16_t>(), static_cast<int>(in.shape()[2])},
+                       views[i].window(), view_.filter, view_.crop.fill(),
+                       out[0].data<std::uint16_t>() + i * levels);
+    scratch.wide.trim();
+  }
+
+  static void crop_pixels(const ConstTensorView& in, const StoredImage& image,
+                          std::span<View> views, Scratch& scratch, Outputs out) {
+    const int channels = static_cast<int>(in.shape()[2]);
+    for (View& view : views) view.plan(image);
+    const PixelRect rect = transform::source_of(views);
+    const std::size_t stride = static_cast<std::size_t>(rect.width) * jpeg::kPixelBytes;
+    const std::size_t size = stride * static_cast<std::size_t>(rect.height) + jpeg::kRowSlack;
+    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
+    const auto* pixels = in.data<std::uint8_t>();
+    for (int y = 0; y < rect.height; ++y)
+      spread(pixels + ((std::int64_t{rect.y} + y) * image.width + rect.x) * channels, channels,
+             rect.width, scratch.pixels.data() + static_cast<std::size_t>(y) * stride);
+
+    Part rows(scratch.pixels.data(), stride, rect.y);
+    const std::size_t levels = out[0].byte_size() / views.size();
+    for (std::size_t i = 0; i < views.size(); ++i)
+      views[i].begin(out[0].data<std::uint8_t>() + i * levels, channels);
+    (void)transform::run_views(views, rows, rect.x);  // these rows are there
+    for (View& view : views) view.trim();
+    jpeg::trim(scratch.pixels);
+  }
+
   // Rows in memory, of which the first is row `top` of the image.
   class Part final : public jpeg::RowSource {
    public:

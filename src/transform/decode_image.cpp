@@ -25,6 +25,7 @@ TransformPtr decode_image(DecodeImageOptions options) {
                                    .max_megapixels = options.max_megapixels,
                                    .exif = options.exif,
                                    .channels = options.channels,
+                                   .dtype = options.dtype,
                                    .tolerant = options.tolerant,
                                    .background = options.background,
                                    .decoder = options.decoder,

@@ -22,6 +22,7 @@
 #include "src/transform/signature.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/webp.hpp"
+#include "src/transform/wide_resize.hpp"
 
 namespace penstock::transform {
 
@@ -32,8 +33,10 @@ constexpr unsigned kStreamsOfAView = 256;
 // What a thread keeps between images.
 struct Scratch {
   jpeg::Image jpeg;
-  std::vector<View> views;           // one for each crop
-  std::vector<std::uint8_t> pixels;  // an image decoded as a whole
+  std::vector<View> views;            // one for each crop
+  std::vector<std::uint8_t> pixels;   // an image decoded as a whole
+  std::vector<std::uint16_t> levels;  // the same, of 16 bits
+  WideResize wide;
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -78,7 +81,7 @@ class Decoding final : public Transform {
                       description_.name, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {}};
     for (const ImageView& view : options_.views)
-      add_outputs(view, options_.channels, binding.outputs);
+      add_outputs(view, options_.dtype, options_.channels, binding.outputs);
     masks_.bind(fields, options_.views.front().crop.size(), binding);
     return binding;
   }
@@ -150,12 +153,9 @@ class Decoding final : public Transform {
   bool resize_into(std::span<View> views, jpeg::RowSource& rows, int left, Outputs out) const {
     for (std::size_t i = 0; i < views.size(); ++i) {
       const CropPlace& place = crops_[i];
-      const ImageSize size = view_of(i).crop.size();
-      const std::size_t levels = static_cast<std::size_t>(options_.channels) *
-                                 static_cast<std::size_t>(size.height) *
-                                 static_cast<std::size_t>(size.width);
-      views[i].begin(out[place.output].data<std::uint8_t>() + place.copy * levels,
-                     options_.channels);
+      views[i].begin(
+          out[place.output].data<std::uint8_t>() + place.copy * levels_of_crop(view_of(i)),
+          options_.channels);
     }
     if (!run_views(views, rows, left)) return false;
     for (std::size_t i = 0; i < views.size(); ++i)
@@ -176,13 +176,20 @@ class Decoding final : public Transform {
     ~Closing() {
       scratch.jpeg.close();
       jpeg::trim(scratch.pixels);
+      jpeg::trim(scratch.levels);
+      scratch.wide.trim();
       for (View& view : scratch.views) view.trim();
     }
   };
 
   Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
                       Random& random) const {
-    switch (kind_of(bytes)) {
+    const ImageKind kind = kind_of(bytes);
+    if (options_.dtype == DType::u16 && kind != ImageKind::unknown)
+      return kind == ImageKind::png
+                 ? decode_wide(bytes, scratch, out, random)
+                 : fault("dtype u16 is for PNGs of 16 bits a level, found a JPEG or WebP");
+    switch (kind) {
       case ImageKind::jpeg:
         return decode_jpeg(bytes, scratch, out, random);
       case ImageKind::png:
@@ -242,6 +249,39 @@ class Decoding final : public Transform {
     return {};
   }
 
+  Result<void> decode_wide(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                           Random& random) const {
+    const Closing closing{scratch};
+    PngReader reader;
+    if (!reader.open(bytes)) return fault(reader.message());
+    const StoredImage image{.width = reader.width(), .height = reader.height()};
+    const Result<std::span<View>> views = choose(image, scratch, random);
+    if (!views) return views.fault();
+    const std::size_t size = static_cast<std::size_t>(image.width) *
+                             static_cast<std::size_t>(image.height) *
+                             static_cast<std::size_t>(options_.channels);
+    if (scratch.levels.size() < size) scratch.levels.resize(size);
+    if (!reader.read_wide(scratch.levels.data(), options_.channels)) return fault(reader.message());
+    for (std::size_t i = 0; i < views->size(); ++i) {
+      const ImageView& view = view_of(i);
+      scratch.wide.run(
+          {scratch.levels.data(), options_.channels}, (*views)[i].window(), view.filter,
+          view.crop.fill(),
+          out[crops_[i].output].data<std::uint16_t>() + crops_[i].copy * levels_of_crop(view));
+      if (!view.geometry.empty())
+        (*views)[i].write_geometry(out[crops_[i].output + 1].data<std::int32_t>() +
+                                   crops_[i].copy * kGeometryNumbers);
+    }
+    return {};
+  }
+
+  // In one crop of a view.
+  [[nodiscard]] std::size_t levels_of_crop(const ImageView& view) const {
+    const ImageSize size = view.crop.size();
+    return static_cast<std::size_t>(options_.channels) * static_cast<std::size_t>(size.height) *
+           static_cast<std::size_t>(size.width);
+  }
+
   DecodeViewsOptions options_;
   Description description_;
   Masks masks_;
@@ -262,6 +302,13 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description, 
     refuse(fmt::format("channels are 3, of RGB, or 1, of grey; found {}", options.channels));
   for (const ImageView& view : options.views)
     check_fill(description.name, view.crop, options.channels);
+  if (options.dtype != DType::u8 && options.dtype != DType::u16)
+    refuse(fmt::format("dtype is u8, or u16 for PNGs of 16 bits a level; found {}",
+                       name_of(options.dtype)));
+  if (options.dtype == DType::u16) {
+    for (const ImageView& view : options.views) check_wide_filter(description.name, view.filter);
+    if (options.background) refuse("a background is for dtype u8; of u16, alpha is dropped");
+  }
   if (options.background) check_color(description.name + ": background", *options.background);
   return std::make_shared<Decoding>(std::move(options), std::move(description), std::move(masks));
 }

@@ -120,6 +120,7 @@ void visit_fields(Visitor& visit, DecodeImageArguments& all) {
   visit("exif", all.options.exif);
   visit("background", all.background);
   core::visit_later(visit, "channels", all.options.channels, 3);
+  core::visit_later(visit, "dtype", all.options.dtype, DType::u8);
   core::visit_later(visit, "tolerant", all.options.tolerant, false);
   visit("max_megapixels", all.options.max_megapixels);
   visit("geometry", all.options.geometry);
@@ -160,6 +161,7 @@ void visit_fields(Visitor& visit, DecodeViewsArguments& all) {
   visit("exif", all.options.exif);
   visit("background", all.background);
   core::visit_later(visit, "channels", all.options.channels, 3);
+  core::visit_later(visit, "dtype", all.options.dtype, DType::u8);
   core::visit_later(visit, "tolerant", all.options.tolerant, false);
   visit("max_megapixels", all.options.max_megapixels);
   visit.speed("decoder", all.decoder.decoder);

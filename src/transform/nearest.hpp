@@ -20,13 +20,12 @@ void nearest_pixels(const PillowLine& line, std::vector<int>& pixels);
 /// Threads  one caller at a time; keeps scratch memory between calls.
 class NearestResize final : public RowResize {
  public:
-  /// The lines are those of an image of `width` x `height` pixels, or of its mirror image where it is `turned`; the output
-  /// is mirrored by `mirror`.
   struct Side {
     PillowLine line;
     int extent = 0;       ///< pixels of the image in this direction
     bool turned = false;  ///< the line runs from the last of them to the first
   };
+  /// The output is mirrored left to right by `mirror`.
   void plan(const Side& horizontal, const Side& vertical, bool mirror);
 
   [[nodiscard]] PixelRect source() const noexcept override;

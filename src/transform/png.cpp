@@ -1,5 +1,6 @@
 #include "src/transform/png.hpp"
 
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -54,10 +55,16 @@ bool PngReader::read_numbers(std::uint8_t* numbers) {
   return read_rows(numbers, 1, convert_to_numbers);
 }
 
-bool PngReader::read_rows(std::uint8_t* pixels, std::size_t pixel_bytes, Convert* convert) {
+bool PngReader::read_wide(std::uint16_t* levels, int channels) {
+  return read_rows(levels, sizeof(std::uint16_t) * static_cast<std::size_t>(channels),
+                   channels == 1 ? convert_to_wide_grey : convert_to_wide_rgb);
+}
+
+bool PngReader::read_rows(void* pixels, std::size_t pixel_bytes, Convert* convert) {
   const std::size_t stride = static_cast<std::size_t>(width_) * pixel_bytes;
   std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
-  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * stride;
+  for (std::size_t y = 0; y < rows.size(); ++y)
+    rows[y] = static_cast<png_bytep>(pixels) + y * stride;
   return read_pixels(rows.data(), stride, convert);
 }
 
@@ -78,6 +85,24 @@ void PngReader::convert_to_numbers(png_structp png, png_infop info) {
   if (png_get_bit_depth(png, info) == 16)
     png_error(png, "a mask has at most 8 bits a pixel, found a PNG of 16");
   png_set_packing(png);
+}
+
+void PngReader::convert_to_wide_grey(png_structp png, png_infop info) {
+  if ((png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) != 0)
+    png_error(png, "one channel of 16 bits is for grey PNGs, found one with colours");
+  convert_to_wide(png, info);
+}
+
+void PngReader::convert_to_wide_rgb(png_structp png, png_infop info) {
+  convert_to_wide(png, info);
+  png_set_gray_to_rgb(png);
+}
+
+void PngReader::convert_to_wide(png_structp png, png_infop info) {
+  if (png_get_bit_depth(png, info) != 16)
+    png_error(png, "dtype u16 is for PNGs of 16 bits a level, found one of fewer");
+  if constexpr (std::endian::native == std::endian::little) png_set_swap(png);
+  png_set_strip_alpha(png);
 }
 
 bool PngReader::read_pixels(png_bytepp rows, std::size_t row_bytes, Convert* convert) noexcept {

@@ -30,6 +30,9 @@ class PngReader {
   /// Instead: writes width*height numbers as they are stored, entries of a palette or grey levels, of 1 to 8 bits; false also
   /// where the PNG has none such.
   [[nodiscard]] bool read_numbers(std::uint8_t* numbers);
+  /// Instead: writes width*height pixels of 16 bits a level, of 1 or 3 channels; a grey level is that of all three, alpha is
+  /// dropped. False also for a PNG of fewer bits, or of colours where there is one channel.
+  [[nodiscard]] bool read_wide(std::uint16_t* levels, int channels);
   /// libpng's words for the last failure.
   [[nodiscard]] std::string_view message() const noexcept { return message_; }
 
@@ -42,7 +45,10 @@ class PngReader {
   using Convert = void(png_structp png, png_infop info);
   static void convert_to_rgba(png_structp png, png_infop info);
   static void convert_to_numbers(png_structp png, png_infop info);
-  bool read_rows(std::uint8_t* pixels, std::size_t pixel_bytes, Convert* convert);
+  static void convert_to_wide(png_structp png, png_infop info);
+  static void convert_to_wide_grey(png_structp png, png_infop info);
+  static void convert_to_wide_rgb(png_structp png, png_infop info);
+  bool read_rows(void* pixels, std::size_t pixel_bytes, Convert* convert);
   bool read_pixels(png_bytepp rows, std::size_t row_bytes, Convert* convert) noexcept;
 
   png_structp png_ = nullptr;

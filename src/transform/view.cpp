@@ -130,6 +130,7 @@ Window View::window() const {
   const PixelRect& place = placement_.place;
   return {.image = image,
           .sample = crop_.size(),
+          .region = region,
           .place = place,
           .across = line(image.width, region.x, region.width, place.width),
           .down = line(image.height, region.y, region.height, place.height),
@@ -255,16 +256,17 @@ bool run_views(std::span<View> views, jpeg::RowSource& rows, int left) {
   return true;
 }
 
-void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs) {
+void add_outputs(const ImageView& view, DType dtype, int channels,
+                 std::vector<FieldSpec>& outputs) {
   std::vector<std::int64_t> extents;
   if (const int crops = crops_of(view); crops > 0) extents.push_back(crops);
-  const auto add = [&](const std::string& name, DType dtype,
+  const auto add = [&](const std::string& name, DType type,
                        std::initializer_list<std::int64_t> inner) {
     std::vector<std::int64_t> all = extents;
     all.insert(all.end(), inner);
-    outputs.push_back({name, dtype, Shape(all)});
+    outputs.push_back({name, type, Shape(all)});
   };
-  add(view.field, DType::u8, {view.crop.size().height, view.crop.size().width, channels});
+  add(view.field, dtype, {view.crop.size().height, view.crop.size().width, channels});
   if (!view.geometry.empty()) add(view.geometry, DType::i32, {kGeometryNumbers});
 }
 

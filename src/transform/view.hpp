@@ -126,7 +126,7 @@ class View {
 }
 
 /// Shape and type of what a view puts out, one after the other: its pixels, then its geometry.
-void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs);
+void add_outputs(const ImageView& view, DType dtype, int channels, std::vector<FieldSpec>& outputs);
 
 /// Errors  std::invalid_argument  no crop, no name, or options out of range; begins with `who`
 void check_view(std::string_view who, const ImageView& view);

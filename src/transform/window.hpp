@@ -11,8 +11,9 @@ namespace penstock::transform {
 struct Window {
   ImageSize image;
   ImageSize sample;
-  PixelRect place;    ///< of the image in the sample; what is beside it is filled
-  PillowLine across;  ///< what fills the place
+  Region region;      ///< of the image
+  PixelRect place;    ///< of the sample, where that lies; what is beside it is filled
+  PillowLine across;  ///< what fills the place, by Pillow's filters
   PillowLine down;
   bool flipped = false;
 };

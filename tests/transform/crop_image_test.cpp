@@ -116,7 +116,7 @@ TEST(CropImage, TakesImagesOfOneOrOfManySizes) {
        {Shape{kDynamic}, Shape{32, 32}, Shape{32, 32, 4}, Shape{32, 32, kDynamic}})
     EXPECT_THAT([&] { (void)outputs(wrong); },
                 ThrowsMessage<std::invalid_argument>(
-                    HasSubstr("crop_image needs a decoded image, u8 [H,W,3] or [H,W,1]")));
+                    HasSubstr("crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1]")));
   EXPECT_THAT(
       [&] {
         (void)outputs({28, 28, 1}, letterbox(8, {.fill = {1, 2, 3}}));

@@ -24,13 +24,13 @@ struct CropImageOptions {
 ///
 /// A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
 ///
-/// Shapes   in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
-///          `field` u8 [H,W,C] of the crop's size, `geometry` i32 [8] if asked for, and masks as of decode_image; with
+/// Shapes   in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
+///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image; with
 ///          five_crops or ten_crops a first dimension of as many.
 /// Threads  const. While it works, a thread needs four bytes for each pixel that the crop reaches.
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or two fields of one
 ///          name; at bind: another type or shape, a fill of several levels for images of one channel, or a mask whose
-///          type has no `mask_fill`
+///          type has no `mask_fill`; pillow_bicubic for u16
 [[nodiscard]] TransformPtr crop_image(CropImageOptions options);
 
 }  // namespace penstock
