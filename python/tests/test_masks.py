@@ -98,3 +98,27 @@ def test_wrong_masks_are_refused():
     data = ps.memory({"image": np.zeros((2, 8, 8, 3), np.uint8), "mask": np.zeros((2, 8, 8), np.float32)})
     with pytest.raises(ValueError, match=r"a mask is the bytes of a PNG, u8 \[\?\], or whole numbers"):
         data.map(ps.crop_image(crop=crop, masks="mask"))
+
+
+def test_two_folders_are_photographs_and_their_masks(tmp_path):
+    Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for i, (height, width) in enumerate([(50, 64), (31, 90), (40, 40), (64, 30)]):
+        for folder, pixels in {"photos": places(height, width), "masks": classes(height, width)}.items():
+            (tmp_path / folder).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / folder / f"{i}.png")
+    masks = ps.image_folder(tmp_path / "masks").rename({"image": "mask", "label": "mask_label"})
+    plan = (
+        ps.zip([ps.image_folder(tmp_path / "photos"), masks])
+        .seed(3)
+        .shuffle()
+        .repeat(20)
+        .map(ps.decode_image(crop=ps.random_resized_crop(24), flip=0.5, filter="nearest", masks="mask"))
+        .map(ps.augment_image([pa.rotate((-20, 20))], masks="mask"))
+        .batch(80)
+    )
+    (step,) = ps.Dataset.from_json(plan.to_json()).loader()
+    images, found = np.asarray(step["image"]), np.asarray(step["mask"])
+    everywhere = classes(64, 90)  # the classes of a place are the same in all of them
+    for pixels, numbers in zip(images, found):
+        assert (numbers == expected(pixels, everywhere, 255)).all()
+    assert 0 < (images[..., 2] == 0).mean() < 0.3

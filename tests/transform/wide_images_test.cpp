@@ -243,7 +243,7 @@ TEST(WideImages, AreTheCropsOf8BitsMoreFinely) {
       }
 }
 
-TEST(WideImages, AreViewsAndTakeMasks) {
+TEST(WideImages, AreSeveralViewsOfOneImage) {
   const Wide levels = levels_of(40, 31);
   const Bytes file = png_of_levels(levels, 40, 31, PNG_COLOR_TYPE_GRAY);
   const ImageView several{.field = "b", .crop = random_resized_crop(8), .count = 3, .flip = 0.5F};
