@@ -26,6 +26,7 @@
 // What a sample goes through.
 #include <penstock/order/mix.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/source/field_name.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/webdataset.hpp>

@@ -196,7 +196,15 @@ def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None
         if value < 0:
             return f"must be 0 or more, found {shown}"
         return f"is too large, found {shown}"
-    return f"must be {_words(annotation)}, found {shown} ({type(value).__name__})"
+    return f"must be {_words(annotation)}, found {shown} ({type(value).__name__}){hint(value)}"
+
+
+def hint(value: Any) -> str:
+    """What to take instead of a thing of another library; empty where nothing is known of it."""
+    library = type(value).__module__.split(".")[0]
+    if library not in ("torchvision", "timm", "albumentations"):
+        return ""
+    return f"; transforms of {library} do not run here: penstock.augment has the operations and policies, random_resized_crop and others the crops (docs/augment.md has them side by side)"
 
 
 def _fits(value: Any, part: str, any_number: bool) -> bool:

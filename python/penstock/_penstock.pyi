@@ -236,6 +236,12 @@ class Crop:
 
     def __repr__(self) -> str: ...
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
 def random_resized_crop(size: int | tuple[int, int], *, scale: tuple[float, float] = (0.08, 1.0), ratio: tuple[float, float] = (3 / 4, 4 / 3)) -> Crop:
     """
     A random part of the image, resized: the crop of training.
@@ -255,6 +261,25 @@ def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     Errors  ValueError  a size below 1, or one larger than `resize`
     Source  torchvision's Resize followed by CenterCrop, with their whole numbers: the longer side is cut
             to one, an offset of a half is rounded to the even one.
+    """
+
+def five_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
+    """
+    The four corners and the middle of the image after resizing its shorter side to `resize`, for testing: upper
+    left, upper right, lower left, lower right, middle. Makes a field [5,H,W,channels].
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1, or one larger than `resize`
+    Source  torchvision's Resize followed by FiveCrop, with their sizes and offsets.
+    """
+
+def ten_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
+    """
+    The five of five_crops, and the five of the mirrored image behind them: [10,H,W,channels].
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1, or one larger than `resize`
+    Source  torchvision's Resize followed by TenCrop, without its vertical_flip.
     """
 
 def resize_to(height: int, width: int) -> Crop:
@@ -357,6 +382,8 @@ class JpegStats:
 
     def __init__(self) -> None: ...
 
+    def __repr__(self) -> str: ...
+
     def counts(self) -> dict[str, int]:
         """
         "own": by Penstock's own decoder, "indexed": those of them with an index; "tolerated", if any:
@@ -367,6 +394,8 @@ class Transform:
     """One record becomes one sample. For Dataset.map."""
 
     def __repr__(self) -> str: ...
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, lengths: str = '') -> Transform:
     """
@@ -380,7 +409,7 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -395,7 +424,7 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
     alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
     "pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
-    are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
+    are slower; "nearest" is Pillow's NEAREST, which mixes no two pixels. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
     megapixels. An `index` makes all epochs but the first faster.
 
     `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
@@ -403,11 +432,22 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
     early is one always.
 
+    `dtype` "u16" takes PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are
+    faults. A level f of a fill is 257 f. "bilinear" and "bicubic" are computed in doubles and rounded once;
+    "pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
+
+    `masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
+    NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
+    taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
+
     JPEG, PNG and WebP, recognised by their signatures.
 
-    Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
-    Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
-                        outside [0,255], other channels than 1 and 3
+    Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
+            `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
+    Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
+                        level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
+                        "u16"; in Dataset.map: no such field, another type
+                        or shape, or a mask whose type has no `mask_fill`
     """
 
 class ImageView:
@@ -418,7 +458,7 @@ class ImageView:
     geometry, have a first dimension of that many.
     """
 
-    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', geometry: str = '') -> None: ...
+    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '') -> None: ...
 
     @property
     def crop(self) -> Crop:
@@ -432,9 +472,11 @@ class ImageView:
     def flip(self) -> float:
         """Probability of mirroring, drawn for each crop."""
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
     def __repr__(self) -> str: ...
 
-def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False) -> Transform:
+def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
     """
     Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
     side by side. The image is decoded once, as far as its crops reach.
@@ -448,20 +490,20 @@ def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_me
     pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
     largest scale that suits all crops.
 
-    Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its geometry, i32
+    Shapes  in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its geometry, i32
             [count,8] or [8], if asked for.
     Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
                         flip outside [0,1]; a limit that is not positive; a level outside [0,255]
     """
 
-def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic'] = 'bilinear', geometry: str = '') -> Transform:
+def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
     """
     decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
-    same random numbers and the same pixels.
+    same random numbers and the same pixels; the same masks.
 
-    Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-            u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
-    Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no such field, or another
+    Shapes  in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
+            [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image.
+    Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
                         type or shape; a fill of several levels for images of one channel
     """
 
@@ -747,13 +789,19 @@ def three_augment(color_jitter: float = 0.3, kernel_size: int = 13) -> Augmentat
     Source  Touvron, Cord, Jegou: DeiT III (ECCV 2022)
     """
 
-def augment_image(operations: Sequence[Augmentation], *, field: str = 'image') -> Transform:
+def augment_image(operations: Sequence[Augmentation], *, field: str = 'image', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
     """
     Does operations of penstock.augment to an image, one after another, or to each of several views of one: a view
     draws its own numbers, and the first one draws those of a single image.
 
-    Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side
-    Errors  ValueError  no field name; in Dataset.map: no such field, or one of another type or shape
+    `masks` are fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those
+    of policies too) and stay as they are otherwise: the classes of its pixels. The nearest pixel is taken, whatever the
+    operation's interpolation; beside the image it is `mask_fill`.
+
+    Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8
+            [H,W]
+    Errors  ValueError  no field name, or one twice; a mask_fill outside [0,255]; masks with operations that may mix images
+                        (aug_mix); in Dataset.map: no such field, or one of another type or shape; masks of several views
     """
 
 class Tensor:
@@ -1387,6 +1435,10 @@ class RandomErasing:
     @property
     def probability(self) -> float: ...
 
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
 class PackSummary:
     """What came of packing: Dataset.packed."""
 
@@ -1500,6 +1552,18 @@ class Dataset:
         numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
         Errors  ValueError  it comes after an operation on positions, or nothing is kept
+        """
+
+    def rename(self, names: Mapping[str, str | Sequence[str]]) -> Dataset:
+        """
+        Fields of the source under other names, {"image": "mask"}, with the same bytes: so that two sources fit
+        beside each other, or, under several, {"image": ("image", "second")}, so that two transforms take the same image.
+        What is not named keeps its name. Must come right behind the source.
+
+            photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
+            ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
+
+        Errors  ValueError  another operation stands before it; no such field; a name that two fields would have
         """
 
     def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:

@@ -13,7 +13,7 @@ import numpy
 
 from penstock._errors import Error
 from penstock._map import map_function
-from penstock._penstock import Augmentation, Dataset, Transform
+from penstock._penstock import Augmentation, Crop, Dataset, Transform
 
 Field = tuple[str, str, Sequence[int]]
 
@@ -99,3 +99,23 @@ def unpickle(text: str, functions: list[Callable[..., Any]]) -> Dataset:
 def unpickle_augmentation(text: str) -> Augmentation:
     """What pickle calls."""
     return Augmentation.from_json(text)
+
+
+def unpickle_crop(text: str) -> Crop:
+    """What pickle calls."""
+    return Crop._unpickle(text)  # type: ignore[attr-defined]  # not in the stub
+
+
+def unpickle_transform(name: str, options: str) -> Transform:
+    """What pickle calls for a transform of the library."""
+    return Transform._unpickle(name, options)  # type: ignore[attr-defined]  # not in the stub
+
+
+def unpickle_function(function: Callable[..., Any], inputs: Sequence[str], outputs: Sequence[Field], name: str) -> Transform:
+    """What pickle calls for a transform of Python."""
+    return map_function(function, inputs=inputs, outputs=_by_name(outputs), name=name)
+
+
+def unpickle_call(made_by: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """What pickle calls for objects that are made of a few options."""
+    return made_by(*arguments, **options)

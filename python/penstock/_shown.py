@@ -125,6 +125,11 @@ def _source(source: Any) -> str:
     elif name == "arrays":
         fields = ", ".join(f"{field['name']!r}: {_array(field)}" for field in options["fields"])
         return f"ps.arrays({{{fields}}})"
+    elif name == "rename":
+        names: dict[str, list[str]] = {}
+        for one in options["names"]:
+            names.setdefault(one["field"], []).append(one["name"])
+        return f"{_source(options['source'])}.rename({ {field: new[0] if len(new) == 1 else new for field, new in names.items()} })"
     elif name in ("blocks", "pack"):
         documents = _source(options.pop("source"))
         return f"{documents}.{name}({_arguments(getattr(penstock.Dataset, name), options)})"

@@ -352,16 +352,26 @@ Errors  Error       no such operation, or a field that is missing, unknown or of
   bind_policies(module);
   module.def(
       "augment_image",
-      [](std::vector<Augmentation> operations, std::string field) {
-        return PyTransform{
-            augment_image({.field = std::move(field), .operations = std::move(operations)})};
+      [](std::vector<Augmentation> operations, std::string field, const FieldNames& masks,
+         int mask_fill) {
+        return PyTransform{augment_image({.field = std::move(field),
+                                          .operations = std::move(operations),
+                                          .masks = masks.value(),
+                                          .mask_fill = mask_fill})};
       },
-      "operations"_a, nb::kw_only(), "field"_a = "image",
+      "operations"_a, nb::kw_only(), "field"_a = "image", nb::arg("masks").sig("()") = nb::tuple(),
+      "mask_fill"_a = 255,
       R"(Does operations of penstock.augment to an image, one after another, or to each of several views of one: a view
 draws its own numbers, and the first one draws those of a single image.
 
-Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side
-Errors  ValueError  no field name; in Dataset.map: no such field, or one of another type or shape)");
+`masks` are fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those
+of policies too) and stay as they are otherwise: the classes of its pixels. The nearest pixel is taken, whatever the
+operation's interpolation; beside the image it is `mask_fill`.
+
+Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8
+        [H,W]
+Errors  ValueError  no field name, or one twice; a mask_fill outside [0,255]; masks with operations that may mix images
+                    (aug_mix); in Dataset.map: no such field, or one of another type or shape; masks of several views)");
 }
 
 }  // namespace penstock::python

@@ -60,6 +60,17 @@ struct PyStream {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
+/// What __reduce__ returns of an object that `type` makes of these again.
+[[nodiscard]] inline nb::tuple reduced(nb::handle type, const nb::tuple& arguments,
+                                       const nb::dict& options) {
+  return nb::make_tuple(nb::module_::import_("penstock._plan").attr("unpickle_call"),
+                        nb::make_tuple(type, arguments, options));
+}
+/// The same of a transform: of the library by its description, of Python's by its function.
+///
+/// Errors  Error  a transform that cannot travel
+[[nodiscard]] nb::tuple reduce_transform(const Transform& transform);
+
 /// What plans are made of here: what the library has, and synthetic images.
 [[nodiscard]] Registry plan_registry();
 

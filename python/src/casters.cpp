@@ -1,6 +1,7 @@
 #include "casters.hpp"
 
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/vector.h>
 
 namespace penstock::python {
 
@@ -25,12 +26,16 @@ Device one_device(nb::handle given) {
 
 }  // namespace
 
+std::string hint_at(nb::handle given) {
+  return nb::cast<std::string>(nb::module_::import_("penstock._calls").attr("hint")(given));
+}
+
 Crop CropGiven::value() const {
   Crop crop;
   if (nb::try_cast(given, crop)) return crop;
   throw nb::type_error(("expected a crop, such as random_resized_crop(224) for training, or "
                         "center_crop(224, resize=256) for validation, found " +
-                        shown(given))
+                        shown(given) + hint_at(given))
                            .c_str());
 }
 
@@ -51,6 +56,30 @@ std::vector<ImageView> ViewsGiven::value() const {
     views.push_back(std::move(view));
   }
   return views;
+}
+
+std::vector<std::string> FieldNames::value() const {
+  std::vector<std::string> names;
+  if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
+  if (!nb::try_cast(given, names))
+    throw nb::type_error(
+        ("expected the name of a field, or a list of such names, found " + shown(given)).c_str());
+  return names;
+}
+
+std::vector<FieldName> NamesGiven::value() const {
+  if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items"))
+    throw nb::type_error(
+        ("expected new names by fields, such as {'image': 'mask'}, found " + shown(given)).c_str());
+  std::vector<FieldName> all;
+  for (const nb::handle item : given.attr("items")()) {
+    std::string field;
+    if (!nb::try_cast(item[0], field))
+      throw nb::type_error(("expected the name of a field, found " + shown(item[0])).c_str());
+    for (std::string& name : FieldNames{nb::borrow(item[1])}.value())
+      all.push_back({field, std::move(name)});
+  }
+  return all;
 }
 
 DType parse_dtype(std::string_view name) {

@@ -75,9 +75,10 @@ PENSTOCK_NAMES(MixUntil, "typing.Literal['first_exhausted', 'all_exhausted']",
 PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
                {"beside", "cache", "memory"});
 PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
-PENSTOCK_NAMES(ResizeFilter,
-               "typing.Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic']",
-               {"bilinear", "bicubic", "pillow_bilinear", "pillow_bicubic"});
+PENSTOCK_NAMES(
+    ResizeFilter,
+    "typing.Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest']",
+    {"bilinear", "bicubic", "pillow_bilinear", "pillow_bicubic", "nearest"});
 PENSTOCK_NAMES(Interpolation, "typing.Literal['nearest', 'bilinear', 'bicubic']",
                {"nearest", "bilinear", "bicubic"});
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
@@ -100,6 +101,9 @@ PENSTOCK_NAMES(PackOutput,
                 "max_seqlen"});
 #undef PENSTOCK_NAMES
 
+/// For the end of a message: what to take instead of a thing of another library; empty where nothing is known of it.
+[[nodiscard]] std::string hint_at(nb::handle given);
+
 /// A crop, as it was passed.
 struct CropGiven {
   nb::object given;
@@ -112,6 +116,20 @@ struct ViewsGiven {
   nb::object given;
   /// Errors  nb::type_error  something else
   [[nodiscard]] std::vector<ImageView> value() const;
+};
+
+/// Names of fields, as they were passed: one, or a sequence of them.
+struct FieldNames {
+  nb::object given;
+  /// Errors  nb::type_error  something else
+  [[nodiscard]] std::vector<std::string> value() const;
+};
+
+/// New names of fields, as they were passed: a mapping of fields to names, or to sequences of them.
+struct NamesGiven {
+  nb::object given;
+  /// Errors  nb::type_error  something else
+  [[nodiscard]] std::vector<FieldName> value() const;
 };
 
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
@@ -182,6 +200,8 @@ struct type_caster<penstock::python::Choice<E>> {
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
 PENSTOCK_AS_GIVEN(CropGiven, "Crop");
 PENSTOCK_AS_GIVEN(ViewsGiven, "collections.abc.Mapping[str, ImageView]");
+PENSTOCK_AS_GIVEN(FieldNames, "str | collections.abc.Sequence[str]");
+PENSTOCK_AS_GIVEN(NamesGiven, "collections.abc.Mapping[str, str | collections.abc.Sequence[str]]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
 PENSTOCK_AS_GIVEN(Shards,
                   "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");

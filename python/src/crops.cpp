@@ -31,7 +31,24 @@ void bind_crops(nb::module_& module) {
       .def_prop_ro(
           "size", [](const Crop& self) { return std::pair(self.size().height, self.size().width); },
           "Height and width of what it makes, in pixels.")
-      .def("__repr__", &Crop::to_string);
+      .def("__repr__", &Crop::to_string)
+      .def(
+          "__reduce__",
+          [](const Crop& self) {
+            return nb::make_tuple(nb::module_::import_("penstock._plan").attr("unpickle_crop"),
+                                  nb::make_tuple(self.to_json()));
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def_static(
+          "_unpickle", [](const std::string& json) { return Crop::from_json(json); }, "json"_a)
+      .def(
+          "__eq__",
+          [](const Crop& self, nb::handle other) {
+            Crop another;
+            return nb::try_cast(other, another) && self == another;
+          },
+          nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__hash__", [](const Crop& self) { return std::hash<std::string>()(self.to_json()); });
 
   module.def(
       "random_resized_crop",
@@ -58,6 +75,25 @@ Units   pixels; `size` is one number for a square or (height, width).
 Errors  ValueError  a size below 1, or one larger than `resize`
 Source  torchvision's Resize followed by CenterCrop, with their whole numbers: the longer side is cut
         to one, an offset of a half is rounded to the even one.)");
+  module.def(
+      "five_crops",
+      [](const Size& size, int resize) { return five_crops(size_of(size), {.resize = resize}); },
+      "size"_a, nb::kw_only(), "resize"_a = 256,
+      R"(The four corners and the middle of the image after resizing its shorter side to `resize`, for testing: upper
+left, upper right, lower left, lower right, middle. Makes a field [5,H,W,channels].
+
+Units   pixels; `size` is one number for a square or (height, width).
+Errors  ValueError  a size below 1, or one larger than `resize`
+Source  torchvision's Resize followed by FiveCrop, with their sizes and offsets.)");
+  module.def(
+      "ten_crops",
+      [](const Size& size, int resize) { return ten_crops(size_of(size), {.resize = resize}); },
+      "size"_a, nb::kw_only(), "resize"_a = 256,
+      R"(The five of five_crops, and the five of the mirrored image behind them: [10,H,W,channels].
+
+Units   pixels; `size` is one number for a square or (height, width).
+Errors  ValueError  a size below 1, or one larger than `resize`
+Source  torchvision's Resize followed by TenCrop, without its vertical_flip.)");
   module.def("resize_to", &resize_to, "height"_a, "width"_a, R"(The whole image, stretched.
 
 Errors  ValueError  a size below 1)");

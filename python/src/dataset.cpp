@@ -30,6 +30,20 @@ using Seed = std::optional<std::uint64_t>;
 // One for all channels, or one for each.
 using Numbers = std::variant<float, std::vector<float>>;
 
+// What C++ calls stddev is std here, in messages too.
+template <class Call>
+auto with_pythons_names(const Call& call) {
+  try {
+    return call();
+  } catch (const std::invalid_argument& error) {
+    std::string message = error.what();
+    const std::string_view theirs = "stddev";
+    if (const auto at = message.find(theirs); at != message.npos)
+      message.replace(at, theirs.size(), "std");
+    throw std::invalid_argument(message);
+  }
+}
+
 std::vector<float> listed(const Numbers& numbers) {
   if (const float* const one = std::get_if<float>(&numbers)) return {*one};
   return std::get<std::vector<float>>(numbers);
@@ -105,6 +119,18 @@ void bind_order(nb::class_<Dataset>& dataset) {
 numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
 Errors  ValueError  it comes after an operation on positions, or nothing is kept)")
+      .def(
+          "rename",
+          [](const Dataset& self, const NamesGiven& names) { return self.rename(names.value()); },
+          "names"_a,
+          R"(Fields of the source under other names, {"image": "mask"}, with the same bytes: so that two sources fit
+beside each other, or, under several, {"image": ("image", "second")}, so that two transforms take the same image.
+What is not named keeps its name. Must come right behind the source.
+
+    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
+    ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
+
+Errors  ValueError  another operation stands before it; no such field; a name that two fields would have)")
       .def(
           "blocks",
           [](const Dataset& self, std::int64_t length, std::optional<std::int64_t> stride,
@@ -266,10 +292,11 @@ void bind_batching(nb::class_<Dataset>& dataset) {
                     "own");
               return self.map(nb::cast<const PyTransform&>(function).transform);
             }
-            if (PyCallable_Check(function.ptr()) == 0)
+            const std::string hint = outputs.is_none() ? hint_at(function) : "";
+            if (PyCallable_Check(function.ptr()) == 0 || !hint.empty())
               throw nb::type_error(("map takes a Transform such as decode_image(...), or a Python "
                                     "function with its outputs, found " +
-                                    nb::cast<std::string>(nb::str(nb::repr(function))))
+                                    nb::cast<std::string>(nb::str(nb::repr(function))) + hint)
                                        .c_str());
             if (outputs.is_none())
               throw std::invalid_argument(
@@ -377,22 +404,24 @@ A sample that turns out longer than its bucket (a map made it so, its file was c
              double mix_probability, double cutmix_share, std::int64_t classes,
              double label_smoothing, std::string label, const std::optional<RandomErasing>& erase,
              bool on_consumer_stream) {
-            return self.transform_on_device({.field = std::move(field),
-                                             .augment = std::move(augment),
-                                             .dtype = parse_dtype(dtype),
-                                             .layout = layout.value("layout"),
-                                             .mean = listed(mean),
-                                             .stddev = listed(stddev),
-                                             .flip = flip,
-                                             .mixup = mixup,
-                                             .cutmix = cutmix,
-                                             .mix_probability = mix_probability,
-                                             .cutmix_share = cutmix_share,
-                                             .classes = classes,
-                                             .label_smoothing = label_smoothing,
-                                             .label = std::move(label),
-                                             .erase = erase.value_or(RandomErasing{}),
-                                             .on_consumer_stream = on_consumer_stream});
+            return with_pythons_names([&] {
+              return self.transform_on_device({.field = std::move(field),
+                                               .augment = std::move(augment),
+                                               .dtype = parse_dtype(dtype),
+                                               .layout = layout.value("layout"),
+                                               .mean = listed(mean),
+                                               .stddev = listed(stddev),
+                                               .flip = flip,
+                                               .mixup = mixup,
+                                               .cutmix = cutmix,
+                                               .mix_probability = mix_probability,
+                                               .cutmix_share = cutmix_share,
+                                               .classes = classes,
+                                               .label_smoothing = label_smoothing,
+                                               .label = std::move(label),
+                                               .erase = erase.value_or(RandomErasing{}),
+                                               .on_consumer_stream = on_consumer_stream});
+            });
           },
           nb::kw_only(), "field"_a = "image", nb::arg("augment").sig("()") = nb::tuple(),
           "dtype"_a = "f32", "layout"_a = Choice<ImageLayout>{"nchw"},
@@ -530,7 +559,22 @@ channel or one for all, in normalised units; by default 0, which is the mean.
 
 Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020))")
       .def(ExplainedConstructor())
-      .def_ro("probability", &RandomErasing::probability);
+      .def_ro("probability", &RandomErasing::probability)
+      .def(
+          "__reduce__",
+          [](const RandomErasing& self) {
+            nb::dict options;
+            options["area"] = nb::make_tuple(self.min_area, self.max_area);
+            options["ratio"] = nb::make_tuple(self.min_ratio, self.max_ratio);
+            options["value"] = nb::cast(self.value);
+            return reduced(nb::type<RandomErasing>(), nb::make_tuple(self.probability), options);
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("__repr__", [](const RandomErasing& self) {
+        return fmt::format("RandomErasing({}, area=({}, {}), ratio=({}, {}), value=[{}])",
+                           self.probability, self.min_area, self.max_area, self.min_ratio,
+                           self.max_ratio, fmt::join(self.value, ", "));
+      });
   nb::class_<PackSummary>(module, "PackSummary", "What came of packing: Dataset.packed.")
       .def_ro("rows", &PackSummary::rows)
       .def_ro("documents", &PackSummary::documents, "Of the source.")

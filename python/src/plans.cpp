@@ -224,4 +224,16 @@ Errors  as from_json; Error  the file cannot be read)")
           "text"_a, "functions"_a);
 }
 
+nb::tuple reduce_transform(const Transform& transform) {
+  if (const auto* const own = dynamic_cast<const PythonTransform*>(&transform)) {
+    const MapFunctionOptions& made_of = own->options();
+    return nb::make_tuple(plan_module().attr("unpickle_function"),
+                          nb::make_tuple(own->function(), nb::cast(made_of.inputs),
+                                         nb::cast(listed(made_of.outputs)), made_of.name));
+  }
+  const Description description = transform.description();
+  return nb::make_tuple(plan_module().attr("unpickle_transform"),
+                        nb::make_tuple(description.name, description.options));
+}
+
 }  // namespace penstock::python

@@ -190,6 +190,11 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
 
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")
+      .def("__repr__",
+           [](nb::handle self) {
+             return "JpegStats(" + nb::cast<std::string>(nb::str(nb::repr(self.attr("counts")()))) +
+                    ")";
+           })
       .def("__init__",
            [](PyJpegStats* self) { new (self) PyJpegStats{std::make_shared<JpegStats>()}; })
       .def(
@@ -215,19 +220,23 @@ void bind_images(nb::module_& module) {
   module.def(
       "decode_image",
       [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
-         std::string geometry, const Choice<JpegDecoder>& decoder,
-         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
-         int channels, bool tolerant) {
+         std::string geometry, const FieldNames& masks, int mask_fill,
+         const Choice<JpegDecoder>& decoder, const Choice<ResizeFilter>& filter, bool scaled,
+         const std::optional<PyJpegIndex>& index, const std::optional<PyJpegStats>& stats,
+         const std::optional<Levels>& background, int channels, bool tolerant,
+         const std::string& dtype) {
         return PyTransform{decode_image({.field = std::move(field),
                                          .crop = crop.value(),
                                          .flip = flip,
                                          .max_megapixels = max_megapixels,
                                          .exif = exif,
                                          .channels = channels,
+                                         .dtype = parse_dtype(dtype),
                                          .tolerant = tolerant,
                                          .background = color_of(background),
                                          .geometry = std::move(geometry),
+                                         .masks = masks.value(),
+                                         .mask_fill = mask_fill,
                                          .decoder = decoder.value("decoder"),
                                          .filter = filter.value("filter"),
                                          .scaled = scaled,
@@ -235,10 +244,11 @@ void bind_images(nb::module_& module) {
                                          .stats = stats ? stats->stats : nullptr})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
-      "exif"_a = true, "geometry"_a = "", "decoder"_a = Choice<JpegDecoder>{"reference"},
+      "exif"_a = true, "geometry"_a = "", nb::arg("masks").sig("()") = nb::tuple(),
+      "mask_fill"_a = 255, "decoder"_a = Choice<JpegDecoder>{"reference"},
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false,
+      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false, "dtype"_a = "u8",
       R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
 `flip` is the probability of mirroring left to right. A header that claims more than
@@ -252,7 +262,7 @@ of the image, fill included; flipped; width and height of the upright image; ori
 chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
 alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
 "pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
-are slower. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
+are slower; "nearest" is Pillow's NEAREST, which mixes no two pixels. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
 megapixels. An `index` makes all epochs but the first faster.
 
 `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
@@ -260,11 +270,22 @@ libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between se
 missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
 early is one always.
 
+`dtype` "u16" takes PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are
+faults. A level f of a fill is 257 f. "bilinear" and "bicubic" are computed in doubles and rounded once;
+"pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
+
+`masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
+NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
+taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
+
 JPEG, PNG and WebP, recognised by their signatures.
 
-Shapes  in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
-Errors  ValueError  an empty field name, flip outside [0,1], a limit that is not positive, a level
-                    outside [0,255], other channels than 1 and 3)");
+Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
+        `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
+Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
+                    level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
+                    "u16"; in Dataset.map: no such field, another type
+                    or shape, or a mask whose type has no `mask_fill`)");
 
   nb::class_<ImageView>(
       module, "ImageView",
@@ -289,6 +310,17 @@ geometry, have a first dimension of that many.)")
       .def_ro("crop", &ImageView::crop, "Which part, and its size.")
       .def_ro("count", &ImageView::count, "Crops in the field; 0: one, without a first dimension.")
       .def_ro("flip", &ImageView::flip, "Probability of mirroring, drawn for each crop.")
+      .def(
+          "__reduce__",
+          [](const ImageView& self) {
+            nb::dict options;
+            options["count"] = self.count;
+            options["flip"] = self.flip;
+            options["filter"] = std::string(name_in(self.filter));
+            options["geometry"] = self.geometry;
+            return reduced(nb::type<ImageView>(), nb::make_tuple(self.crop), options);
+          },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__repr__", [](const ImageView& self) {
         return "ImageView(" + self.crop.to_string() + ", count=" + std::to_string(self.count) + ")";
       });
@@ -298,12 +330,13 @@ geometry, have a first dimension of that many.)")
       [](const ViewsGiven& views, std::string field, double max_megapixels, bool exif,
          const Choice<JpegDecoder>& decoder, bool scaled, const std::optional<PyJpegIndex>& index,
          const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
-         int channels, bool tolerant) {
+         int channels, bool tolerant, const std::string& dtype) {
         return PyTransform{decode_views({.field = std::move(field),
                                          .views = views.value(),
                                          .max_megapixels = max_megapixels,
                                          .exif = exif,
                                          .channels = channels,
+                                         .dtype = parse_dtype(dtype),
                                          .tolerant = tolerant,
                                          .background = color_of(background),
                                          .decoder = decoder.value("decoder"),
@@ -314,7 +347,7 @@ geometry, have a first dimension of that many.)")
       "views"_a, nb::kw_only(), "field"_a = "image", "max_megapixels"_a = 200.0, "exif"_a = true,
       "decoder"_a = Choice<JpegDecoder>{"reference"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false,
+      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false, "dtype"_a = "u8",
       R"(Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
 side by side. The image is decoded once, as far as its crops reach.
 
@@ -327,7 +360,7 @@ number 256 k + i. A view that is added at the end, or a larger count, changes no
 pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
 largest scale that suits all crops.
 
-Shapes  in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its geometry, i32
+Shapes  in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its geometry, i32
         [count,8] or [8], if asked for.
 Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
                     flip outside [0,1]; a limit that is not positive; a level outside [0,255])");
@@ -335,21 +368,24 @@ Errors  ValueError  no views or more than 256; an empty name, or one twice; a co
   module.def(
       "crop_image",
       [](const CropGiven& crop, float flip, std::string field, const Choice<ResizeFilter>& filter,
-         std::string geometry) {
+         std::string geometry, const FieldNames& masks, int mask_fill) {
         return PyTransform{crop_image({.field = std::move(field),
                                        .crop = crop.value(),
                                        .flip = flip,
                                        .filter = filter.value("filter"),
-                                       .geometry = std::move(geometry)})};
+                                       .geometry = std::move(geometry),
+                                       .masks = masks.value(),
+                                       .mask_fill = mask_fill})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image",
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "",
+      nb::arg("masks").sig("()") = nb::tuple(), "mask_fill"_a = 255,
       R"(decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
-same random numbers and the same pixels.
+same random numbers and the same pixels; the same masks.
 
-Shapes  in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-        u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
-Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no such field, or another
+Shapes  in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
+        [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image.
+Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
                     type or shape; a fill of several levels for images of one channel)");
 }
 
@@ -358,7 +394,17 @@ Errors  ValueError  an empty field name, flip outside [0,1]; in Dataset.map: no 
 void bind_transforms(nb::module_& module) {
   bind_jpeg(module);
   nb::class_<PyTransform>(module, "Transform", "One record becomes one sample. For Dataset.map.")
-      .def("__repr__", [](const PyTransform& self) { return self.transform->description().text; });
+      .def("__repr__", [](const PyTransform& self) { return self.transform->description().text; })
+      .def(
+          "__reduce__", [](const PyTransform& self) { return reduce_transform(*self.transform); },
+          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def_static(
+          "_unpickle",
+          [](std::string name, std::string options) {
+            return PyTransform{plan_registry().make_transform(
+                {.name = std::move(name), .options = std::move(options), .text = {}})};
+          },
+          "name"_a, "options"_a);
 
   module.def(
       "pad",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from conftest import delivered, numbers, order_of
@@ -68,6 +70,27 @@ def test_mix_has_its_shares_and_zip_its_fields():
     pairs = ps.zip([numbers(5), ps.memory({"label": np.arange(9)})])
     assert [field.name for field in pairs.fields] == ["number", "label"]
     assert len(pairs) == 5
+
+
+def test_fields_have_other_names_and_several(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(9))
+    data = ps.arrays({"x": tmp_path / "x.npy"}).rename({"x": ("x", "again")})
+    plan = ps.zip([ps.memory({"number": np.arange(9)}), data, ps.memory({"number": np.arange(9) * 2}).rename({"number": "double"})]).shuffle(seed=1).batch(9)
+    (step,) = plan.loader()
+    for field, factor in {"x": 1, "again": 1, "double": 2}.items():
+        assert (np.asarray(step[field]) == factor * np.asarray(step["number"])).all()
+    assert repr(data.batch(3)) == f"ps.arrays({{'x': '{tmp_path}/x.npy'}}).rename({{'x': ['x', 'again']}}).batch(3)"
+    again = ps.Dataset.from_json(data.batch(3).to_json())
+    assert repr(again) == repr(data.batch(3))
+    moved = ps.Dataset([{"image": i} for i in range(5)]).rename({"image": "mask"})
+    (step,) = pickle.loads(pickle.dumps(moved.batch(5))).loader()
+    assert np.asarray(step["mask"]).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="there is no field 'y'"):
+        data.rename({"y": "z"})
+    with pytest.raises(ValueError, match="comes right behind the source, before shuffle"):
+        numbers(3).shuffle().rename({"number": "n"})
+    with pytest.raises(TypeError, match="expected new names by fields"):
+        numbers(3).rename("number")
 
 
 def test_remainders():

@@ -20,7 +20,8 @@ def blocks() -> list[str]:
 
 
 def test_the_code_runs_in_its_order(images, tmp_path, monkeypatch, capsys):
-    (tmp_path / "photos").symlink_to(images)
+    for folder in ("photos", "masks"):
+        (tmp_path / folder).symlink_to(images)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for number, block in enumerate(blocks()):

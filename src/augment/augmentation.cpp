@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -55,6 +57,19 @@ struct MostSteps {
   }
 };
 
+// Whether an operation fills what lies outside by several levels.
+struct HasColor {
+  template <class T>
+  bool operator()(const T& of) const {
+    if constexpr (requires { of.sampling; }) return is_color(of.sampling.fill);
+    if constexpr (requires { of.options.fill; }) return is_color(of.options.fill);
+    return false;
+  }
+  static bool is_color(const std::array<std::uint8_t, 3>& fill) {
+    return fill[1] != fill[0] || fill[2] != fill[0];
+  }
+};
+
 template <class... T>
 bool is_any_of(const augment::AnyOperation& operation) {
   return (std::holds_alternative<T>(operation) || ...);
@@ -75,11 +90,13 @@ Augmentation augment::make_augmentation(AnyOperation operation) {
   Operation made{.value = std::move(operation)};
   made.most_steps = std::visit(MostSteps{}, made.value);
   made.mixes = std::holds_alternative<AugMix>(made.value);
+  made.colored = std::visit(HasColor{}, made.value);
   made.counts = is_any_of<Contrast, Autocontrast, Equalize, ColorJitter, TrivialAugmentWide,
                           RandAugment, AutoAugment, AugMix, TimmRandAugment>(made.value);
   for (const Augmentation& part : parts_of(made.value)) {
     made.mixes |= part.operation().mixes;
     made.counts |= part.operation().counts;
+    made.colored |= part.operation().colored;
     made.depth = std::max(made.depth, 1 + part.operation().depth);
     made.within += part.operation().within;
     if (made.depth > kDeepest || made.within > kMostWithin)
@@ -89,6 +106,16 @@ Augmentation augment::make_augmentation(AnyOperation operation) {
           kDeepest, kMostWithin));
   }
   return Augmentation(std::make_shared<const Operation>(std::move(made)));
+}
+
+void augment::check_fills(std::span<const Augmentation> operations, int channels,
+                          std::string_view who) {
+  for (const Augmentation& operation : operations)
+    if (channels == 1 && operation.operation().colored)
+      throw std::invalid_argument(
+          fmt::format("{}: images of one channel cannot have a fill of three levels, as of {}: "
+                      "give one level",
+                      who, operation.to_string()));
 }
 
 Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -187,12 +189,18 @@ using AnyOperation =
 
 struct Operation {
   AnyOperation value;
-  int depth = 1;        // operations within operations
-  int within = 1;       // this one, and all that are in it
-  int most_steps = 0;   // that it draws
-  bool mixes = false;   // mixtures may be among them
-  bool counts = false;  // so may steps that something is counted for
+  int depth = 1;         // operations within operations
+  int within = 1;        // this one, and all that are in it
+  int most_steps = 0;    // that it draws
+  bool mixes = false;    // mixtures may be among them
+  bool counts = false;   // so may steps that something is counted for
+  bool colored = false;  // a fill among them has several levels
 };
+
+/// For images of one channel a fill has one level.
+///
+/// Errors  std::invalid_argument  one of them has several and `channels` is 1; begins with `who`
+void check_fills(std::span<const Augmentation> operations, int channels, std::string_view who);
 
 /// Errors  std::invalid_argument  an option out of range; names the operation and the option
 void check(const AnyOperation& operation);

@@ -188,19 +188,14 @@ void draw_policy(const AugMix& policy, const Drawing& drawing) {
                             .fewest_bits = 0};
   const std::span<const Choice> space = std::span(kMixSpace).first(
       options.all_operations ? kMixSpace.size() : kMixSpaceWithoutEnhancements);
-  // A Beta variate of two Gamma variates, a Dirichlet variate of as many as there are chains.
-  const double own = gamma_variate(options.alpha, drawing.random);
-  const double others = gamma_variate(options.alpha, drawing.random);
-  const double mixed = own + others > 0 ? others / (own + others) : 0.5;
+  const double mixed = 1 - beta_variate(options.alpha, drawing.random);
   std::array<double, 16> chains{};
   const auto width = static_cast<std::size_t>(options.width);
-  double sum = 0;
-  for (std::size_t k = 0; k < width; ++k)
-    sum += chains[k] = gamma_variate(options.alpha, drawing.random);
+  dirichlet_variate(options.alpha, drawing.random, std::span(chains).first(width));
   std::array<std::uint32_t, 16> weights{};
   std::uint32_t rest = 1U << kMixBits;  // the image's own
   for (std::size_t k = 0; k < width; ++k) {
-    weights[k] = std::min(rest, mix_weight(mixed * (sum > 0 ? chains[k] / sum : 1.0 / width)));
+    weights[k] = std::min(rest, mix_weight(mixed * chains[k]));
     rest -= weights[k];
   }
   drawing.add(mix_step(StepKind::mix_begin, rest));

@@ -54,6 +54,11 @@ enum class StepKind : std::uint8_t {
   mix_add,  // values[0]: the weight of what the steps before it made; values[1]: 1 in the last one
 };
 
+/// Whether a step takes pixels from elsewhere and leaves their levels as they are.
+[[nodiscard]] constexpr bool is_move(StepKind kind) noexcept {
+  return kind >= StepKind::affine && kind <= StepKind::vertical_flip;
+}
+
 /// How an affine step or a perspective reads pixels.
 enum class Sampler : std::uint8_t {
   nearest,

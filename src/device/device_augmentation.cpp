@@ -40,6 +40,8 @@ DeviceAugmentation::DeviceAugmentation(const DeviceTransformOptions& options,
   if (std::max(shape_.height, shape_.width) > augment::kLongestSide)
     refuse(fmt::format("it takes images of at most {0}x{0} pixels, found {1}",
                        augment::kLongestSide, input.to_string()));
+  augment::check_fills(operations_, shape_.channels,
+                       fmt::format("device transform of '{}': augment", options.field));
   for (const Augmentation& operation : operations_) {
     most_steps_ = std::min(most_steps_ + operation.operation().most_steps, augment::kMostSteps + 1);
     mixes_ |= operation.operation().mixes;

@@ -31,9 +31,12 @@ void check_input(const DeviceTransformOptions& options, const FieldSpec& input) 
     refuse(options,
            fmt::format(
                "it takes decoded images, u8 [height, width, 1 to {} channels], or up to {} views "
-               "of each, u8 [views, height, width, channels], found {}; put "
-               "map(decode_image(…)) before batch",
-               device::kMaxChannels, device::kMaxViews, input.to_string()));
+               "of each, u8 [views, height, width, channels], found {}; {}",
+               device::kMaxChannels, device::kMaxViews, input.to_string(),
+               input.dtype == DType::u16
+                   ? "images of 16 bits become numbers for the network by a function of your own, "
+                     "in map or on the batch"
+                   : "put map(decode_image(…)) before batch"));
   if (shape[rank - 3] > kMaxExtent || shape[rank - 2] > kMaxExtent)
     refuse(options, fmt::format("images of at most {0}x{0} pixels, found {1}", kMaxExtent,
                                 input.to_string()));
@@ -74,9 +77,11 @@ void check_numbers(const DeviceTransformOptions& options) {
   if (!(erase.min_area > 0 && erase.min_area <= erase.max_area && erase.max_area <= 1))
     refuse(options, fmt::format("erase: 0 < min_area <= max_area <= 1, found {} and {}",
                                 erase.min_area, erase.max_area));
-  if (!(erase.min_ratio > 0 && erase.min_ratio <= erase.max_ratio && erase.max_ratio <= 1000))
-    refuse(options, fmt::format("erase: 0 < min_ratio <= max_ratio <= 1000, found {} and {}",
-                                erase.min_ratio, erase.max_ratio));
+  constexpr double kLeastRatio = 0.001;
+  if (!(erase.min_ratio >= kLeastRatio && erase.min_ratio <= erase.max_ratio &&
+        erase.max_ratio <= 1000))
+    refuse(options, fmt::format("erase: {} <= min_ratio <= max_ratio <= 1000, found {} and {}",
+                                kLeastRatio, erase.min_ratio, erase.max_ratio));
   for (const float mean : options.mean)
     if (!(mean <= 1))
       refuse(options,

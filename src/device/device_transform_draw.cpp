@@ -1,11 +1,12 @@
 // The random part of a device transform.
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <optional>
 
 #include <penstock/device/device_transform.hpp>
 
+#include "src/augment/variates.hpp"
+#include "src/core/exact_math.hpp"
 #include "src/device/device_transform_numbers.hpp"
 
 namespace penstock {
@@ -21,43 +22,14 @@ Random stream_of(const RandomKey& key, const SampleId& sample, std::size_t view,
   return {key.of_part(sample.source), sample, static_cast<std::uint16_t>(view * kStreams + stream)};
 }
 
-double standard_normal(Random& random) {  // Box and Muller
-  const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
-  return radius * std::cos(2 * std::numbers::pi * random.uniform());
-}
-
-// Marsaglia, Tsang: A Simple Method for Generating Gamma Variables (ACM TOMS 2000). Its logarithm,
-// since small shapes make numbers that are too small for a double.
-double log_gamma_variate(double shape, Random& random) {
-  if (shape < 1) {
-    const double log_uniform = std::log(1 - random.uniform());
-    return log_gamma_variate(shape + 1, random) + log_uniform / shape;
-  }
-  const double d = shape - 1.0 / 3;
-  const double c = 1 / std::sqrt(9 * d);
-  while (true) {
-    const double x = standard_normal(random);
-    const double v = std::pow(1 + c * x, 3);
-    if (v <= 0) continue;
-    if (std::log(1 - random.uniform()) < 0.5 * x * x + d * (1 - v + std::log(v)))
-      return std::log(d * v);
-  }
-}
-
-// Beta(alpha, alpha)
-double beta_variate(double alpha, Random& random) {
-  const double a = log_gamma_variate(alpha, random);
-  const double b = log_gamma_variate(alpha, random);
-  return 1 / (1 + std::exp(b - a));
-}
-
 std::optional<DeviceTransformRow::Box> erased_box(const RandomErasing& erase, int height, int width,
                                                   Random& random) {
   if (erase.probability == 0 || random.uniform() >= erase.probability) return std::nullopt;
+  const double low = core::exact_log2(erase.min_ratio);
+  const double high = core::exact_log2(erase.max_ratio);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const double area = random.uniform(erase.min_area, erase.max_area) * height * width;
-    const double ratio =
-        std::exp(random.uniform(std::log(erase.min_ratio), std::log(erase.max_ratio)));
+    const double ratio = core::exact_exp2(random.uniform(low, high));
     const auto h = static_cast<int>(std::lround(std::sqrt(area * ratio)));
     const auto w = static_cast<int>(std::lround(std::sqrt(area / ratio)));
     if (h < 1 || w < 1 || h > height || w > width) continue;
@@ -114,7 +86,7 @@ void DeviceTransform::draw(const RandomKey& key, std::uint64_t step, std::uint32
       if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) continue;
       const bool cuts =
           options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_share);
-      const double weight = beta_variate(cuts ? options_.cutmix : options_.mixup, random);
+      const double weight = augment::beta_variate(cuts ? options_.cutmix : options_.mixup, random);
       row.mix = cuts ? DeviceTransformRow::Mix::cutmix : DeviceTransformRow::Mix::mixup;
       row.weight = static_cast<float>(weight);
       if (cuts) {

@@ -25,8 +25,8 @@ class Zip final : public Composite {
     for (const FieldSpec& field : fields_) names.push_back(field.name);
     std::ranges::sort(names);
     if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
-      throw std::invalid_argument(
-          fmt::format("zip: two of the sources have a field '{}': rename one of them", *twice));
+      throw std::invalid_argument(fmt::format(
+          "zip: two of the sources have a field '{}': rename() it in one of them", *twice));
   }
 
   std::uint64_t size() const noexcept override { return size_; }

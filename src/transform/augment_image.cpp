@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,15 +12,28 @@
 #include <penstock/transform/augment_image.hpp>
 
 #include "src/augment/draw.hpp"
+#include "src/augment/operations.hpp"
 #include "src/augment/run.hpp"
 #include "src/transform/descriptions.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/masks.hpp"
 
 namespace penstock {
 
 namespace {
 
 constexpr std::int64_t kMostViews = std::numeric_limits<std::uint16_t>::max();
+
+// What a program does to the places of pixels, for numbers that cannot be mixed.
+void keep_moves(augment::ProgramView program, int fill, augment::Program& moves) {
+  moves.clear();
+  for (augment::Step step : program) {
+    if (!augment::is_move(step.kind)) continue;
+    step.sampler = augment::Sampler::nearest;
+    std::ranges::fill(step.fill, static_cast<std::uint8_t>(fill));
+    moves.push_back(step);
+  }
+}
 
 class AugmentImage final : public Transform {
  public:
@@ -31,18 +47,25 @@ class AugmentImage final : public Transform {
     const std::size_t rank = shape.rank();
     if (field.dtype != DType::u8 || (rank != 3 && rank != 4) || shape.is_dynamic() ||
         (shape[rank - 1] != 1 && shape[rank - 1] != 3))
-      throw std::invalid_argument(
-          fmt::format("{}: it takes images of one size, u8 [height,width,channels] or "
-                      "[views,height,width,channels] of 1 or 3 channels, found {}{}",
-                      transform::kAugmentImage, field.to_string(),
-                      shape.is_dynamic() ? ": decode them with a crop before" : ""));
+      throw std::invalid_argument(fmt::format(
+          "{}: it takes images of one size, u8 [height,width,channels] or "
+          "[views,height,width,channels] of 1 or 3 channels, found {}{}",
+          transform::kAugmentImage, field.to_string(),
+          field.dtype == DType::u16 ? ": images of 16 bits are cropped and flipped, and "
+                                      "no more; take a function of your own"
+          : shape.is_dynamic()      ? ": decode them with a crop before"
+                                    : ""));
     if (shape[rank - 3] > augment::kLongestSide || shape[rank - 2] > augment::kLongestSide ||
         (rank == 4 && shape[0] > kMostViews))
       throw std::invalid_argument(
           fmt::format("{}: it takes images of at most {}x{} pixels, and {} views of one; found {}",
                       transform::kAugmentImage, augment::kLongestSide, augment::kLongestSide,
                       kMostViews, field.to_string()));
-    return {.inputs = {input}, .outputs = {field}};
+    augment::check_fills(options_.operations, static_cast<int>(shape[rank - 1]),
+                         fmt::format("{} of {}", transform::kAugmentImage, field.to_string()));
+    Binding binding{.inputs = {input}, .outputs = {field}};
+    for (const std::string& name : options_.masks) bind_mask(fields, field, name, binding);
+    return binding;
   }
 
   Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
@@ -64,6 +87,12 @@ class AugmentImage final : public Transform {
       augment::draw(options_.operations, {image.height, image.width}, of_view, program);
       augment::run(program, from, image, to);
     }
+    if (options_.masks.empty()) return {};
+    thread_local augment::Program moves;
+    keep_moves(program, options_.mask_fill, moves);
+    for (std::size_t mask = 1; mask < in.size(); ++mask)
+      augment::run(moves, in[mask].data<std::uint8_t>(), {image.height, image.width, 1},
+                   out[mask].data<std::uint8_t>());
     return {};
   }
 
@@ -72,6 +101,20 @@ class AugmentImage final : public Transform {
   }
 
  private:
+  static void bind_mask(std::span<const FieldSpec> fields, const FieldSpec& image,
+                        const std::string& name, Binding& binding) {
+    const std::size_t input = transform::find_field(fields, name, transform::kAugmentImage);
+    const FieldSpec& mask = fields[input];
+    if (image.shape.rank() != 3 || mask.dtype != DType::u8 ||
+        mask.shape != Shape{image.shape[0], image.shape[1]})
+      throw std::invalid_argument(
+          fmt::format("{}: a mask is u8 [height,width] of one image, u8 [height,width,channels]; "
+                      "found {} of {}",
+                      transform::kAugmentImage, mask.to_string(), image.to_string()));
+    binding.inputs.push_back(input);
+    binding.outputs.push_back(mask);
+  }
+
   AugmentImageOptions options_;
 };
 
@@ -80,6 +123,15 @@ class AugmentImage final : public Transform {
 TransformPtr augment_image(AugmentImageOptions options) {
   if (options.field.empty())
     throw std::invalid_argument(fmt::format("{}: name the field", transform::kAugmentImage));
+  transform::check_masks(transform::kAugmentImage, options.masks, std::array{options.field});
+  if (!std::in_range<std::uint8_t>(options.mask_fill))
+    throw std::invalid_argument(fmt::format("{}: mask_fill is 0 to 255, found {}",
+                                            transform::kAugmentImage, options.mask_fill));
+  for (const Augmentation& operation : options.operations)
+    if (!options.masks.empty() && operation.operation().mixes)
+      throw std::invalid_argument(
+          fmt::format("{}: masks cannot be mixed, and {} mixes images: leave out one of the two",
+                      transform::kAugmentImage, operation.to_string()));
   return std::make_shared<AugmentImage>(std::move(options));
 }
 

@@ -21,6 +21,15 @@ void check_size(const char* crop, ImageSize size) {
                                             size.height, size.width));
 }
 
+void check_resize(const char* crop, ImageSize size, int resize) {
+  check_size(crop, size);
+  if (resize < std::max(size.height, size.width))
+    throw std::invalid_argument(
+        fmt::format("{}: the shorter side is resized to {}, which is less than the crop of {}x{}: "
+                    "raise resize",
+                    crop, resize, size.height, size.width));
+}
+
 void check_range(const char* crop, const char* name, const Range& range, double most) {
   constexpr double kLeast = 1e-9;
   if (!(range.low >= kLeast && range.low <= range.high && range.high <= most))
@@ -121,6 +130,29 @@ Shown center(const Side& side, int resize, int shorter) {
   return {.resized = resized, .at = static_cast<std::int64_t>(round_half_even(margin))};
 }
 
+// The middle, or a corner of that image.
+Shown five(const Side& side, int resize, int shorter, bool is_middle, bool is_last) {
+  Shown shown = center(side, resize, shorter);
+  if (!is_middle) shown.at = is_last ? shown.resized - side.sample : 0;
+  return shown;
+}
+
+// Of the mirrored image, what lies on the right in the image as it is lies on the left.
+Placement place_five_crops(const Crop& crop, const Side& width, const Side& height, int part) {
+  constexpr int kCrops = 5;
+  constexpr int kMiddle = 4;
+  const int shorter = std::min(width.image, height.image);
+  const int of_five = part % kCrops;
+  const bool is_middle = of_five == kMiddle;
+  Shown across = five(width, crop.resize(), shorter, is_middle, of_five % 2 == 1);
+  const bool mirrored = part >= kCrops;
+  if (mirrored) across.at = across.resized - width.sample - across.at;
+  Placement placement =
+      place(width, across, height, five(height, crop.resize(), shorter, is_middle, of_five >= 2));
+  placement.mirrored = mirrored;
+  return placement;
+}
+
 // The largest scale at which the whole image fits.
 double largest_fit(const Side& width, const Side& height) {
   return std::min(static_cast<double>(height.sample) / height.image,
@@ -183,6 +215,10 @@ std::string Crop::to_string() const {
                          scale_.high, ratio_.low, ratio_.high);
     case Kind::center:
       return fmt::format("center_crop({}, resize={})", size, resize_);
+    case Kind::five:
+      return fmt::format("five_crops({}, resize={})", size, resize_);
+    case Kind::ten:
+      return fmt::format("ten_crops({}, resize={})", size, resize_);
     case Kind::whole:
       return fmt::format("resize_to({})", size);
     case Kind::letterbox:
@@ -210,16 +246,25 @@ Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options) {
 }
 
 Crop center_crop(ImageSize size, CenterCropOptions options) {
-  check_size("center_crop", size);
-  if (options.resize < std::max(size.height, size.width))
-    throw std::invalid_argument(
-        fmt::format("center_crop: the shorter side is resized to {}, which is less than the crop "
-                    "of {}x{}: raise resize",
-                    options.resize, size.height, size.width));
+  check_resize("center_crop", size, options.resize);
   Crop crop;
   crop.kind_ = Crop::Kind::center;
   crop.size_ = size;
   crop.resize_ = options.resize;
+  return crop;
+}
+
+Crop five_crops(ImageSize size, CenterCropOptions options) {
+  check_resize("five_crops", size, options.resize);
+  Crop crop = center_crop(size, options);
+  crop.kind_ = Crop::Kind::five;
+  return crop;
+}
+
+Crop ten_crops(ImageSize size, CenterCropOptions options) {
+  check_resize("ten_crops", size, options.resize);
+  Crop crop = center_crop(size, options);
+  crop.kind_ = Crop::Kind::ten;
   return crop;
 }
 
@@ -281,7 +326,9 @@ Region Placement::frame(ImageSize size) const noexcept {
 }
 
 Result<Placement> choose_placement(const Crop& crop, int image_width, int image_height,
-                                   Random& random) {
+                                   Random& random, int part) {
+  if (part < 0 || part >= std::max(crop.parts(), 1))
+    throw std::invalid_argument(fmt::format("{} has no part {}", crop.to_string(), part));
   if (image_width < 1 || image_height < 1)
     throw std::invalid_argument(
         fmt::format("an image has at least 1x1 pixels, found {}x{}", image_width, image_height));
@@ -299,6 +346,9 @@ Result<Placement> choose_placement(const Crop& crop, int image_width, int image_
       return place(width, center(width, crop.resize(), shorter), height,
                    center(height, crop.resize(), shorter));
     }
+    case Crop::Kind::five:
+    case Crop::Kind::ten:
+      return place_five_crops(crop, width, height, part);
     case Crop::Kind::whole:
       return fill_sample(
           {0, 0, static_cast<double>(image_width), static_cast<double>(image_height)}, crop.size());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,9 @@
 #include "src/jpeg/rows.hpp"
 #include "src/transform/descriptions.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/masks.hpp"
 #include "src/transform/view.hpp"
+#include "src/transform/wide_resize.hpp"
 
 namespace penstock {
 
@@ -26,8 +29,9 @@ using transform::View;
 
 // What a thread keeps between images.
 struct Scratch {
-  View view;
+  std::vector<View> views;           // one for each part of the crop
   std::vector<std::uint8_t> pixels;  // the part that is needed, four bytes a pixel
+  transform::WideResize wide;
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -47,25 +51,28 @@ void spread(const std::uint8_t* from, int channels, int width, std::uint8_t* to)
 
 class CropImage final : public Transform {
  public:
-  CropImage(ImageView view, Description description)
-      : view_(std::move(view)), description_(std::move(description)) {}
+  CropImage(ImageView view, Description description, transform::Masks masks)
+      : view_(std::move(view)),
+        description_(std::move(description)),
+        masks_(std::move(masks)),
+        first_mask_(view_.geometry.empty() ? 1 : 2) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const std::size_t input = transform::find_field(fields, view_.field, transform::kCropImage);
     const FieldSpec& field = fields[input];
     const auto extents = field.shape.extents();
-    if (field.dtype != DType::u8 || extents.size() != 3 || (extents[2] != 1 && extents[2] != 3))
-      throw std::invalid_argument(
-          fmt::format("crop_image needs a decoded image, u8 [H,W,3] or [H,W,1], and found {}",
-                      field.to_string()));
-    const Color fill = view_.crop.fill();
-    if (extents[2] == 1 && fill != Color(fill.red))
-      throw std::invalid_argument(
-          fmt::format("crop_image: '{}' has one channel, and the fill has three different levels: "
-                      "give one, as in fill = 114",
-                      field.to_string()));
+    const bool is_wide = field.dtype == DType::u16;
+    if ((field.dtype != DType::u8 && !is_wide) || extents.size() != 3 ||
+        (extents[2] != 1 && extents[2] != 3))
+      throw std::invalid_argument(fmt::format(
+          "crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1], and found {}",
+          field.to_string()));
+    if (is_wide) transform::check_wide_filter(transform::kCropImage, view_.filter);
+    transform::check_fill(fmt::format("crop_image: '{}'", field.to_string()), view_.crop,
+                          static_cast<int>(extents[2]));
     Binding binding{.inputs = {input}, .outputs = {}};
-    transform::add_outputs(view_, static_cast<int>(extents[2]), binding.outputs);
+    transform::add_outputs(view_, field.dtype, static_cast<int>(extents[2]), binding.outputs);
+    masks_.bind(fields, view_.crop.size(), binding);
     return binding;
   }
 
@@ -77,33 +84,61 @@ class CropImage final : public Transform {
                                          extents[1])};
     const StoredImage image{.width = static_cast<int>(extents[1]),
                             .height = static_cast<int>(extents[0])};
-    const int channels = static_cast<int>(extents[2]);
     Scratch& scratch = Scratch::of_this_thread();
-    View& view = scratch.view;
-    if (auto chosen = view.choose(view_, image, random); !chosen) return chosen;
-    view.plan(image);
-
-    const PixelRect rect = view.source();
-    const std::size_t stride = static_cast<std::size_t>(rect.width) * jpeg::kPixelBytes;
-    const std::size_t size = stride * static_cast<std::size_t>(rect.height) + jpeg::kRowSlack;
-    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
-    const auto* pixels = in[0].data<std::uint8_t>();
-    for (int y = 0; y < rect.height; ++y)
-      spread(pixels + ((std::int64_t{rect.y} + y) * image.width + rect.x) * channels, channels,
-             rect.width, scratch.pixels.data() + static_cast<std::size_t>(y) * stride);
-
-    Part rows(scratch.pixels.data(), stride, rect.y);
-    view.begin(out[0].data<std::uint8_t>(), channels);
-    (void)transform::run_views(std::span(&view, 1), rows, rect.x);  // these rows are there
-    if (!view_.geometry.empty()) view.write_geometry(out[1].data<std::int32_t>());
-    view.trim();
-    jpeg::trim(scratch.pixels);
-    return {};
+    const auto parts = static_cast<std::size_t>(std::max(view_.crop.parts(), 1));
+    if (scratch.views.size() < parts) scratch.views.resize(parts);
+    const std::span views = std::span(scratch.views).first(parts);
+    for (std::size_t i = 0; i < parts; ++i) {
+      Random other = random.of_stream(static_cast<std::uint16_t>(i));
+      if (auto chosen = views[i].choose(view_, image, i == 0 ? random : other, static_cast<int>(i));
+          !chosen)
+        return chosen;
+    }
+    if (in[0].dtype() == DType::u16)
+      crop_wide(in[0], views, scratch, out);
+    else
+      crop_pixels(in[0], image, views, scratch, out);
+    for (std::size_t i = 0; i < parts && !view_.geometry.empty(); ++i)
+      views[i].write_geometry(out[1].data<std::int32_t>() + i * transform::kGeometryNumbers);
+    return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
+                       views.front().window());
   }
 
   [[nodiscard]] Description description() const override { return description_; }
 
  private:
+  void crop_wide(const ConstTensorView& in, std::span<View> views, Scratch& scratch,
+                 Outputs out) const {
+    const std::size_t levels = out[0].byte_size() / sizeof(std::uint16_t) / views.size();
+    for (std::size_t i = 0; i < views.size(); ++i)
+      scratch.wide.run({in.data<std::uint16_t>(), static_cast<int>(in.shape()[2])},
+                       views[i].window(), view_.filter, view_.crop.fill(),
+                       out[0].data<std::uint16_t>() + i * levels);
+    scratch.wide.trim();
+  }
+
+  static void crop_pixels(const ConstTensorView& in, const StoredImage& image,
+                          std::span<View> views, Scratch& scratch, Outputs out) {
+    const int channels = static_cast<int>(in.shape()[2]);
+    for (View& view : views) view.plan(image);
+    const PixelRect rect = transform::source_of(views);
+    const std::size_t stride = static_cast<std::size_t>(rect.width) * jpeg::kPixelBytes;
+    const std::size_t size = stride * static_cast<std::size_t>(rect.height) + jpeg::kRowSlack;
+    if (scratch.pixels.size() < size) scratch.pixels.resize(size);
+    const auto* pixels = in.data<std::uint8_t>();
+    for (int y = 0; y < rect.height; ++y)
+      spread(pixels + ((std::int64_t{rect.y} + y) * image.width + rect.x) * channels, channels,
+             rect.width, scratch.pixels.data() + static_cast<std::size_t>(y) * stride);
+
+    Part rows(scratch.pixels.data(), stride, rect.y);
+    const std::size_t levels = out[0].byte_size() / views.size();
+    for (std::size_t i = 0; i < views.size(); ++i)
+      views[i].begin(out[0].data<std::uint8_t>() + i * levels, channels);
+    (void)transform::run_views(views, rows, rect.x);  // these rows are there
+    for (View& view : views) view.trim();
+    jpeg::trim(scratch.pixels);
+  }
+
   // Rows in memory, of which the first is row `top` of the image.
   class Part final : public jpeg::RowSource {
    public:
@@ -120,12 +155,16 @@ class CropImage final : public Transform {
 
   ImageView view_;
   Description description_;
+  transform::Masks masks_;
+  std::size_t first_mask_;  // of the outputs
 };
 
 }  // namespace
 
 TransformPtr crop_image(CropImageOptions options) {
   Description description = transform::describe_crop_image(options);
+  transform::Masks masks(transform::kCropImage, std::move(options.masks), options.mask_fill,
+                         options.crop, std::array{options.field, options.geometry});
   ImageView view{.field = std::move(options.field),
                  .crop = options.crop,
                  .flip = options.flip,
@@ -134,7 +173,7 @@ TransformPtr crop_image(CropImageOptions options) {
   transform::check_view(transform::kCropImage, view);
   if (view.field.empty())
     throw std::invalid_argument("crop_image: name the field that holds the image");
-  return std::make_shared<CropImage>(std::move(view), std::move(description));
+  return std::make_shared<CropImage>(std::move(view), std::move(description), std::move(masks));
 }
 
 }  // namespace penstock

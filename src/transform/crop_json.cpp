@@ -47,16 +47,26 @@ struct RandomResizedCrop {
   }
 };
 
-struct CenterCrop {
-  static constexpr const char* kName = "center_crop";
-  static constexpr Crop::Kind kKind = Crop::Kind::center;
+// Of what is cut out of the image whose shorter side is resized.
+template <Crop::Kind kind, Crop (*make_crop)(ImageSize, CenterCropOptions)>
+struct OfResized {
+  static constexpr Crop::Kind kKind = kind;
   Numbers size{};
   int resize = CenterCropOptions{}.resize;
 
-  static CenterCrop of(const Crop& crop) { return {write_size(crop.size()), crop.resize()}; }
+  static OfResized of(const Crop& crop) { return {write_size(crop.size()), crop.resize()}; }
   [[nodiscard]] Crop make(const std::string& where) const {
-    return center_crop(read_size(size, where), {.resize = resize});
+    return make_crop(read_size(size, where), {.resize = resize});
   }
+};
+struct CenterCrop : OfResized<Crop::Kind::center, center_crop> {
+  static constexpr const char* kName = "center_crop";
+};
+struct FiveCrops : OfResized<Crop::Kind::five, five_crops> {
+  static constexpr const char* kName = "five_crops";
+};
+struct TenCrops : OfResized<Crop::Kind::ten, ten_crops> {
+  static constexpr const char* kName = "ten_crops";
 };
 
 struct ResizeTo {
@@ -126,8 +136,8 @@ void visit_fields(Visitor& visit, RandomResizedCrop& crop) {
   visit.required("scale", crop.scale);
   visit.required("ratio", crop.ratio);
 }
-template <class Visitor>
-void visit_fields(Visitor& visit, CenterCrop& crop) {
+template <class Visitor, Crop::Kind kind, Crop (*make)(ImageSize, CenterCropOptions)>
+void visit_fields(Visitor& visit, OfResized<kind, make>& crop) {
   visit.required("size", crop.size);
   visit("resize", crop.resize);
 }
@@ -154,8 +164,8 @@ void visit_fields(Visitor& visit, ScaleJitter& crop) {
   visit("fill", crop.fill);
 }
 
-using Crops =
-    std::tuple<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop, ScaleJitter>;
+using Crops = std::tuple<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
+                         ScaleJitter, FiveCrops, TenCrops>;
 
 // Calls function(kind) with a value of each kind, until one returns true.
 template <class Function>
@@ -203,3 +213,14 @@ Crop read_crop(const Json& json, const std::string& where) {
 }
 
 }  // namespace penstock::transform
+
+namespace penstock {
+
+std::string Crop::to_json() const { return core::dump_json(transform::write_crop(*this)); }
+
+Crop Crop::from_json(std::string_view json) {
+  constexpr const char* kWhere = "the crop";
+  return transform::read_crop(core::parse_json(json, kWhere), kWhere);
+}
+
+}  // namespace penstock

@@ -1,3 +1,4 @@
+#include <array>
 #include <utility>
 
 #include <penstock/transform/decode_image.hpp>
@@ -17,18 +18,21 @@ TransformPtr decode_image(DecodeImageOptions options) {
                  .geometry = options.geometry};
   transform::check_view(transform::kDecodeImage, view);
   Description description = transform::describe_decode_image(options);
+  transform::Masks masks(transform::kDecodeImage, std::move(options.masks), options.mask_fill,
+                         options.crop, std::array{options.field, options.geometry});
   return transform::make_decoding({.field = std::move(options.field),
                                    .views = {std::move(view)},
                                    .max_megapixels = options.max_megapixels,
                                    .exif = options.exif,
                                    .channels = options.channels,
+                                   .dtype = options.dtype,
                                    .tolerant = options.tolerant,
                                    .background = options.background,
                                    .decoder = options.decoder,
                                    .scaled = options.scaled,
                                    .index = std::move(options.index),
                                    .stats = std::move(options.stats)},
-                                  std::move(description));
+                                  std::move(description), std::move(masks));
 }
 
 }  // namespace penstock

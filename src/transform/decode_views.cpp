@@ -30,7 +30,7 @@ TransformPtr decode_views(DecodeViewsOptions options) {
   std::vector<std::string> names;
   int crops = 0;
   for (const ImageView& view : options.views) {
-    crops += std::max(view.count, 1);
+    crops += std::max(transform::crops_of(view), 1);
     if (crops > kMostCrops)
       refuse(fmt::format("there are at most {} crops of one image", kMostCrops));
     if (view.field.empty()) refuse("name the field of each view");

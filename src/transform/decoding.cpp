@@ -22,6 +22,7 @@
 #include "src/transform/signature.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/webp.hpp"
+#include "src/transform/wide_resize.hpp"
 
 namespace penstock::transform {
 
@@ -32,8 +33,10 @@ constexpr unsigned kStreamsOfAView = 256;
 // What a thread keeps between images.
 struct Scratch {
   jpeg::Image jpeg;
-  std::vector<View> views;           // one for each crop
-  std::vector<std::uint8_t> pixels;  // an image decoded as a whole
+  std::vector<View> views;            // one for each crop
+  std::vector<std::uint8_t> pixels;   // an image decoded as a whole
+  std::vector<std::uint16_t> levels;  // the same, of 16 bits
+  WideResize wide;
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -50,12 +53,14 @@ Fault with_hint(Fault fault, const jpeg::Image& image) {
 
 class Decoding final : public Transform {
  public:
-  Decoding(DecodeViewsOptions options, Description description)
-      : options_(std::move(options)), description_(std::move(description)) {
+  Decoding(DecodeViewsOptions options, Description description, Masks masks)
+      : options_(std::move(options)),
+        description_(std::move(description)),
+        masks_(std::move(masks)) {
     std::size_t output = 0;
     for (std::size_t k = 0; k < options_.views.size(); ++k) {
       const ImageView& view = options_.views[k];
-      const int crops = std::max(view.count, 1);
+      const int crops = std::max(crops_of(view), 1);
       for (int i = 0; i < crops; ++i)
         crops_.push_back(
             {.view = k,
@@ -64,6 +69,7 @@ class Decoding final : public Transform {
              .output = output});
       output += view.geometry.empty() ? 1 : 2;
     }
+    first_mask_ = output;
   }
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
@@ -75,7 +81,8 @@ class Decoding final : public Transform {
                       description_.name, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {}};
     for (const ImageView& view : options_.views)
-      add_outputs(view, options_.channels, binding.outputs);
+      add_outputs(view, options_.dtype, options_.channels, binding.outputs);
+    masks_.bind(fields, options_.views.front().crop.size(), binding);
     return binding;
   }
 
@@ -84,21 +91,14 @@ class Decoding final : public Transform {
     const std::span<const std::byte> bytes = in[0].bytes();
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      switch (kind_of(bytes)) {
-        case ImageKind::jpeg:
-          return decode_jpeg(bytes, scratch, out, random);
-        case ImageKind::png:
-          return decode_whole<PngReader>(bytes, scratch, out, random);
-        case ImageKind::webp:
-          return decode_whole<WebpReader>(bytes, scratch, out, random);
-        case ImageKind::unknown:
-          break;
-      }
+      if (auto decoded = decode(bytes, scratch, out, random); !decoded) return decoded;
+      if (masks_.empty()) return {};
+      return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
+                         scratch.views.front().window());
     } catch (const std::bad_alloc&) {
       return Fault{.reason = "not enough memory to decode this image",
                    .cause = std::current_exception()};
     }
-    return fault(describe_unknown(bytes));
   }
 
   [[nodiscard]] Description description() const override { return description_; }
@@ -135,7 +135,9 @@ class Decoding final : public Transform {
     for (std::size_t i = 0; i < views.size(); ++i) {
       // The first sequence is the one that was handed over.
       Random other = random.of_stream(crops_[i].stream);
-      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other); !chosen)
+      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other,
+                                        static_cast<int>(crops_[i].copy));
+          !chosen)
         return std::move(chosen.fault());
     }
     return views;
@@ -151,12 +153,9 @@ class Decoding final : public Transform {
   bool resize_into(std::span<View> views, jpeg::RowSource& rows, int left, Outputs out) const {
     for (std::size_t i = 0; i < views.size(); ++i) {
       const CropPlace& place = crops_[i];
-      const ImageSize size = view_of(i).crop.size();
-      const std::size_t levels = static_cast<std::size_t>(options_.channels) *
-                                 static_cast<std::size_t>(size.height) *
-                                 static_cast<std::size_t>(size.width);
-      views[i].begin(out[place.output].data<std::uint8_t>() + place.copy * levels,
-                     options_.channels);
+      views[i].begin(
+          out[place.output].data<std::uint8_t>() + place.copy * levels_of_crop(view_of(i)),
+          options_.channels);
     }
     if (!run_views(views, rows, left)) return false;
     for (std::size_t i = 0; i < views.size(); ++i)
@@ -177,9 +176,31 @@ class Decoding final : public Transform {
     ~Closing() {
       scratch.jpeg.close();
       jpeg::trim(scratch.pixels);
+      jpeg::trim(scratch.levels);
+      scratch.wide.trim();
       for (View& view : scratch.views) view.trim();
     }
   };
+
+  Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                      Random& random) const {
+    const ImageKind kind = kind_of(bytes);
+    if (options_.dtype == DType::u16 && kind != ImageKind::unknown)
+      return kind == ImageKind::png
+                 ? decode_wide(bytes, scratch, out, random)
+                 : fault("dtype u16 is for PNGs of 16 bits a level, found a JPEG or WebP");
+    switch (kind) {
+      case ImageKind::jpeg:
+        return decode_jpeg(bytes, scratch, out, random);
+      case ImageKind::png:
+        return decode_whole<PngReader>(bytes, scratch, out, random);
+      case ImageKind::webp:
+        return decode_whole<WebpReader>(bytes, scratch, out, random);
+      case ImageKind::unknown:
+        break;
+    }
+    return fault(describe_unknown(bytes));
+  }
 
   Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
                            Random& random) const {
@@ -228,14 +249,49 @@ class Decoding final : public Transform {
     return {};
   }
 
+  Result<void> decode_wide(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+                           Random& random) const {
+    const Closing closing{scratch};
+    PngReader reader;
+    if (!reader.open(bytes)) return fault(reader.message());
+    const StoredImage image{.width = reader.width(), .height = reader.height()};
+    const Result<std::span<View>> views = choose(image, scratch, random);
+    if (!views) return views.fault();
+    const std::size_t size = static_cast<std::size_t>(image.width) *
+                             static_cast<std::size_t>(image.height) *
+                             static_cast<std::size_t>(options_.channels);
+    if (scratch.levels.size() < size) scratch.levels.resize(size);
+    if (!reader.read_wide(scratch.levels.data(), options_.channels)) return fault(reader.message());
+    for (std::size_t i = 0; i < views->size(); ++i) {
+      const ImageView& view = view_of(i);
+      scratch.wide.run(
+          {scratch.levels.data(), options_.channels}, (*views)[i].window(), view.filter,
+          view.crop.fill(),
+          out[crops_[i].output].data<std::uint16_t>() + crops_[i].copy * levels_of_crop(view));
+      if (!view.geometry.empty())
+        (*views)[i].write_geometry(out[crops_[i].output + 1].data<std::int32_t>() +
+                                   crops_[i].copy * kGeometryNumbers);
+    }
+    return {};
+  }
+
+  // In one crop of a view.
+  [[nodiscard]] std::size_t levels_of_crop(const ImageView& view) const {
+    const ImageSize size = view.crop.size();
+    return static_cast<std::size_t>(options_.channels) * static_cast<std::size_t>(size.height) *
+           static_cast<std::size_t>(size.width);
+  }
+
   DecodeViewsOptions options_;
   Description description_;
+  Masks masks_;
+  std::size_t first_mask_ = 0;  // of the outputs
   std::vector<CropPlace> crops_;
 };
 
 }  // namespace
 
-TransformPtr make_decoding(DecodeViewsOptions options, Description description) {
+TransformPtr make_decoding(DecodeViewsOptions options, Description description, Masks masks) {
   const auto refuse = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("{}: {}", description.name, what));
   };
@@ -244,8 +300,17 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description) 
     refuse(fmt::format("max_megapixels is more than 0, found {}", options.max_megapixels));
   if (options.channels != 1 && options.channels != 3)
     refuse(fmt::format("channels are 3, of RGB, or 1, of grey; found {}", options.channels));
+  for (const ImageView& view : options.views)
+    check_fill(description.name, view.crop, options.channels);
+  if (options.dtype != DType::u8 && options.dtype != DType::u16)
+    refuse(fmt::format("dtype is u8, or u16 for PNGs of 16 bits a level; found {}",
+                       name_of(options.dtype)));
+  if (options.dtype == DType::u16) {
+    for (const ImageView& view : options.views) check_wide_filter(description.name, view.filter);
+    if (options.background) refuse("a background is for dtype u8; of u16, alpha is dropped");
+  }
   if (options.background) check_color(description.name + ": background", *options.background);
-  return std::make_shared<Decoding>(std::move(options), std::move(description));
+  return std::make_shared<Decoding>(std::move(options), std::move(description), std::move(masks));
 }
 
 }  // namespace penstock::transform

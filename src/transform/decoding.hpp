@@ -6,12 +6,15 @@
 #include <penstock/core/description.hpp>
 #include <penstock/transform/decode_views.hpp>
 
+#include "src/transform/masks.hpp"
+
 namespace penstock::transform {
 
-/// Decodes an image once, into all views. `description` says how it was asked for.
+/// Decodes an image once, into all views. `description` says how it was asked for. Masks are cropped with the first view.
 ///
 /// Errors  std::invalid_argument  as decode_views, but for what concerns the views; begins with the
 ///                                description's name
-[[nodiscard]] TransformPtr make_decoding(DecodeViewsOptions options, Description description);
+[[nodiscard]] TransformPtr make_decoding(DecodeViewsOptions options, Description description,
+                                         Masks masks = {});
 
 }  // namespace penstock::transform

@@ -16,7 +16,8 @@ struct EnumNames<ResizeFilter> {
       {ResizeFilter::bilinear, "bilinear"},
       {ResizeFilter::bicubic, "bicubic"},
       {ResizeFilter::pillow_bilinear, "pillow_bilinear"},
-      {ResizeFilter::pillow_bicubic, "pillow_bicubic"}};
+      {ResizeFilter::pillow_bicubic, "pillow_bicubic"},
+      {ResizeFilter::nearest, "nearest"}};
 };
 
 }  // namespace penstock::core
@@ -81,6 +82,13 @@ JpegDecoder decoder_of(const DecoderArguments& all, const char* transform) {
   return all.decoder == "libjpeg" ? JpegDecoder::libjpeg : JpegDecoder::fast;
 }
 
+// Of a transform that has no masks, plans say nothing about them.
+template <class Visitor, class Options>
+void visit_masks(Visitor& visit, Options& options) {
+  core::visit_later(visit, "masks", options.masks, {});
+  core::visit_later(visit, "mask_fill", options.mask_fill, Options{}.mask_fill);
+}
+
 // A background as plans have it: [red, green, blue], or not there.
 using Background = std::optional<std::vector<int>>;
 
@@ -112,9 +120,11 @@ void visit_fields(Visitor& visit, DecodeImageArguments& all) {
   visit("exif", all.options.exif);
   visit("background", all.background);
   core::visit_later(visit, "channels", all.options.channels, 3);
+  core::visit_later(visit, "dtype", all.options.dtype, DType::u8);
   core::visit_later(visit, "tolerant", all.options.tolerant, false);
   visit("max_megapixels", all.options.max_megapixels);
   visit("geometry", all.options.geometry);
+  visit_masks(visit, all.options);
   visit.speed("decoder", all.decoder.decoder);
 }
 
@@ -151,6 +161,7 @@ void visit_fields(Visitor& visit, DecodeViewsArguments& all) {
   visit("exif", all.options.exif);
   visit("background", all.background);
   core::visit_later(visit, "channels", all.options.channels, 3);
+  core::visit_later(visit, "dtype", all.options.dtype, DType::u8);
   core::visit_later(visit, "tolerant", all.options.tolerant, false);
   visit("max_megapixels", all.options.max_megapixels);
   visit.speed("decoder", all.decoder.decoder);
@@ -170,19 +181,21 @@ void visit_fields(Visitor& visit, CropImageArguments& all) {
   visit("flip", all.options.flip);
   visit("filter", all.options.filter);
   visit("geometry", all.options.geometry);
+  visit_masks(visit, all.options);
 }
 
 // ---- augment_image ----
 
 struct AugmentImageArguments {
-  std::string field = AugmentImageOptions{}.field;
   std::vector<Json> operations;
+  AugmentImageOptions options;
 };
 
 template <class Visitor>
 void visit_fields(Visitor& visit, AugmentImageArguments& all) {
-  visit("field", all.field);
+  visit("field", all.options.field);
   visit.required("operations", all.operations);
+  visit_masks(visit, all.options);
 }
 
 }  // namespace
@@ -267,16 +280,16 @@ Description describe_map_function(const MapFunctionOptions& options) {
 }
 
 Description describe_augment_image(const AugmentImageOptions& options) {
-  AugmentImageArguments all{.field = options.field, .operations = {}};
+  AugmentImageArguments all{.operations = {}, .options = options};
   for (const Augmentation& operation : options.operations)
     all.operations.push_back(augment::write_augmentation(operation));
   return core::describe_call(kAugmentImage, all);
 }
 
 TransformPtr make_augment_image(std::string_view options) {
-  const auto all = core::read_options<AugmentImageArguments>(
-      core::parse_json(options, kAugmentImage), kAugmentImage);
-  AugmentImageOptions made{.field = all.field, .operations = {}};
+  auto all = core::read_options<AugmentImageArguments>(core::parse_json(options, kAugmentImage),
+                                                       kAugmentImage);
+  AugmentImageOptions made = std::move(all.options);
   for (std::size_t at = 0; at < all.operations.size(); ++at)
     made.operations.push_back(augment::read_augmentation(
         all.operations[at], fmt::format("{}: 'operations'[{}]", kAugmentImage, at)));

@@ -1,9 +1,6 @@
 #include "src/transform/pillow_resize.hpp"
 
 #include <algorithm>
-#include <cmath>
-
-#include "src/transform/resize_axis.hpp"
 
 namespace penstock::transform {
 
@@ -18,41 +15,21 @@ std::uint8_t level(std::int32_t sum) noexcept {
 
 }  // namespace
 
+FilterLine filter_line(const PillowLine& line) noexcept {
+  return {.first = line.first,
+          .count = line.count,
+          .from = line.from,
+          .scale = static_cast<double>(line.count) / static_cast<double>(line.total),
+          .outputs = line.outputs};
+}
+
 void PillowResize::Axis::plan(const PillowLine& line, ResizeFilter filter) {
-  const ResizeFilter shape =
-      filter == ResizeFilter::pillow_bilinear ? ResizeFilter::bilinear : ResizeFilter::bicubic;
-  const double scale = static_cast<double>(line.count) / static_cast<double>(line.total);
-  const double stretch = std::max(scale, 1.0);
-  const double support = (shape == ResizeFilter::bilinear ? 1.0 : 2.0) * stretch;
-  const double narrow = 1.0 / stretch;
-  taps = static_cast<int>(std::min(std::ceil(support) * 2 + 1, static_cast<double>(line.count)));
-  first.clear();
-  count.clear();
-  weights.assign(static_cast<std::size_t>(line.outputs) * static_cast<std::size_t>(taps), 0);
-  begin = line.first + line.count;
-  end = line.first;
-  exact.resize(static_cast<std::size_t>(taps));
-  for (int i = 0; i < line.outputs; ++i) {
-    const double center = (static_cast<double>(line.from + i) + 0.5) * scale;
-    const int low = std::max(static_cast<int>(center - support + 0.5), 0);
-    const int high = std::min(static_cast<int>(center + support + 0.5), line.count);
-    double sum = 0;
-    for (int k = 0; k < high - low; ++k) {
-      const double distance = std::abs((k + low - center + 0.5) * narrow);
-      sum += exact[static_cast<std::size_t>(k)] = weight_at(distance, shape);
-    }
-    std::int32_t* const to =
-        weights.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(taps);
-    for (int k = 0; k < high - low; ++k) {
-      double weight = exact[static_cast<std::size_t>(k)];
-      if (sum != 0) weight /= sum;
-      const double scaled = weight * (1 << kBits);
-      to[k] = static_cast<std::int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5);
-    }
-    first.push_back(line.first + low);
-    count.push_back(high - low);
-    begin = std::min(begin, line.first + low);
-    end = std::max(end, line.first + high);
+  exact.plan(filter_line(line), filter == ResizeFilter::pillow_bilinear ? ResizeFilter::bilinear
+                                                                        : ResizeFilter::bicubic);
+  weights.clear();
+  for (const double weight : exact.weights) {
+    const double scaled = weight * (1 << kBits);
+    weights.push_back(static_cast<std::int32_t>(weight < 0 ? scaled - 0.5 : scaled + 0.5));
   }
 }
 
@@ -61,25 +38,26 @@ void PillowResize::plan(const PillowLine& horizontal, const PillowLine& vertical
   horizontal_.plan(horizontal, filter);
   vertical_.plan(vertical, filter);
   mirror_ = mirror;
-  kept_.resize(static_cast<std::size_t>(vertical_.taps) * row_bytes());
+  kept_.resize(static_cast<std::size_t>(vertical_.exact.taps) * row_bytes());
   sums_.resize(row_bytes());
 }
 
 PixelRect PillowResize::source() const noexcept {
-  return {horizontal_.begin, vertical_.begin, horizontal_.end - horizontal_.begin,
-          vertical_.end - vertical_.begin};
+  return {horizontal_.exact.begin, vertical_.exact.begin,
+          horizontal_.exact.end - horizontal_.exact.begin,
+          vertical_.exact.end - vertical_.exact.begin};
 }
 
 void PillowResize::begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept {
   out_ = out;
   stride_ = stride;
   row_ = 0;
-  next_ = vertical_.begin;
+  next_ = vertical_.exact.begin;
 }
 
 bool PillowResize::step(jpeg::RowSource& rows) {
-  const int end = vertical_.first[static_cast<std::size_t>(row_)] +
-                  vertical_.count[static_cast<std::size_t>(row_)];
+  const int end = vertical_.exact.first[static_cast<std::size_t>(row_)] +
+                  vertical_.exact.count[static_cast<std::size_t>(row_)];
   if (next_ < end) {
     const std::uint8_t* const* source = rows.rows(next_, end);
     if (source == nullptr) return false;
@@ -91,15 +69,15 @@ bool PillowResize::step(jpeg::RowSource& rows) {
 }
 
 void PillowResize::sum_columns(const std::uint8_t* row, std::uint8_t* out) const noexcept {
-  const int width = static_cast<int>(horizontal_.first.size());
+  const int width = static_cast<int>(horizontal_.exact.first.size());
   for (int x = 0; x < width; ++x, out += 3) {
     const int from = mirror_ ? width - 1 - x : x;
     const std::uint8_t* pixel =
-        row + static_cast<std::size_t>(horizontal_.first[static_cast<std::size_t>(from)] -
-                                       horizontal_.begin) *
+        row + static_cast<std::size_t>(horizontal_.exact.first[static_cast<std::size_t>(from)] -
+                                       horizontal_.exact.begin) *
                   jpeg::kPixelBytes;
     const std::int32_t* const weights = horizontal_.weights_of(from);
-    const int count = horizontal_.count[static_cast<std::size_t>(from)];
+    const int count = horizontal_.exact.count[static_cast<std::size_t>(from)];
     std::int32_t red = kHalf;
     std::int32_t green = kHalf;
     std::int32_t blue = kHalf;
@@ -116,10 +94,10 @@ void PillowResize::sum_columns(const std::uint8_t* row, std::uint8_t* out) const
 
 void PillowResize::sum_rows(std::uint8_t* out) {
   const std::int32_t* const weights = vertical_.weights_of(row_);
-  const int first = vertical_.first[static_cast<std::size_t>(row_)];
+  const int first = vertical_.exact.first[static_cast<std::size_t>(row_)];
   const std::size_t bytes = row_bytes();
   std::fill(sums_.begin(), sums_.end(), kHalf);
-  for (int k = 0; k < vertical_.count[static_cast<std::size_t>(row_)]; ++k) {
+  for (int k = 0; k < vertical_.exact.count[static_cast<std::size_t>(row_)]; ++k) {
     const std::uint8_t* const row = kept(first + k);
     const std::int32_t weight = weights[k];
     for (std::size_t i = 0; i < bytes; ++i) sums_[i] += row[i] * weight;

@@ -8,6 +8,7 @@
 #include <penstock/transform/crop.hpp>
 
 #include "src/jpeg/rows.hpp"
+#include "src/transform/filter_axis.hpp"
 #include "src/transform/row_resize.hpp"
 
 namespace penstock::transform {
@@ -22,6 +23,8 @@ struct PillowLine {
   int outputs = 0;
 };
 
+[[nodiscard]] FilterLine filter_line(const PillowLine& line) noexcept;
+
 /// Horizontally and then vertically, with weights of 22 bits, levels rounded and cut between the directions. Slower than
 /// Resize, for those who compare with what Pillow made.
 ///
@@ -34,7 +37,7 @@ class PillowResize final : public RowResize {
             ResizeFilter filter);
 
   [[nodiscard]] PixelRect source() const noexcept override;
-  [[nodiscard]] int row_span() const noexcept override { return vertical_.taps; }
+  [[nodiscard]] int row_span() const noexcept override { return vertical_.exact.taps; }
   void begin(std::uint8_t* out, std::ptrdiff_t stride) noexcept override;
   [[nodiscard]] bool is_done() const noexcept override { return row_ == rows(); }
   [[nodiscard]] int next_row() const noexcept override { return next_; }
@@ -44,24 +47,21 @@ class PillowResize final : public RowResize {
  private:
   // The weights of each output pixel, and the source pixels that it is made of.
   struct Axis {
-    std::vector<int> first;
-    std::vector<int> count;
-    std::vector<std::int32_t> weights;  // taps for each output pixel
-    std::vector<double> exact;          // one output pixel's
-    int taps = 0;
-    int begin = 0;
-    int end = 0;
+    FilterAxis exact;
+    std::vector<std::int32_t> weights;  // its weights in 22 bits
 
     void plan(const PillowLine& line, ResizeFilter filter);
     [[nodiscard]] const std::int32_t* weights_of(int i) const noexcept {
-      return weights.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(taps);
+      return weights.data() + static_cast<std::size_t>(i) * static_cast<std::size_t>(exact.taps);
     }
   };
 
-  [[nodiscard]] int rows() const noexcept { return static_cast<int>(vertical_.first.size()); }
-  [[nodiscard]] std::size_t row_bytes() const noexcept { return horizontal_.first.size() * 3; }
+  [[nodiscard]] int rows() const noexcept { return static_cast<int>(vertical_.exact.first.size()); }
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    return horizontal_.exact.first.size() * 3;
+  }
   [[nodiscard]] std::uint8_t* kept(int row) noexcept {
-    return kept_.data() + static_cast<std::size_t>(row % vertical_.taps) * row_bytes();
+    return kept_.data() + static_cast<std::size_t>(row % vertical_.exact.taps) * row_bytes();
   }
   void sum_columns(const std::uint8_t* row, std::uint8_t* out) const noexcept;
   void sum_rows(std::uint8_t* out);

@@ -1,5 +1,6 @@
 #include "src/transform/png.hpp"
 
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -47,24 +48,70 @@ bool PngReader::read_header() noexcept {
 }
 
 bool PngReader::read(std::uint8_t* pixels) {
-  const std::size_t stride = static_cast<std::size_t>(width_) * jpeg::kPixelBytes;
-  std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
-  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels + y * stride;
-  return read_pixels(rows.data());
+  return read_rows(pixels, jpeg::kPixelBytes, convert_to_rgba);
 }
 
-bool PngReader::read_pixels(png_bytepp rows) noexcept {
+bool PngReader::read_numbers(std::uint8_t* numbers) {
+  return read_rows(numbers, 1, convert_to_numbers);
+}
+
+bool PngReader::read_wide(std::uint16_t* levels, int channels) {
+  return read_rows(levels, sizeof(std::uint16_t) * static_cast<std::size_t>(channels),
+                   channels == 1 ? convert_to_wide_grey : convert_to_wide_rgb);
+}
+
+bool PngReader::read_rows(void* pixels, std::size_t pixel_bytes, Convert* convert) {
+  const std::size_t stride = static_cast<std::size_t>(width_) * pixel_bytes;
+  std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
+  for (std::size_t y = 0; y < rows.size(); ++y)
+    rows[y] = static_cast<png_bytep>(pixels) + y * stride;
+  return read_pixels(rows.data(), stride, convert);
+}
+
+void PngReader::convert_to_rgba(png_structp png, png_infop info) {
+  png_set_palette_to_rgb(png);
+  if (png_get_color_type(png, info) == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png);
+  png_set_gray_to_rgb(png);
+  png_set_scale_16(png);
+  if (png_get_valid(png, info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png);
+  png_set_add_alpha(png, 0xFF, PNG_FILLER_AFTER);
+}
+
+void PngReader::convert_to_numbers(png_structp png, png_infop info) {
+  const int type = png_get_color_type(png, info);
+  if (type != PNG_COLOR_TYPE_PALETTE && type != PNG_COLOR_TYPE_GRAY)
+    png_error(png,
+              "a mask is a PNG with a palette or grey levels, found one with colours or alpha");
+  if (png_get_bit_depth(png, info) == 16)
+    png_error(png, "a mask has at most 8 bits a pixel, found a PNG of 16");
+  png_set_packing(png);
+}
+
+void PngReader::convert_to_wide_grey(png_structp png, png_infop info) {
+  if ((png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) != 0)
+    png_error(png, "one channel of 16 bits is for grey PNGs, found one with colours");
+  convert_to_wide(png, info);
+}
+
+void PngReader::convert_to_wide_rgb(png_structp png, png_infop info) {
+  convert_to_wide(png, info);
+  png_set_gray_to_rgb(png);
+}
+
+void PngReader::convert_to_wide(png_structp png, png_infop info) {
+  if (png_get_bit_depth(png, info) != 16)
+    png_error(png, "dtype u16 is for PNGs of 16 bits a level, found one of fewer");
+  if constexpr (std::endian::native == std::endian::little) png_set_swap(png);
+  png_set_strip_alpha(png);
+}
+
+bool PngReader::read_pixels(png_bytepp rows, std::size_t row_bytes, Convert* convert) noexcept {
   if (setjmp(jump_) != 0) return false;
-  png_set_palette_to_rgb(png_);
-  if (png_get_color_type(png_, info_) == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
-  png_set_gray_to_rgb(png_);
-  png_set_scale_16(png_);
-  if (png_get_valid(png_, info_, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(png_);
-  png_set_add_alpha(png_, 0xFF, PNG_FILLER_AFTER);
+  convert(png_, info_);
   png_set_interlace_handling(png_);
   png_read_update_info(png_, info_);
-  if (png_get_rowbytes(png_, info_) != static_cast<std::size_t>(width_) * jpeg::kPixelBytes)
-    png_error(png_, "pixels that cannot be converted to RGB");
+  if (png_get_rowbytes(png_, info_) != row_bytes)
+    png_error(png_, "pixels that cannot be converted");
   png_read_image(png_, rows);
   png_read_end(png_, nullptr);
   return true;

@@ -27,6 +27,12 @@ class PngReader {
   [[nodiscard]] int height() const noexcept { return height_; }
   /// Writes width*height pixels of four bytes; false where libpng finds an error.
   [[nodiscard]] bool read(std::uint8_t* pixels);
+  /// Instead: writes width*height numbers as they are stored, entries of a palette or grey levels, of 1 to 8 bits; false also
+  /// where the PNG has none such.
+  [[nodiscard]] bool read_numbers(std::uint8_t* numbers);
+  /// Instead: writes width*height pixels of 16 bits a level, of 1 or 3 channels; a grey level is that of all three, alpha is
+  /// dropped. False also for a PNG of fewer bits, or of colours where there is one channel.
+  [[nodiscard]] bool read_wide(std::uint16_t* levels, int channels);
   /// libpng's words for the last failure.
   [[nodiscard]] std::string_view message() const noexcept { return message_; }
 
@@ -35,7 +41,15 @@ class PngReader {
   static void give(png_structp png, png_bytep out, std::size_t size);
 
   bool read_header() noexcept;
-  bool read_pixels(png_bytepp rows) noexcept;
+  // Says what becomes of the pixels. May leave by longjmp.
+  using Convert = void(png_structp png, png_infop info);
+  static void convert_to_rgba(png_structp png, png_infop info);
+  static void convert_to_numbers(png_structp png, png_infop info);
+  static void convert_to_wide(png_structp png, png_infop info);
+  static void convert_to_wide_grey(png_structp png, png_infop info);
+  static void convert_to_wide_rgb(png_structp png, png_infop info);
+  bool read_rows(void* pixels, std::size_t pixel_bytes, Convert* convert);
+  bool read_pixels(png_bytepp rows, std::size_t row_bytes, Convert* convert) noexcept;
 
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;

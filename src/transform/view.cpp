@@ -53,22 +53,24 @@ ImageSize StoredImage::upright() const noexcept {
   return jpeg::Orientation(exif).transposed ? ImageSize(width, height) : ImageSize(height, width);
 }
 
-Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random) {
+Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random,
+                          int copy) {
   crop_ = view.crop;
   filter_ = view.filter;
   image_ = image;
   const ImageSize upright = image.upright();
-  auto placement = choose_placement(crop_, upright.width, upright.height, random);
+  auto placement =
+      choose_placement(crop_, upright.width, upright.height, random, crop_.parts() == 0 ? 0 : copy);
   if (!placement) return std::move(placement.fault());
   placement_ = *placement;
   // Drawn whatever the probability: the crops of a run do not depend on it.
-  flipped_ = random.uniform() < view.flip;
+  flipped_ = (random.uniform() < view.flip) != placement_.mirrored;
   return {};
 }
 
 int View::largest_scale() const noexcept {
   int scale = 1;
-  if (is_pillow()) return scale;
+  if (filter_ != ResizeFilter::bilinear && filter_ != ResizeFilter::bicubic) return scale;
   while (scale < 8 && placement_.region.width >= 2.0 * scale * placement_.place.width &&
          placement_.region.height >= 2.0 * scale * placement_.place.height)
     scale *= 2;
@@ -84,25 +86,55 @@ void View::plan(const StoredImage& image) {
   const bool mirror = turn_.mirror_x != (flipped_ && !turn_.transposed);
   const double scale = image.scale;
   Region region = turn_.stored(placement_.region, image.width, image.height);
-  if (is_pillow()) return plan_pillow(image, region, size, mirror);
+  switch (filter_) {
+    case ResizeFilter::pillow_bilinear:
+    case ResizeFilter::pillow_bicubic:
+      return plan_pillow(image, region, size, mirror);
+    case ResizeFilter::nearest:
+      return plan_nearest(image, mirror);
+    case ResizeFilter::bilinear:
+    case ResizeFilter::bicubic:
+      break;
+  }
   region = {region.x / scale, region.y / scale, region.width / scale, region.height / scale};
   quick_.plan(jpeg::scaled_down(image.width, image.scale),
               jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
 }
 
 // A random resized crop is cut out and then resized; of the others, a part of the resized image is taken.
+PillowLine View::line(int source, double first, double extent, int outputs) const {
+  if (crop_.kind() == Crop::Kind::random_resized)
+    return {static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)), outputs, 0,
+            outputs};
+  const double stretch = outputs / extent;  // the whole line may be longer than an int counts
+  return {0, source, std::llround(source * stretch), std::llround(first * stretch), outputs};
+}
+
 void View::plan_pillow(const StoredImage& image, const Region& region, ImageSize size,
                        bool mirror) {
-  const auto line = [&](int source, double first, double extent, int outputs) {
-    if (crop_.kind() == Crop::Kind::random_resized)
-      return PillowLine{static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)),
-                        outputs, 0, outputs};
-    const double stretch = outputs / extent;  // the whole line may be longer than an int counts
-    return PillowLine{0, source, std::llround(source * stretch), std::llround(first * stretch),
-                      outputs};
-  };
   pillow_.plan(line(image.width, region.x, region.width, size.width),
                line(image.height, region.y, region.height, size.height), mirror, filter_);
+}
+
+// A middle that lies between two pixels goes to the right or lower one of the upright image.
+void View::plan_nearest(const StoredImage& image, bool mirror) {
+  const Window upright = window();
+  nearest_.plan({turn_.transposed ? upright.down : upright.across, image.width, turn_.mirror_x},
+                {turn_.transposed ? upright.across : upright.down, image.height, turn_.mirror_y},
+                mirror);
+}
+
+Window View::window() const {
+  const ImageSize image = image_.upright();
+  const Region& region = placement_.region;
+  const PixelRect& place = placement_.place;
+  return {.image = image,
+          .sample = crop_.size(),
+          .region = region,
+          .place = place,
+          .across = line(image.width, region.x, region.width, place.width),
+          .down = line(image.height, region.y, region.height, place.height),
+          .flipped = flipped_};
 }
 
 int View::place_left() const noexcept {
@@ -224,16 +256,17 @@ bool run_views(std::span<View> views, jpeg::RowSource& rows, int left) {
   return true;
 }
 
-void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs) {
+void add_outputs(const ImageView& view, DType dtype, int channels,
+                 std::vector<FieldSpec>& outputs) {
   std::vector<std::int64_t> extents;
-  if (view.count > 0) extents.push_back(view.count);
-  const auto add = [&](const std::string& name, DType dtype,
+  if (const int crops = crops_of(view); crops > 0) extents.push_back(crops);
+  const auto add = [&](const std::string& name, DType type,
                        std::initializer_list<std::int64_t> inner) {
     std::vector<std::int64_t> all = extents;
     all.insert(all.end(), inner);
-    outputs.push_back({name, dtype, Shape(all)});
+    outputs.push_back({name, type, Shape(all)});
   };
-  add(view.field, DType::u8, {view.crop.size().height, view.crop.size().width, channels});
+  add(view.field, dtype, {view.crop.size().height, view.crop.size().width, channels});
   if (!view.geometry.empty()) add(view.geometry, DType::i32, {kGeometryNumbers});
 }
 
@@ -245,11 +278,23 @@ void check_view(std::string_view who, const ImageView& view) {
     refuse("there is no crop: give one, such as crop = random_resized_crop(224)");
   if (view.count < 0 || view.count > kMostCrops)
     refuse(fmt::format("count is 0, or up to {} crops, found {}", kMostCrops, view.count));
+  if (view.count != 0 && view.crop.parts() != 0)
+    refuse(fmt::format("{} makes {} crops: leave out the count", view.crop.to_string(),
+                       view.crop.parts()));
   if (!(view.flip >= 0 && view.flip <= 1))
     refuse(fmt::format("flip is a probability between 0 and 1, found {}", view.flip));
   if (!view.geometry.empty() && view.geometry == view.field)
     refuse(fmt::format("geometry cannot be named '{}' like the image: choose another name",
                        view.geometry));
+}
+
+void check_fill(std::string_view who, const Crop& crop, int channels) {
+  const Color fill = crop.fill();
+  if (channels == 1 && fill != Color(fill.red))
+    throw std::invalid_argument(
+        fmt::format("{}: images of one channel cannot have a fill of three levels, ({}, {}, {}): "
+                    "give one, as in fill = 114",
+                    who, fill.red, fill.green, fill.blue));
 }
 
 }  // namespace penstock::transform

@@ -1,10 +1,12 @@
 // transform/view: one crop of one image, on its way from the image's rows to the sample.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <penstock/core/error.hpp>
@@ -15,8 +17,10 @@
 
 #include "src/jpeg/exif.hpp"
 #include "src/jpeg/rows.hpp"
+#include "src/transform/nearest.hpp"
 #include "src/transform/pillow_resize.hpp"
 #include "src/transform/resize.hpp"
+#include "src/transform/window.hpp"
 
 namespace penstock::transform {
 
@@ -37,11 +41,11 @@ struct StoredImage {
 /// Threads  one caller at a time; keeps scratch memory between images.
 class View {
  public:
-  /// Draws what `view` shows of `image`.
+  /// Draws what `view` shows of `image`; in its field's crop number `copy`.
   ///
   /// Errors  Fault  the image is too small for the crop
-  [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image,
-                                    Random& random);
+  [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image, Random& random,
+                                    int copy);
   /// At which no pixel of the sample is made of less than one of the image's: 1, 2, 4 or 8.
   [[nodiscard]] int largest_scale() const noexcept;
 
@@ -63,6 +67,8 @@ class View {
 
   /// The 8 numbers of DecodeImageOptions::geometry.
   void write_geometry(std::int32_t* out) const;
+  /// What was chosen, for the fields that are cropped with the image.
+  [[nodiscard]] Window window() const;
   /// Gives large scratch memory back.
   void trim();
 
@@ -70,16 +76,25 @@ class View {
   [[nodiscard]] int place_left() const noexcept;
   [[nodiscard]] std::ptrdiff_t out_stride() const noexcept;
   void fill() const;
-  [[nodiscard]] bool is_pillow() const noexcept {
-    return filter_ == ResizeFilter::pillow_bilinear || filter_ == ResizeFilter::pillow_bicubic;
-  }
   [[nodiscard]] const RowResize& resize() const noexcept {
-    return is_pillow() ? static_cast<const RowResize&>(pillow_) : quick_;
+    switch (filter_) {
+      case ResizeFilter::bilinear:
+      case ResizeFilter::bicubic:
+        break;
+      case ResizeFilter::pillow_bilinear:
+      case ResizeFilter::pillow_bicubic:
+        return pillow_;
+      case ResizeFilter::nearest:
+        return nearest_;
+    }
+    return quick_;
   }
   [[nodiscard]] RowResize& resize() noexcept {
-    return is_pillow() ? static_cast<RowResize&>(pillow_) : quick_;
+    return const_cast<RowResize&>(std::as_const(*this).resize());
   }
+  [[nodiscard]] PillowLine line(int source, double first, double extent, int outputs) const;
   void plan_pillow(const StoredImage& image, const Region& region, ImageSize size, bool mirror);
+  void plan_nearest(const StoredImage& image, bool mirror);
 
   Crop crop_;
   ResizeFilter filter_ = ResizeFilter::bilinear;
@@ -89,6 +104,7 @@ class View {
   jpeg::Orientation turn_;
   Resize quick_;
   PillowResize pillow_;
+  NearestResize nearest_;
   std::uint8_t* out_ = nullptr;
   int channels_ = 3;
   // RGB pixels that are not yet as they belong in the sample: on their side, or of three channels.
@@ -104,10 +120,20 @@ class View {
 /// `rows` begin at column `left`. False where there are none.
 [[nodiscard]] bool run_views(std::span<View> views, jpeg::RowSource& rows, int left);
 
+/// Crops in a view's field, as its first dimension; 0: one, without a dimension.
+[[nodiscard]] inline int crops_of(const ImageView& view) noexcept {
+  return std::max(view.count, view.crop.parts());
+}
+
 /// Shape and type of what a view puts out, one after the other: its pixels, then its geometry.
-void add_outputs(const ImageView& view, int channels, std::vector<FieldSpec>& outputs);
+void add_outputs(const ImageView& view, DType dtype, int channels, std::vector<FieldSpec>& outputs);
 
 /// Errors  std::invalid_argument  no crop, no name, or options out of range; begins with `who`
 void check_view(std::string_view who, const ImageView& view);
+
+/// A crop's fill has as many levels as the images have channels, or one for all.
+///
+/// Errors  std::invalid_argument  several levels for images of one channel; begins with `who`
+void check_fill(std::string_view who, const Crop& crop, int channels);
 
 }  // namespace penstock::transform

@@ -1,9 +1,11 @@
 // What is drawn: how often, how strong, and that it is the same everywhere.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -185,10 +187,52 @@ TEST(Variates, HaveTheirMeansAndDeviations) {
   EXPECT_NEAR(normal_mean, 0, 0.05);
   EXPECT_NEAR(normal_deviation, 1, 0.05);
   for (const double shape : {0.5, 1.0, 3.0}) {
-    const auto [mean, deviation] = moments([&](Random& r) { return gamma_variate(shape, r); });
+    const auto [mean, deviation] =
+        moments([&](Random& r) { return std::exp(log_gamma_variate(shape, r)); });
     EXPECT_NEAR(mean, shape, 0.1);
     EXPECT_NEAR(deviation, std::sqrt(shape), 0.1);
   }
+}
+
+TEST(Variates, SmallAlphasGiveAllToOne) {
+  int first = 0;
+  constexpr int kCount = 4000;
+  for (std::uint64_t number = 0; number < kCount; ++number) {
+    Random random(RandomKey(7, 0), {.number = number});
+    for (const double alpha : {0.001, 1e-6, 1e-310}) {
+      const double share = beta_variate(alpha, random);
+      ASSERT_TRUE(share >= 0 && share <= 1) << share;
+      if (alpha != 0.001) continue;
+      first += share > 0.5 ? 1 : 0;
+    }
+    std::array<double, 5> shares{};
+    dirichlet_variate(0.001, random, shares);
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    ASSERT_NEAR(sum, 1, 1e-12);
+  }
+  EXPECT_NEAR(first, kCount / 2, 160);
+}
+
+TEST(Policies, AugMixOfTheSmallestAlphaIsOneChainOrTheImage) {
+  int whole = 0;
+  int programs = 0;
+  for (const Program& program : draws_of(aug_mix({.alpha = 0.001}))) {
+    ++programs;
+    int most = 0;
+    for (const Step& step : program)
+      if (step.kind == StepKind::mix_begin || step.kind == StepKind::mix_add)
+        most = std::max(most, static_cast<int>(step.values[0]));
+    whole += most > 0.99 * (1 << kMixBits) ? 1 : 0;
+  }
+  EXPECT_GT(whole, 0.97 * programs);
+}
+
+// They are made of IEEE operations alone: another C library, compiler or CPU has the same bits.
+TEST(Variates, HaveTheSameBitsEverywhere) {
+  Random random(RandomKey(7, 0), {.number = 3});
+  EXPECT_EQ(normal_variate(random), 0x1.c7582e984a68ep-6);
+  EXPECT_EQ(log_gamma_variate(0.3, random), 0x1.a9c7f6134be1p-1);
+  EXPECT_EQ(beta_variate(0.2, random), 0x1.fc677875f49dbp-1);
 }
 
 }  // namespace

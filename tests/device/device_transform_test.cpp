@@ -180,6 +180,14 @@ TEST(DeviceTransformDraw, KeepsToItsProbabilitiesAndSizes) {
   EXPECT_NEAR(erased, 0.75 * kCount, 310);
 }
 
+TEST(DeviceTransform, GreyImagesAreNotFilledWithAColor) {
+  const DeviceTransformOptions options{.augment = {rotate({0, 9}, {.fill = {1, 2, 3}})}};
+  EXPECT_NO_THROW(DeviceTransform(options, image_field(6, 8, 3)));
+  EXPECT_THAT([&] { DeviceTransform(options, image_field(6, 8, 1)); },
+              testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr(
+                  "augment: images of one channel cannot have a fill of three levels")));
+}
+
 TEST(DeviceTransformDraw, WeightsOfMixupAreBetaDistributed) {
   for (const double alpha : {0.2, 1.0, 4.0}) {
     const DeviceTransform transform({.mixup = alpha}, image_field(8, 8, 3));

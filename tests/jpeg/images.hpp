@@ -233,7 +233,9 @@ inline Bytes png_of(int width, int height, const std::vector<std::uint8_t>& samp
 
 inline Bytes png_of(const Pixels& pixels) {
   return png_of(pixels.width, pixels.height, pixels.data,
-                {.color = pixels.channels == 4 ? PNG_COLOR_TYPE_RGBA : PNG_COLOR_TYPE_RGB});
+                {.color = pixels.channels == 4   ? PNG_COLOR_TYPE_RGBA
+                          : pixels.channels == 1 ? PNG_COLOR_TYPE_GRAY
+                                                 : PNG_COLOR_TYPE_RGB});
 }
 
 inline Bytes webp_of(const Pixels& pixels, bool lossless) {

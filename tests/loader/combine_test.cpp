@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <penstock/source/arrays.hpp>
+
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {
@@ -236,6 +238,68 @@ TEST(Zip, RefusesWhatWouldPartThePairs) {
         (void)zip({Dataset(fake(9)), Dataset(fake(9))});
       },
       ThrowsMessage<std::invalid_argument>(HasSubstr("field 'number'")));
+}
+
+std::vector<std::string> names_of(const Dataset& data) {
+  std::vector<std::string> names;
+  for (const FieldSpec& field : data.fields()) names.push_back(field.name);
+  return names;
+}
+
+Dataset columns(std::int32_t offset) {
+  std::vector<std::int32_t> values(10);
+  for (std::int32_t i = 0; i < 10; ++i) values[static_cast<std::size_t>(i)] = 100 * i + offset;
+  return Dataset(source::memory(
+      {source::column("x", std::vector(values), {}), source::column("y", std::move(values), {})}));
+}
+
+TEST(Rename, GivesFieldsOtherNamesAndSeveral) {
+  const Dataset data = columns(7).rename({{"x", "a"}, {"y", "y"}, {"x", "b"}});
+  EXPECT_THAT(names_of(data), ElementsAre("a", "b", "y"));
+  EXPECT_THAT(names_of(columns(0).rename({{"x", "y"}, {"y", "x"}})), ElementsAre("y", "x"));
+  Loader loader = data.batch(10).loader();
+  const auto step = loader.next();
+  for (const char* field : {"a", "b", "y"})
+    for (std::size_t row = 0; row < 10; ++row)
+      EXPECT_EQ((*step)[0][field].data<std::int32_t>()[row], 100 * static_cast<int>(row) + 7);
+}
+
+TEST(Rename, MakesSourcesFitBesideEachOther) {
+  EXPECT_THAT(
+      [] {
+        (void)zip({columns(1), columns(2)});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("have a field 'x': rename() it")));
+  const Dataset both = zip({columns(1), columns(2).rename({{"x", "z"}, {"y", "w"}})});
+  EXPECT_THAT(names_of(both), ElementsAre("x", "y", "z", "w"));
+  Loader loader = both.seed(3).shuffle().batch(10).loader();
+  const auto step = loader.next();
+  for (std::size_t row = 0; row < 10; ++row)
+    EXPECT_EQ((*step)[0]["x"].data<std::int32_t>()[row] + 1,
+              (*step)[0]["z"].data<std::int32_t>()[row]);
+}
+
+TEST(Rename, SaysWhatItCannotDo) {
+  const auto refused = [](auto make, const std::string& text) {
+    EXPECT_THAT(make, ThrowsMessage<std::invalid_argument>(HasSubstr(text)));
+  };
+  refused(
+      [] {
+        (void)columns(0).rename({{"z", "a"}});
+      },
+      "rename: there is no field 'z': there are x i32 [], y i32 []");
+  refused([] { (void)columns(0).rename({{"x", "y"}}); }, "rename: two fields would be named 'y'");
+  refused([] { (void)columns(0).rename({{"x", ""}}); }, "rename: give 'x' a name");
+  refused(
+      [] {
+        (void)columns(0).shuffle().rename({{"x", "a"}});
+      },
+      "comes right behind the source, before shuffle");
+  refused(
+      [] {
+        (void)concatenate({columns(0), columns(1)}).rename({{"x", "a"}});
+      },
+      "rename the fields of each dataset before they are joined");
 }
 
 TEST(Filter, KeepsNumbersAndComesBeforeTheOrder) {

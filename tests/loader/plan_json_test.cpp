@@ -113,6 +113,17 @@ INSTANTIATE_TEST_SUITE_P(
                                {.weights = {1, 2.5}, .seed = 3, .until = MixUntil::all_exhausted})
                         .batch(4);
                   }},
+        NamedPlan{"rename",
+                  [] {
+                    return Dataset(fake(20))
+                        .rename({{"number", "number"}, {"number", "again"}})
+                        .map(halved())
+                        .map(map_function({.name = "halve",
+                                           .inputs = {"again"},
+                                           .outputs = {{"again", DType::u64, {2}}}},
+                                          halve))
+                        .batch(4);
+                  }},
         NamedPlan{"concatenate",
                   [] {
                     return concatenate({concatenate({seeded(3), Dataset(fake(4))}).shuffle(),
@@ -193,8 +204,9 @@ TEST(PlanJson, MakesEveryTransformOfImagesAgain) {
   Registry registry;
   registry.use_jpeg_index(std::make_shared<MemoryJpegIndex>(), std::make_shared<JpegStats>());
   for (const TransformPtr& transform :
-       {decode_image({.crop = crop}), decode_views({.views = {{.field = "a", .crop = crop}}}),
-        crop_image({.crop = crop})}) {
+       {decode_image({.crop = crop}), decode_image({.crop = five_crops(8, {.resize = 9})}),
+        decode_image({.crop = ten_crops({8, 7})}),
+        decode_views({.views = {{.field = "a", .crop = crop}}}), crop_image({.crop = crop})}) {
     const Description description = transform->description();
     EXPECT_EQ(registry.make_transform(description)->description().options, description.options);
     EXPECT_THAT(description.options, AllOf(Not(HasSubstr("index")), Not(HasSubstr("stats"))));

@@ -157,5 +157,23 @@ TEST(AugmentImage, RefusesFieldsThatAreNoImages) {
               ThrowsMessage<std::invalid_argument>(HasSubstr("name the field")));
 }
 
+TEST(AugmentImage, GreyImagesAreNotFilledWithAColor) {
+  const auto bind = [](std::int64_t channels, const Augmentation& operation) {
+    const std::vector<FieldSpec> fields{{"image", DType::u8, {8, 9, channels}}};
+    return augment_image({.operations = {invert(), operation}})->bind(fields);
+  };
+  const Sampling color{.fill = {1, 2, 3}};
+  for (const Augmentation& operation :
+       {rotate({0, 9}, color), random_apply(0.5, {shear({0, 9}, {}, color)}),
+        timm_rand_augment("rand-m9", {.fill = {124, 116, 104}})}) {
+    EXPECT_NO_THROW((void)bind(3, operation));
+    EXPECT_THAT([&] { (void)bind(1, operation); },
+                ThrowsMessage<std::invalid_argument>(AllOf(
+                    HasSubstr("images of one channel cannot have a fill of three levels, as of"),
+                    HasSubstr("fill"))));
+  }
+  EXPECT_NO_THROW((void)bind(1, rotate({0, 9}, {.fill = {7, 7, 7}})));
+}
+
 }  // namespace
 }  // namespace penstock

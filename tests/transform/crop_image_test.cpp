@@ -116,12 +116,12 @@ TEST(CropImage, TakesImagesOfOneOrOfManySizes) {
        {Shape{kDynamic}, Shape{32, 32}, Shape{32, 32, 4}, Shape{32, 32, kDynamic}})
     EXPECT_THAT([&] { (void)outputs(wrong); },
                 ThrowsMessage<std::invalid_argument>(
-                    HasSubstr("crop_image needs a decoded image, u8 [H,W,3] or [H,W,1]")));
+                    HasSubstr("crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1]")));
   EXPECT_THAT(
       [&] {
         (void)outputs({28, 28, 1}, letterbox(8, {.fill = {1, 2, 3}}));
       },
-      ThrowsMessage<std::invalid_argument>(HasSubstr("has one channel")));
+      ThrowsMessage<std::invalid_argument>(HasSubstr("images of one channel cannot have")));
   const std::vector<FieldSpec> floats{{"image", DType::f32, {32, 32, 3}}};
   EXPECT_THROW((void)crop_image({.crop = letterbox(8)})->bind(floats), std::invalid_argument);
 }

@@ -31,7 +31,8 @@ TEST(RandomResizedCrop, StaysInTheImageWithWholePixels) {
   for (const auto& [width, height] :
        {std::pair(500, 375), std::pair(1, 1), std::pair(3, 900), std::pair(900, 3)})
     for (std::uint64_t sample = 0; sample < 2'000; ++sample) {
-      const auto [region, place] = chosen(crop, width, height, sample);
+      const auto [region, place, mirrored] = chosen(crop, width, height, sample);
+      EXPECT_FALSE(mirrored);
       ASSERT_EQ(place, whole_of(224));
       ASSERT_GE(region.x, 0);
       ASSERT_GE(region.y, 0);
@@ -109,7 +110,8 @@ ImageSize random_size(std::mt19937& random) {
 
 // What holds for every crop: the region is of the image, and the place of the sample.
 void expect_within(const Placement& placement, ImageSize size, int width, int height) {
-  const auto& [region, place] = placement;
+  const auto& [region, place, mirrored] = placement;
+  EXPECT_FALSE(mirrored);
   ASSERT_GE(place.x, 0);
   ASSERT_GE(place.y, 0);
   ASSERT_GE(place.width, 1);

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/transform/decode_image.hpp>
+#include <penstock/transform/decode_views.hpp>
 
 #include "src/transform/descriptions.hpp"
 #include "src/transform/resize.hpp"
@@ -701,6 +702,7 @@ TEST(DecodeImage, IsMadeAgainFromItsDescription) {
   for (const Crop& crop : {random_resized_crop({5, 6}, {.scale = {0.2, 0.3}, .ratio = {1, 2}}),
                            center_crop({5, 6}, {.resize = 9}), resize_to(5, 6), letterbox({5, 6}),
                            letterbox({5, 6}, {.fill = {1, 2, 3}}), random_crop({5, 6}),
+                           five_crops({5, 6}, {.resize = 9}), ten_crops({5, 6}),
                            random_crop({5, 6}, {.padding = 4, .fill = 7, .pad_if_needed = true}),
                            scale_jitter({5, 6}, {.scale = {0.5, 1.5}, .fill = {4, 5, 6}})}) {
     const Description written =
@@ -708,8 +710,9 @@ TEST(DecodeImage, IsMadeAgainFromItsDescription) {
     const TransformPtr again = transform::make_decode_image(written.options, nullptr, nullptr);
     EXPECT_EQ(again->description().options, written.options);
     EXPECT_THAT(written.options, HasSubstr(R"("background":[1,2,3])"));
-    const std::string grey =
-        decode_image({.crop = crop, .channels = 1, .tolerant = true})->description().options;
+    const std::string grey = decode_image({.crop = letterbox(5), .channels = 1, .tolerant = true})
+                                 ->description()
+                                 .options;
     EXPECT_EQ(transform::make_decode_image(grey, nullptr, nullptr)->description().options, grey);
     EXPECT_THAT(grey, HasSubstr(R"("channels":1,"tolerant":true)"));
     // Plans without a background say nothing of it.
@@ -785,6 +788,18 @@ TEST(DecodeImage, DescribesEveryParameter) {
   EXPECT_EQ(by(JpegDecoder::fast), "decode_image(crop=resize_to(size=[6, 8]), chroma=repeat)");
   EXPECT_EQ(by(JpegDecoder::libjpeg),
             "decode_image(crop=resize_to(size=[6, 8]), chroma=repeat, decoder=libjpeg)");
+}
+
+TEST(DecodeImage, GreyImagesAreNotFilledWithAColor) {
+  const Crop color = letterbox(8, {.fill = {1, 2, 3}});
+  const auto refused = [](auto make) {
+    EXPECT_THAT(make, ThrowsMessage<std::invalid_argument>(HasSubstr(
+                          "images of one channel cannot have a fill of three levels, (1, 2, 3)")));
+  };
+  refused([&] { (void)decode_image({.crop = color, .channels = 1}); });
+  refused([&] { (void)decode_views({.views = {{.field = "a", .crop = color}}, .channels = 1}); });
+  EXPECT_NO_THROW((void)decode_image({.crop = color}));
+  EXPECT_NO_THROW((void)decode_image({.crop = letterbox(8), .channels = 1}));
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ std::vector<ImageView> views() {
            .crop = random_crop({20, 28}, {.padding = 7, .fill = 9, .pad_if_needed = true}),
            .count = 3,
            .flip = 0.5F},
+          {.field = "corners", .crop = ten_crops(16, {.resize = 20})},
           {.field = "jittered", .crop = scale_jitter(24), .count = 3, .flip = 0.5F}};
 }
 
@@ -83,6 +84,12 @@ Made one_by_one(const Bytes& bytes, const std::vector<ImageView>& views, std::ui
     options.filter = view.filter;
     options.geometry = view.geometry;
     const TransformPtr transform = decode_image(options);
+    if (view.crop.parts() != 0) {  // one field of several crops there, too
+      const Made made =
+          run(transform, bytes, random_for(number, static_cast<std::uint16_t>(256 * k)));
+      for (const auto& field : made.fields) all.fields.push_back(field);
+      continue;
+    }
     std::vector<std::vector<std::byte>> fields(view.geometry.empty() ? 1 : 2);
     for (int i = 0; i < std::max(view.count, 1); ++i) {
       const auto stream = static_cast<std::uint16_t>(256 * k + static_cast<std::size_t>(i));
@@ -145,6 +152,40 @@ TEST(DecodeViews, MakesThePixelsOfDecodeImageBitByBit) {
                   bytes, random_for(9)),
               one_by_one(bytes, views(), 9, {.exif = false, .background = Color(1, 2, 3)}));
   }
+}
+
+TEST(DecodeViews, FiveCropsAreAViewAndAnImageOfTheirOwn) {
+  const Bytes bytes = jpeg_of(picture(150, 120), {.app1 = exif_app1(6)});
+  for (const Crop& crop : {five_crops({20, 24}, {.resize = 31}), ten_crops(16, {.resize = 33})}) {
+    const Made alone = run(decode_image({.crop = crop, .geometry = "g"}), bytes, random_for(3));
+    const Made views =
+        run(decode_views({.views = {{.field = "eval", .crop = center_crop(24, {.resize = 30})},
+                                    {.field = "image", .crop = crop, .geometry = "g"}}}),
+            bytes, random_for(3));
+    EXPECT_EQ(views.fields[1], alone.fields[0]);
+    EXPECT_EQ(views.fields[2], alone.fields[1]);
+    // The middle is center_crop's.
+    const std::size_t size = alone.fields[0].size() / static_cast<std::size_t>(crop.parts());
+    const Made middle =
+        run(decode_image({.crop = center_crop(crop.size(), {.resize = crop.resize()})}), bytes,
+            random_for(3));
+    EXPECT_TRUE(std::equal(middle.fields[0].begin(), middle.fields[0].end(),
+                           alone.fields[0].begin() + static_cast<std::ptrdiff_t>(4 * size)));
+  }
+  const std::vector<FieldSpec> fields{{"image", DType::u8, {kDynamic}}};
+  EXPECT_EQ(decode_image({.crop = five_crops({20, 24}), .channels = 1})->bind(fields).outputs,
+            (std::vector<FieldSpec>{{"image", DType::u8, {5, 20, 24, 1}}}));
+  EXPECT_THAT(
+      [] { (void)decode_views({.views = {{.field = "a", .crop = five_crops(8), .count = 2}}}); },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("makes 5 crops: leave out the count")));
+  EXPECT_THAT([] { (void)decode_image({.crop = ten_crops(8), .masks = {"mask"}}); },
+              ThrowsMessage<std::invalid_argument>(
+                  HasSubstr("masks follow one crop, and ten_crops(8x8, resize=256) makes 10")));
+  EXPECT_THAT([] { (void)five_crops(257); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("five_crops: the shorter side")));
+  Random random(RandomKey(7, 0), {});
+  EXPECT_THAT([&] { (void)choose_placement(five_crops(8), 9, 9, random, 5); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("has no part 5")));
 }
 
 TEST(DecodeViews, WritesEveryByteWhatLayThereBefore) {

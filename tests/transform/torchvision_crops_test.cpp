@@ -83,15 +83,19 @@ Cropped cropped(const Line& line, const Crop& crop, std::uint64_t sample = 0) {
   const TransformPtr transform =
       crop_image({.crop = crop, .filter = filter_of(line.filter), .geometry = "geometry"});
   Levels pixels = picture(line.height, line.width);
-  Cropped out{Levels(static_cast<std::size_t>(3 * line.crop.height * line.crop.width)),
-              std::vector<std::int32_t>(8)};
+  const auto parts = static_cast<std::size_t>(std::max(crop.parts(), 1));
+  Cropped out{Levels(parts * static_cast<std::size_t>(3 * line.crop.height * line.crop.width)),
+              std::vector<std::int32_t>(8 * parts)};
   const ConstTensorView in(reinterpret_cast<const std::byte*>(pixels.data()), DType::u8,
                            {line.height, line.width, 3});
+  const std::vector<FieldSpec> specs =
+      transform->bind(std::vector<FieldSpec>{{"image", DType::u8, {line.height, line.width, 3}}})
+          .outputs;
   const std::vector<TensorView> places{
-      {reinterpret_cast<std::byte*>(out.levels.data()),
-       DType::u8,
-       {line.crop.height, line.crop.width, 3}},
-      {reinterpret_cast<std::byte*>(out.geometry.data()), DType::i32, {8}}};
+      {reinterpret_cast<std::byte*>(out.levels.data()), DType::u8, specs[0].shape},
+      {reinterpret_cast<std::byte*>(out.geometry.data()), DType::i32, specs[1].shape}};
+  EXPECT_EQ(places[0].byte_size(), out.levels.size());
+  EXPECT_EQ(places[1].byte_size(), 4 * out.geometry.size());
   Random random(RandomKey(7, 0), {.number = sample});
   EXPECT_TRUE(transform->apply(std::span(&in, 1), places, random));
   return out;
@@ -156,6 +160,24 @@ TEST(TorchvisionCrops, WithPillowsFiltersPixelsAreItsBitByBit) {
       EXPECT_EQ(cropped(line, crop).levels, levels_of(line.result))
           << kind << " " << line.height << "x" << line.width << " " << line.filter;
     }
+}
+
+TEST(TorchvisionCrops, FiveAndTenCropsAreItsBitByBit) {
+  const std::vector<Line> lines = lines_of("ten");
+  ASSERT_EQ(lines.size(), 4U);
+  for (Line line : lines) {
+    const Levels expected = levels_of(line.result);
+    EXPECT_LE(largest_difference(
+                  cropped(line, ten_crops(line.crop, {.resize = line.number})).levels, expected),
+              1);
+    line.filter = "pillow_bilinear";
+    const Cropped ten = cropped(line, ten_crops(line.crop, {.resize = line.number}));
+    EXPECT_EQ(ten.levels, expected) << line.height << "x" << line.width;
+    for (std::size_t part = 0; part < 10; ++part)
+      EXPECT_EQ(ten.geometry[8 * part + 4], part < 5 ? 0 : 1);  // whether it is mirrored
+    EXPECT_EQ(cropped(line, five_crops(line.crop, {.resize = line.number})).levels,
+              Levels(expected.begin(), expected.begin() + std::ssize(expected) / 2));
+  }
 }
 
 // As sharp() of the program, four bytes a pixel.

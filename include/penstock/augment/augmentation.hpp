@@ -56,7 +56,7 @@ enum class Interpolation : std::uint8_t {
 /// For operations that move pixels.
 struct Sampling {
   Interpolation interpolation = Interpolation::nearest;
-  /// Red, green and blue of what lies outside the image; grey images take the first.
+  /// Red, green and blue of what lies outside the image; of grey images three equal ones.
   std::array<std::uint8_t, 3> fill{};
 };
 

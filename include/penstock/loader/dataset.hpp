@@ -18,6 +18,7 @@
 #include <penstock/sequence/by_length.hpp>
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
+#include <penstock/source/field_name.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
@@ -53,6 +54,15 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
   [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
+
+  /// Fields of the source under other names, with the same bytes: so that two sources fit beside each other (zip), or,
+  /// under two names, so that two transforms take the same image. What is not named keeps its name. Must come right
+  /// behind the source.
+  ///
+  ///   zip({images("photos"), images("masks").rename({{"image", "mask"}, {"label", "mask_label"}})})
+  ///
+  /// Errors  std::invalid_argument  another operation stands before it; no such field; a name that two fields would have
+  [[nodiscard]] Dataset rename(std::vector<FieldName> names) const;
 
   /// The documents of the source, one behind the other, cut into blocks: those are the samples from here on. Must come
   /// right behind the source, since documents have no order of their own then.

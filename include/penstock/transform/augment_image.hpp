@@ -12,13 +12,20 @@ namespace penstock {
 struct AugmentImageOptions {
   std::string field = "image";
   std::vector<Augmentation> operations;  ///< one after another
+  /// Fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those of policies
+  /// too) and stay as they are otherwise: the classes of its pixels. The nearest pixel is taken, whatever the operation's
+  /// interpolation.
+  std::vector<std::string> masks{};
+  int mask_fill = 255;  ///< what stands in them beside the image
 };
 
 /// Does these operations to an image, or to each of several views of one: a view draws its own numbers, and the first one
 /// draws those of a single image.
 ///
-/// Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side
-/// Errors  std::invalid_argument  no field name; at bind: no such field, or one of another type or shape
+/// Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8 [H,W]
+/// Errors  std::invalid_argument  no field name, or one twice; a mask_fill outside [0,255]; masks with operations that may
+///                                mix images (aug_mix); at bind: no such field, or one of another type or shape; masks
+///                                for several views
 [[nodiscard]] TransformPtr augment_image(AugmentImageOptions options);
 
 }  // namespace penstock

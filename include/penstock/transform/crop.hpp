@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
@@ -11,20 +12,21 @@
 
 namespace penstock {
 
-/// How pixels become fewer, or more. All are antialiased: where an image shrinks, the filter is as
-/// much wider.
+/// How pixels become fewer, or more. All but `nearest` are antialiased: where an image shrinks, the
+/// filter is as much wider.
 ///
-/// Those of Pillow are for comparing accuracies: they give the bytes that torchvision makes of
+/// The two that are named after Pillow are for comparing accuracies: they give the bytes that torchvision makes of
 /// Pillow's images, and are slower. Pillow until 12 is meant; 13 takes the vertical direction first
 /// where that saves work, and then some levels differ by one; so it is, and by more with bicubic, for
 /// images that EXIF turns on their side.
-/// A random_resized_crop is cut out before it is resized; of the other crops, a part of the resized
-/// image is taken. `scaled` does nothing with them.
+/// With them and with `nearest` a random_resized_crop is cut out before it is resized; of the other
+/// crops, a part of the resized image is taken. `scaled` does nothing with them.
 enum class ResizeFilter : std::uint8_t {
   bilinear,  ///< its weights reach beyond the crop where the image goes on; within a level of Pillow
   bicubic,   ///< sharper; Keys' cubic with a = -1/2, as Pillow's BICUBIC
   pillow_bilinear,
   pillow_bicubic,
+  nearest,  ///< Pillow's NEAREST: each pixel is one of the image, the one that its middle lies in
 };
 
 /// Levels of red, green and blue, 0 to 255; one number means a grey.
@@ -53,7 +55,9 @@ class Crop {
     whole,
     letterbox,
     random,
-    scale_jitter
+    scale_jitter,
+    five,
+    ten
   };
 
   Crop() = default;
@@ -64,7 +68,12 @@ class Crop {
   [[nodiscard]] Range scale() const noexcept { return scale_; }
   /// Of random_resized_crop: width over height.
   [[nodiscard]] Range ratio() const noexcept { return ratio_; }
-  /// Of center_crop, in pixels.
+  /// How many samples it makes of an image, as a field's first dimension: 5 and 10 of five_crops and ten_crops; 0: one,
+  /// without a dimension.
+  [[nodiscard]] int parts() const noexcept {
+    return kind_ == Kind::five ? 5 : kind_ == Kind::ten ? 10 : 0;
+  }
+  /// Of center_crop, five_crops and ten_crops, in pixels.
   [[nodiscard]] int resize() const noexcept { return resize_; }
   /// Of random_crop.
   [[nodiscard]] int padding() const noexcept { return padding_; }
@@ -73,12 +82,21 @@ class Crop {
   [[nodiscard]] Color fill() const noexcept { return fill_; }
   /// "random_resized_crop(224x224, scale=[0.08,1], ratio=[0.75,1.3333333333333333])".
   [[nodiscard]] std::string to_string() const;
+  /// {"center_crop":{"size":[224,224],"resize":256}}: what plans hold.
+  [[nodiscard]] std::string to_json() const;
+  /// What to_json() wrote.
+  ///
+  /// Errors  Error  no such crop, or a field that is missing, unknown or of another type
+  ///         std::invalid_argument  a number out of range
+  [[nodiscard]] static Crop from_json(std::string_view json);
 
   friend bool operator==(const Crop&, const Crop&) = default;
 
  private:
   friend Crop random_resized_crop(ImageSize size, struct RandomResizedCropOptions options);
   friend Crop center_crop(ImageSize size, struct CenterCropOptions options);
+  friend Crop five_crops(ImageSize size, struct CenterCropOptions options);
+  friend Crop ten_crops(ImageSize size, struct CenterCropOptions options);
   friend Crop resize_to(int height, int width);
   friend Crop letterbox(ImageSize size, struct LetterboxOptions options);
   friend Crop random_crop(ImageSize size, struct RandomCropOptions options);
@@ -137,6 +155,19 @@ struct ScaleJitterOptions {
 ///         side is cut to a whole number, an offset of a half is rounded to the even number.
 [[nodiscard]] Crop center_crop(ImageSize size, CenterCropOptions options = {});
 
+/// The four corners and the middle of the image after resizing its shorter side to `resize`, for testing: upper left,
+/// upper right, lower left, lower right, middle. Makes a field [5,H,W,channels].
+///
+/// Errors  std::invalid_argument  a size below 1, or one larger than `resize`
+/// Source  torchvision's Resize followed by FiveCrop, with their sizes and offsets.
+[[nodiscard]] Crop five_crops(ImageSize size, CenterCropOptions options = {});
+
+/// Those five, and the five of the mirrored image behind them: [10,H,W,channels].
+///
+/// Errors  std::invalid_argument  as five_crops
+/// Source  torchvision's Resize followed by TenCrop, without its vertical_flip.
+[[nodiscard]] Crop ten_crops(ImageSize size, CenterCropOptions options = {});
+
 /// The whole image, stretched.
 ///
 /// Errors  std::invalid_argument  a size below 1
@@ -174,6 +205,8 @@ struct Placement {
   Region region;    ///< of the upright image, in its pixels
   PixelRect place;  ///< of the sample; never empty
 
+  bool mirrored = false;  ///< of ten_crops: the sample is mirrored left to right
+
   /// What the whole of a sample of `size` covers of the image and of the plane around it: its x, y,
   /// width and height may reach beyond the image.
   [[nodiscard]] Region frame(ImageSize size) const noexcept;
@@ -182,11 +215,12 @@ struct Placement {
 };
 
 /// What `crop` takes from an image of this size; draws from `random` as much as it needs. The same
-/// on every machine: only IEEE +, -, *, / and square roots are used.
+/// on every machine: only IEEE +, -, *, / and square roots are used. `part` says which of its parts(),
+/// where it has several.
 ///
 /// Errors  Fault                  the image is smaller than a random_crop without pad_if_needed
-///         std::invalid_argument  the crop is empty, or the image has no pixels
+///         std::invalid_argument  the crop is empty, the image has no pixels, or there is no such part
 [[nodiscard]] Result<Placement> choose_placement(const Crop& crop, int image_width,
-                                                 int image_height, Random& random);
+                                                 int image_height, Random& random, int part = 0);
 
 }  // namespace penstock

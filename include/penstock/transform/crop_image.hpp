@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/transform.hpp>
@@ -13,7 +14,9 @@ struct CropImageOptions {
   Crop crop{};                  ///< which part, and the size of the sample
   float flip = 0;               ///< probability of mirroring left to right
   ResizeFilter filter = ResizeFilter::bilinear;
-  std::string geometry{};  ///< as DecodeImageOptions::geometry
+  std::string geometry{};  ///< as in DecodeImageOptions, here and below
+  std::vector<std::string> masks{};
+  int mask_fill = 255;
 };
 
 /// decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops,
@@ -21,12 +24,13 @@ struct CropImageOptions {
 ///
 /// A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
 ///
-/// Shapes   in: `field` u8 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
-///          `field` u8 [H,W,C] of the crop's size, and `geometry` i32 [8] if asked for.
+/// Shapes   in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
+///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image; with
+///          five_crops or ten_crops a first dimension of as many.
 /// Threads  const. While it works, a thread needs four bytes for each pixel that the crop reaches.
-/// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or `geometry`
-///          named like `field`; at bind: another type or shape, or a fill of several levels for
-///          images of one channel
+/// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or two fields of one
+///          name; at bind: another type or shape, a fill of several levels for images of one channel, or a mask whose
+///          type has no `mask_fill`; pillow_bicubic for u16
 [[nodiscard]] TransformPtr crop_image(CropImageOptions options);
 
 }  // namespace penstock

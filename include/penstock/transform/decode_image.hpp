@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/crop.hpp>
@@ -27,8 +29,11 @@ struct DecodeImageOptions {
   double max_megapixels = 200;  ///< a header that claims more is a fault
   bool exif = true;             ///< turn JPEGs upright as their EXIF orientation says
   /// 3: RGB. 1: grey, (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the crop's pixels, cut
-  /// to a whole number, as Pillow's convert("L"); of a crop's fill its first level.
+  /// to a whole number, as Pillow's convert("L"); a crop's fill has one level then.
   int channels = 3;
+  /// u16: PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are faults. A grey
+  /// level is repeated for 3 channels; colours are no fault for 3 channels alone. A level f of a fill is 257 f.
+  DType dtype = DType::u8;
   /// Take JPEGs that libjpeg-turbo only warns about, as Pillow does (bytes between segments, damaged
   /// data; what is missing before a marker becomes grey): `stats` counts them. Else they are faults.
   /// A file that ends too early is one always.
@@ -40,6 +45,10 @@ struct DecodeImageOptions {
   /// sample covers of the upright image, fill included, so it may reach beyond it; rounded outwards;
   /// flipped (0 or 1); width and height of the upright image; EXIF orientation (1 to 8).
   std::string geometry{};
+  /// Fields that are cropped and flipped with the image, and of which no two values are mixed: the classes of its
+  /// pixels. Each is a PNG with a palette or grey levels of at most 8 bits, or decoded, and as large as the upright image.
+  std::vector<std::string> masks{};
+  int mask_fill = 255;  ///< what stands in them beside the image; 255 is what losses ignore, mostly
   JpegDecoder decoder = JpegDecoder::reference;
   ResizeFilter filter = ResizeFilter::bilinear;
   /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
@@ -69,14 +78,22 @@ struct DecodeImageOptions {
 /// error or, unless `tolerant`, a warning for; a JPEG's data past the region's last rows are not looked at), one over
 /// max_megapixels, or a JPEG of more than 100 scans; an image smaller than a random_crop without pad_if_needed. Every decoder finds the same faults.
 ///
-/// Shapes   in: `field` u8 [?]; out: `field` u8 [H,W,channels], and `geometry` i32 [8] if asked for.
+/// Masks are resized as by Pillow's NEAREST, whatever the image's filter. A PNG's numbers are taken as they are stored,
+/// entries of its palette or grey levels, also those of 1, 2 and 4 bits. A mask that is no such PNG, or has another
+/// size than the image, is a fault.
+///
+/// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8 or
+///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type. With
+///          five_crops or ten_crops, image and geometry have a first dimension of as many.
 /// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, `geometry` named like `field`, channels other than 1 and 3, or a level of
-///          the background outside [0,255]
-/// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level.
+///          not positive, two fields of one name, masks with several crops, channels other than 1 and 3, a fill of several
+///          levels for 1, a dtype other than u8 and u16, pillow_bicubic or a background with u16, or a level of
+///          the background outside [0,255]; at bind: another type or shape, or a mask whose type has no `mask_fill`
+/// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level. Of 16 bits it is
+///          computed in doubles and rounded once, and pillow_bilinear gives the levels of Pillow's "I;16".
 [[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);
 
 }  // namespace penstock

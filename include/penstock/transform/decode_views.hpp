@@ -17,7 +17,8 @@ namespace penstock {
 struct ImageView {
   std::string field;  ///< the name of what is put out
   Crop crop{};
-  int count = 0;   ///< crops in the field, which has a first dimension then; 0: one, and none
+  int count =
+      0;  ///< crops in the field, which has a first dimension then; 0: one, and none; or those of five_crops
   float flip = 0;  ///< probability of mirroring left to right, drawn for each crop
   ResizeFilter filter = ResizeFilter::bilinear;
   /// When not empty: the name of one more field, as DecodeImageOptions::geometry; i32 [count,8], or
@@ -31,6 +32,7 @@ struct DecodeViewsOptions {
   double max_megapixels = 200;     ///< as in DecodeImageOptions, here and below
   bool exif = true;
   int channels = 3;
+  DType dtype = DType::u8;
   bool tolerant = false;
   std::optional<Color> background{};
   JpegDecoder decoder = JpegDecoder::reference;
@@ -52,12 +54,12 @@ struct DecodeViewsOptions {
 /// same scale), and the same images are faults; of a JPEG, data below the last of the crops are not
 /// looked at.
 ///
-/// Shapes   in: `field` u8 [?]; out, for each view: u8 [count,H,W,channels] or [H,W,channels], and its
+/// Shapes   in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its
 ///          geometry, i32 [count,8] or [8], if asked for.
 /// Threads  const. As decode_image, and for each crop some rows of scratch memory.
 /// Errors   std::invalid_argument  no views or more than 256, or 1,024 crops; an empty crop or name, or a name twice;
 ///          a count outside [0,256]; flip outside [0,1]; a limit that is not positive; a level of
-///          the background outside [0,255]
+///          the background outside [0,255]; as decode_image for channels and dtype
 [[nodiscard]] TransformPtr decode_views(DecodeViewsOptions options);
 
 }  // namespace penstock

@@ -259,4 +259,17 @@ SourcePtr documents_of(const Plan& plan, const char* verb) {
   return read->source;
 }
 
+SourcePtr source_to_rename(const Plan& plan) {
+  if (plan.stream() != nullptr)
+    refuse(
+        "rename: the fields of a stream have the names that it was made with: change them there");
+  const auto* const read = std::get_if<Read>(&plan.input());
+  if (read == nullptr) refuse("rename: rename the fields of each dataset before they are joined");
+  if (plan.operations().size() > 1)
+    refuse(fmt::format(
+        "rename names the fields of a source, so it comes right behind the source, before {}",
+        std::visit([](const auto& operation) { return operation.kName; }, plan.operations()[1])));
+  return read->source;
+}
+
 }  // namespace penstock::loader

@@ -16,5 +16,7 @@ void check_after(const Plan& plan);
 
 /// The source of a plan that is nothing else, for `verb`, which makes another source of it.
 [[nodiscard]] SourcePtr documents_of(const Plan& plan, const char* verb);
+/// The same, of any source, for rename.
+[[nodiscard]] SourcePtr source_to_rename(const Plan& plan);
 
 }  // namespace penstock::loader

@@ -17,6 +17,7 @@
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/plan/stream_records.hpp"
 #include "src/sequence/by_length.hpp"
+#include "src/source/renamed.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock {
@@ -67,6 +68,10 @@ Dataset Dataset::filter(const std::function<bool(const RecordInfo&)>& keep) cons
   if (!keep) throw std::invalid_argument("filter needs a function, found an empty one");
   loader::check_before(*plan_, loader::Filter{});  // before anything is called
   return Dataset(plan_->with(loader::Filter{share(kept_of(source(), keep))}));
+}
+
+Dataset Dataset::rename(std::vector<FieldName> names) const {
+  return Dataset(source::rename(loader::source_to_rename(*plan_), std::move(names)));
 }
 
 Dataset Dataset::blocks(const BlockOptions& options) const {

@@ -8,6 +8,7 @@
 
 #include "src/sequence/descriptions.hpp"
 #include "src/source/descriptions.hpp"
+#include "src/source/renamed.hpp"
 #include "src/source/zip.hpp"
 #include "src/transform/descriptions.hpp"
 
@@ -43,7 +44,7 @@ constexpr const char* kZip = "zip";
 Registry::Registry() {
   for (const auto& [name, make] : source::describable_sources()) add_source(name, make);
   // What these are made of may be anybody's.
-  for (const char* const name : {kZip, sequence::kBlocks, sequence::kPack})
+  for (const char* const name : {kZip, source::kRename, sequence::kBlocks, sequence::kPack})
     add_source(name,
                [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
   // These take the index and the counters.
@@ -87,6 +88,7 @@ SourcePtr Registry::make_source(const Description& source) const {
     return source::zip(std::move(parts));
   }
   const auto make = [this](const Description& part) { return make_source(part); };
+  if (source.name == source::kRename) return source::make_rename(source.options, make);
   if (source.name == sequence::kBlocks) return sequence::make_blocks(source.options, make);
   if (source.name == sequence::kPack) return sequence::make_pack(source.options, make);
   SourcePtr made = find(sources_, "source", source.name)(source.options);

@@ -7,6 +7,7 @@ geometry HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH -> height and width after Re
 center/letterbox HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of the sample
 cut HEIGHT WIDTH X Y CUT_WIDTH CUT_HEIGHT OUT_HEIGHT OUT_WIDTH FILTER -> the bytes of a part, cut out and resized, of a picture
     of all levels
+ten HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH -> the bytes of TenCrop after Resize: those of FiveCrop, and of the mirrored image
 pad HEIGHT WIDTH PADDING CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of all crops of the padded image, row after row
 """
 
@@ -75,6 +76,9 @@ def main() -> None:
             x, y, width, height = box
             out = functional.resized_crop(sharp(40, 31), y, x, height, width, size, InterpolationMode(name))
             print("cut", 40, 31, *box, *size, name, "->", text(out))
+    for height, width, resize, crop in [(40, 31, 20, (5, 8)), (29, 67, 17, (6, 5)), (9, 12, 24, (7, 6)), (17, 17, 17, (4, 3))]:
+        tens = functional.ten_crop(functional.resize(picture(height, width), resize), crop)
+        print("ten", height, width, resize, *crop, "bilinear", "->", "".join(map(text, tens)))
     padded = functional.pad(picture(6, 5), [2], fill=(9, 80, 200))
     crops = [functional.crop(padded, top, left, 6, 4) for top in range(5) for left in range(6)]
     print("pad", 6, 5, 2, 6, 4, "bilinear", "->", "".join(map(text, crops)))

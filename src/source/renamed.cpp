@@ -1,0 +1,138 @@
+#include "src/source/renamed.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/core/json_fields.hpp"
+#include "src/source/composite.hpp"
+
+namespace penstock {
+
+template <class Visitor>
+void visit_fields(Visitor& visit, FieldName& name) {
+  visit.required("field", name.field);
+  visit.required("name", name.name);
+}
+
+namespace source {
+
+namespace {
+
+using core::Json;
+
+struct Arguments {
+  Json source = Json::object();
+  std::vector<FieldName> names;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, Arguments& all) {
+  visit.required("source", all.source);
+  visit.required("names", all.names);
+}
+
+std::string listed(std::span<const FieldName> names) {
+  std::string text;
+  for (const FieldName& name : names)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", name.field, name.name);
+  return text;
+}
+
+class Renamed final : public Composite {
+ public:
+  Renamed(SourcePtr source, std::vector<FieldName> names)
+      : source_(std::move(source)), names_(std::move(names)) {
+    const auto refuse = [](const std::string& what) {
+      throw std::invalid_argument(fmt::format("{}: {}", kRename, what));
+    };
+    std::string all;
+    for (const FieldSpec& field : source_->fields()) {
+      all += (all.empty() ? "" : ", ") + field.to_string();
+      add(field);
+    }
+    for (const FieldName& name : names_) {
+      if (name.name.empty()) refuse(fmt::format("give '{}' a name", name.field));
+      if (std::ranges::find(source_->fields(), name.field, &FieldSpec::name) ==
+          source_->fields().end())
+        refuse(fmt::format("there is no field '{}': there are {}", name.field, all));
+    }
+    for (const FieldSpec& field : fields_)
+      if (std::ranges::count(fields_, field.name, &FieldSpec::name) > 1)
+        refuse(fmt::format("two fields would be named '{}'", field.name));
+  }
+
+  std::uint64_t size() const noexcept override { return source_->size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(fields_.size());
+    Record& part = record.part(0);
+    if (auto result = source_->read(number, part); !result) return result;
+    for (std::size_t field = 0; field < from_.size(); ++field) record[field] = part[from_[field]];
+    record.add_bytes_read(part.bytes_read());
+    return {};
+  }
+
+  std::string location(std::uint64_t number) const override { return source_->location(number); }
+  RecordInfo info(std::uint64_t number) const override { return source_->info(number); }
+  std::optional<std::uint64_t> length(std::uint64_t number) const override {
+    return source_->length(number);
+  }
+  std::uint64_t files() const noexcept override { return source_->files(); }
+  std::uint64_t file_of(std::uint64_t number) const override { return source_->file_of(number); }
+  bool is_blocking() const noexcept override { return source_->is_blocking(); }
+  int max_concurrent_reads() const noexcept override { return source_->max_concurrent_reads(); }
+  std::span<const std::string> class_names() const noexcept override {
+    return source_->class_names();
+  }
+  std::string fingerprint() const override {
+    return fmt::format("{}({}, {})", kRename, source_->fingerprint(), listed(names_));
+  }
+  std::span<const SourcePtr> parts() const noexcept override { return {&source_, 1}; }
+  Description describe(const std::vector<Description>& parts) const override {
+    const Description& part = parts.front();
+    const Json all = core::write_json(Arguments{core::write_description(part, part.name), names_});
+    return {.name = kRename,
+            .options = core::dump_json(all),
+            .text = fmt::format("{}.{}({})", part.text, kRename, listed(names_))};
+  }
+
+ private:
+  // A field under all of its names.
+  void add(const FieldSpec& field) {
+    const auto number = static_cast<std::size_t>(&field - source_->fields().data());
+    const auto put = [&](const std::string& name) {
+      fields_.push_back({name, field.dtype, field.shape});
+      from_.push_back(number);
+    };
+    const std::size_t before = fields_.size();
+    for (const FieldName& name : names_)
+      if (name.field == field.name) put(name.name);
+    if (fields_.size() == before) put(field.name);
+  }
+
+  SourcePtr source_;
+  std::vector<FieldName> names_;
+  std::vector<FieldSpec> fields_;
+  std::vector<std::size_t> from_;  // which field of the source each is
+};
+
+}  // namespace
+
+SourcePtr rename(SourcePtr source, std::vector<FieldName> names) {
+  return std::make_shared<Renamed>(std::move(source), std::move(names));
+}
+
+SourcePtr make_rename(std::string_view options,
+                      const std::function<SourcePtr(const Description&)>& make) {
+  auto all = core::read_options<Arguments>(core::parse_json(options, kRename), kRename);
+  return rename(make(core::read_description(all.source, fmt::format("{}: 'source'", kRename))),
+                std::move(all.names));
+}
+
+}  // namespace source
+}  // namespace penstock

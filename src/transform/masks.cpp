@@ -1,0 +1,182 @@
+#include "src/transform/masks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/jpeg/rows.hpp"
+#include "src/transform/find_field.hpp"
+#include "src/transform/nearest.hpp"
+#include "src/transform/png.hpp"
+#include "src/transform/signature.hpp"
+
+namespace penstock::transform {
+
+namespace {
+
+// What a thread keeps between masks.
+struct Scratch {
+  std::vector<std::uint8_t> numbers;  // a decoded mask
+  std::vector<int> columns;
+  std::vector<int> rows;
+
+  static Scratch& of_this_thread() {
+    static thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+bool is_encoded(DType dtype, const Shape& shape) { return dtype == DType::u8 && shape.rank() == 1; }
+
+// Calls function(T{}) with the type of a mask's elements; false where that is no whole number.
+template <class Function>
+bool with_type(DType dtype, Function function) {
+  switch (dtype) {
+    case DType::u8:
+      return function(std::uint8_t{}), true;
+    case DType::i8:
+      return function(std::int8_t{}), true;
+    case DType::i16:
+      return function(std::int16_t{}), true;
+    case DType::u16:
+      return function(std::uint16_t{}), true;
+    case DType::i32:
+      return function(std::int32_t{}), true;
+    case DType::u32:
+      return function(std::uint32_t{}), true;
+    case DType::i64:
+      return function(std::int64_t{}), true;
+    case DType::u64:
+      return function(std::uint64_t{}), true;
+    case DType::f16:
+    case DType::bf16:
+    case DType::f32:
+    case DType::f64:
+      return false;
+  }
+  return false;
+}
+
+template <class T>
+void crop_numbers(const T* from, const Window& window, T fill, T* out) {
+  Scratch& scratch = Scratch::of_this_thread();
+  nearest_pixels(window.across, scratch.columns);
+  nearest_pixels(window.down, scratch.rows);
+  std::fill_n(out, std::ptrdiff_t{window.sample.height} * window.sample.width, fill);
+  const PixelRect& place = window.place;
+  const int left = window.flipped ? window.sample.width - place.x - place.width : place.x;
+  if (window.flipped) std::ranges::reverse(scratch.columns);
+  out += std::ptrdiff_t{place.y} * window.sample.width + left;
+  for (const int row : scratch.rows) {
+    const T* const source = from + std::ptrdiff_t{row} * window.image.width;
+    std::ranges::transform(scratch.columns, out, [&](int column) { return source[column]; });
+    out += window.sample.width;
+  }
+}
+
+Result<void> check_size(std::int64_t height, std::int64_t width, const Window& window) {
+  const ImageSize& image = window.image;
+  if (height == image.height && width == image.width) return {};
+  return Fault{.reason =
+                   fmt::format("it has {}x{} pixels (height x width), and its image {}x{}{}",
+                               height, width, image.height, image.width,
+                               height == image.width && width == image.height
+                                   ? ": set exif = false if the masks are of the images as stored"
+                                   : "")};
+}
+
+// A PNG's numbers, into the scratch memory.
+Result<void> decode(std::span<const std::byte> bytes, const Window& window, Scratch& scratch) {
+  const ImageKind kind = kind_of(bytes);
+  if (kind == ImageKind::unknown) return Fault{.reason = describe_unknown(bytes)};
+  if (kind != ImageKind::png)
+    return Fault{.reason = fmt::format("a mask is a PNG with a palette or grey levels, found a {}",
+                                       kind == ImageKind::jpeg ? "JPEG" : "WebP")};
+  PngReader reader;
+  if (!reader.open(bytes)) return Fault{.reason = std::string(reader.message())};
+  if (auto fits = check_size(reader.height(), reader.width(), window); !fits) return fits;
+  const std::size_t size =
+      static_cast<std::size_t>(reader.width()) * static_cast<std::size_t>(reader.height());
+  if (scratch.numbers.size() < size) scratch.numbers.resize(size);
+  if (!reader.read_numbers(scratch.numbers.data()))
+    return Fault{.reason = std::string(reader.message())};
+  return {};
+}
+
+Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const Window& window,
+                       int fill) {
+  if (is_encoded(in.dtype(), in.shape())) {
+    Scratch& scratch = Scratch::of_this_thread();
+    if (auto decoded = decode(in.bytes(), window, scratch); !decoded) return decoded;
+    crop_numbers(scratch.numbers.data(), window, static_cast<std::uint8_t>(fill),
+                 out.data<std::uint8_t>());
+    jpeg::trim(scratch.numbers);
+    return {};
+  }
+  if (auto fits = check_size(in.shape()[0], in.shape()[1], window); !fits) return fits;
+  (void)with_type(in.dtype(), [&]<class T>(T) {
+    crop_numbers(in.data<T>(), window, static_cast<T>(fill), out.data<T>());
+  });
+  return {};
+}
+
+}  // namespace
+
+void check_masks(std::string_view who, std::span<const std::string> masks,
+                 std::span<const std::string> taken) {
+  for (const std::string& name : masks) {
+    if (name.empty())
+      throw std::invalid_argument(fmt::format("{}: name the field of each mask", who));
+    if (std::ranges::count(taken, name) > 0 || std::ranges::count(masks, name) > 1)
+      throw std::invalid_argument(
+          fmt::format("{}: the mask '{}' has the name of another field", who, name));
+  }
+}
+
+Masks::Masks(std::string who, std::vector<std::string> fields, int fill, const Crop& crop,
+             std::span<const std::string> taken)
+    : who_(std::move(who)), fields_(std::move(fields)), fill_(fill) {
+  check_masks(who_, fields_, taken);
+  if (!fields_.empty() && crop.parts() != 0)
+    throw std::invalid_argument(fmt::format("{}: masks follow one crop, and {} makes {}", who_,
+                                            crop.to_string(), crop.parts()));
+}
+
+void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const {
+  for (const std::string& name : fields_) {
+    const std::size_t input = find_field(fields, name, who_);
+    const FieldSpec& field = fields[input];
+    const auto extents = field.shape.extents();
+    const bool is_decoded = extents.size() == 2 || (extents.size() == 3 && extents[2] == 1);
+    bool has_fill = true;
+    const bool is_whole =
+        with_type(field.dtype, [&]<class T>(T) { has_fill = std::in_range<T>(fill_); });
+    if (!is_encoded(field.dtype, field.shape) && !(is_decoded && is_whole))
+      throw std::invalid_argument(
+          fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or whole numbers, [H,W] or "
+                      "[H,W,1]; found {}",
+                      who_, field.to_string()));
+    if (!has_fill)
+      throw std::invalid_argument(fmt::format("{}: mask_fill is {}, which '{}' cannot hold", who_,
+                                              fill_, field.to_string()));
+    binding.inputs.push_back(input);
+    binding.outputs.push_back({name, field.dtype, {sample.height, sample.width}});
+  }
+}
+
+Result<void> Masks::crop(std::span<const ConstTensorView> in, std::span<const TensorView> out,
+                         const Window& window) const {
+  for (std::size_t i = 0; i < fields_.size(); ++i)
+    if (auto done = crop_mask(in[i], out[i], window, fill_); !done) {
+      Fault fault = std::move(done.fault());
+      fault.reason = fmt::format("the mask '{}': {}", fields_[i], fault.reason);
+      return fault;
+    }
+  return {};
+}
+
+}  // namespace penstock::transform

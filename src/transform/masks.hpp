@@ -1,0 +1,56 @@
+// transform/masks: fields that are cropped with an image, and of which no two values may be mixed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/transform/crop.hpp>
+#include <penstock/transform/transform.hpp>
+
+#include "src/transform/window.hpp"
+
+namespace penstock::transform {
+
+/// Errors  std::invalid_argument  a mask without a name, or one that is there twice, or among `taken`; begins with `who`
+void check_masks(std::string_view who, std::span<const std::string> masks,
+                 std::span<const std::string> taken);
+
+/// The masks of a transform: options, how they are bound, and what is done to them.
+///
+/// Threads  const; scratch memory is the thread's own
+class Masks {
+ public:
+  Masks() = default;
+  /// `taken` are the names of other fields that are put out.
+  ///
+  /// Errors  std::invalid_argument  as check_masks; a crop of several parts
+  Masks(std::string who, std::vector<std::string> fields, int fill, const Crop& crop,
+        std::span<const std::string> taken);
+
+  /// Appends an input and an output for each mask.
+  ///
+  /// Errors  std::invalid_argument  no such field, one that is no mask, or whose type has no such
+  ///                                number as `fill`
+  void bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const;
+
+  /// Writes what the window shows of each mask, as Pillow's NEAREST. `in` and `out` are those that bind() appended.
+  ///
+  /// Errors  Fault  a mask that cannot be decoded, or of another size than the image
+  [[nodiscard]] Result<void> crop(std::span<const ConstTensorView> in,
+                                  std::span<const TensorView> out, const Window& window) const;
+
+  [[nodiscard]] bool empty() const noexcept { return fields_.empty(); }
+
+ private:
+  std::string who_;
+  std::vector<std::string> fields_;
+  int fill_ = 0;
+};
+
+}  // namespace penstock::transform
