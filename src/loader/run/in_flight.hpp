@@ -21,6 +21,8 @@ struct InFlight {
   std::shared_ptr<staging::StagingLease> slot;
   std::vector<std::shared_ptr<device::DeviceSlice>> slices;  // one per part
 
+  std::vector<std::atomic<std::uint8_t>> images_there;  // of each sample: see HostPart
+
   std::uint64_t claimed = 0;  // samples handed to readers or workers; under the mutex of who does
   // Under the engine's mutex.
   bool complete = false;     // every sample is there; on GPUs it may wait for its turn
@@ -30,6 +32,7 @@ struct InFlight {
   std::atomic<std::uint64_t> unfinished = 0;  // samples; who brings it to 0 publishes
   std::atomic<std::int64_t> read_ns = 0;
   std::atomic<std::int64_t> decode_ns = 0;
+  std::atomic<std::int64_t> transform_ns = 0;  // on host devices, row by row
   std::atomic<std::uint64_t> bytes_read = 0;
   std::atomic<std::uint64_t> retries = 0;
 

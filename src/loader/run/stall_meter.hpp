@@ -20,7 +20,9 @@ struct StepTimes {
   std::int64_t filled = 0;
   std::int64_t copied = 0;
   std::int64_t transformed = 0;
-  double read_share = 0;  // of the time between slotted and filled
+  // Of the time between slotted and filled; the rest is decoding.
+  double read_share = 0;
+  double transform_share = 0;  // row by row, on host devices
 };
 
 /// Charges the time from `from` to `to`, during which the consumer waited for `step`, to the stages
