@@ -1,16 +1,17 @@
 // What does a device transform cost on a host device? A batch of 64 images of 224 x 224, against a plain loop that widens the
-// same bytes to numbers of the same size. Threads have a batch each, as the loader's have.
+// same bytes to numbers of the same size. Threads have a batch each, as the loader's have. And in a loader, whose images are
+// in memory: with its augmentations in the device transform, and in augment_image before it.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 #include <hwy/aligned_allocator.h>
 
-#include <penstock/augment/policies.hpp>
-#include <penstock/device/device_transform.hpp>
+#include <penstock/penstock.hpp>
 
 #include "src/device/device_augmentation.hpp"
 
@@ -107,7 +108,70 @@ void BM_DrawAugmentations(benchmark::State& state, const Augmentation& operation
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));
 }
 
+class Images final : public Source {
+ public:
+  [[nodiscard]] std::uint64_t size() const noexcept override { return kRows; }
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(1);
+    record[0] = ConstTensorView(pixels_.data() + number * kBytes, DType::u8, {kSide, kSide, 3});
+    return {};
+  }
+  [[nodiscard]] std::string location(std::uint64_t number) const override {
+    return "image " + std::to_string(number);
+  }
+  [[nodiscard]] std::string fingerprint() const override { return "images"; }
+
+ private:
+  std::vector<std::byte> pixels_ = pixels();
+  std::vector<FieldSpec> fields_{{"image", DType::u8, {kSide, kSide, 3}}};
+};
+
+// Where a loader augments. An item is an image.
+enum class Where : std::uint8_t { nowhere, in_a_map, on_the_device };
+
+void BM_Loader(benchmark::State& state, const std::vector<Augmentation>& operations, Where where,
+               double mixup) {
+  Dataset images = Dataset(std::make_shared<Images>()).seed(7).repeat();
+  if (where == Where::in_a_map) images = images.map(augment_image({.operations = operations}));
+  DeviceTransformOptions options{
+      .mean = {0.485F, 0.456F, 0.406F}, .stddev = {0.229F, 0.224F, 0.225F}, .mixup = mixup};
+  if (where == Where::on_the_device) options.augment = operations;
+  Loader loader = images.batch(kRows)
+                      .transform_on_device(options)
+                      .prefetch_to_devices(host_devices(1))
+                      .loader({.threads = static_cast<int>(state.range(0))});
+  (void)loader.next();
+  for (auto _ : state) benchmark::DoNotOptimize(loader.next());
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kRows));
+}
+
 const bool kRegistered = [] {
+  for (const auto& [name, operations] :
+       {std::pair{"trivial_augment_wide", std::vector{trivial_augment_wide()}},
+        std::pair{"timm_rand_augment", std::vector{timm_rand_augment()}}})
+    for (const auto& [where, how] : {std::pair{Where::in_a_map, "augment_image_"},
+                                     std::pair{Where::on_the_device, "transform_on_device_"}})
+      for (const double mixup : {0.0, 0.4})
+        benchmark::RegisterBenchmark(
+            (std::string("loader_") + how + name + (mixup > 0 ? "_and_mixup" : "")).c_str(),
+            BM_Loader, operations, where, mixup)
+            ->ArgName("threads")
+            ->Arg(1)
+            ->Arg(2)
+            ->Arg(8)
+            ->UseRealTime()
+            ->MeasureProcessCPUTime();
+  for (const double mixup : {0.0, 0.4})
+    benchmark::RegisterBenchmark(mixup > 0 ? "loader_mixup" : "loader_normalise", BM_Loader,
+                                 std::vector<Augmentation>{}, Where::nowhere, mixup)
+        ->ArgName("threads")
+        ->Arg(1)
+        ->Arg(2)
+        ->Arg(8)
+        ->UseRealTime()
+        ->MeasureProcessCPUTime();
+
   for (const auto& [name, operation] :
        {std::pair{"draw_trivial_augment_wide", trivial_augment_wide()},
         std::pair{"draw_timm_rand_augment", timm_rand_augment()},

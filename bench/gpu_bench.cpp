@@ -225,7 +225,7 @@ void augment_images(benchmark::State& state, std::vector<Augmentation> operation
   const std::size_t bytes = images * kImageBytes;
   const DeviceBytes in(kSets * bytes);
   const DeviceBytes on_device(programs.size() + passes.size());
-  const DeviceBytes scratch(augmentation.cuda_scratch_bytes(images));
+  const DeviceBytes scratch(augmentation.scratch_bytes(images));
   check(cudaMemcpy(on_device.data, programs.data(), programs.size(), cudaMemcpyHostToDevice));
   check(cudaMemcpy(on_device.data + programs.size(), passes.data(), passes.size(),
                    cudaMemcpyHostToDevice));

@@ -445,7 +445,7 @@ With `classes` there is one more field, target f32 [classes]: the `label` as pro
 takes it in place of labels.
 
 `augment`: operations of penstock.augment, done first, to images of 1 or 3 channels: on a GPU in a few
-passes behind the copy, on a host device by one thread a batch, with the same levels. What is drawn
+passes behind the copy, on a host device sample by sample in the loader's threads, with the same levels. What is drawn
 depends on the seed, the epoch, the sample, its draw and the view alone; augment_image draws other numbers.
 
 Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8

@@ -91,7 +91,7 @@ class CudaTransfer final : public Transfer {
     own.copied(filled.rows, filled.samples, filled.form, std::move(filled.groups));
   }
 
-  void transform(DeviceSlice& slice, const std::stop_token& /*stop*/) override {
+  void transform(DeviceSlice& slice) override {
     const auto waits_for_consumer = [](const PlacedDeviceTransform& placed) {
       return placed.transform.options().on_consumer_stream;
     };

@@ -6,11 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/error.hpp>
-
 #include "src/augment/draw.hpp"
 #include "src/augment/operations.hpp"
-#include "src/device/aligned.hpp"
 #include "src/device/cuda_augmentation.hpp"
 
 namespace penstock::device {
@@ -62,12 +59,18 @@ std::size_t DeviceAugmentation::pass_bytes() const noexcept {
   return views_ * augment::most_passes(most_steps_) * sizeof(augment::Pass);
 }
 
-std::size_t DeviceAugmentation::host_scratch_bytes(std::uint64_t samples) const noexcept {
-  return aligned(samples * views_ * shape_.bytes());
+std::size_t DeviceAugmentation::scratch_bytes(std::uint64_t samples) const noexcept {
+  return PassMemory(shape_, samples * views_, mixes_, counts_).bytes();
 }
 
-std::size_t DeviceAugmentation::cuda_scratch_bytes(std::uint64_t samples) const noexcept {
-  return PassMemory(shape_, samples * views_, mixes_, counts_).bytes();
+void DeviceAugmentation::draw_program(const RandomKey& key, const SampleId& sample,
+                                      std::size_t view, augment::Program& program) const {
+  Random random(key.of_part(sample.source), sample,
+                static_cast<std::uint16_t>(kFirstStream + view));
+  program.clear();
+  augment::draw(operations_, {shape_.height, shape_.width}, random, program);
+  if (program.size() > static_cast<std::size_t>(most_steps_))
+    throw std::logic_error("an operation drew more steps than it says");
 }
 
 std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
@@ -80,13 +83,7 @@ std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
   for (std::size_t at = 0; at < rows.size(); ++at) {
     rows[at].steps = 0;
     if (rows[at].present == 0 || shape_.bytes() == 0) continue;
-    const SampleId& sample = samples[at / views_];
-    Random random(key.of_part(sample.source), sample,
-                  static_cast<std::uint16_t>(kFirstStream + at % views_));
-    program.clear();
-    augment::draw(operations_, {shape_.height, shape_.width}, random, program);
-    if (program.size() > static_cast<std::size_t>(most_steps_))
-      throw std::logic_error("an operation drew more steps than it says");
+    draw_program(key, samples[at / views_], at % views_, program);
     rows[at].steps = static_cast<std::uint8_t>(program.size());
     if (!program.empty())
       std::memcpy(programs + at * (program_bytes() / views_), program.data(),
@@ -96,17 +93,15 @@ std::vector<augment::PassGroup> DeviceAugmentation::draw(const RandomKey& key,
   return table.write({reinterpret_cast<augment::Pass*>(passes), table.size()});
 }
 
-void DeviceAugmentation::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
-                             const std::byte* programs, std::byte* out,
-                             const std::stop_token& stop) const {
+void DeviceAugmentation::run(const RandomKey& key, const SampleId& sample,
+                             std::byte* images) const {
+  thread_local augment::Program program;
   const std::size_t bytes = shape_.bytes();
-  for (std::size_t at = 0; at < rows.size(); ++at) {
-    if (stop.stop_requested()) throw Error("the loader was stopped");
-    if (rows[at].present == 0 || bytes == 0) continue;
-    const auto* steps =
-        reinterpret_cast<const augment::Step*>(programs + at * (program_bytes() / views_));
-    augment::run({steps, rows[at].steps}, reinterpret_cast<const std::uint8_t*>(in) + at * bytes,
-                 shape_, reinterpret_cast<std::uint8_t*>(out) + at * bytes);
+  if (bytes == 0) return;
+  auto* image = reinterpret_cast<std::uint8_t*>(images);
+  for (std::size_t view = 0; view < views_; ++view, image += bytes) {
+    draw_program(key, sample, view, program);
+    augment::run(program, image, shape_, image);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stop_token>
 #include <vector>
 
 #include <penstock/core/random.hpp>
@@ -26,9 +25,8 @@ class DeviceAugmentation {
   /// Of one sample, in a slice.
   [[nodiscard]] std::size_t program_bytes() const noexcept;
   [[nodiscard]] std::size_t pass_bytes() const noexcept;
-  /// Between the augmentation and the rest, for so many samples; multiples of what aligned() gives.
-  [[nodiscard]] std::size_t host_scratch_bytes(std::uint64_t samples) const noexcept;
-  [[nodiscard]] std::size_t cuda_scratch_bytes(std::uint64_t samples) const noexcept;
+  /// Of a GPU, for so many samples; a multiple of what aligned() gives.
+  [[nodiscard]] std::size_t scratch_bytes(std::uint64_t samples) const noexcept;
 
   /// Draws a program for each image that is there, and says in its row how many steps it has. `programs` and `passes` are
   /// places of the bytes above, for all samples. The result is for enqueue().
@@ -39,14 +37,12 @@ class DeviceAugmentation {
                                                      std::span<DeviceTransformRow> rows,
                                                      std::byte* programs, std::byte* passes) const;
 
-  /// Makes `out` of `in` on the host, on the calling thread.
+  /// Draws the same for one sample, and does it to its images on the host, on the calling thread.
   ///
-  /// Shapes  in, out u8 [rows, height, width, channels], a row for each view of each sample
-  /// Errors  Error  `stop` was requested between two images
-  void run(const std::byte* in, std::span<const DeviceTransformRow> rows, const std::byte* programs,
-           std::byte* out, const std::stop_token& stop = {}) const;
-  /// The same on a GPU, for `samples` samples; everything lies there, and nothing waits. Returns where the images are then:
-  /// in the scratch memory. Rows without a sample are left as they are.
+  /// Shapes  images u8 [views, height, width, channels]
+  void run(const RandomKey& key, const SampleId& sample, std::byte* images) const;
+  /// What was drawn is done on a GPU, for `samples` samples; everything lies there, and nothing waits. Returns where the
+  /// images are then: in the scratch memory. Rows without a sample are left as they are.
   ///
   /// Stream  the work is queued on `stream` of the current device
   /// Errors  CudaError
@@ -56,6 +52,9 @@ class DeviceAugmentation {
                                    StreamHandle stream) const;
 
  private:
+  void draw_program(const RandomKey& key, const SampleId& sample, std::size_t view,
+                    augment::Program& program) const;
+
   std::vector<Augmentation> operations_;
   augment::ImageShape shape_;
   std::size_t views_ = 1;

@@ -58,43 +58,58 @@ DeviceTransformRow::Box cut_box(double weight, int height, int width, Random& ra
 
 }  // namespace
 
+void DeviceTransform::draw_own(const RandomKey& key, const SampleId& sample, bool is_present,
+                               std::span<DeviceTransformRow> rows) const {
+  for (std::size_t view = 0; view < rows.size(); ++view) {
+    DeviceTransformRow& row = rows[view] = {};
+    row.present = is_present ? 1 : 0;
+    if (options_.flip > 0)
+      row.flip = stream_of(key, sample, view, kFlip).uniform() < options_.flip ? 1 : 0;
+    Random erasing = stream_of(key, sample, view, kErase);
+    row.erase = erased_box(options_.erase, numbers_->height, numbers_->width, erasing)
+                    .value_or(DeviceTransformRow::Box{});
+  }
+}
+
+// Who is mixed with whom differs from step to step.
+std::size_t DeviceTransform::partner_distance(const RandomKey& key, std::uint64_t step,
+                                              std::uint32_t replica, std::size_t count) {
+  return count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
+}
+
+void DeviceTransform::draw_mixture(const RandomKey& key, std::size_t distance,
+                                   std::span<const SampleId> samples,
+                                   std::span<const std::byte> present, std::size_t i,
+                                   DeviceTransformRow& row) const {
+  const auto is_present = [&](std::size_t at) {
+    return present.empty() || present[at] != std::byte{0};
+  };
+  const std::size_t partner = (i + distance) % samples.size();
+  row.partner = static_cast<std::int32_t>(partner);
+  if (distance == 0 || !is_present(i) || !is_present(partner)) return;
+  Random random = stream_of(key, samples[i], 0, kMix);
+  if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) return;
+  const bool cuts =
+      options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_share);
+  const double weight = augment::beta_variate(cuts ? options_.cutmix : options_.mixup, random);
+  row.mix = cuts ? DeviceTransformRow::Mix::cutmix : DeviceTransformRow::Mix::mixup;
+  row.weight = static_cast<float>(weight);
+  if (!cuts) return;
+  const int height = numbers_->height;
+  const int width = numbers_->width;
+  row.cut = cut_box(weight, height, width, random);
+  const auto area = (row.cut.bottom - row.cut.top) * (row.cut.right - row.cut.left);
+  row.weight = 1 - static_cast<float>(area) / static_cast<float>(height * width);
+}
+
 void DeviceTransform::draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
                            std::span<const SampleId> samples, std::span<const std::byte> present,
                            std::span<DeviceTransformRow> rows) const {
-  const int height = numbers_->height;
-  const int width = numbers_->width;
-  const auto is_present = [&](std::size_t row) {
-    return present.empty() || present[row] != std::byte{0};
-  };
-  const std::size_t count = samples.size();
-  // Who is mixed with whom differs from step to step.
-  const std::size_t distance = count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;
-  for (std::size_t at = 0; at < rows.size(); ++at) {
-    const std::size_t i = at / views();
-    const std::size_t view = at % views();
-    DeviceTransformRow& row = rows[at] = {};
-    row.present = is_present(i) ? 1 : 0;
-    if (options_.flip > 0)
-      row.flip = stream_of(key, samples[i], view, kFlip).uniform() < options_.flip ? 1 : 0;
-    Random erasing = stream_of(key, samples[i], view, kErase);
-    row.erase =
-        erased_box(options_.erase, height, width, erasing).value_or(DeviceTransformRow::Box{});
-    const std::size_t partner = (i + distance) % count;
-    row.partner = static_cast<std::int32_t>(partner);
-    if (mixes() && distance != 0 && is_present(i) && is_present(partner)) {
-      Random random = stream_of(key, samples[i], view, kMix);
-      if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) continue;
-      const bool cuts =
-          options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_share);
-      const double weight = augment::beta_variate(cuts ? options_.cutmix : options_.mixup, random);
-      row.mix = cuts ? DeviceTransformRow::Mix::cutmix : DeviceTransformRow::Mix::mixup;
-      row.weight = static_cast<float>(weight);
-      if (cuts) {
-        row.cut = cut_box(weight, height, width, random);
-        const auto area = (row.cut.bottom - row.cut.top) * (row.cut.right - row.cut.left);
-        row.weight = 1 - static_cast<float>(area) / static_cast<float>(height * width);
-      }
-    }
+  const std::size_t distance = partner_distance(key, step, replica, samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    draw_own(key, samples[i], present.empty() || present[i] != std::byte{0},
+             rows.subspan(i * views(), views()));
+    if (mixes()) draw_mixture(key, distance, samples, present, i, rows[i]);
   }
 }
 

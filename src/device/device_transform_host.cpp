@@ -311,17 +311,31 @@ void store_line(const float* line, std::size_t width, Line<kChannels, T> out) {
       out.store(x, c, line[static_cast<std::size_t>(c) * width + x]);
 }
 
+/// Line y of two rows, mixed by way of lines of floats, for which there is room in `floats`.
+template <int kChannels, class T>
+void make_mixed_line(const DeviceTransformNumbers& numbers, const DeviceTransformRow& row,
+                     const std::uint8_t* image, const DeviceTransformRow& other,
+                     const std::uint8_t* other_image, int y, std::vector<float>& floats,
+                     Line<kChannels, T> out) {
+  const auto width = static_cast<std::size_t>(numbers.width);
+  floats.resize(2 * width * kChannels);
+  float* const own = floats.data();
+  float* const its = own + width * kChannels;
+  make_line(numbers, image, row, y, Line<kChannels, float>(own, ImageLayout::nchw, width));
+  make_line(numbers, other_image, other, y, Line<kChannels, float>(its, ImageLayout::nchw, width));
+  mix_lines<kChannels>(numbers, row, y, own, its);
+  store_line(own, width, out);
+}
+
 template <int kChannels, class T>
 void run_as(const DeviceTransformNumbers& numbers, ImageLayout layout, const std::uint8_t* in,
-            std::span<const DeviceTransformRow> rows, T* out) {
+            std::span<const DeviceTransformRow> rows, T* out, std::size_t first,
+            std::size_t count) {
   const auto width = static_cast<std::size_t>(numbers.width);
   const std::size_t plane = width * static_cast<std::size_t>(numbers.height);
   const std::size_t elements = plane * kChannels;
-  std::vector<float> own(width * kChannels);
-  std::vector<float> other(own.size());
-  const Line<kChannels, float> to_own(own.data(), ImageLayout::nchw, width);
-  const Line<kChannels, float> to_other(other.data(), ImageLayout::nchw, width);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  std::vector<float> floats;
+  for (std::size_t i = first; i < first + count; ++i) {
     const DeviceTransformRow& row = rows[i];
     T* const image = out + i * elements;
     if (row.present == 0) {
@@ -341,43 +355,43 @@ void run_as(const DeviceTransformNumbers& numbers, ImageLayout layout, const std
       const std::uint8_t* const other_in = in + partner * elements;
       const DeviceTransformRow& other_row = rows[partner];
       if (row.mix == DeviceTransformRow::Mix::mixup && !contains_line(row.erase, y) &&
-          !contains_line(other_row.erase, y)) {
+          !contains_line(other_row.erase, y))
         make_blended_line(numbers, row, image_in, other_row, other_in, y, line);
-        continue;
-      }
-      make_line(numbers, image_in, row, y, to_own);
-      make_line(numbers, other_in, other_row, y, to_other);
-      mix_lines<kChannels>(numbers, row, y, own.data(), other.data());
-      store_line(own.data(), width, line);
+      else
+        make_mixed_line(numbers, row, image_in, other_row, other_in, y, floats, line);
     }
   }
 }
 
 template <class T>
 void run_channels(const DeviceTransformNumbers& numbers, ImageLayout layout, const std::uint8_t* in,
-                  std::span<const DeviceTransformRow> rows, T* out) {
+                  std::span<const DeviceTransformRow> rows, T* out, std::size_t first,
+                  std::size_t count) {
   switch (numbers.channels) {
     case 1:
-      return run_as<1>(numbers, layout, in, rows, out);
+      return run_as<1>(numbers, layout, in, rows, out, first, count);
     case 2:
-      return run_as<2>(numbers, layout, in, rows, out);
+      return run_as<2>(numbers, layout, in, rows, out, first, count);
     case 3:
-      return run_as<3>(numbers, layout, in, rows, out);
+      return run_as<3>(numbers, layout, in, rows, out, first, count);
     default:
-      return run_as<4>(numbers, layout, in, rows, out);
+      return run_as<4>(numbers, layout, in, rows, out, first, count);
   }
 }
 
 void transform_on_host(const DeviceTransformNumbers& numbers, const DeviceTransformOptions& options,
                        const std::uint8_t* in, std::span<const DeviceTransformRow> rows,
-                       std::byte* out) {
+                       std::byte* out, std::size_t first, std::size_t count) {
   switch (options.dtype) {
     case DType::f16:
-      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<Half*>(out));
+      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<Half*>(out), first,
+                          count);
     case DType::bf16:
-      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<Bfloat16*>(out));
+      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<Bfloat16*>(out),
+                          first, count);
     default:
-      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<float*>(out));
+      return run_channels(numbers, options.layout, in, rows, reinterpret_cast<float*>(out), first,
+                          count);
   }
 }
 
@@ -392,10 +406,10 @@ HWY_EXPORT(transform_on_host);
 }
 
 void DeviceTransform::run(const std::byte* in, std::span<const DeviceTransformRow> rows,
-                          std::byte* out) const {
+                          std::byte* out, std::size_t first, std::size_t count) const {
   using namespace device;  // NOLINT(google-build-using-namespace): where HWY_EXPORT has put its table
   HWY_DYNAMIC_DISPATCH(transform_on_host)
-  (*numbers_, options_, reinterpret_cast<const std::uint8_t*>(in), rows, out);
+  (*numbers_, options_, reinterpret_cast<const std::uint8_t*>(in), rows, out, first, count);
 }
 
 }  // namespace penstock

@@ -22,7 +22,6 @@ class HostSlice final : public DeviceSlice {
   void synchronize() override {}
 
   void arrive(FilledSlice filled) { filled_ = std::move(filled); }
-  [[nodiscard]] std::uint64_t rows() const noexcept { return filled_.rows; }
   [[nodiscard]] std::uint64_t samples() const noexcept { return filled_.samples; }
   [[nodiscard]] std::size_t form() const noexcept { return filled_.form; }
 
@@ -58,11 +57,10 @@ class HostTransfer final : public Transfer {
  public:
   explicit HostTransfer(TransferPlan plan) : plan_(std::move(plan)) {
     if (plan_.transforms.empty()) return;
-    // Behind the transformed bytes of a place is its scratch memory.
-    const std::size_t place = plan_.transformed_bytes + plan_.scratch_bytes;
-    auto memory = staging::HostMemory::make(plan_.slots * place);
+    auto memory = staging::HostMemory::make(plan_.slots * plan_.transformed_bytes);
     const auto bytes = memory->bytes();
-    transformed_ = staging::StagingRing::make(std::move(memory), bytes, plan_.slots, place);
+    transformed_ =
+        staging::StagingRing::make(std::move(memory), bytes, plan_.slots, plan_.transformed_bytes);
   }
 
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
@@ -73,20 +71,7 @@ class HostTransfer final : public Transfer {
   void enqueue(DeviceSlice& slice, FilledSlice filled) override {
     static_cast<HostSlice&>(slice).arrive(std::move(filled));
   }
-  void transform(DeviceSlice& slice, const std::stop_token& stop) override {
-    const std::uint64_t count = static_cast<HostSlice&>(slice).rows();
-    for (const PlacedDeviceTransform& placed : plan_.transforms) {
-      const std::span rows(reinterpret_cast<const DeviceTransformRow*>(slice.data() + placed.rows),
-                           count * placed.transform.views());
-      const std::byte* images = slice.data() + placed.input;
-      if (placed.augmentation) {
-        std::byte* const scratch = slice.transformed() + plan_.transformed_bytes + placed.scratch;
-        placed.augmentation->run(images, rows, slice.data() + placed.programs, scratch, stop);
-        images = scratch;
-      }
-      placed.transform.run(images, rows, slice.transformed() + placed.output);
-    }
-  }
+  void transform(DeviceSlice&) override {}
   [[nodiscard]] std::shared_ptr<PendingDigests> digest(DeviceSlice& slice) override {
     if (plan_.digests.empty()) return nullptr;
     const auto& own = static_cast<const HostSlice&>(slice);

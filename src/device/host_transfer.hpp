@@ -1,5 +1,5 @@
 // device/host_transfer: a host device is where the slot already is, so nothing is copied; what is
-// transformed goes to memory of its own.
+// made of its rows goes to memory of its own.
 #pragma once
 
 #include "src/device/transfer.hpp"

@@ -26,7 +26,7 @@ struct PlacedDeviceTransform {
   std::size_t input = 0;   ///< offset of the images in a slice
   std::size_t rows = 0;    ///< offset of their DeviceTransformRows in a slice
   std::size_t output = 0;  ///< offset in a slice's transformed bytes
-  /// What comes before it, with the offsets of its programs and passes in a slice and of its scratch memory.
+  /// What comes before it on a GPU, with the offsets of its programs and passes in a slice and of its scratch memory.
   std::optional<DeviceAugmentation> augmentation{};
   std::size_t programs = 0;
   std::size_t passes = 0;
@@ -49,8 +49,7 @@ struct TransferPlan {
   std::size_t slots = 1;
   std::size_t slice_bytes = 0;
   std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
-  std::size_t scratch_bytes =
-      0;  ///< between augmentations and the rest; one on a GPU, one a slot on a host device
+  std::size_t scratch_bytes = 0;      ///< of a GPU, for augmentations; one for all slots
   std::vector<PlacedDeviceTransform> transforms{};
   /// What is hashed of a slice, for each form that slices may have; none: no digests.
   std::vector<DigestPlan> digests{};
@@ -77,9 +76,10 @@ class DeviceSlice {
  public:
   virtual ~DeviceSlice() = default;
 
-  /// Device memory, or host memory on a host device.
+  /// Device memory; on a host device the part of the slot, once it has arrived.
   [[nodiscard]] virtual std::byte* data() const noexcept = 0;
-  /// What the device transforms make of it; null without any.
+  /// What the device transforms make of it; null without any. On a host device it is for those to write to who fill the
+  /// slot, from reserve() on.
   [[nodiscard]] virtual std::byte* transformed() const noexcept = 0;
   /// Makes `stream` wait until the slice has arrived and is transformed. The host does not wait.
   ///
@@ -117,12 +117,13 @@ class Transfer {
   ///         gone
   /// Errors  CudaError  the copy could not be queued
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
-  /// Then: queues the device transforms behind the copy; on a host device it runs them, on the calling thread.
+  /// Then: queues the device transforms behind the copy. On a host device nothing: its rows are transformed by those who
+  /// fill them.
   ///
   /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's, where its result is not
   ///         hashed
-  /// Errors  CudaError; Error  on a host device, `stop` was requested
-  virtual void transform(DeviceSlice& slice, const std::stop_token& stop = {}) = 0;
+  /// Errors  CudaError
+  virtual void transform(DeviceSlice& slice) = 0;
   /// Then: queues the hashing of what the plan says, as it lies on the device; on a host device it is done on return. Null
   /// where the plan says nothing.
   ///

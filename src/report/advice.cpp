@@ -146,9 +146,9 @@ std::string advice_on_slot(const Stats& stats) {
       stats.slots);
 }
 
-// What threads do with whole batches: on host devices the work itself, for GPUs the queueing of it.
-std::string advice_on_batches(const Report& report, const Estimate& estimate, Stage stage,
-                              const char* what, const char* remedy) {
+// Of a stage whose work at most `threads` threads can share.
+std::string advice_on_work(const Report& report, const Estimate& estimate, Stage stage, int threads,
+                           const char* what, const char* remedy) {
   const Stats& stats = report.stats;
   double all = stats.io_threads == 0 ? stats[Stage::read].busy_s : 0;
   for (const Stage part : {Stage::decode, Stage::copy, Stage::device_transform})
@@ -158,8 +158,6 @@ std::string advice_on_batches(const Report& report, const Estimate& estimate, St
   if (own <= kMeasurableS || stats.samples == 0) return text;
   text += fmt::format(": it is {:.0f}% of the threads' work, {} samples/s a thread",
                       100 * own / all, about(static_cast<double>(stats.samples) / own));
-  // A batch is one thread's, and so many are on their way at most.
-  const int threads = std::min(static_cast<int>(report.cores), static_cast<int>(stats.slots));
   if (estimate.has_more_cores() && threads > stats.threads && estimate.of_thread() > 0)
     text += fmt::format("; with {} threads about {} samples/s in all", threads,
                         about(estimate.of_thread() * threads));
@@ -206,12 +204,14 @@ std::string Report::advice() const {
   if (limit == name_of(Stage::read)) return advice_on_read(*this, estimate);
   if (limit == name_of(Stage::remote)) return advice_on_remote(stats);
   if (limit == name_of(Stage::slot)) return advice_on_slot(stats);
-  if (limit == name_of(Stage::copy))
-    return advice_on_batches(*this, estimate, Stage::copy, "copying to the devices",
-                             "fewer, larger batches need fewer copies");
+  const int all_cores = static_cast<int>(cores);
+  if (limit == name_of(Stage::copy))  // a batch is one thread's
+    return advice_on_work(*this, estimate, Stage::copy,
+                          std::min(all_cores, static_cast<int>(stats.slots)),
+                          "copying to the devices", "fewer, larger batches need fewer copies");
   if (limit == name_of(Stage::device_transform))
-    return advice_on_batches(*this, estimate, Stage::device_transform, "transforming batches",
-                             "f16 takes less than f32");
+    return advice_on_work(*this, estimate, Stage::device_transform, all_cores,
+                          "transforming batches", "f16 takes less than f32");
   if (limit == name_of(Stage::order)) return advice_on_order(stats);
   if (stats.samples == 0) return "nothing was delivered";
   std::string text = "the input keeps up: the consumer limits the speed";

@@ -50,7 +50,14 @@ void CudaAugmentationGpu::expect_the_hosts_levels(const std::vector<Augmentation
   std::vector<std::byte> passes(samples * augmentation.pass_bytes());
   const auto groups = augmentation.draw(RandomKey(3, 0), ids, rows, programs.data(), passes.data());
   std::vector<std::byte> expected(in.size());
-  augmentation.run(in.data(), rows, programs.data(), expected.data());
+  for (std::size_t at = 0; at < images; ++at) {
+    const auto* steps = reinterpret_cast<const augment::Step*>(
+        programs.data() + at * augmentation.program_bytes() / static_cast<std::size_t>(views));
+    if (rows[at].present != 0)
+      augment::run({steps, rows[at].steps},
+                   reinterpret_cast<const std::uint8_t*>(in.data()) + at * bytes, shape,
+                   reinterpret_cast<std::uint8_t*>(expected.data()) + at * bytes);
+  }
 
   const auto to_device = [&](const std::vector<std::byte>& from) {
     auto memory = std::make_unique<DeviceMemory>(0, std::max<std::size_t>(from.size(), 1));
@@ -61,9 +68,9 @@ void CudaAugmentationGpu::expect_the_hosts_levels(const std::vector<Augmentation
   const auto in_memory = to_device(in);
   const auto program_memory = to_device(programs);
   const auto pass_memory = to_device(passes);
-  const DeviceMemory scratch(0, augmentation.cuda_scratch_bytes(samples));
+  const DeviceMemory scratch(0, augmentation.scratch_bytes(samples));
   // Whatever was there before.
-  check(cudaMemsetAsync(scratch.data(), 0xA5, augmentation.cuda_scratch_bytes(samples), stream()));
+  check(cudaMemsetAsync(scratch.data(), 0xA5, augmentation.scratch_bytes(samples), stream()));
   const std::byte* const result =
       augmentation.enqueue(in_memory->data(), groups, program_memory->data(), pass_memory->data(),
                            samples, scratch.data(), stream());

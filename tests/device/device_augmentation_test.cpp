@@ -1,6 +1,5 @@
 #include "src/device/device_augmentation.hpp"
 
-#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -22,28 +21,45 @@ DeviceAugmentation augmentation_of(std::vector<Augmentation> operations) {
   return {options, kField};
 }
 
-TEST(DeviceAugmentation, OnTheHostEndsBetweenTwoImagesWhenItIsStopped) {
-  const DeviceAugmentation augmentation = augmentation_of({invert()});
-  const std::vector<SampleId> samples(3);
-  std::vector<DeviceTransformRow> rows(3);
+// Sample by sample, in place, and in another order.
+TEST(DeviceAugmentation, OnTheHostDoesWhatIsDrawnForAGpu) {
+  constexpr std::size_t kViews = 3;
+  constexpr std::size_t kSamples = 20;
+  constexpr std::size_t kImage = 192;
+  DeviceTransformOptions options;
+  options.augment = {timm_rand_augment(), random_apply(0.5, {aug_mix()})};
+  const DeviceAugmentation augmentation(
+      options, {.name = "image", .dtype = DType::u8, .shape = {kViews, 8, 8, 3}});
+  std::vector<SampleId> samples(kSamples);
+  for (std::size_t i = 0; i < kSamples; ++i) samples[i].number = 3 * i;
+  std::vector<DeviceTransformRow> rows(kSamples * kViews);
   for (DeviceTransformRow& row : rows) row.present = 1;
-  std::vector<std::byte> programs(3 * augmentation.program_bytes());
-  std::vector<std::byte> passes(3 * augmentation.pass_bytes());
-  (void)augmentation.draw(RandomKey(1, 0), samples, rows, programs.data(), passes.data());
-  const std::vector<std::byte> in(3 * 192, std::byte{10});
-  std::vector<std::byte> out(in.size());
-  std::stop_source stop;
-  augmentation.run(in.data(), rows, programs.data(), out.data(), stop.get_token());
-  EXPECT_EQ(out, std::vector<std::byte>(in.size(), std::byte{245}));
-  stop.request_stop();
-  EXPECT_THROW(augmentation.run(in.data(), rows, programs.data(), out.data(), stop.get_token()),
-               Error);
+  std::vector<std::byte> programs(kSamples * augmentation.program_bytes());
+  std::vector<std::byte> passes(kSamples * augmentation.pass_bytes());
+  const RandomKey key(1, 0);
+  (void)augmentation.draw(key, samples, rows, programs.data(), passes.data());
+
+  std::vector<std::byte> images(rows.size() * kImage);
+  for (std::size_t k = 0; k < images.size(); ++k)
+    images[k] = static_cast<std::byte>(k * 2'654'435'761U >> 11);
+  std::vector<std::byte> expected(images.size());
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    const auto* steps = reinterpret_cast<const augment::Step*>(
+        programs.data() + at * augmentation.program_bytes() / kViews);
+    augment::run({steps, rows[at].steps},
+                 reinterpret_cast<const std::uint8_t*>(images.data()) + at * kImage, {8, 8, 3},
+                 reinterpret_cast<std::uint8_t*>(expected.data()) + at * kImage);
+  }
+  ASSERT_NE(images, expected);
+  for (std::size_t i = kSamples; i-- > 0;)
+    augmentation.run(key, samples[i], images.data() + i * kViews * kImage);
+  EXPECT_EQ(images, expected);
 }
 
 TEST(DeviceAugmentation, TakesScratchMemoryForWhatItsOperationsMayDo) {
   constexpr std::uint64_t kSamples = 1000;
   const auto bytes = [](std::vector<Augmentation> operations) {
-    return augmentation_of(std::move(operations)).cuda_scratch_bytes(kSamples);
+    return augmentation_of(std::move(operations)).scratch_bytes(kSamples);
   };
   constexpr std::size_t kImages = 1000 * 192;
   const std::size_t two = bytes({rotate({1, 2}), gaussian_blur(3)});
@@ -55,7 +71,6 @@ TEST(DeviceAugmentation, TakesScratchMemoryForWhatItsOperationsMayDo) {
     EXPECT_GE(bytes({counts}), two + 2 * kSamples * sizeof(ImageCounts));
   EXPECT_GE(bytes({random_choice({invert(), aug_mix()})}),
             7 * kImages + 2 * kSamples * sizeof(ImageCounts));
-  EXPECT_EQ(augmentation_of({aug_mix()}).host_scratch_bytes(kSamples), kImages);
 }
 
 }  // namespace

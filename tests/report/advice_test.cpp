@@ -90,8 +90,8 @@ TEST(Advice, WorkOnBatchesSaysItsShare) {
   busy(report, Stage::device_transform) = 15;
   busy(report, Stage::decode) = 5;
   EXPECT_THAT(report.advice(), HasSubstr("transforming batches limits the speed: it is 75% of the "
-                                         "threads' work, 67 samples/s a thread; with 3 threads "
-                                         "about 150 samples/s in all; "));
+                                         "threads' work, 67 samples/s a thread; with 8 threads "
+                                         "about 400 samples/s in all; "));
   report = limited_by(Stage::copy);
   busy(report, Stage::copy) = 10;
   EXPECT_THAT(report.advice(), HasSubstr("copying to the devices limits the speed: it is 100%"));

@@ -45,8 +45,8 @@ struct DeviceTransformOptions {
   /// each of which is flipped and erased by itself; they are not mixed.
   std::string field = "image";
   /// Done first, to the pixels as they arrive: images of 1 or 3 channels. On a GPU in a few passes behind the copy, each
-  /// over all images that need it; on a host device by one thread a batch; the same levels on both. What is drawn
-  /// depends on the seed, the epoch, the sample, its draw and its view alone. Other numbers than augment_image's.
+  /// over all images that need it; on a host device by the thread that has made the sample; the same levels on both. What
+  /// is drawn depends on the seed, the epoch, the sample, its draw and its view alone. Other numbers than augment_image's.
   std::vector<Augmentation> augment{};
   DType dtype = DType::f32;  ///< f32, f16 or bf16
   ImageLayout layout = ImageLayout::nchw;
@@ -111,11 +111,28 @@ class DeviceTransform {
   void draw(const RandomKey& key, std::uint64_t step, std::uint32_t replica,
             std::span<const SampleId> samples, std::span<const std::byte> present,
             std::span<DeviceTransformRow> rows) const;
+  /// The same in parts, for samples that come one by one: what one of them draws by itself, which is all but the mixture;
+  ///
+  /// Shapes  rows [views]
+  void draw_own(const RandomKey& key, const SampleId& sample, bool is_present,
+                std::span<DeviceTransformRow> rows) const;
+  /// how far behind a sample its partner lies among `count` samples, of which the first follows the last; 0 without any;
+  [[nodiscard]] static std::size_t partner_distance(const RandomKey& key, std::uint64_t step,
+                                                    std::uint32_t replica, std::size_t count);
+  /// and sample i's mixture, once draw_own has been called for it, and it and its partner are known. No other is looked at.
+  void draw_mixture(const RandomKey& key, std::size_t distance, std::span<const SampleId> samples,
+                    std::span<const std::byte> present, std::size_t i,
+                    DeviceTransformRow& row) const;
 
   /// Makes `out` of `in` on the host, on the calling thread.
   ///
   /// Shapes  in u8 [rows, height, width, channels], a row for each view of each sample; out as output(), by rows; dense
-  void run(const std::byte* in, std::span<const DeviceTransformRow> rows, std::byte* out) const;
+  void run(const std::byte* in, std::span<const DeviceTransformRow> rows, std::byte* out) const {
+    run(in, rows, out, 0, rows.size());
+  }
+  /// The same for rows [first, first + count) alone; reads their partners' images too.
+  void run(const std::byte* in, std::span<const DeviceTransformRow> rows, std::byte* out,
+           std::size_t first, std::size_t count) const;
   /// The same on a GPU: everything lies there, and nothing waits.
   ///
   /// Stream  the work is queued on `stream` of the current device

@@ -21,7 +21,7 @@ enum class Stage : std::uint8_t {
   decode,            ///< transforms
   remote,            ///< rows that are made elsewhere
   copy,              ///< queueing copies and handing over
-  device_transform,  ///< transforming batches on host devices, queueing it for GPUs
+  device_transform,  ///< transforming rows on host devices, queueing it for GPUs, digests of what comes of it
 };
 inline constexpr std::size_t kStages = 7;
 
@@ -97,7 +97,7 @@ class StageObserver {
   virtual ~StageObserver() = default;
   /// read and decode come once per sample, with its row in this process's part of the batch, but
   /// read once for samples that are read together, with the first one's; the others once per batch,
-  /// with row 0.
+  /// with row 0. device_transform comes both ways: for each sample that goes to a host device, and for the batch.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   /// A GPU copied or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,

@@ -8,6 +8,8 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/loader/remote_rows.hpp>
 
+#include "src/loader/run/finish_rows.hpp"
+
 namespace penstock {
 
 namespace loader {
@@ -145,6 +147,9 @@ bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes
   const std::int64_t arrived = now_ns();
   loader::copy_rows(answer, layout, batch, *state_);
   loader::hand_in(batch, *state_, recipe, answer.findings);
+  (void)loader::finish_rows(batch, state_->part,
+                            state_->place.first_row - batch.info->parts[state_->part].slice.first,
+                            state_->place.rows, recipe.observer);
   loader::TaskCounters& counters = visit->threads->counters();
   counters.rows += state_->place.rows;
   ++counters.tasks;

@@ -1,6 +1,8 @@
 #include "src/loader/run/batch_form.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -10,8 +12,9 @@ namespace penstock::loader {
 
 BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
                      std::vector<DeviceTransform> transforms, const RandomKey& key,
-                     std::uint64_t max_rows, DigestOnDevice digest)
-    : digest_{.slices = digest.slices, .transformed = digest.transformed && !transforms.empty()},
+                     std::uint64_t max_rows, bool on_gpus, DigestOnDevice digest)
+    : on_gpus_(on_gpus),
+      digest_{.slices = digest.slices, .transformed = digest.transformed && !transforms.empty()},
       sample_fields_(fields.size()),
       key_(key) {
   if (mask) {
@@ -63,8 +66,10 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
               .rows = add("device transform", transform.views() * sizeof(DeviceTransformRow))};
     if (!transform.options().augment.empty()) {
       step.augmentation.emplace(transform.options(), *input);
-      step.programs = add("programs", step.augmentation->program_bytes());
-      step.passes = add("passes", step.augmentation->pass_bytes());
+      if (on_gpus_) {
+        step.programs = add("programs", step.augmentation->program_bytes());
+        step.passes = add("passes", step.augmentation->pass_bytes());
+      }
     }
     *input = transform.output();
     outputs.push_back(transform.output());
@@ -80,19 +85,17 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
   if (!outputs.empty()) transformed_.emplace(std::move(outputs), max_rows);
 }
 
-std::size_t BatchForm::scratch_bytes(const Step& step, const Device& device, std::uint64_t rows) {
-  if (!step.augmentation) return 0;
-  return device.kind == Device::Kind::cuda ? step.augmentation->cuda_scratch_bytes(rows)
-                                           : step.augmentation->host_scratch_bytes(rows);
+std::size_t BatchForm::scratch_bytes(const Step& step) const {
+  return step.augmentation ? step.augmentation->scratch_bytes(slice_->max_rows()) : 0;
 }
 
-std::size_t BatchForm::scratch_bytes(const Device& device) const {
+std::size_t BatchForm::scratch_bytes() const {
   std::size_t bytes = 0;
-  for (const Step& step : steps_) bytes += scratch_bytes(step, device, slice_->max_rows());
+  for (const Step& step : steps_) bytes += scratch_bytes(step);
   return bytes;
 }
 
-std::vector<device::PlacedDeviceTransform> BatchForm::transforms(const Device& device) const {
+std::vector<device::PlacedDeviceTransform> BatchForm::transforms() const {
   std::vector<device::PlacedDeviceTransform> placed;
   std::size_t scratch = 0;
   for (std::size_t k = 0; k < steps_.size(); ++k) {
@@ -101,12 +104,12 @@ std::vector<device::PlacedDeviceTransform> BatchForm::transforms(const Device& d
                       .input = slice_->offset(step.input),
                       .rows = slice_->offset(step.rows),
                       .output = transformed_->offset(k)});
-    if (!step.augmentation) continue;
+    if (!step.augmentation || !on_gpus_) continue;
     placed.back().augmentation = step.augmentation;
     placed.back().programs = slice_->offset(step.programs);
     placed.back().passes = slice_->offset(step.passes);
     placed.back().scratch = scratch;
-    scratch += scratch_bytes(step, device, slice_->max_rows());
+    scratch += scratch_bytes(step);
   }
   return placed;
 }
@@ -136,21 +139,79 @@ std::optional<TensorView> BatchForm::find(std::string_view name, device::DeviceS
   return slice_->field(slice.data(), static_cast<std::size_t>(found - fields_.begin()), rows);
 }
 
+RandomKey BatchForm::key_of(const Step& step) const {
+  return key_.of_part(static_cast<std::uint64_t>(&step - steps_.data()) << 32);
+}
+
+std::span<DeviceTransformRow> BatchForm::rows_of(const Step& step, std::byte* slice,
+                                                 std::uint64_t samples) const {
+  return {reinterpret_cast<DeviceTransformRow*>(slice_->row(slice, step.rows, 0)),
+          samples * step.transform.views()};
+}
+
+// For each sample whether it is there; empty where all are.
+std::span<const std::byte> BatchForm::present(std::byte* slice, std::uint64_t samples) const {
+  if (!valid_) return {};
+  return {slice_->row(slice, *valid_, 0), samples};
+}
+
+void BatchForm::transform_row(const HostPart& part, std::uint64_t row) const {
+  const std::uint64_t count = part.samples.size();
+  const auto valid = present(part.slice, count);
+  const bool is_present = valid.empty() || valid[row] != std::byte{0};
+  const SampleId& sample = part.samples[row];
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& own = steps_[k];
+    const RandomKey key = key_of(own);
+    const std::size_t views = own.transform.views();
+    const auto rows = rows_of(own, part.slice, count);
+    own.transform.draw_own(key, sample, is_present, rows.subspan(row * views, views));
+    if (own.augmentation && is_present)
+      own.augmentation->run(key, sample, slice_->row(part.slice, own.input, row));
+    const auto make = [&](std::uint64_t made) {
+      own.transform.run(slice_->row(part.slice, own.input, 0), rows,
+                        transformed_->row(part.transformed, k, 0), made * views, views);
+    };
+    if (!own.transform.mixes()) {
+      make(row);
+      continue;
+    }
+    const std::size_t distance =
+        DeviceTransform::partner_distance(key, part.step, part.replica, count);
+    // This image is its own row's, and the partner of the one so far before it.
+    for (const std::uint64_t mixed : std::array{row, (row + count - distance) % count}) {
+      if (part.images_there[mixed].fetch_add(1, std::memory_order_acq_rel) == 0) continue;
+      own.transform.draw_mixture(key, distance, part.samples, valid, mixed, rows[mixed]);
+      make(mixed);
+    }
+  }
+}
+
+void BatchForm::zero_rows(std::byte* slice, std::byte* transformed, std::uint64_t first,
+                          std::uint64_t count) const {
+  const auto zero = [&](const batch::BatchLayout& layout, std::byte* memory) {
+    for (std::size_t field = 0; field < layout.fields().size(); ++field)
+      std::memset(layout.row(memory, field, first), 0, count * layout.fields()[field].bytes());
+  };
+  if (count == 0) return;
+  zero(*slice_, slice);
+  if (transformed != nullptr) zero(*transformed_, transformed);
+}
+
 device::PassGroups BatchForm::draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
                                    std::span<const SampleId> samples) const {
   device::PassGroups groups(steps_.size());
   const auto at = [&](std::size_t field) { return slice_->row(slice, field, 0); };
-  std::span<const std::byte> present;
-  if (valid_) present = {at(*valid_), samples.size()};
-  for (const Step& own : steps_) {
-    const std::span rows(reinterpret_cast<DeviceTransformRow*>(at(own.rows)),
-                         samples.size() * own.transform.views());
-    const auto place = static_cast<std::uint64_t>(&own - steps_.data());
-    const RandomKey key = key_.of_part(place << 32);
-    own.transform.draw(key, step, part.replica, samples, present, rows);
-    if (own.augmentation)
-      groups[place] = own.augmentation->draw(key, samples, rows, at(own.programs), at(own.passes));
-    if (targets_ && &own == &steps_[target_step_])
+  for (std::size_t k = 0; k < steps_.size(); ++k) {
+    const Step& own = steps_[k];
+    const auto rows = rows_of(own, slice, samples.size());
+    if (part.device.kind == Device::Kind::cuda) {
+      const RandomKey key = key_of(own);
+      own.transform.draw(key, step, part.replica, samples, present(slice, samples.size()), rows);
+      if (own.augmentation)
+        groups[k] = own.augmentation->draw(key, samples, rows, at(own.programs), at(own.passes));
+    }
+    if (targets_ && k == target_step_)
       targets_->write(rows, samples, at(targets_->label_field()),
                       reinterpret_cast<float*>(at(target_)));
     if (!own.transform.mixes()) continue;

@@ -2,6 +2,8 @@
 // or among what the device transforms made of it.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,14 +26,26 @@ struct DigestOnDevice {
   bool transformed = false;  ///< what device transforms make, on all devices
 };
 
+/// A part on a host device, whose rows are transformed one by one as they come.
+struct HostPart {
+  std::byte* slice;        ///< that is being filled
+  std::byte* transformed;  ///< what its device transforms make
+  std::uint64_t step;
+  std::uint32_t replica;
+  std::span<const SampleId> samples;
+  /// Of each sample: how many of the two images that it is a mixture of are there. Zeroes at first; empty where no device
+  /// transform mixes.
+  std::span<std::atomic<std::uint8_t>> images_there;
+};
+
 /// Threads  immutable; any number of threads.
 class BatchForm {
  public:
-  /// `fields` are those of a sample; `mask` adds the field valid.
+  /// `fields` are those of a sample; `mask` adds the field valid. `on_gpus`: some of the devices are GPUs.
   ///
   /// Errors  std::invalid_argument  a device transform that finds no such image; a name used twice
   BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<DeviceTransform> transforms,
-            const RandomKey& key, std::uint64_t max_rows, DigestOnDevice digest = {});
+            const RandomKey& key, std::uint64_t max_rows, bool on_gpus, DigestOnDevice digest);
 
   /// Of the slices that workers fill and copies move.
   [[nodiscard]] const batch::BatchLayout& slice() const noexcept { return *slice_; }
@@ -43,16 +57,31 @@ class BatchForm {
   [[nodiscard]] std::size_t transformed_bytes() const noexcept {
     return transformed_ ? transformed_->slice_bytes() : 0;
   }
-  /// Between augmentations and the rest, on that device.
-  [[nodiscard]] std::size_t scratch_bytes(const Device& device) const;
-  [[nodiscard]] std::vector<device::PlacedDeviceTransform> transforms(const Device& device) const;
+  /// Of a GPU, for augmentations.
+  [[nodiscard]] std::size_t scratch_bytes() const;
+  /// For transfers.
+  [[nodiscard]] std::vector<device::PlacedDeviceTransform> transforms() const;
+  [[nodiscard]] bool transforms_anything() const noexcept { return !steps_.empty(); }
+  /// Some device transform does.
+  [[nodiscard]] bool mixes() const noexcept { return mix_row_.has_value(); }
   /// Of a transfer to `device`; none where it has nothing to hash.
   [[nodiscard]] std::optional<device::DigestPlan> digest(const Device& device) const;
 
   /// The first `rows` rows of a delivered field; null where there is none of that name.
   [[nodiscard]] std::optional<TensorView> find(std::string_view name, device::DeviceSlice& slice,
                                                std::uint64_t rows) const;
-  /// Writes into a filled slice what the device transforms are to do to its rows; the result goes with the slice.
+  /// Draws and does what the device transforms do to one row on a host device, once its sample and its field valid lie in
+  /// the slice and the sample's identity is final; each row once. Its images in the slice become augmented ones. A mixed
+  /// row is made by who brings the second of its two images.
+  ///
+  /// Threads  any number, with different rows
+  void transform_row(const HostPart& part, std::uint64_t row) const;
+  /// Makes zeroes of rows [first, first + count), which have no samples, in the slice and, unless that is null, in what the
+  /// device transforms make.
+  void zero_rows(std::byte* slice, std::byte* transformed, std::uint64_t first,
+                 std::uint64_t count) const;
+  /// Writes into a filled slice what the device transforms are to do to its rows on a GPU (on a host device that is done),
+  /// and what is delivered of what they draw. The result goes with the slice.
   [[nodiscard]] device::PassGroups draw(std::byte* slice, std::uint64_t step, const PartInfo& part,
                                         std::span<const SampleId> samples) const;
   /// Writes into a filled slice whose rows these are, where a device may be asked for their hashes.
@@ -65,12 +94,16 @@ class BatchForm {
     std::size_t input;  // fields of slice_
     std::size_t rows;
     std::optional<device::DeviceAugmentation> augmentation{};
-    std::size_t programs = 0;  // its fields
+    std::size_t programs = 0;  // its fields, on GPUs
     std::size_t passes = 0;
   };
-  [[nodiscard]] static std::size_t scratch_bytes(const Step& step, const Device& device,
-                                                 std::uint64_t rows);
+  [[nodiscard]] std::size_t scratch_bytes(const Step& step) const;
+  [[nodiscard]] RandomKey key_of(const Step& step) const;
+  [[nodiscard]] std::span<DeviceTransformRow> rows_of(const Step& step, std::byte* slice,
+                                                      std::uint64_t samples) const;
+  [[nodiscard]] std::span<const std::byte> present(std::byte* slice, std::uint64_t samples) const;
 
+  bool on_gpus_;
   std::vector<Step> steps_;
   std::vector<FieldSpec> fields_;
   std::optional<std::size_t> valid_;

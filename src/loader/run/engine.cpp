@@ -1,7 +1,6 @@
 #include "src/loader/run/engine.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -70,11 +69,10 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   const auto gpus =
       static_cast<std::size_t>(std::ranges::count(devices, Device::Kind::cuda, &Device::kind));
   publishes_in_order_ = gpus > 0;
-  std::size_t bytes_per_slot = slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
-  std::size_t scratch_bytes = 0;  // of GPUs, for all slots
-  for (const Device& device : devices)
-    (device.kind == Device::Kind::cuda ? scratch_bytes : bytes_per_slot) +=
-        config_.forms.front()->scratch_bytes(device);
+  const std::size_t bytes_per_slot =
+      slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
+  const std::size_t scratch_bytes =  // for all slots
+      gpus * config_.forms.front()->scratch_bytes();
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
   io_threads_ = config_.io_threads;
 
@@ -107,14 +105,14 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
 
   auto memory = staging::HostMemory::make(slots * slot_bytes, common_numa_node(devices));
   for (const Device& device : devices)
-    transfers_.push_back(device::open_transfer(
-        device, {.slots = slots,
-                 .slice_bytes = slice_bytes,
-                 .transformed_bytes = transformed_bytes,
-                 .scratch_bytes = config_.forms.front()->scratch_bytes(device),
-                 .transforms = config_.forms.front()->transforms(device),
-                 .digests = digests_of(config_.forms, device),
-                 .on_span = spans_of(device, config_.observer)}));
+    transfers_.push_back(
+        device::open_transfer(device, {.slots = slots,
+                                       .slice_bytes = slice_bytes,
+                                       .transformed_bytes = transformed_bytes,
+                                       .scratch_bytes = config_.forms.front()->scratch_bytes(),
+                                       .transforms = config_.forms.front()->transforms(),
+                                       .digests = digests_of(config_.forms, device),
+                                       .on_span = spans_of(device, config_.observer)}));
   if (const auto gpu = std::ranges::find(devices, Device::Kind::cuda, &Device::kind);
       gpu != devices.end())
     device::pin_host_memory(*memory, *gpu);
@@ -268,6 +266,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
     info.samples = std::move(drawn.ids);
   else
     info.samples.assign(first, first + static_cast<std::ptrdiff_t>(own));
+  if (info.form->mixes()) batch->images_there = std::vector<std::atomic<std::uint8_t>>(own);
   return batch;
 }
 
@@ -324,14 +323,12 @@ void Engine::give_up(InFlight& batch, std::exception_ptr error) {
 }
 
 void Engine::zero_padding(const InFlight& batch) const {
-  const batch::BatchLayout& layout = batch.info->form->slice();
-  for (std::size_t part = 0; part < batch.info->parts.size(); ++part) {
-    const batch::Slice& slice = batch.info->parts[part].slice;
-    std::byte* memory = batch.slice(part).data();
-    for (std::size_t field = 0; field < layout.fields().size(); ++field)
-      if (slice.rows > slice.samples)
-        std::memset(layout.row(memory, field, slice.samples), 0,
-                    (slice.rows - slice.samples) * layout.fields()[field].bytes());
+  for (std::size_t k = 0; k < batch.info->parts.size(); ++k) {
+    const PartInfo& part = batch.info->parts[k];
+    batch.info->form->zero_rows(
+        batch.slice(k).data(),
+        part.device.kind == Device::Kind::host ? batch.slices[k]->transformed() : nullptr,
+        part.slice.samples, part.slice.rows - part.slice.samples);
   }
 }
 
@@ -361,7 +358,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
     copied = now_ns();
     const Observed observed(config_.observer, Stage::device_transform, info.step);
     for (std::size_t k = 0; k < transfers_.size(); ++k) {
-      transfers_[k]->transform(*batch->slices[k], stop_stream_.get_token());
+      transfers_[k]->transform(*batch->slices[k]);
       if (auto digests = transfers_[k]->digest(*batch->slices[k]))
         info.device_digests.push_back(std::move(digests));
     }
@@ -372,19 +369,23 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
   busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
   const std::int64_t finished = now_ns();
   busy_ns_[static_cast<std::size_t>(Stage::copy)] += copied - filled;
-  busy_ns_[static_cast<std::size_t>(Stage::device_transform)] += finished - copied;
+  busy_ns_[static_cast<std::size_t>(Stage::device_transform)] +=
+      batch->transform_ns + finished - copied;
   {
     const std::lock_guard lock(mutex_);
     batch->done = true;
     const auto found = std::ranges::find(times_, info.step, &StepTimes::step);
     if (found != times_.end()) {
-      const std::int64_t work = batch->read_ns + batch->decode_ns;
+      const std::int64_t work = batch->read_ns + batch->decode_ns + batch->transform_ns;
+      const auto share = [&](std::int64_t ns) {
+        return work > 0 ? static_cast<double>(ns) / static_cast<double>(work) : 0;
+      };
       found->filled = filled;
       found->copied = copied;
       found->transformed = finished;
       found->made_here = made_here(*batch);
-      found->read_share =
-          work > 0 ? static_cast<double>(batch->read_ns) / static_cast<double>(work) : 0;
+      found->read_share = share(batch->read_ns);
+      found->transform_share = share(batch->transform_ns);
     }
   }
   consumer_.notify_all();

@@ -50,13 +50,13 @@ std::vector<BranchRecipe> make_branches(const Plan& plan, const Candidates& cand
 std::shared_ptr<const BatchForm> make_form(const Plan& plan, const Topology& topology,
                                            const LoaderOptions& options, std::uint64_t seed,
                                            std::size_t bucket, const BranchRecipe& branch,
-                                           DigestOnDevice digest) {
+                                           bool on_gpus, DigestOnDevice digest) {
   const auto made = branch.chain.fields();
   const bool masks =
       plan.batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
   return std::make_shared<const BatchForm>(
       std::vector<FieldSpec>(made.begin(), made.end()), masks, device_transforms_of(plan),
-      RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), digest);
+      RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), on_gpus, digest);
 }
 
 }  // namespace
@@ -102,7 +102,8 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
   std::vector<std::shared_ptr<const BatchForm>> forms;
   for (std::size_t bucket = 0; bucket < buckets_of(plan->batch()); ++bucket) {
     auto branches = make_branches(*plan, candidates, seed, bucket);
-    forms.push_back(make_form(*plan, topology, options, seed, bucket, branches.front(), digest));
+    forms.push_back(
+        make_form(*plan, topology, options, seed, bucket, branches.front(), any_gpu, digest));
     recipes.push_back(std::make_shared<const RowRecipe>(RowRecipe{
         .branches = std::move(branches),
         .valid_field = forms.back()->valid_field(),

@@ -28,6 +28,8 @@ struct InFlight {
   const batch::BatchLayout* layout = nullptr;
   std::vector<std::shared_ptr<device::DeviceSlice>> slices;  // one per part
 
+  std::vector<std::atomic<std::uint8_t>> images_there;  // of each sample: see HostPart
+
   // Under the engine's mutex.
   bool complete = false;     // every sample is there; on GPUs it may wait for its turn
   bool done = false;         // published, or failed
@@ -38,6 +40,7 @@ struct InFlight {
   std::atomic<std::int64_t> made_here = 0;    // when a thread of this process last made samples
   std::atomic<std::int64_t> read_ns = 0;
   std::atomic<std::int64_t> decode_ns = 0;
+  std::atomic<std::int64_t> transform_ns = 0;  // on host devices, row by row
   std::atomic<std::uint64_t> bytes_read = 0;
   std::atomic<std::uint64_t> retries = 0;
 

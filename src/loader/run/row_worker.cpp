@@ -10,6 +10,7 @@
 
 #include <penstock/core/clock.hpp>
 
+#include "src/loader/run/finish_rows.hpp"
 #include "src/loader/run/observed.hpp"
 #include "src/loader/run/read_ahead.hpp"
 #include "src/loader/run/record_reader.hpp"
@@ -93,7 +94,7 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
       timed_ns > 0 ? static_cast<double>(read_ns) / static_cast<double>(timed_ns) : 0;
   const auto read_total = static_cast<std::int64_t>(read_share * static_cast<double>(total_ns));
   batch.read_ns += read_total;
-  batch.decode_ns += total_ns - read_total;
+  batch.decode_ns += total_ns - read_total - std::exchange(transform_ns_, 0);
   hand_in(batch);
 }
 
@@ -102,7 +103,7 @@ void RowWorker::work(ReadSample& sample) {
   take_recipe_of(batch);
   const std::int64_t begin = now_ns();
   fill(batch, batch.part_of(sample.sample), sample.sample, &sample);
-  batch.decode_ns += now_ns() - begin;
+  batch.decode_ns += now_ns() - begin - std::exchange(transform_ns_, 0);
   hand_in(batch);
 }
 
@@ -116,7 +117,7 @@ void RowWorker::work_together(InFlight& batch, std::uint64_t first, std::uint64_
     fill(batch, part, first + k, &together_[k]);
   }
   batch.read_ns += read - begin;
-  batch.decode_ns += now_ns() - read;
+  batch.decode_ns += now_ns() - read - std::exchange(transform_ns_, 0);
 }
 
 // Those of each source together.
@@ -155,14 +156,15 @@ void RowWorker::read_together(InFlight& batch, std::uint64_t first, std::uint64_
 // Makes one sample in its place: the row of the part that it belongs to.
 void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read) {
   const std::uint64_t row = sample - part->first_sample;
-  make_or_replace(batch,
-                  {.step = batch.info->step,
-                   .sample = sample,
-                   .global_row = part->slice.first + row,
-                   .replica = part->replica,
-                   .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host},
-                  batch.slice(static_cast<std::size_t>(part - batch.info->parts.begin())).data(),
-                  row, read);
+  const Place place{.step = batch.info->step,
+                    .sample = sample,
+                    .part = static_cast<std::size_t>(part - batch.info->parts.begin()),
+                    .row = row,
+                    .global_row = part->slice.first + row,
+                    .replica = part->replica,
+                    .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host};
+  make_or_replace(batch, place, read);
+  transform_ns_ += finish_rows(batch, place.part, row, 1, recipe_->observer);
 }
 
 // What was found goes to the batch.
@@ -213,10 +215,10 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
   return fault;
 }
 
-void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* slice,
-                                std::uint64_t row, ReadSample* read) {
+void RowWorker::make_or_replace(InFlight& batch, const Place& place, ReadSample* read) {
+  std::byte* const slice = batch.slice(place.part).data();
   for (std::size_t field = 0; field < out_.size(); ++field)
-    out_[field].rebase(batch.layout->row(slice, field, row));
+    out_[field].rebase(batch.layout->row(slice, field, place.row));
 
   SampleId& id = batch.info->samples[place.sample];
   bool valid = true;
@@ -235,11 +237,11 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, std::byte* 
       }
     }
     faults_.push_back(std::move(fault));
-    if (!valid) zero(batch, slice, row);
+    if (!valid) zero(batch, slice, place.row);
   }
 
   if (recipe_->valid_field)
-    *batch.layout->row(slice, *recipe_->valid_field, row) = std::byte{valid};
+    *batch.layout->row(slice, *recipe_->valid_field, place.row) = std::byte{valid};
   if (place.is_hashed) {
     RowHasher hasher(place.step, place.global_row, id);
     for (const TensorView& field : out_) hasher.add(field.bytes());

@@ -77,6 +77,8 @@ class RowWorker {
   struct Place {
     std::uint64_t step;
     std::uint64_t sample;  // index in the batch
+    std::size_t part;
+    std::uint64_t row;  // of the part
     std::uint64_t global_row;
     std::uint32_t replica;
     bool is_hashed;
@@ -87,8 +89,7 @@ class RowWorker {
   void work_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
   void read_together(InFlight& batch, std::uint64_t first, std::uint64_t count);
   void fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read);
-  void make_or_replace(InFlight& batch, const Place& place, std::byte* slice, std::uint64_t row,
-                       ReadSample* read);
+  void make_or_replace(InFlight& batch, const Place& place, ReadSample* read);
   void hand_in(InFlight& batch);
   std::optional<Fault> replace(InFlight& batch, SampleId& id, const Place& place);
   void zero(const InFlight& batch, std::byte* slice, std::uint64_t row);
@@ -106,7 +107,8 @@ class RowWorker {
   std::optional<Fault> fatal_;  // the first of this grain
   Digest digest_;
   std::uint64_t bytes_read_ = 0;
-  std::int64_t read_done_ = 0;  // when the last timed read ended
+  std::int64_t read_done_ = 0;     // when the last timed read ended
+  std::int64_t transform_ns_ = 0;  // of this grain's host devices
 };
 
 }  // namespace penstock::loader

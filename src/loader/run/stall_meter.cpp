@@ -38,10 +38,14 @@ StageNs charge(std::int64_t from, std::int64_t to, std::uint64_t step,
     const std::int64_t filling = times_of.made_here && made_here == 0
                                      ? 0
                                      : until(times_of.made_here ? made_here : times_of.filled);
-    const auto reading =
-        static_cast<std::int64_t>(times_of.read_share * static_cast<double>(filling));
+    const auto of_filling = [&](double share) {
+      return static_cast<std::int64_t>(share * static_cast<double>(filling));
+    };
+    const std::int64_t reading = of_filling(times_of.read_share);
+    const std::int64_t transforming = of_filling(times_of.transform_share);
     part(Stage::read) += reading;
-    part(Stage::decode) += filling - reading;
+    part(Stage::device_transform) += transforming;
+    part(Stage::decode) += filling - reading - transforming;
     if (times_of.made_here) part(Stage::remote) += until(times_of.filled);
     part(Stage::copy) += until(times_of.copied);
     part(Stage::device_transform) += until(times_of.transformed);

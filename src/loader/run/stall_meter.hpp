@@ -21,7 +21,9 @@ struct StepTimes {
   std::int64_t filled = 0;
   std::int64_t copied = 0;
   std::int64_t transformed = 0;
-  double read_share = 0;  // of the time between slotted and filled, or made_here
+  // Of the time between slotted and filled, or made_here; the rest is decoding.
+  double read_share = 0;
+  double transform_share = 0;  // row by row, on host devices
   // Where samples are made elsewhere, this process had made its own by then.
   std::optional<std::int64_t> made_here{};
 };
