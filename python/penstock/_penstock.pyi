@@ -409,7 +409,7 @@ def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, leng
                         has not
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
+def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, mask_dtype: str = 'u8', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
@@ -437,13 +437,14 @@ def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_meg
     "pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
 
     `masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
-    NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
-    taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
+    NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels, whose numbers are taken as they are
+    stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`. `mask_dtype` is that of
+    PNGs: for numbers of 16 bits "u16" or larger; "i64" is what torch's losses take.
 
     JPEG, PNG and WebP, recognised by their signatures.
 
     Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
-            `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
+            `geometry` i32 [8] if asked for, each mask [H,W] of `mask_dtype` or, if decoded, its type
     Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
                         level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
                         "u16"; in Dataset.map: no such field, another type
@@ -496,7 +497,7 @@ def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_me
                         flip outside [0,1]; a limit that is not positive; a level outside [0,255]
     """
 
-def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
+def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, mask_dtype: str = 'u8') -> Transform:
     """
     decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
     same random numbers and the same pixels; the same masks.

@@ -221,10 +221,10 @@ void bind_images(nb::module_& module) {
       "decode_image",
       [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
          std::string geometry, const FieldNames& masks, int mask_fill,
-         const Choice<JpegDecoder>& decoder, const Choice<ResizeFilter>& filter, bool scaled,
-         const std::optional<PyJpegIndex>& index, const std::optional<PyJpegStats>& stats,
-         const std::optional<Levels>& background, int channels, bool tolerant,
-         const std::string& dtype) {
+         const std::string& mask_dtype, const Choice<JpegDecoder>& decoder,
+         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
+         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
+         int channels, bool tolerant, const std::string& dtype) {
         return PyTransform{decode_image({.field = std::move(field),
                                          .crop = crop.value(),
                                          .flip = flip,
@@ -237,6 +237,7 @@ void bind_images(nb::module_& module) {
                                          .geometry = std::move(geometry),
                                          .masks = masks.value(),
                                          .mask_fill = mask_fill,
+                                         .mask_dtype = parse_dtype(mask_dtype),
                                          .decoder = decoder.value("decoder"),
                                          .filter = filter.value("filter"),
                                          .scaled = scaled,
@@ -245,7 +246,7 @@ void bind_images(nb::module_& module) {
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
       "exif"_a = true, "geometry"_a = "", nb::arg("masks").sig("()") = nb::tuple(),
-      "mask_fill"_a = 255, "decoder"_a = Choice<JpegDecoder>{"reference"},
+      "mask_fill"_a = 255, "mask_dtype"_a = "u8", "decoder"_a = Choice<JpegDecoder>{"reference"},
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
       "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
       "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false, "dtype"_a = "u8",
@@ -275,13 +276,14 @@ faults. A level f of a fill is 257 f. "bilinear" and "bicubic" are computed in d
 "pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
 
 `masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
-NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels of at most 8 bits, whose numbers are
-taken as they are stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`.
+NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels, whose numbers are taken as they are
+stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`. `mask_dtype` is that of
+PNGs: for numbers of 16 bits "u16" or larger; "i64" is what torch's losses take.
 
 JPEG, PNG and WebP, recognised by their signatures.
 
 Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
-        `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type
+        `geometry` i32 [8] if asked for, each mask [H,W] of `mask_dtype` or, if decoded, its type
 Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
                     level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
                     "u16"; in Dataset.map: no such field, another type
@@ -368,18 +370,20 @@ Errors  ValueError  no views or more than 256; an empty name, or one twice; a co
   module.def(
       "crop_image",
       [](const CropGiven& crop, float flip, std::string field, const Choice<ResizeFilter>& filter,
-         std::string geometry, const FieldNames& masks, int mask_fill) {
+         std::string geometry, const FieldNames& masks, int mask_fill,
+         const std::string& mask_dtype) {
         return PyTransform{crop_image({.field = std::move(field),
                                        .crop = crop.value(),
                                        .flip = flip,
                                        .filter = filter.value("filter"),
                                        .geometry = std::move(geometry),
                                        .masks = masks.value(),
-                                       .mask_fill = mask_fill})};
+                                       .mask_fill = mask_fill,
+                                       .mask_dtype = parse_dtype(mask_dtype)})};
       },
       nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image",
       "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "",
-      nb::arg("masks").sig("()") = nb::tuple(), "mask_fill"_a = 255,
+      nb::arg("masks").sig("()") = nb::tuple(), "mask_fill"_a = 255, "mask_dtype"_a = "u8",
       R"(decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
 same random numbers and the same pixels; the same masks.
 

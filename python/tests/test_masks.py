@@ -85,6 +85,8 @@ def test_a_palettes_numbers_are_pillows_and_plans_with_masks_travel():
     assert "masks=[mask]" in repr(plan)
     (again,) = pickle.loads(pickle.dumps(plan)).loader()
     assert (np.asarray(again["mask"]) == np.asarray(step["mask"])).all()
+    (step,) = ps.Dataset(items).map(ps.decode_image(crop=ps.letterbox(30), masks="mask", mask_fill=-100, mask_dtype="i64")).batch(3).loader()
+    assert step["mask"].dtype == "i64" and np.asarray(step["mask"]).min() == -100
 
 
 def test_wrong_masks_are_refused():

@@ -164,7 +164,8 @@ class CropImage final : public Transform {
 TransformPtr crop_image(CropImageOptions options) {
   Description description = transform::describe_crop_image(options);
   transform::Masks masks(transform::kCropImage, std::move(options.masks), options.mask_fill,
-                         options.crop, std::array{options.field, options.geometry});
+                         options.mask_dtype, options.crop,
+                         std::array{options.field, options.geometry});
   ImageView view{.field = std::move(options.field),
                  .crop = options.crop,
                  .flip = options.flip,

@@ -19,7 +19,8 @@ TransformPtr decode_image(DecodeImageOptions options) {
   transform::check_view(transform::kDecodeImage, view);
   Description description = transform::describe_decode_image(options);
   transform::Masks masks(transform::kDecodeImage, std::move(options.masks), options.mask_fill,
-                         options.crop, std::array{options.field, options.geometry});
+                         options.mask_dtype, options.crop,
+                         std::array{options.field, options.geometry});
   return transform::make_decoding({.field = std::move(options.field),
                                    .views = {std::move(view)},
                                    .max_megapixels = options.max_megapixels,

@@ -87,6 +87,8 @@ template <class Visitor, class Options>
 void visit_masks(Visitor& visit, Options& options) {
   core::visit_later(visit, "masks", options.masks, {});
   core::visit_later(visit, "mask_fill", options.mask_fill, Options{}.mask_fill);
+  if constexpr (requires { options.mask_dtype; })
+    core::visit_later(visit, "mask_dtype", options.mask_dtype, Options{}.mask_dtype);
 }
 
 // A background as plans have it: [red, green, blue], or not there.

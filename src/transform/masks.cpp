@@ -21,6 +21,7 @@ namespace {
 // What a thread keeps between masks.
 struct Scratch {
   std::vector<std::uint8_t> numbers;  // a decoded mask
+  std::vector<std::uint16_t> wide;    // the same, of 16 bits
   std::vector<int> columns;
   std::vector<int> rows;
 
@@ -61,8 +62,8 @@ bool with_type(DType dtype, Function function) {
   return false;
 }
 
-template <class T>
-void crop_numbers(const T* from, const Window& window, T fill, T* out) {
+template <class From, class T>
+void crop_numbers(const From* from, const Window& window, T fill, T* out) {
   Scratch& scratch = Scratch::of_this_thread();
   nearest_pixels(window.across, scratch.columns);
   nearest_pixels(window.down, scratch.rows);
@@ -72,8 +73,9 @@ void crop_numbers(const T* from, const Window& window, T fill, T* out) {
   if (window.flipped) std::ranges::reverse(scratch.columns);
   out += std::ptrdiff_t{place.y} * window.sample.width + left;
   for (const int row : scratch.rows) {
-    const T* const source = from + std::ptrdiff_t{row} * window.image.width;
-    std::ranges::transform(scratch.columns, out, [&](int column) { return source[column]; });
+    const From* const source = from + std::ptrdiff_t{row} * window.image.width;
+    std::ranges::transform(scratch.columns, out,
+                           [&](int column) { return static_cast<T>(source[column]); });
     out += window.sample.width;
   }
 }
@@ -89,8 +91,10 @@ Result<void> check_size(std::int64_t height, std::int64_t width, const Window& w
                                    : "")};
 }
 
-// A PNG's numbers, into the scratch memory.
-Result<void> decode(std::span<const std::byte> bytes, const Window& window, Scratch& scratch) {
+// Calls take(numbers) with a PNG's numbers, of 8 bits or of 16.
+template <class Take>
+Result<void> decode(std::span<const std::byte> bytes, const Window& window, DType dtype,
+                    const Take& take) {
   const ImageKind kind = kind_of(bytes);
   if (kind == ImageKind::unknown) return Fault{.reason = describe_unknown(bytes)};
   if (kind != ImageKind::png)
@@ -99,29 +103,41 @@ Result<void> decode(std::span<const std::byte> bytes, const Window& window, Scra
   PngReader reader;
   if (!reader.open(bytes)) return Fault{.reason = std::string(reader.message())};
   if (auto fits = check_size(reader.height(), reader.width(), window); !fits) return fits;
-  const std::size_t size =
-      static_cast<std::size_t>(reader.width()) * static_cast<std::size_t>(reader.height());
-  if (scratch.numbers.size() < size) scratch.numbers.resize(size);
-  if (!reader.read_numbers(scratch.numbers.data()))
-    return Fault{.reason = std::string(reader.message())};
-  return {};
+  const auto read = [&](auto& scratch, auto read_all) -> Result<void> {
+    const std::size_t size =
+        static_cast<std::size_t>(reader.width()) * static_cast<std::size_t>(reader.height());
+    if (scratch.size() < size) scratch.resize(size);
+    if (!read_all(scratch.data())) return Fault{.reason = std::string(reader.message())};
+    take(scratch.data());
+    jpeg::trim(scratch);
+    return {};
+  };
+  Scratch& scratch = Scratch::of_this_thread();
+  if (reader.bits() < 16)
+    return read(scratch.numbers, [&](auto* to) { return reader.read_numbers(to); });
+  if (size_of(dtype) < sizeof(std::uint16_t) || dtype == DType::i16)
+    return Fault{.reason = fmt::format("this PNG has numbers of 16 bits, and mask_dtype is {}: set "
+                                       "u16, or a larger type",
+                                       name_of(dtype))};
+  return read(scratch.wide, [&](auto* to) { return reader.read_wide(to, 1); });
 }
 
 Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const Window& window,
                        int fill) {
+  Result<void> result;
   if (is_encoded(in.dtype(), in.shape())) {
-    Scratch& scratch = Scratch::of_this_thread();
-    if (auto decoded = decode(in.bytes(), window, scratch); !decoded) return decoded;
-    crop_numbers(scratch.numbers.data(), window, static_cast<std::uint8_t>(fill),
-                 out.data<std::uint8_t>());
-    jpeg::trim(scratch.numbers);
-    return {};
+    (void)with_type(out.dtype(), [&]<class T>(T) {
+      result = decode(in.bytes(), window, out.dtype(), [&](const auto* numbers) {
+        crop_numbers(numbers, window, static_cast<T>(fill), out.data<T>());
+      });
+    });
+    return result;
   }
   if (auto fits = check_size(in.shape()[0], in.shape()[1], window); !fits) return fits;
   (void)with_type(in.dtype(), [&]<class T>(T) {
     crop_numbers(in.data<T>(), window, static_cast<T>(fill), out.data<T>());
   });
-  return {};
+  return result;
 }
 
 }  // namespace
@@ -137,10 +153,15 @@ void check_masks(std::string_view who, std::span<const std::string> masks,
   }
 }
 
-Masks::Masks(std::string who, std::vector<std::string> fields, int fill, const Crop& crop,
-             std::span<const std::string> taken)
-    : who_(std::move(who)), fields_(std::move(fields)), fill_(fill) {
+Masks::Masks(std::string who, std::vector<std::string> fields, int fill, DType dtype,
+             const Crop& crop, std::span<const std::string> taken)
+    : who_(std::move(who)), fields_(std::move(fields)), fill_(fill), dtype_(dtype) {
   check_masks(who_, fields_, taken);
+  if (!with_type(dtype, [](auto) {}) || dtype == DType::i8)
+    throw std::invalid_argument(
+        fmt::format("{}: mask_dtype is a type of whole numbers that holds 255, such as u8, u16 or "
+                    "i64; found {}",
+                    who_, name_of(dtype)));
   if (!fields_.empty() && crop.parts() != 0)
     throw std::invalid_argument(fmt::format("{}: masks follow one crop, and {} makes {}", who_,
                                             crop.to_string(), crop.parts()));
@@ -152,19 +173,20 @@ void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& b
     const FieldSpec& field = fields[input];
     const auto extents = field.shape.extents();
     const bool is_decoded = extents.size() == 2 || (extents.size() == 3 && extents[2] == 1);
+    const bool to_decode = is_encoded(field.dtype, field.shape);
+    const DType dtype = to_decode ? dtype_ : field.dtype;
     bool has_fill = true;
-    const bool is_whole =
-        with_type(field.dtype, [&]<class T>(T) { has_fill = std::in_range<T>(fill_); });
-    if (!is_encoded(field.dtype, field.shape) && !(is_decoded && is_whole))
+    const bool is_whole = with_type(dtype, [&]<class T>(T) { has_fill = std::in_range<T>(fill_); });
+    if (!to_decode && !(is_decoded && is_whole))
       throw std::invalid_argument(
           fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or whole numbers, [H,W] or "
                       "[H,W,1]; found {}",
                       who_, field.to_string()));
     if (!has_fill)
-      throw std::invalid_argument(fmt::format("{}: mask_fill is {}, which '{}' cannot hold", who_,
-                                              fill_, field.to_string()));
+      throw std::invalid_argument(fmt::format("{}: mask_fill is {}, which '{}' of {} cannot hold",
+                                              who_, fill_, name, name_of(dtype)));
     binding.inputs.push_back(input);
-    binding.outputs.push_back({name, field.dtype, {sample.height, sample.width}});
+    binding.outputs.push_back({name, dtype, {sample.height, sample.width}});
   }
 }
 

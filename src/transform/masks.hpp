@@ -27,10 +27,10 @@ void check_masks(std::string_view who, std::span<const std::string> masks,
 class Masks {
  public:
   Masks() = default;
-  /// `taken` are the names of other fields that are put out.
+  /// `dtype` is that of masks that are decoded here. `taken` are the names of other fields that are put out.
   ///
-  /// Errors  std::invalid_argument  as check_masks; a crop of several parts
-  Masks(std::string who, std::vector<std::string> fields, int fill, const Crop& crop,
+  /// Errors  std::invalid_argument  as check_masks; a crop of several parts; a type of no whole numbers
+  Masks(std::string who, std::vector<std::string> fields, int fill, DType dtype, const Crop& crop,
         std::span<const std::string> taken);
 
   /// Appends an input and an output for each mask.
@@ -51,6 +51,7 @@ class Masks {
   std::string who_;
   std::vector<std::string> fields_;
   int fill_ = 0;
+  DType dtype_ = DType::u8;
 };
 
 }  // namespace penstock::transform

@@ -44,6 +44,7 @@ bool PngReader::read_header() noexcept {
   png_read_info(png_, info_);
   width_ = static_cast<int>(png_get_image_width(png_, info_));
   height_ = static_cast<int>(png_get_image_height(png_, info_));
+  bits_ = png_get_bit_depth(png_, info_);
   return true;
 }
 
@@ -82,8 +83,6 @@ void PngReader::convert_to_numbers(png_structp png, png_infop info) {
   if (type != PNG_COLOR_TYPE_PALETTE && type != PNG_COLOR_TYPE_GRAY)
     png_error(png,
               "a mask is a PNG with a palette or grey levels, found one with colours or alpha");
-  if (png_get_bit_depth(png, info) == 16)
-    png_error(png, "a mask has at most 8 bits a pixel, found a PNG of 16");
   png_set_packing(png);
 }
 

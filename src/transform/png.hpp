@@ -25,6 +25,7 @@ class PngReader {
   [[nodiscard]] bool open(std::span<const std::byte> bytes);
   [[nodiscard]] int width() const noexcept { return width_; }
   [[nodiscard]] int height() const noexcept { return height_; }
+  [[nodiscard]] int bits() const noexcept { return bits_; }  ///< of a level: 1 to 16
   /// Writes width*height pixels of four bytes; false where libpng finds an error.
   [[nodiscard]] bool read(std::uint8_t* pixels);
   /// Instead: writes width*height numbers as they are stored, entries of a palette or grey levels, of 1 to 8 bits; false also
@@ -57,6 +58,7 @@ class PngReader {
   std::span<const std::byte> left_;
   int width_ = 0;
   int height_ = 0;
+  int bits_ = 0;
   char message_[128] = "";
 };
 

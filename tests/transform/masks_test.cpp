@@ -323,6 +323,42 @@ TEST(Masks, KeepTheTypeOfWhatIsDecoded) {
       (std::vector<std::int64_t>{-100, -100, -100, -1, 1LL << 40, 7, 3, 4, 5, -100, -100, -100}));
 }
 
+TEST(Masks, OfPngsAreOfTheTypeThatIsAskedFor) {
+  constexpr int kWidth = 31;
+  constexpr int kHeight = 20;
+  std::vector<std::uint8_t> samples;
+  std::vector<std::int64_t> numbers;
+  for (int i = 0; i < kWidth * kHeight; ++i) {
+    numbers.push_back(i * 7919 % 65536);
+    samples.push_back(static_cast<std::uint8_t>(numbers.back() >> 8));
+    samples.push_back(static_cast<std::uint8_t>(numbers.back()));
+  }
+  const Field image = encoded("image", png_of(picture(kWidth, kHeight)));
+  const Field instances =
+      encoded("mask", png_of(kWidth, kHeight, samples, {.color = PNG_COLOR_TYPE_GRAY, .bits = 16}));
+  const auto made = [&](const Field& mask, DType dtype, int fill = 255) {
+    return run(decode_image({.crop = resize_to(kHeight, kWidth),
+                             .masks = {"mask"},
+                             .mask_fill = fill,
+                             .mask_dtype = dtype}),
+               {image, mask});
+  };
+  const Made wide = made(instances, DType::u16);
+  EXPECT_EQ(wide.fields[1].spec, (FieldSpec{"mask", DType::u16, {kHeight, kWidth}}));
+  EXPECT_EQ(wide.fields[1].numbers<std::uint16_t>(),
+            std::vector<std::uint16_t>(numbers.begin(), numbers.end()));
+  EXPECT_EQ(made(instances, DType::i64, -100).fields[1].numbers<std::int64_t>(), numbers);
+  for (const DType narrow : {DType::u8, DType::i16})
+    EXPECT_THAT(made(instances, narrow).fault, HasSubstr("numbers of 16 bits, and mask_dtype is"));
+  const std::vector<std::uint8_t> few = classes(kWidth, kHeight);
+  EXPECT_EQ(made(encoded("mask", png_of(as_pixels(few, kWidth, kHeight))), DType::i32)
+                .fields[1]
+                .numbers<std::int32_t>(),
+            std::vector<std::int32_t>(few.begin(), few.end()));
+  EXPECT_THAT([&] { (void)made(instances, DType::f32); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("mask_dtype is a type of whole")));
+}
+
 TEST(Masks, ThatDoNotFitAreFaults) {
   const Field image = encoded("image", png_of(picture(30, 20)));
   const auto fault_of = [&](const Field& mask) {
@@ -379,15 +415,16 @@ TEST(Masks, WrongOnesAreRefused) {
       [&] {
         bind({"mask", DType::u8, {kDynamic}}, 256);
       },
-      HasSubstr("mask_fill is 256, which 'mask u8 [?]' cannot hold"));
+      HasSubstr("mask_fill is 256, which 'mask' of u8 cannot hold"));
   refused([&] { bind({"mask", DType::u16, {8, 8}}, -1); }, HasSubstr("mask_fill is -1"));
 }
 
 TEST(Masks, TravelInPlans) {
   const Crop crop = resize_to(8, 9);
-  const TransformPtr with = decode_image({.crop = crop, .masks = {"a", "b"}, .mask_fill = 3});
+  const TransformPtr with =
+      decode_image({.crop = crop, .masks = {"a", "b"}, .mask_fill = 3, .mask_dtype = DType::i64});
   EXPECT_EQ(transform::describe(*with),
-            "decode_image(crop=resize_to(size=[8, 9]), masks=[a, b], mask_fill=3)");
+            "decode_image(crop=resize_to(size=[8, 9]), masks=[a, b], mask_fill=3, mask_dtype=i64)");
   const TransformPtr read = transform::make_decode_image(with->description().options, {}, {});
   EXPECT_EQ(read->description().options, with->description().options);
   const std::string cropped = crop_image({.crop = crop, .masks = {"a"}})->description().options;

@@ -49,7 +49,7 @@ Made run(const TransformPtr& transform, const ConstTensorView& in, std::uint64_t
                    .outputs;
   std::vector<TensorView> out;
   for (const FieldSpec& spec : made.specs) {
-    made.fields.emplace_back(spec.bytes() / 2, unwritten);
+    made.fields.emplace_back((spec.bytes() + 1) / 2, unwritten);
     out.emplace_back(reinterpret_cast<std::byte*>(made.fields.back().data()), spec.dtype,
                      spec.shape);
   }

@@ -17,6 +17,7 @@ struct CropImageOptions {
   std::string geometry{};  ///< as in DecodeImageOptions, here and below
   std::vector<std::string> masks{};
   int mask_fill = 255;
+  DType mask_dtype = DType::u8;
 };
 
 /// decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops,

@@ -46,9 +46,11 @@ struct DecodeImageOptions {
   /// flipped (0 or 1); width and height of the upright image; EXIF orientation (1 to 8).
   std::string geometry{};
   /// Fields that are cropped and flipped with the image, and of which no two values are mixed: the classes of its
-  /// pixels. Each is a PNG with a palette or grey levels of at most 8 bits, or decoded, and as large as the upright image.
+  /// pixels. Each is a PNG with a palette or grey levels, or decoded, and as large as the upright image.
   std::vector<std::string> masks{};
   int mask_fill = 255;  ///< what stands in them beside the image; 255 is what losses ignore, mostly
+  /// Of those that are PNGs: for numbers of 16 bits (instances, say) u16, i32 or larger. i64 is what torch's losses take.
+  DType mask_dtype = DType::u8;
   JpegDecoder decoder = JpegDecoder::reference;
   ResizeFilter filter = ResizeFilter::bilinear;
   /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
@@ -83,7 +85,7 @@ struct DecodeImageOptions {
 /// size than the image, is a fault.
 ///
 /// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8 or
-///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of u8 or, if decoded, its type. With
+///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded, its type. With
 ///          five_crops or ten_crops, image and geometry have a first dimension of as many.
 /// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
