@@ -95,6 +95,13 @@ struct Preparation::Parts {
                                             static_cast<std::int64_t>(shards.size()) - 1, number));
   }
 
+  // Half a shard of a process that was killed.
+  void remove_what_was_begun() const {
+    output.remove_what_was_begun([&](const std::string& name) {
+      return name.starts_with(options.name + "-") || name.starts_with(prepare::kRecordName);
+    });
+  }
+
   PrepareOptions options;
   Input input;
   OutputFolder output;
@@ -229,9 +236,7 @@ PrepareRun::PrepareRun(const Preparation& work)
   const Preparation::Parts& what = *work.parts_;
   what.output.make();
   parts_->lock = std::make_unique<FolderLock>(what.output);
-  what.output.remove_what_was_begun([&](const std::string& name) {
-    return name.starts_with(what.options.name + "-") || name.starts_with(prepare::kRecordName);
-  });
+  what.remove_what_was_begun();
   const auto files = what.output.files();
   auto reports = prepare::read_record(what.output, parts_->head, what.shards.size());
   if (!reports) {
@@ -296,6 +301,7 @@ PrepareReport PrepareRun::finish() const {
   if (missing > 0)
     throw std::logic_error(fmt::format("{} of {} shards are not made yet: make the missing() ones",
                                        missing, parts_->reports.size()));
+  what.remove_what_was_begun();  // by machines that are gone
   if (all.samples > 0) {
     // Read once by its readers: this makes the index, too.
     const auto source = source::webdataset(what.output.path(), {.storage = what.options.storage});

@@ -87,6 +87,7 @@ TEST_F(PrepareShards, AnyOrderAnyMachineAndTheSameBytes) {
       EXPECT_THAT(run.missing(), ElementsAre(1, 3));
     }
   }
+  std::ofstream(files_ / "many/data-000002.tar.tmp.1234") << "half";  // of a machine that is gone
   EXPECT_EQ(run.finish(), whole);
   EXPECT_EQ(contents(folder("many")), contents(folder("one")));
 }

@@ -144,7 +144,8 @@ class PrepareRun {
   [[nodiscard]] const std::vector<std::string>& changed() const noexcept;
   /// Records that a shard was made, with what make() returned.
   void add(std::uint64_t shard, const PrepareReport& report);
-  /// Opens the shards as readers will, which in a folder makes their indexes; the report of all.
+  /// Removes what machines that are gone left half done, and opens the shards as readers will, which in a folder makes their
+  /// indexes; the report of all.
   ///
   /// Errors  std::logic_error  shards are missing
   ///         Error             the shards hold other than was written
