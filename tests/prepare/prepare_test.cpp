@@ -111,8 +111,11 @@ TEST_F(PrepareShards, OnesThatAreMissingInTheMiddleAreMadeAndNoOthers) {
   EXPECT_EQ(contents(folder("again")), whole);
 
   fs::remove(files_ / "again/data-000001.tar");
+  const fs::path half = files_ / "again/data-000001.tar.tmp.1234";
+  std::ofstream(half) << "half";
   const Preparation plan(photos(), folder("again"), options_);
   PrepareRun run(plan);
+  EXPECT_FALSE(fs::exists(half));
   EXPECT_THAT(run.missing(), ElementsAre(1));
   EXPECT_THAT(run.changed(), ElementsAre(HasSubstr("data-000001.tar' has been removed")));
 }

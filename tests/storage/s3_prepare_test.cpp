@@ -128,9 +128,13 @@ TEST_F(S3Prepare, ABucketHoldsWhatAFolderWould) {
   EXPECT_THAT([&] { (void)load_jpeg_index(index, "s3://photos/other", server.options()); },
               ThrowsMessage<Error>(HasSubstr("no *.jpegindex file")));
 
-  // Again: nothing is missing; otherwise made: refused.
+  // Again: nothing is missing, and what was begun is gone, but not what others began; otherwise made: refused.
+  const auto store = storage::Storage(server.options()).writable_objects();
+  for (const char* key : {"out/prepared/data-000001.tar", "out/prepared/another.tar"})
+    ASSERT_TRUE(store->begin_upload({"photos", key}, "mark"));
   const Preparation same(photos(), kOutput, options);
   EXPECT_THAT(PrepareRun(same).missing(), IsEmpty());
+  EXPECT_EQ(open_uploads(server), 1U);
   EXPECT_THAT(same.differences(2), IsEmpty());
   options.interval = 16;
   const Preparation other(photos(), kOutput, options);
