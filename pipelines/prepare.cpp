@@ -2,98 +2,102 @@
 #include "prepare.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
 
 #include <penstock/core/clock.hpp>
 #include <penstock/penstock.hpp>
 
-#include "prepare_input.hpp"
 #include "prepare_options.hpp"
-#include "prepare_progress.hpp"
 #include "prepare_report.hpp"
-#include "prepare_shard.hpp"
-#include "prepare_verify.hpp"
+#include "progress_line.hpp"
 
 namespace prepare {
 namespace {
 
-namespace fs = std::filesystem;
 namespace ps = penstock;
-using nlohmann::json;
+using programs::ProgressLine;
 
 constexpr int kDataError = 1;
 
+// Calls `each` with a shard and what is told of its progress.
+template <class Each>
+void for_shards(const Options& options, const Output& output, const ps::Preparation& work,
+                const std::vector<std::uint64_t>& numbers, std::uint64_t done, const Each& each) {
+  ProgressLine line(output, options.quiet, work.samples(), done);
+  for (const std::uint64_t number : numbers) {
+    const ps::PrepareShard& shard = work.shards()[number];
+    each(number, [&](std::uint64_t samples) { line.update(done + samples); });
+    done += shard.last - shard.first;
+  }
+}
+
+std::vector<std::uint64_t> all_shards(const ps::Preparation& work) {
+  std::vector<std::uint64_t> numbers;
+  for (const ps::PrepareShard& shard : work.shards()) numbers.push_back(shard.number);
+  return numbers;
+}
+
 int pack(const Options& options, const Output& output) {
   const std::int64_t begin = ps::now_ns();
-  const Input input(options);
-  if (std::error_code error; !options.dry_run && !fs::is_directory(options.output, error)) {
-    fs::create_directories(options.output, error);
-    if (error)
-      throw ps::Error(fmt::format("the folder '{}' cannot be made: {}; name one that can",
-                                  options.output.string(), error.message()));
-  }
-  Progress progress(options, input, output);
-  const std::uint64_t total = input.size();
-  const std::uint64_t shards = (total + options.shard_samples - 1) / options.shard_samples;
-  // As many as asked for, also on fewer cores: threads that read from a bucket mostly wait.
-  const auto threads = static_cast<std::size_t>(options.threads);
-  const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, threads);
-  tbb::task_arena arena(options.threads);
-  {
-    if (!progress.shards().empty() && !options.quiet)
-      output.err(
-          fmt::format("{} of {} shards are there already\n", progress.shards().size(), shards));
-    ProgressLine line(options, output, total,
-                      std::min(total, progress.shards().size() * options.shard_samples));
-    for (std::uint64_t number = progress.shards().size(); number < shards; ++number) {
-      const std::uint64_t first = number * options.shard_samples;
-      const std::uint64_t last = std::min(first + options.shard_samples, total);
-      ps::MemoryJpegIndex index;
-      if (options.dry_run) {
-        progress.add(arena.execute([&] {
-          return write_shard(options, input, first, last, nullptr, index, line);
-        }),
-                     false);
-        continue;
-      }
-      const fs::path path = shard_path(options, number);
-      ShardWriter shard(path);
-      Report report = arena.execute(
-          [&] { return write_shard(options, input, first, last, &shard, index, line); });
-      // One that stands there without its shard does no harm: it is found by what is in the files.
-      index.save(fs::path(path).replace_extension(".jpegindex"));
-      shard.finish();  // all of it appears under its name, or nothing
-      report.tar_bytes = fs::file_size(path);
-      progress.add(report, true);
-    }
-  }
-  Report report;
-  for (const Report& shard : progress.shards()) report += shard;
-  if (!options.dry_run && report.samples > 0) {
-    // Read once by its readers: this makes the index, too.
-    const auto source = ps::source::webdataset(options.output.string());
-    if (source->size() != report.samples)
-      throw ps::Error(
-          fmt::format("{} samples were written, and {} are found in '{}': another program writes "
-                      "there, or changed a shard; remove the folder and start again",
-                      report.samples, source->size(), options.output.string()));
+  const ps::Preparation work(options.input, options.output, options.work);
+  ps::PrepareReport report;
+  if (options.dry_run) {
+    for_shards(options, output, work, all_shards(work), 0,
+               [&](std::uint64_t shard, const ps::OnPrepared& on_prepared) {
+                 report += work.try_out(shard, on_prepared);
+               });
+  } else {
+    ps::PrepareRun run(work);
+    for (const std::string& changed : run.changed()) output.err(changed + "\n");
+    const std::vector<std::uint64_t> missing = run.missing();
+    const std::size_t there = work.shards().size() - missing.size();
+    if (there > 0 && !options.quiet)
+      output.err(fmt::format("{} of {} shards are there already\n", there, work.shards().size()));
+    std::uint64_t done = work.samples();
+    for (const std::uint64_t shard : missing)
+      done -= work.shards()[shard].last - work.shards()[shard].first;
+    for_shards(options, output, work, missing, done,
+               [&](std::uint64_t shard, const ps::OnPrepared& on_prepared) {
+                 run.add(shard, work.make(shard, on_prepared));
+               });
+    report = run.finish();
   }
   const bool json_to_stdout = options.json == "-";
   (json_to_stdout ? output.err : output.out)(
       to_text(report, options, static_cast<double>(ps::now_ns() - begin) * 1e-9));
-  const std::string text = json(report).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
   if (json_to_stdout)
-    output.out(text);
+    output.out(report.to_json());
   else if (!options.json.empty())
-    ps::write_file(options.json, text);
+    ps::write_file(options.json, report.to_json());
+  return 0;
+}
+
+int verify(const Options& options, const Output& output) {
+  const ps::Preparation work(options.input, options.output, options.work);
+  const std::vector<std::uint64_t> missing = ps::PrepareRun::read_only(work).missing();
+  std::string differences;
+  std::vector<std::uint64_t> there;
+  for (const std::uint64_t shard : all_shards(work))
+    if (std::ranges::find(missing, shard) == missing.end()) there.push_back(shard);
+  for_shards(options, output, work, there, 0,
+             [&](std::uint64_t shard, const ps::OnPrepared& on_prepared) {
+               for (const std::string& line : work.differences(shard, on_prepared))
+                 differences += line + "\n";
+             });
+  const std::size_t shards = work.shards().size();
+  if (!missing.empty())
+    differences +=
+        fmt::format("'{}': {} of {} shards were written: start the run again, and it goes on\n",
+                    options.output, there.size(), shards);
+  if (!differences.empty()) {
+    output.out(differences);
+    return kDataError;
+  }
+  output.out(fmt::format("{} shards and their indices are what {} samples of '{}' make\n", shards,
+                         work.samples(), options.input));
   return 0;
 }
 

@@ -1,7 +1,7 @@
 #include "prepare_options.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <stdexcept>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -11,27 +11,6 @@
 #include "program_flags.hpp"
 
 namespace prepare {
-namespace {
-
-namespace fs = std::filesystem;
-
-// Why shards cannot be written to the output; empty if they can.
-std::string output_trouble(const Options& options) {
-  const std::string output = options.output.string();
-  if (output.find("://") != std::string::npos || output.starts_with("s3:"))
-    return fmt::format("'{}' is not a local folder: write the shards to a disk, then upload them",
-                       output);
-  std::error_code error;
-  const fs::path input = fs::weakly_canonical(options.input, error);
-  if (error || !fs::is_directory(input, error)) return {};
-  const fs::path inside = fs::weakly_canonical(options.output, error).lexically_relative(input);
-  if (inside.empty() || *inside.begin() == "..") return {};
-  return fmt::format(
-      "'{}' is inside the input '{}', so the shards would become input: name a folder elsewhere",
-      output, options.input);
-}
-
-}  // namespace
 
 std::optional<int> parse(std::vector<std::string> flags, Options& options,
                          const programs::Output& output) {
@@ -61,40 +40,41 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
                  "Folder of images (class per sub-folder, or flat), or tar shards or TFRecord "
                  "files: a\nfolder of them, or a pattern such as 'train-{000..099}.tar'")
       ->required();
-  app.add_option("OUTPUT", options.output, "Folder for the shards; made if it is not there")
+  app.add_option("OUTPUT", options.output,
+                 "Folder for the shards, made if it is not there; or s3://bucket/prefix")
       ->required();
-  app.add_option("--name", options.name, "Shards are called NAME-000000.tar and so on")
+  app.add_option("--name", options.work.name, "Shards are called NAME-000000.tar and so on")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--shard-samples", options.shard_samples, "Samples in a shard")
+  app.add_option("--shard-samples", options.work.shard_samples, "Samples in a shard")
       ->type_name("N")
       ->check(programs::whole_number(1, programs::kMostCount))
       ->capture_default_str();
-  app.add_option("--interval", options.interval,
+  app.add_option("--interval", options.work.interval,
                  "MCUs between two restart markers, rounded to a divisor of the row")
       ->type_name("N")
       ->check(programs::whole_number(1, 65'535))
       ->capture_default_str();
   app.add_option(
-         "--longest-side", options.longest_side,
+         "--longest-side", options.work.longest_side,
          "Shrink JPEGs with a longer side, by the library's antialiased resize, and re-encode\n"
          "them with the same chroma subsampling; EXIF orientation and colour profile are\n"
          "kept. Smaller ones are transcoded losslessly; 0: all are")
       ->type_name("PIXELS")
       ->check(programs::whole_number(0, 65'535))
       ->capture_default_str();
-  app.add_option("--quality", options.quality, "JPEG quality of what --longest-side shrinks")
+  app.add_option("--quality", options.work.quality, "JPEG quality of what --longest-side shrinks")
       ->type_name("Q")
       ->check(programs::whole_number(1, 100))
       ->capture_default_str();
-  app.add_option("--also", options.also, "For tar shards: other members to copy")
+  app.add_option("--also", options.work.also, "For tar shards: other members to copy")
       ->type_name("EXT,...")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_flag("--skip-bad", options.skip_bad,
+  app.add_flag("--skip-bad", options.work.skip_bad,
                "Leave out records that cannot be read, instead of stopping; images that cannot be\n"
                "decoded are packed as they are, and counted");
-  app.add_option("--threads", options.threads, "0: one per core")
+  app.add_option("--threads", options.work.threads, "0: one per core")
       ->type_name("T")
       ->check(programs::whole_number(0, programs::kMostThreads))
       ->capture_default_str();
@@ -115,13 +95,14 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
   } catch (const CLI::ParseError& error) {
     return programs::end_of(app, error, output);
   }
-  const std::string trouble = output_trouble(options);
-  if (!trouble.empty()) {
-    output.err(fmt::format("penstock-prepare: {}\n", trouble));
+  options.work.storage = options.storage.storage();
+  options.work.attempts = options.storage.attempts;
+  try {
+    penstock::Preparation::check(options.input, options.output, options.work);
+  } catch (const std::invalid_argument& error) {
+    output.err(fmt::format("penstock-prepare: {}\n", error.what()));
     return kUsageError;
   }
-  if (options.threads == 0)
-    options.threads = static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
   return std::nullopt;
 }
 

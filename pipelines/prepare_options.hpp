@@ -1,8 +1,6 @@
 // penstock-prepare's flags.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,15 +14,8 @@ namespace prepare {
 
 struct Options {
   std::string input;
-  std::filesystem::path output;
-  std::string name = "data";
-  std::uint64_t shard_samples = 1000;
-  int interval = 8;
-  int longest_side = 0;  // 0: as it is
-  int quality = 90;      // of what is made smaller
-  std::vector<std::string> also = {"json", "txt"};
-  bool skip_bad = false;
-  int threads = 0;
+  std::string output;
+  penstock::PrepareOptions work;
   programs::StorageFlags storage;
   bool dry_run = false;
   bool verify = false;

@@ -186,10 +186,6 @@ void check_flags(const Options& options) {
   if (options.index != "off" && options.index != "auto" && options.decode == "libjpeg")
     throw CLI::ValidationError(
         "--index", "needs --decode fast or reference: libjpeg-turbo cannot use an index");
-  if (options.index.starts_with("s3:"))
-    throw CLI::ValidationError("--index",
-                               "expected a local file or folder, found '" + options.index +
-                                   "': copy the *.jpegindex files to a local folder, and name it");
   if (is_misspelt(options.index))
     throw CLI::ValidationError("--index",
                                "expected auto, off, build, shared:FILE, or a file or "
@@ -207,15 +203,8 @@ void check_flags(const Options& options) {
 
 // The folder with the indices that penstock-prepare wrote beside the data, or "off".
 std::string index_beside(const Options& options) {
-  namespace fs = std::filesystem;
   if (options.data.empty() || options.decode == "libjpeg") return "off";
-  std::error_code error;
-  const fs::path data(options.data);
-  const fs::path folder = fs::is_directory(data, error) ? data : data.parent_path();
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error))
-    if (entry->path().extension() == ".jpegindex") return folder.string();
-  return "off";
+  return ps::jpeg_indices_beside(options.data, options.storage.storage()).value_or("off");
 }
 
 std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& options,

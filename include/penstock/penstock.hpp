@@ -53,6 +53,7 @@
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/jpeg/shared_jpeg_index.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
+#include <penstock/prepare/prepare.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>

@@ -12,6 +12,7 @@ USAGE = f"""{penstock.__doc__.splitlines()[0] if penstock.__doc__ else ""}
 
 usage: python -m penstock throughput [DIR] [FLAGS]    feed images to every device, and say what limits the speed
        python -m penstock prepare DIR OUTPUT [FLAGS]  pack JPEGs into shards that decode faster
+       python -m penstock prepare --ray ADDRESS ...   the same on a Ray cluster; auto: the one that is running
        python -m penstock tokenize INPUT --output PREFIX --tokenizer FILE   texts to token files
        python -m penstock throughput --help           all flags; prepare and tokenize --help likewise
        python -m penstock --version
@@ -25,6 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["throughput"]:
         return throughput.run(arguments[1:])
     if arguments[:1] == ["prepare"]:
+        if "--ray" in arguments:
+            from penstock import _prepare_on_ray
+
+            return _prepare_on_ray.run(arguments[1:])
         return run_program("_prepare", arguments[1:])
     if arguments[:1] == ["tokenize"]:
         return tokenize.run(arguments[1:])

@@ -348,7 +348,7 @@ class MemoryJpegIndex(JpegIndex):
 
     def load(self, file: str | os.PathLike[str]) -> int:
         """
-        Adds what save() wrote; returns how many.
+        Adds what save() wrote, or all *.jpegindex files of a folder, which may be s3://bucket/prefix; returns how many.
 
         Errors  Error  there is no such file, it cannot be read, or is of another kind
         """
@@ -898,6 +898,158 @@ class Report:
         """The object of penstock-throughput --json."""
 
     def __str__(self) -> str: ...
+
+class PrepareReport:
+    """What was done to some samples. Reports of shards add up, with +=."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def remarked(self) -> int:
+        """Transcoded."""
+
+    @property
+    def shrunk(self) -> int: ...
+
+    @property
+    def indexed(self) -> int: ...
+
+    @property
+    def bytes_in(self) -> int: ...
+
+    @property
+    def bytes_out(self) -> int: ...
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """Packed as they were: why, and how many."""
+
+    @property
+    def listed(self) -> list[str]:
+        """The first 100 of those, and of what was left out."""
+
+    @property
+    def left_out(self) -> int: ...
+
+    @property
+    def tar_bytes(self) -> int:
+        """Of the shards."""
+
+    def to_json(self) -> str:
+        """The object of penstock-prepare --json."""
+
+    @staticmethod
+    def from_json(text: str) -> PrepareReport:
+        """Of what to_json() made."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+class PrepareShard:
+    """One shard, and the samples [first, last) of the input that go into it."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def last(self) -> int: ...
+
+    @property
+    def file(self) -> str:
+        """Where it is written."""
+
+class Preparation:
+    """
+    Which shards an input makes, and how each is made: prepare() in parts, for several machines. The same input and options
+    give the same shards, byte for byte, on every machine. Nothing is written before make().
+    """
+
+    def __init__(self, input: str | os.PathLike[str], output: str | os.PathLike[str], *, name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, quality: int = 90, also: Sequence[str] = ('json', 'txt'), skip_bad: bool = False, threads: int = 0, attempts: int = 5) -> None:
+        """The arguments are those of prepare()."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the input: equal where it has the same samples."""
+
+    @property
+    def shards(self) -> list[PrepareShard]: ...
+
+    @property
+    def output(self) -> str: ...
+
+    def make(self, shard: int, *, progress: Callable[[int, int], object] | None = None) -> PrepareReport:
+        """
+        Writes a shard and what lies beside it. Each appears whole, the shard last; made again, it has the same bytes. A
+        folder must be there. `progress(done, samples)` is called now and then.
+
+        Threads  one call at a time
+        Errors   DataError  a sample that cannot be read
+                 Error      the output cannot be written
+                 ValueError there is no such shard
+        """
+
+    def differences(self, shard: int) -> list[str]:
+        """
+        Makes a shard again without writing it, and compares it with the one that is there: a line for each difference.
+        """
+
+class PrepareRun:
+    """
+    How far a preparation has come, kept in its output (penstock-prepare.json), so that one that was killed goes on.
+
+        plan = ps.Preparation(input, output)            # the same on every machine
+        run = ps.PrepareRun(plan)                       # on one
+        for shard in run.missing():
+            run.add(shard, plan.make(shard))            # make(): anywhere
+        report = run.finish()
+
+    One process for an output: a folder is locked, where its file system has locks; a bucket has none.
+
+    Threads  one at a time
+    Errors   Error  the output was made otherwise, is damaged, holds other files, or another process writes to it
+    """
+
+    def __init__(self, work: Preparation) -> None: ...
+
+    def missing(self) -> list[int]:
+        """The numbers of the shards that are not there yet."""
+
+    @property
+    def changed(self) -> list[str]:
+        """
+        What was recorded and has been changed or removed since, and so is missing: a line each.
+        """
+
+    def add(self, shard: int, report: PrepareReport) -> None:
+        """Records that a shard was made, with what make() returned."""
+
+    def finish(self) -> PrepareReport:
+        """
+        Opens the shards as readers will, which in a folder makes their indexes; the report of all.
+        """
+
+def prepare(input: str | os.PathLike[str], output: str | os.PathLike[str], *, name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, quality: int = 90, also: Sequence[str] = ('json', 'txt'), skip_bad: bool = False, threads: int = 0, attempts: int = 5, progress: Callable[[int, int], object] | None = None) -> PrepareReport:
+    """
+    Packs JPEGs into tar shards that decode faster, without changing a pixel: what penstock-prepare does.
+
+    `input` is a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a pattern
+    such as "train-{000..099}.tar". `output` is a folder. Both may be s3://bucket/prefix, as a str. `interval`: MCUs between two
+    restart markers. `longest_side`: JPEGs with a longer one are shrunk to it, and encoded again with `quality`; 0: none. `also`: of
+    tar shards, other members to copy. `skip_bad`: leave out records that cannot be read. `threads`: 0 is one per core. `attempts`:
+    of reads and writes that fail as networks do. `progress(done, samples)` is called now and then, in the calling thread.
+
+    One that was stopped (Ctrl-C) or killed goes on when it is called again.
+
+    Errors  ValueError  an option out of its range, or an output inside the input
+            DataError   a record that cannot be read, whose message names the file
+            Error       nothing there that it knows; the output was made otherwise, or cannot be written
+    """
 
 class DeviceBatch:
     """

@@ -1,4 +1,4 @@
-"""Rows made by actors of a Ray cluster. Needs Ray: pip install penstock[ray].
+"""Rows made by actors of a Ray cluster, and data sets prepared on one. Needs Ray: pip install penstock[ray].
 
     import penstock as ps
     import penstock.ray
@@ -7,10 +7,14 @@
 
 The batches are those of a loader without it. Actors may come and go: what one that is gone was asked for is asked of
 others. They open the plan's data themselves, so these must lie on storage that all machines see, or in s3://.
+
+    penstock.ray.prepare("s3://bucket/photos", "s3://bucket/prepared")
 """
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,11 +24,11 @@ import ray.exceptions
 from ray import cloudpickle
 
 from penstock import remote
-from penstock._errors import Error
-from penstock._penstock import Dataset, RowMaker
+from penstock._errors import DataError, Error
+from penstock._penstock import Dataset, Preparation, PrepareReport, PrepareRun, RowMaker, __version__
 from penstock.remote import Worker, WorkerLost
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "prepare"]
 
 WAIT_S = 0.2
 # Rows on their way may fill so much of this node's object store, so that nothing is spilled to a disk.
@@ -126,6 +130,87 @@ class _Actor(Worker):
     def close(self) -> None:
         if ray.is_initialized():
             ray.kill(self._actor)
+
+
+def prepare(
+    input: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    cpus: int = 1,
+    retries: int = 10,
+    progress: Callable[[int, int], object] | None = None,
+    options: Mapping[str, Any] | None = None,
+    **what: Any,
+) -> PrepareReport:
+    """penstock.prepare on a Ray cluster: a task for each shard, and the same shards, indices and report, byte for byte.
+
+    All machines must see the input and the output: storage that they share, or s3://. `cpus`: of each task, which are its
+    threads. `retries`: how often a shard is begun again whose process or machine is lost. `progress(done, samples)` is called
+    as shards are done. `options`: more of them for the tasks, as for ray.remote, such as runtime_env. `what`: the options of
+    penstock.prepare, but threads.
+
+    One that was stopped or killed goes on when it is called again, here or with penstock.prepare.
+
+    Errors  as penstock.prepare, a DataError without its fault; Error  a machine has another version, or sees other data: names it; a shard was lost too often
+            RuntimeError  Ray was not started: call ray.init() first
+            ValueError    cpus below 1
+    """
+    if not ray.is_initialized():
+        raise RuntimeError("penstock.ray.prepare: Ray was not started: call ray.init() first")
+    if cpus < 1:
+        raise ValueError(f"cpus must be 1 or more, found {cpus}")
+    places = (os.fspath(input), os.fspath(output))
+    what["threads"] = cpus
+    settings = tuple(sorted((name, tuple(value) if name == "also" else value) for name, value in what.items()))
+    plan = Preparation(*places, **what)
+    run = PrepareRun(plan)
+    sizes = {shard.number: shard.last - shard.first for shard in plan.shards}
+    missing = run.missing()
+    done = plan.samples - sum(sizes[number] for number in missing)
+    make = ray.remote(_make_shard).options(num_cpus=cpus, max_retries=retries, **dict(options or {}))
+    wanted = (__version__, plan.fingerprint)
+    pending: dict[Any, int] = {make.remote(places, settings, wanted, number): number for number in missing}
+    try:
+        while pending:
+            for answer in ray.wait(list(pending), timeout=WAIT_S)[0]:
+                number = pending.pop(answer)
+                try:
+                    made = _wait(answer, lambda: False)
+                except WorkerLost as error:
+                    raise Error(
+                        f"shard {number} was lost {retries + 1} times: {error}; start it again, and it goes on"
+                    ) from error
+                run.add(number, PrepareReport.from_json(made))
+                done += sizes[number]
+                if progress is not None:
+                    progress(done, plan.samples)
+    finally:
+        for answer in pending:
+            ray.cancel(answer)
+    return run.finish()
+
+
+@functools.lru_cache(maxsize=1)
+def _plan_of(places: tuple[str, str], settings: tuple[tuple[str, Any], ...]) -> Preparation:
+    """What a process opens once for all of its shards."""
+    return Preparation(*places, **dict(settings))
+
+
+def _make_shard(
+    places: tuple[str, str], settings: tuple[tuple[str, Any], ...], wanted: tuple[str, str], number: int
+) -> str:
+    """A task."""
+    here = ray.util.get_node_ip_address()
+    if __version__ != wanted[0]:
+        raise Error(f"on {here}: this is penstock {__version__}, and that of the driver {wanted[0]}: install the same")
+    plan = _plan_of(places, settings)
+    if plan.fingerprint != wanted[1]:
+        _plan_of.cache_clear()
+        raise Error(f"on {here}: '{places[0]}' holds other data than on the driver: {plan.fingerprint}, not {wanted[1]}")
+    try:
+        return plan.make(number).to_json()
+    except DataError as error:  # its fault cannot be pickled
+        raise DataError(str(error)) from None
 
 
 # What says that an answer is not to be had from this actor, while it may be from another.

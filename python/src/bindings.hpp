@@ -34,6 +34,7 @@ void bind_remote_rows(nb::module_& module);
 void bind_dataset(nb::module_& module);
 void bind_sync(nb::module_& module);
 void bind_report(nb::module_& module);
+void bind_prepare(nb::module_& module);
 void translate_exceptions();
 
 /// A transform, or a crop's owner: values, so that no C++ thread ever drops a Python object for

@@ -22,6 +22,7 @@ NB_MODULE(_penstock, module) {
   bind_augmentations(module);
   bind_tensors(module);
   bind_report(module);
+  bind_prepare(module);
   bind_loader(module);
   declare_dataset(module);
   bind_sources(module);

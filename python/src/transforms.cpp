@@ -155,10 +155,10 @@ Threads  any number.)")
       .def(
           "load",
           [](const PyMemoryJpegIndex& self, const Path& file) {
-            return without_gil([&] { return self.memory->load(file); });
+            return without_gil([&] { return load_jpeg_index(*self.memory, file.string()); });
           },
           "file"_a,
-          R"(Adds what save() wrote; returns how many.
+          R"(Adds what save() wrote, or all *.jpegindex files of a folder, which may be s3://bucket/prefix; returns how many.
 
 Errors  Error  there is no such file, it cannot be read, or is of another kind)")
       .def(

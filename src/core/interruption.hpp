@@ -18,6 +18,10 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
+  /// What interrupts this thread, for threads that work for it.
+  [[nodiscard]] static std::stop_token current() {
+    return current_ != nullptr ? *current_ : std::stop_token();
+  }
   [[nodiscard]] static bool is_requested() noexcept {
     return current_ != nullptr && current_->stop_requested();
   }

@@ -7,28 +7,23 @@
 #include <span>
 #include <vector>
 
+#include "src/core/byte_sink.hpp"
+
 namespace penstock::core {
 
 /// Writes to a file beside `path`, through a buffer; finish() gives it its name. Without that it is
 /// removed. A symbolic link is followed first. What is there and is no regular file (a device, a
 /// pipe, /dev/stdout) is never replaced: it is written to at once.
-class OutputFile {
+class OutputFile final : public ByteSink {
  public:
   /// Errors  Error  the file cannot be made
   explicit OutputFile(std::filesystem::path path);
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile();
+  ~OutputFile() override;
 
-  /// Bytes written so far.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// Errors  Error             the storage is full, or fails
-  ///         std::logic_error  after finish()
-  void write(std::span<const std::byte> bytes);
+  [[nodiscard]] std::uint64_t bytes() const noexcept override { return bytes_; }
+  void write(std::span<const std::byte> bytes) override;
   /// Flushes file and folder to the storage, and replaces what was at `path`.
-  ///
-  /// Errors  as write
-  void finish();
+  void finish() override;
 
  private:
   void make_beside();

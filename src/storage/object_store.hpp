@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <penstock/core/error.hpp>
 #include <penstock/storage/object_storage.hpp>
@@ -67,9 +68,47 @@ class ObjectStore {
 
 using ObjectStorePtr = std::shared_ptr<const ObjectStore>;
 
+/// An upload in parts that was begun and not completed. None of it is listed among the objects.
+struct OpenUpload {
+  std::string key;
+  std::string id;
+};
+
+/// A store that can be written to. Each call but list_uploads() is one attempt: the caller decides about retries. An object
+/// appears whole, in place of another, when put() or complete_upload() has succeeded.
+///
+/// Threads  const, any number at once.
+class WritableObjectStore : public ObjectStore {
+ public:
+  [[nodiscard]] virtual Result<void> put(const ObjectName& name,
+                                         std::span<const std::byte> bytes) const = 0;
+  /// Begins an upload in parts; returns its id. `mark` is kept with the object: a random text, by which the upload is known.
+  [[nodiscard]] virtual Result<std::string> begin_upload(const ObjectName& name,
+                                                         const std::string& mark) const = 0;
+  /// Part `number`, from 1 on; returns its ETag. A part that is sent again replaces the one before.
+  [[nodiscard]] virtual Result<std::string> put_part(const ObjectName& name,
+                                                     const std::string& upload, int number,
+                                                     std::span<const std::byte> bytes) const = 0;
+  /// Makes the parts one object. An upload that is not there any more, but whose mark the object has, was completed by an
+  /// earlier attempt, whose answer was lost.
+  [[nodiscard]] virtual Result<void> complete_upload(const ObjectName& name,
+                                                     const std::string& upload,
+                                                     const std::string& mark,
+                                                     std::span<const std::string> etags) const = 0;
+  /// Removes the parts. One that is not there any more is no Fault.
+  [[nodiscard]] virtual Result<void> abort_upload(const ObjectName& name,
+                                                  const std::string& upload) const = 0;
+  /// The open uploads of keys that begin with prefix.key. Repeats what failed and may pass.
+  ///
+  /// Errors  Error  they may not be listed, or the server is away
+  [[nodiscard]] virtual std::vector<OpenUpload> list_uploads(const ObjectName& prefix) const = 0;
+};
+
+using WritableObjectStorePtr = std::shared_ptr<const WritableObjectStore>;
+
 /// The store that the options and the environment describe, without its cache.
 ///
 /// Errors  Error  this build has no object storage, or invalid environment variables
-[[nodiscard]] ObjectStorePtr open_object_store(const ObjectStorageOptions& options);
+[[nodiscard]] WritableObjectStorePtr open_object_store(const ObjectStorageOptions& options);
 
 }  // namespace penstock::storage

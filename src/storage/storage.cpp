@@ -12,8 +12,10 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/output_file.hpp"
 #include "src/storage/cache/object_cache.hpp"
 #include "src/storage/local/file.hpp"
+#include "src/storage/object_writer.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::storage {
@@ -91,10 +93,23 @@ class ObjectFile final : public StoredFile {
 
 const ObjectStore& Storage::objects() const { return *shared_objects(); }
 
-ObjectStorePtr Storage::shared_objects() const {
+WritableObjectStorePtr Storage::writable_objects() const {
   const std::lock_guard lock(mutex_);
-  if (!objects_) objects_ = with_cache(open_object_store(options_), options_.cache);
+  if (!writable_) writable_ = open_object_store(options_);
+  return writable_;
+}
+
+ObjectStorePtr Storage::shared_objects() const {
+  WritableObjectStorePtr store = writable_objects();
+  const std::lock_guard lock(mutex_);
+  if (!objects_) objects_ = with_cache(std::move(store), options_.cache);
   return objects_;
+}
+
+std::unique_ptr<core::ByteSink> Storage::create(const std::string& path, int attempts) const {
+  if (!is_object_url(path)) return std::make_unique<core::OutputFile>(path);
+  return std::make_unique<ObjectWriter>(writable_objects(), parse_object_url(path),
+                                        ObjectWriterOptions{.attempts = attempts});
 }
 
 Result<FileStamp> Storage::stat(const std::string& path) const {

@@ -11,8 +11,10 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/object_storage.hpp>
 
+#include "src/core/byte_sink.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/object_store.hpp"
+#include "src/storage/retry.hpp"
 #include "src/storage/stored_file.hpp"
 
 namespace penstock::storage {
@@ -43,17 +45,25 @@ class Storage {
   ///
   /// Errors  Error  it cannot be read
   [[nodiscard]] std::string read_text(const std::string& path) const;
+  /// A file or an object to be written, which appears when it is finished.
+  ///
+  /// Errors  Error  it cannot be made
+  [[nodiscard]] std::unique_ptr<core::ByteSink> create(const std::string& path,
+                                                       int attempts = kUsualAttempts) const;
 
   /// Made when it is first asked for.
   ///
   /// Errors  as open_object_store() and with_cache()
   [[nodiscard]] const ObjectStore& objects() const;
   [[nodiscard]] ObjectStorePtr shared_objects() const;
+  /// The same without the cache, to be written to.
+  [[nodiscard]] WritableObjectStorePtr writable_objects() const;
 
  private:
   ObjectStorageOptions options_;
   mutable std::mutex mutex_;
-  mutable ObjectStorePtr objects_;
+  mutable WritableObjectStorePtr writable_;
+  mutable ObjectStorePtr objects_;  // writable_ behind its cache
 };
 
 using StoragePtr = std::shared_ptr<const Storage>;

@@ -200,7 +200,7 @@ TEST_F(Prepare, RefusesToWriteAmongOtherFilesOrOtherwiseMadeShards) {
   refuses({data.string(), photos().string()}, 1, "is not empty");
   refuses({data.string(), data.string()}, 2, "is inside");
   refuses({data.string(), (data / "shards").string()}, 2, "name a folder elsewhere");
-  refuses({data.string(), "s3://bucket/shards"}, 2, "upload");
+  refuses({data.string(), "gs://bucket/shards"}, 2, "is no folder");
   ASSERT_EQ(run({data.string(), out_.string()}).status, 0);
   refuses({data.string(), out_.string(), "--interval", "16"}, 1, "interval 8, and now it is 16");
   EXPECT_EQ(run({data.string(), out_.string(), "--skip-bad"}).status, 0);

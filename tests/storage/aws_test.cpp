@@ -47,6 +47,26 @@ TEST(AwsSignature, IsAmazonsOwnForItsExamples) {
       EndsWith("Signature=fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"));
 }
 
+// The same page's PUT, whose body is signed, too.
+TEST(AwsSignature, CoversTheBody) {
+  const auto headers =
+      sign_aws_request({.method = "PUT",
+                        .host = "examplebucket.s3.amazonaws.com",
+                        .path = "/test%24file.text",
+                        .query = "",
+                        .headers = {{"date", "Fri, 24 May 2013 00:00:00 GMT"},
+                                    {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
+                        .body = "Welcome to Amazon S3."},
+                       {"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
+                       "us-east-1", std::chrono::system_clock::from_time_t(1369353600));
+  EXPECT_THAT(headers,
+              Contains("x-amz-content-sha256: "
+                       "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072"));
+  EXPECT_THAT(
+      headers.back(),
+      EndsWith("Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"));
+}
+
 TEST(AwsSignature, CoversTheTokenOfTemporaryCredentials) {
   const auto headers = sign_aws_request({"GET", "h", "/", "", {}}, {"a", "b", "token"}, "r", {});
   EXPECT_THAT(headers, Contains("x-amz-security-token: token"));

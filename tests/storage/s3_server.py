@@ -16,6 +16,7 @@ parser.add_argument("--fail-every", type=int, default=0, help="each so manieth G
 parser.add_argument("--fail-how", choices=("busy", "cut"), default="busy")
 parser.add_argument("--hang-after", type=int, default=0, help="GETs; later ones get no answer")
 parser.add_argument("--check-signatures", action="store_true")
+parser.add_argument("--may-write", action="store_true", help="that user; else it may only read")
 arguments = parser.parse_args()
 
 # What moto and boto3 ask for, whatever the machine has.
@@ -106,7 +107,8 @@ if arguments.check_signatures:
     iam = boto3.client("iam", endpoint_url=endpoint)
     iam.create_user(UserName="reader")
     policy = {"Version": "2012-10-17", "Statement": [
-        {"Effect": "Allow", "Action": ["s3:Get*", "s3:List*", "s3:Head*"], "Resource": "*"}]}
+        {"Effect": "Allow", "Action": ["s3:Get*", "s3:List*", "s3:Head*"] + ["s3:*"] * arguments.may_write,
+         "Resource": "*"}]}
     iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=json.dumps(policy))
     key = iam.create_access_key(UserName="reader")["AccessKey"]
     application.keys = (key["AccessKeyId"], key["SecretAccessKey"])

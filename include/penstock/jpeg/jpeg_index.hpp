@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <iosfwd>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -97,14 +100,21 @@ class MemoryJpegIndex final : public JpegIndexStore {
   /// are damaged are left out.
   ///
   /// Errors  Error  there is no such file, none in the folder, it cannot be read, or is of another kind; or it is in a
-  ///                bucket: indices are kept on a disk
+  ///                bucket, which load_jpeg_index() reads
   std::size_t load(const std::filesystem::path& file_or_folder);
+  /// The same of a file that is in memory; `name` is for messages.
+  std::size_t load_bytes(std::span<const std::byte> file, const std::string& name);
   /// Writes all indices, each with its key and a checksum, under another name, then renames it.
   ///
   /// Errors  Error  the file cannot be written, or is in a bucket
   void save(const std::filesystem::path& file) const;
+  /// What save() writes.
+  [[nodiscard]] std::vector<std::byte> to_bytes() const;
 
  private:
+  std::size_t load_stream(std::istream& in, const std::string& name);
+  void write_to(const std::function<void(std::span<const std::byte>)>& write) const;
+
   struct Hash {
     std::size_t operator()(const JpegKey& key) const noexcept {
       return static_cast<std::size_t>(key.hash[0]);

@@ -81,7 +81,7 @@ namespace source {
 
 }  // namespace source
 namespace core {
-class OutputFile;
+class ByteSink;
 }
 
 /// Writes one tar file, member by member: ustar, with pax records for names beyond 100 bytes. The
@@ -96,8 +96,13 @@ class OutputFile;
 /// Threads  one at a time.
 class TarWriter {
  public:
+  /// A file, or with "s3://bucket/key" an object: it is uploaded in parts while it is written, each of which is tried five
+  /// times. `storage` counts for it alone.
+  ///
   /// Errors  Error  the file cannot be made
-  explicit TarWriter(const std::filesystem::path& path);
+  explicit TarWriter(const std::filesystem::path& path, const ObjectStorageOptions& storage = {});
+  /// What the library itself writes to.
+  explicit TarWriter(std::unique_ptr<core::ByteSink> file);
   TarWriter(TarWriter&&) noexcept;
   TarWriter& operator=(TarWriter&&) noexcept;
   ~TarWriter();
@@ -116,7 +121,7 @@ class TarWriter {
   void finish();
 
  private:
-  std::unique_ptr<core::OutputFile> file_;
+  std::unique_ptr<core::ByteSink> file_;
 };
 
 }  // namespace penstock

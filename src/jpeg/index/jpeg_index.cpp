@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,8 +95,8 @@ void require_on_disk(const std::filesystem::path& file) {
   // With one slash it is what pathlib makes of s3://bucket.
   if (file.string().starts_with("s3:"))
     throw Error(
-        fmt::format("{}: JPEG indices are kept on a disk: copy the *.jpegindex files to a folder, "
-                    "and name that",
+        fmt::format("{}: this reads and writes files on a disk: load_jpeg_index() reads a bucket, "
+                    "and to_bytes() is what to write there",
                     file.string()));
 }
 
@@ -210,17 +211,26 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
   if (std::filesystem::file_size(file, error) == 0 && !error)
     return 0;  // cut off at its very start
   std::ifstream in(file, std::ios::binary);
+  return load_stream(in, file.string());
+}
+
+std::size_t MemoryJpegIndex::load_bytes(std::span<const std::byte> file, const std::string& name) {
+  if (file.empty()) return 0;  // cut off at its very start
+  std::istringstream in(std::string(reinterpret_cast<const char*>(file.data()), file.size()));
+  return load_stream(in, name);
+}
+
+std::size_t MemoryJpegIndex::load_stream(std::istream& in, const std::string& name) {
   std::string mark(kFileMark.size(), '\0');
   const auto require_no_error = [&] {
-    if (in.bad())
-      throw Error(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+    if (in.bad()) throw Error(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
   };
   if (in) in.read(mark.data(), static_cast<std::streamsize>(mark.size()));
   require_no_error();
   if (!in || mark != kFileMark)
     throw Error(fmt::format(
         "{}: expected a JPEG index that penstock wrote, found another file: name another one",
-        file.string()));
+        name));
   std::size_t loaded = 0;
   RecordHead head{};
   std::vector<std::byte> bytes;
@@ -248,17 +258,26 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
 void MemoryJpegIndex::save(const std::filesystem::path& file) const {
   require_on_disk(file);
   core::OutputFile out(file);
-  out.write(std::as_bytes(std::span(kFileMark)));
-  {
-    const std::shared_lock lock(mutex_);
-    for (const auto& [key, index] : indices_) {
-      const std::vector<std::byte> bytes = index->to_bytes();
-      const RecordHead head{key, bytes.size(), checksum_of(key, bytes)};
-      out.write(std::as_bytes(std::span(&head, 1)));
-      out.write(bytes);
-    }
-  }
+  write_to([&](std::span<const std::byte> bytes) { out.write(bytes); });
   out.finish();
+}
+
+std::vector<std::byte> MemoryJpegIndex::to_bytes() const {
+  std::vector<std::byte> all;
+  write_to(
+      [&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
+  return all;
+}
+
+void MemoryJpegIndex::write_to(const std::function<void(std::span<const std::byte>)>& write) const {
+  write(std::as_bytes(std::span(kFileMark)));
+  const std::shared_lock lock(mutex_);
+  for (const auto& [key, index] : indices_) {
+    const std::vector<std::byte> bytes = index->to_bytes();
+    const RecordHead head{key, bytes.size(), checksum_of(key, bytes)};
+    write(std::as_bytes(std::span(&head, 1)));
+    write(bytes);
+  }
 }
 
 }  // namespace penstock

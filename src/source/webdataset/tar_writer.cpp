@@ -1,13 +1,15 @@
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <penstock/source/webdataset.hpp>
 
-#include "src/core/output_file.hpp"
+#include "src/core/byte_sink.hpp"
 #include "src/source/webdataset/tar_header.hpp"
+#include "src/storage/storage.hpp"
 
 namespace penstock {
 
@@ -28,7 +30,7 @@ std::string pax_path(std::string_view name) {
   return fmt::format("{}{}", size, record);
 }
 
-void add_member(core::OutputFile& file, std::string_view name, char type,
+void add_member(core::ByteSink& file, std::string_view name, char type,
                 std::span<const std::byte> data) {
   file.write(source::make_tar_header(name, data.size(), type));
   file.write(data);
@@ -38,8 +40,9 @@ void add_member(core::OutputFile& file, std::string_view name, char type,
 
 }  // namespace
 
-TarWriter::TarWriter(const std::filesystem::path& path)
-    : file_(std::make_unique<core::OutputFile>(path)) {}
+TarWriter::TarWriter(const std::filesystem::path& path, const ObjectStorageOptions& storage)
+    : TarWriter(storage::Storage(storage).create(path.string())) {}
+TarWriter::TarWriter(std::unique_ptr<core::ByteSink> file) : file_(std::move(file)) {}
 TarWriter::TarWriter(TarWriter&&) noexcept = default;
 TarWriter& TarWriter::operator=(TarWriter&&) noexcept = default;
 TarWriter::~TarWriter() = default;

@@ -16,10 +16,6 @@ namespace penstock::storage {
 
 namespace {
 
-// Of a body of no bytes.
-constexpr std::string_view kEmptyHash =
-    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
 using Hash = core::Sha256;
 
 std::string hex(const Hash& hash) { return fmt::format("{:02x}", fmt::join(hash, "")); }
@@ -64,7 +60,8 @@ std::vector<std::string> sign_aws_request(const AwsRequest& request,
                                           std::chrono::system_clock::time_point now) {
   const std::string time = utc(now);
   const std::string day = time.substr(0, 8);
-  std::vector<std::pair<std::string, std::string>> own{{"x-amz-content-sha256", kEmptyHash.data()},
+  const std::string body_hash = hex(sha256(request.body));
+  std::vector<std::pair<std::string, std::string>> own{{"x-amz-content-sha256", body_hash},
                                                        {"x-amz-date", time}};
   if (!credentials.session_token.empty()) {
     own.emplace_back("x-amz-security-token", credentials.session_token);
@@ -81,7 +78,7 @@ std::vector<std::string> sign_aws_request(const AwsRequest& request,
     lines += fmt::format("{}:{}\n", name, value);
   }
   const std::string canonical = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", request.method, request.path,
-                                            request.query, lines, names, kEmptyHash);
+                                            request.query, lines, names, body_hash);
   const std::string scope = fmt::format("{}/{}/{}/aws4_request", day, region, request.service);
   const std::string to_sign =
       fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hex(sha256(canonical)));

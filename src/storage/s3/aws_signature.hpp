@@ -18,7 +18,7 @@ struct AwsCredentials {
 /// Percent-encodes all but letters, digits and -._~, and the slashes of a key if they are to stay.
 [[nodiscard]] std::string aws_encode(std::string_view text, bool keep_slashes = false);
 
-/// A request without a body, as it is signed. Name and value of a header, in lower case and sorted;
+/// A request, as it is signed. Name and value of a header, in lower case and sorted;
 /// of a query parameter, encoded and sorted.
 struct AwsRequest {
   std::string method;
@@ -28,6 +28,7 @@ struct AwsRequest {
   /// Others to be signed, such as range.
   std::vector<std::pair<std::string, std::string>> headers{};
   std::string service = "s3";
+  std::string_view body{};
 };
 
 /// The headers to send with the request, "name: value", those of its own aside.

@@ -86,8 +86,8 @@ std::size_t on_header(char* data, std::size_t one, std::size_t size, void* trans
   static_cast<Transfer*>(transfer)->take_header({data, one * size});
   return one * size;
 }
-int on_progress(void* transfer, curl_off_t, curl_off_t down, curl_off_t, curl_off_t) {
-  return static_cast<Transfer*>(transfer)->watch(down);
+int on_progress(void* transfer, curl_off_t, curl_off_t down, curl_off_t, curl_off_t up) {
+  return static_cast<Transfer*>(transfer)->watch(down + up);
 }
 
 bool is_transient(CURLcode code) noexcept {
@@ -138,7 +138,8 @@ class HttpClient::Handle {
 
   Result<HttpResponse> send(const HttpRequest& request, const HttpTimeouts& timeouts,
                             std::optional<std::span<std::byte>> into) {
-    Transfer transfer{.into = into, .curl = curl_, .idle = timeouts.idle};
+    const std::chrono::milliseconds idle = request.idle.value_or(timeouts.idle);
+    Transfer transfer{.into = into, .curl = curl_, .idle = idle};
     std::unique_ptr<curl_slist, FreeList> headers;
     for (const std::string& header : request.headers) {
       headers.reset(::curl_slist_append(headers.release(), header.c_str()));
@@ -164,11 +165,12 @@ class HttpClient::Handle {
     set(CURLOPT_NOPROGRESS, 0L);
     if (request.past_proxies) set(CURLOPT_NOPROXY, "*");
     if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
-    if (request.method == "PUT") set(CURLOPT_CUSTOMREQUEST, "PUT");
-    if (request.method == "POST") {
-      set(CURLOPT_POSTFIELDSIZE, static_cast<long>(request.body.size()));
-      set(CURLOPT_POSTFIELDS, request.body.c_str());
+    if (request.method == "PUT" || request.method == "POST") {
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+      set(CURLOPT_POSTFIELDS, request.body.empty() ? "" : request.body.data());
     }
+    if (request.method == "PUT" || request.method == "DELETE")
+      set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     if (const char* const bundle = std::getenv("AWS_CA_BUNDLE")) set(CURLOPT_CAINFO, bundle);
 
     const CURLcode code = perform();
@@ -176,11 +178,11 @@ class HttpClient::Handle {
     if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && transfer.overflow)) {
       return std::move(transfer.response);
     }
-    if (core::Interruption::is_requested()) return Fault{.reason = "the loader was stopped"};
+    if (core::Interruption::is_requested()) return Fault{.reason = "the work was stopped"};
     if (transfer.stalled) {
       return Fault{.reason = fmt::format("{} for {} ms (the timeout)",
                                          transfer.trickles ? "less than 1 KiB a second" : "no byte",
-                                         timeouts.idle.count()),
+                                         idle.count()),
                    .transient = true};
     }
     return Fault{.reason = error_.front() != '\0' ? error_.data() : ::curl_easy_strerror(code),

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <penstock/core/error.hpp>
@@ -18,11 +19,13 @@
 namespace penstock::storage {
 
 struct HttpRequest {
-  std::string method = "GET";  ///< GET, HEAD, PUT, or POST, which alone has a body
+  std::string method = "GET";  ///< GET, HEAD, PUT, POST or DELETE
   std::string url;
   std::vector<std::string> headers;  ///< "name: value"
   bool past_proxies = false;         ///< for addresses that only this machine has
-  std::string body{};
+  std::string_view body{};           ///< of PUT and POST; the caller's until the answer is there
+  /// How long without a byte; none: the client's.
+  std::optional<std::chrono::milliseconds> idle{};
 };
 
 struct HttpResponse {

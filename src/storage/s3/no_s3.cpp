@@ -6,9 +6,10 @@
 namespace penstock {
 
 namespace storage {
-ObjectStorePtr open_object_store(const ObjectStorageOptions&) {
+WritableObjectStorePtr open_object_store(const ObjectStorageOptions&) {
   throw Error(
-      "this build of penstock reads no s3:// paths: configure it with -DPENSTOCK_S3=ON, which "
+      "this build of penstock neither reads nor writes s3:// paths: configure it with "
+      "-DPENSTOCK_S3=ON, which "
       "needs "
       "libcurl, OpenSSL and pugixml (libcurl4-openssl-dev, libssl-dev, libpugixml-dev)");
 }

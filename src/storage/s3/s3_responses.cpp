@@ -61,6 +61,35 @@ std::optional<S3Page> parse_s3_page(std::string_view xml) {
   return page;
 }
 
+std::string parse_s3_upload_id(std::string_view xml) {
+  pugi::xml_document document;
+  if (!document.load_buffer(xml.data(), xml.size())) return {};
+  return document.child("InitiateMultipartUploadResult").child_value("UploadId");
+}
+
+bool is_s3_completion(std::string_view xml) {
+  pugi::xml_document document;
+  return document.load_buffer(xml.data(), xml.size()) &&
+         document.child("CompleteMultipartUploadResult");
+}
+
+std::optional<S3UploadsPage> parse_s3_uploads(std::string_view xml) {
+  pugi::xml_document document;
+  if (!document.load_buffer(xml.data(), xml.size())) return std::nullopt;
+  const pugi::xml_node root = document.child("ListMultipartUploadsResult");
+  if (!root) return std::nullopt;
+  const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
+  const auto key_of = [&](const char* text) { return encoded ? decoded(text) : std::string(text); };
+  S3UploadsPage page;
+  for (const pugi::xml_node upload : root.children("Upload"))
+    page.uploads.push_back({key_of(upload.child_value("Key")), upload.child_value("UploadId")});
+  if (root.child("IsTruncated").text().as_bool()) {
+    page.next = {key_of(root.child_value("NextKeyMarker")), root.child_value("NextUploadIdMarker")};
+    if (page.next.key.empty()) return std::nullopt;  // would be the first page again
+  }
+  return page;
+}
+
 S3Error parse_s3_error(std::string_view xml) {
   pugi::xml_document document;
   if (!document.load_buffer(xml.data(), xml.size())) return {};

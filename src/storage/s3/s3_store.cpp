@@ -1,5 +1,7 @@
 #include "src/storage/s3/s3_store.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <initializer_list>
 #include <unordered_set>
@@ -29,11 +31,11 @@ std::string query_of(const ObjectName& prefix, bool recursive, const std::string
 }
 
 // What helps where a request was denied, by the server's word for it.
-std::string_view remedy_of_denial(std::string_view code) {
+std::string_view remedy_of_denial(std::string_view code, std::string_view rights) {
   if (code == "SignatureDoesNotMatch") return "check the secret access key, and the endpoint";
   if (code == "InvalidAccessKeyId") return "check the access key, and the endpoint";
   if (code == "RequestTimeTooSkewed") return "set this machine's clock";
-  return "they need s3:GetObject, and s3:ListBucket for folders";
+  return rights;
 }
 
 }  // namespace
@@ -41,7 +43,8 @@ std::string_view remedy_of_denial(std::string_view code) {
 S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environment)
     : path_style_(options.path_style),
       anonymous_(options.anonymous),
-      client_({.connect = options.connect_timeout, .idle = options.timeout}) {
+      client_({.connect = options.connect_timeout, .idle = options.timeout}),
+      timeout_(options.timeout) {
   const AwsProfile profile(options.profile, environment);
   region_ = first_of({given(options.region), environment("AWS_REGION"),
                       environment("AWS_DEFAULT_REGION"), profile.get("region"), "us-east-1"});
@@ -75,17 +78,23 @@ S3Store::Address S3Store::address_of(const ObjectName& name) const {
   return address;
 }
 
-Result<HttpResponse> S3Store::send(const std::string& method, const ObjectName& name,
-                                   const std::string& query, const std::string& range,
+Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what,
                                    std::optional<std::span<std::byte>> into) const {
   const Address address = address_of(name);
-  HttpRequest request{.method = method, .url = address.base + address.path};
-  if (!query.empty()) request.url += "?" + query;
-  AwsRequest to_sign{method, address.host, address.path, query, {}};
-  if (!range.empty()) {
-    to_sign.headers.emplace_back("range", range);
-    request.headers.push_back("range: " + range);
-  }
+  HttpRequest request{.method = what.method,
+                      .url = address.base + address.path,
+                      .body = what.body,
+                      .idle = what.idle};
+  if (!what.query.empty()) request.url += "?" + what.query;
+  const AwsRequest to_sign{.method = what.method,
+                           .host = address.host,
+                           .path = address.path,
+                           .query = what.query,
+                           .headers = what.headers,
+                           .body = what.body};
+  for (const auto& [header, value] : what.headers) request.headers.push_back(header + ": " + value);
+  // By itself libcurl asks first whether a body may be sent, and waits a second where that is not answered.
+  if (!what.body.empty()) request.headers.emplace_back("expect:");
   try {
     const auto credentials = credentials_ ? credentials_->get() : std::nullopt;
     if (credentials) {
@@ -117,7 +126,8 @@ std::string S3Store::whose_request() const {
   return "the credentials are those of " + origin;
 }
 
-Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) const {
+Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name,
+                        std::string_view rights) const {
   S3Error error = parse_s3_error(response.body);
   const std::string region =
       first_of({given(response.header("x-amz-bucket-region")), error.region});
@@ -130,6 +140,11 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) co
   } else if (error.code == "NoSuchBucket") {
     fault.reason = fmt::format("there is no bucket '{}' at {}; check its name and the endpoint",
                                name.bucket, endpoint_);
+  } else if (error.code == "NoSuchUpload") {
+    fault.reason = fmt::format(
+        "the upload of '{}' to the bucket '{}' at {} is not there any more: another program or a "
+        "lifecycle rule of the bucket aborted it; write it again",
+        name.key, name.bucket, endpoint_);
   } else if (status == 404) {
     fault.reason = fmt::format(
         "there is no object '{}' in the bucket '{}' at {}; check the path, and that the bucket may "
@@ -139,11 +154,20 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name) co
     fault.reason = fmt::format(
         "access to '{}' in the bucket '{}' at {} was denied{}; {}; {}", name.key, name.bucket,
         endpoint_, error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message),
-        whose_request(), remedy_of_denial(error.code));
+        whose_request(), remedy_of_denial(error.code, rights));
   } else {
-    // What S3 itself says to repeat, and what a proxy before it says while it is away.
+    // What S3 itself says to repeat, what a proxy before it says while it is away, and a body that was damaged on its way.
+    constexpr std::array<std::string_view, 7> kToRepeat{
+        "RequestTimeout",
+        "SlowDown",
+        "InternalError",
+        "ServiceUnavailable",
+        "BadDigest",
+        "IncompleteBody",
+        "XAmzContentSHA256Mismatch",
+    };
     fault.transient = status == 408 || status == 429 || status >= 500 ||
-                      error.code == "RequestTimeout" || error.code == "SlowDown";
+                      std::ranges::find(kToRepeat, error.code) != kToRepeat.end();
     fault.reason =
         fmt::format("{} answered with status {}{}", endpoint_, status,
                     error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message));
@@ -160,7 +184,7 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
   int empty_pages = 0;
   do {
     auto page = with_retries([&]() -> Result<S3Page> {
-      auto response = send("GET", bucket, query_of(prefix, recursive, token), "", std::nullopt);
+      auto response = send(bucket, {.query = query_of(prefix, recursive, token)});
       if (!response) return std::move(response.fault());
       if (!response->is_good()) return fault_of(*response, prefix);
       auto parsed = parse_s3_page(response->body);
@@ -188,12 +212,12 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
 
 Result<FileStamp> S3Store::stat(const ObjectName& name) const {
   return with_retries([&]() -> Result<FileStamp> {
-    auto response = send("HEAD", name, "", "", std::nullopt);
+    auto response = send(name, {.method = "HEAD"});
     if (!response) return std::move(response.fault());
     const long status = response->status;
     if (status == 400 || status == 401 || status == 403) {
       // Answers to HEAD have no body, which is where S3 says why.
-      auto told = send("GET", name, "", "bytes=0-0", std::nullopt);
+      auto told = send(name, {.headers = {{"range", "bytes=0-0"}}});
       if (told && !told->is_good()) response = std::move(told);
     }
     if (!response->is_good()) return fault_of(*response, name);
@@ -214,7 +238,9 @@ Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::
   const bool whole = offset == 0 && into.size() == stamp.bytes;
   const std::string range =
       whole ? "" : fmt::format("bytes={}-{}", offset, offset + into.size() - 1);
-  Result<HttpResponse> response = send("GET", name, "", range, into);
+  Request request;
+  if (!whole) request.headers.emplace_back("range", range);
+  Result<HttpResponse> response = send(name, request, into);
   const auto fault = [&](std::string reason, bool transient = false) {
     return Fault{
         .reason = std::move(reason), .file = name.url(), .offset = offset, .transient = transient};
@@ -247,7 +273,7 @@ Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::
   return {};
 }
 
-ObjectStorePtr open_object_store(const ObjectStorageOptions& options) {
+WritableObjectStorePtr open_object_store(const ObjectStorageOptions& options) {
   return std::make_shared<S3Store>(options);
 }
 

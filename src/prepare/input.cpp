@@ -1,53 +1,54 @@
-#include "prepare_input.hpp"
+#include "src/prepare/input.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
+#include <utility>
 
-#include <fmt/format.h>
+#include <penstock/source/images.hpp>
+#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/webdataset.hpp>
 
-namespace prepare {
+#include "src/storage/retry.hpp"
 
-namespace ps = penstock;
+namespace penstock::prepare {
 
 namespace {
 
-ps::SourcePtr open_tar(const Options& options, std::vector<std::string>& also) {
-  ps::WebDatasetOptions tar{.storage = options.storage.storage()};
+SourcePtr open_tar(const std::string& path, const PrepareOptions& options,
+                   std::vector<std::string>& also) {
+  WebDatasetOptions tar{.storage = options.storage};
   tar.fields[1].required = false;
   tar.fields[1].default_value = -1;  // no label, no .cls
   for (const std::string& extension : options.also) {
     tar.fields.push_back({.name = extension, .extensions = {extension}, .required = false});
     also.push_back(extension);
   }
-  return ps::source::webdataset(options.input, tar);
+  return source::webdataset(path, tar);
 }
 
-ps::SourcePtr open_records(const Options& options) {
-  ps::TfRecordOptions records{.storage = options.storage.storage()};
+SourcePtr open_records(const std::string& path, const PrepareOptions& options) {
+  TfRecordOptions records{.storage = options.storage};
   records.fields[1].required = false;
   records.fields[1].default_value = -1;
-  return ps::source::tfrecord(options.input, records);
+  return source::tfrecord(path, records);
 }
 
-std::vector<std::byte> copy(const ps::ConstTensorView& view) {
+std::vector<std::byte> copy(const ConstTensorView& view) {
   const auto bytes = view.bytes();
   return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
 
-Input::Input(const Options& options) : retry_(options.storage.retry()) {
-  const ps::ObjectStorageOptions storage = options.storage.storage();
-  switch (ps::image_form(options.input, storage)) {
-    case ps::ImageForm::tar:
-      source_ = open_tar(options, also_);
+Input::Input(const std::string& path, const PrepareOptions& options) : attempts_(options.attempts) {
+  switch (image_form(path, options.storage)) {
+    case ImageForm::tar:
+      source_ = open_tar(path, options, also_);
       break;
-    case ps::ImageForm::tfrecord:
-      source_ = open_records(options);
+    case ImageForm::tfrecord:
+      source_ = open_records(path, options);
       break;
-    case ps::ImageForm::folder:
-      source_ = ps::source::image_folder(options.input, {.storage = storage});
+    case ImageForm::folder:
+      source_ = source::image_folder(path, {.storage = options.storage});
       break;
   }
 }
@@ -65,14 +66,9 @@ std::string Input::key_of(std::uint64_t number) const {
   return point == std::string::npos ? key : key.substr(0, point);
 }
 
-ps::Result<Sample> Input::read(std::uint64_t number, ps::Record& record) const {
-  std::chrono::milliseconds wait = retry_.initial_backoff;
-  for (int attempt = 1;; ++attempt, wait *= 2) {
-    auto result = source_->read(number, record);
-    if (result) break;
-    if (!result.fault().transient || attempt >= retry_.attempts) return std::move(result.fault());
-    std::this_thread::sleep_for(wait);
-  }
+Result<Sample> Input::read(std::uint64_t number, Record& record) const {
+  auto result = storage::with_retries([&] { return source_->read(number, record); }, attempts_);
+  if (!result) return std::move(result.fault());
   Sample sample{.key = key_of(number), .image = copy(record[0]), .others = {}};
   const std::int64_t label = *record[1].data<std::int64_t>();
   const auto add_text = [&](const char* extension, const std::string& text) {
@@ -85,4 +81,4 @@ ps::Result<Sample> Input::read(std::uint64_t number, ps::Record& record) const {
   return sample;
 }
 
-}  // namespace prepare
+}  // namespace penstock::prepare

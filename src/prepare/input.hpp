@@ -1,18 +1,19 @@
-// What penstock-prepare reads: records with an image and what belongs to it, from any of the forms.
+// prepare/input: what is read: records with an image and what belongs to it, from any of the forms.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include <penstock/penstock.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/prepare/prepare.hpp>
+#include <penstock/source/source.hpp>
 
-#include "prepare_options.hpp"
-
-namespace prepare {
+namespace penstock::prepare {
 
 /// One member of a sample, besides its image.
-struct Member {
+struct OtherMember {
   std::string extension;
   std::vector<std::byte> bytes;
 };
@@ -20,13 +21,13 @@ struct Member {
 struct Sample {
   std::string key;
   std::vector<std::byte> image;
-  std::vector<Member> others;
+  std::vector<OtherMember> others;
 };
 
 class Input {
  public:
-  /// Errors  penstock::Error  nothing there, or nothing that it knows
-  explicit Input(const Options& options);
+  /// Errors  Error  nothing there, or nothing that it knows
+  Input(const std::string& path, const PrepareOptions& options);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return source_->size(); }
   [[nodiscard]] std::string fingerprint() const { return source_->fingerprint(); }
@@ -34,14 +35,14 @@ class Input {
     return source_->location(number);
   }
   /// Threads  one Record each.
-  [[nodiscard]] penstock::Result<Sample> read(std::uint64_t number, penstock::Record& record) const;
+  [[nodiscard]] Result<Sample> read(std::uint64_t number, Record& record) const;
 
  private:
   [[nodiscard]] std::string key_of(std::uint64_t number) const;
 
-  penstock::SourcePtr source_;
-  penstock::RetryOptions retry_;
+  SourcePtr source_;
+  int attempts_;
   std::vector<std::string> also_;  // extensions of the fields after image and label
 };
 
-}  // namespace prepare
+}  // namespace penstock::prepare

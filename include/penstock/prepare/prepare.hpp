@@ -1,0 +1,182 @@
+// prepare/prepare: what penstock-prepare does, for programs: JPEGs packed into tar shards that decode faster.
+//
+// One process, one call:
+//
+//   prepare_shards("photos", "prepared");
+//
+// On several machines, each shard is made by whichever is free, and one process keeps the record:
+//
+//   const Preparation plan("s3://bucket/photos", "s3://bucket/prepared");   // the same on every machine
+//   PrepareRun run(plan);                                                   // on one
+//   for (const std::uint64_t shard : run.missing()) run.add(shard, plan.make(shard));   // make(): anywhere
+//   const PrepareReport report = run.finish();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <penstock/jpeg/jpeg_index.hpp>
+#include <penstock/storage/object_storage.hpp>
+
+namespace penstock {
+
+struct PrepareOptions {
+  std::string name = "data";           ///< shards are called NAME-000000.tar and so on
+  std::uint64_t shard_samples = 1000;  ///< samples in a shard
+  int interval = 8;                    ///< TranscodeJpegOptions::interval
+  int longest_side = 0;  ///< JPEGs with a longer one are shrunk to it (ShrinkJpegOptions); 0: none
+  int quality = 90;      ///< of those
+  std::vector<std::string> also = {"json", "txt"};  ///< of tar shards: other members to copy
+  bool skip_bad = false;  ///< leave out records that cannot be read, instead of stopping
+  // None of the following changes a byte.
+  int threads = 0;   ///< 0: one per core
+  int attempts = 5;  ///< of reads and writes that fail as networks do
+  ObjectStorageOptions storage{};
+};
+
+/// What was done to some samples; reports of shards add up, in their order.
+struct PrepareReport {
+  std::uint64_t samples = 0;
+  std::uint64_t remarked = 0;  ///< transcoded
+  std::uint64_t shrunk = 0;
+  std::uint64_t indexed = 0;  ///< of which it is known where decoding can begin
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::map<std::string, std::uint64_t> kept;  ///< packed as they were: why, and how many
+  std::vector<std::string> listed;            ///< the first 100 of those, and of what was left out
+  std::uint64_t left_out = 0;
+  std::uint64_t tar_bytes = 0;  ///< of the shards
+
+  void operator+=(const PrepareReport& other);
+  /// The object of penstock-prepare --json.
+  [[nodiscard]] std::string to_json() const;
+  /// Errors  Error  is none that to_json() made
+  [[nodiscard]] static PrepareReport from_json(const std::string& text);
+  friend bool operator==(const PrepareReport&, const PrepareReport&) = default;
+};
+
+/// One shard, and the samples of the input that go into it.
+struct PrepareShard {
+  std::uint64_t number = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;  ///< one behind
+  std::string file;        ///< where it is written
+};
+
+/// Called with how many samples of a shard are done; from any thread, one call at a time.
+using OnPrepared = std::function<void(std::uint64_t samples)>;
+
+/// The work: which shards an input makes. The same input and options give the same shards, byte for byte, on every machine.
+///
+/// Threads  const; make() uses threads of its own, and is called by one at a time.
+class Preparation {
+ public:
+  /// `input`: a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a
+  /// pattern. `output`: a folder. Both also as s3://bucket/prefix. Nothing is written here.
+  ///
+  /// Errors  std::invalid_argument  as check()
+  ///         Error                  nothing there, or nothing that it knows
+  Preparation(std::string input, std::string output, PrepareOptions options = {});
+  Preparation(Preparation&&) noexcept;
+  Preparation& operator=(Preparation&&) noexcept;
+  ~Preparation();
+
+  /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
+  static void check(const std::string& input, const std::string& output,
+                    const PrepareOptions& options);
+
+  [[nodiscard]] std::uint64_t samples() const noexcept;
+  /// Of the input: equal where it has the same samples.
+  [[nodiscard]] std::string fingerprint() const;
+  [[nodiscard]] const std::vector<PrepareShard>& shards() const noexcept;
+  [[nodiscard]] const std::string& output() const noexcept;
+
+  /// Writes a shard and what lies beside it: its JPEG index, and in a bucket its index (*.penstock-index). Each appears whole,
+  /// the shard last; made again, it has the same bytes. A folder must be there.
+  ///
+  /// Errors  DataError              a sample that cannot be read
+  ///         Error                  the output cannot be written; `stop` was requested
+  ///         std::invalid_argument  there is no such shard
+  [[nodiscard]] PrepareReport make(std::uint64_t shard, const OnPrepared& on_prepared = {},
+                                   const std::stop_token& stop = {}) const;
+  /// The same without writing anything.
+  [[nodiscard]] PrepareReport try_out(std::uint64_t shard, const OnPrepared& on_prepared = {},
+                                      const std::stop_token& stop = {}) const;
+  /// Makes a shard again without writing it, and compares it with the one that is there: in what they differ, a line each.
+  [[nodiscard]] std::vector<std::string> differences(std::uint64_t shard,
+                                                     const OnPrepared& on_prepared = {},
+                                                     const std::stop_token& stop = {}) const;
+
+ private:
+  friend class PrepareRun;
+  struct Parts;
+  std::unique_ptr<const Parts> parts_;
+};
+
+/// How far a preparation has come, kept in the output (penstock-prepare.json), so that one that was killed goes on.
+///
+/// Owns     nothing of the work, which outlives it.
+/// Threads  one at a time. One process for an output: a folder is locked, where its file system has locks; a bucket has none.
+class PrepareRun {
+ public:
+  /// Makes the output where there is none, and removes what a killed run left half done.
+  ///
+  /// Errors  Error  it was made otherwise, is damaged, holds other files, or another process writes to it
+  explicit PrepareRun(const Preparation& work);
+  /// What is recorded, to look at; add() and finish() are not for it.
+  ///
+  /// Errors  Error  as above, or nothing is recorded there
+  [[nodiscard]] static PrepareRun read_only(const Preparation& work);
+  PrepareRun(PrepareRun&&) noexcept;
+  PrepareRun& operator=(PrepareRun&&) noexcept;
+  ~PrepareRun();
+
+  /// The shards that are not there yet, in their order.
+  [[nodiscard]] std::vector<std::uint64_t> missing() const;
+  /// What was recorded and has been changed or removed since, and so is missing: a line each.
+  [[nodiscard]] const std::vector<std::string>& changed() const noexcept;
+  /// Records that a shard was made, with what make() returned.
+  void add(std::uint64_t shard, const PrepareReport& report);
+  /// Removes what machines that are gone left half done, and opens the shards as readers will, which in a folder makes their
+  /// indexes; the report of all.
+  ///
+  /// Errors  std::logic_error  shards are missing
+  ///         Error             the shards hold other than was written
+  [[nodiscard]] PrepareReport finish() const;
+
+ private:
+  struct Parts;
+  explicit PrepareRun(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+/// Called with the samples done, and all there are.
+using OnPreparedOf = std::function<void(std::uint64_t done, std::uint64_t samples)>;
+
+/// All of it, on this machine. One that was stopped or killed goes on when it is called again.
+///
+/// Threads  of its own; `on_prepared` is called by any of them, one call at a time
+/// Errors   as Preparation, Preparation::make and PrepareRun
+PrepareReport prepare_shards(const std::string& input, const std::string& output,
+                             const PrepareOptions& options = {},
+                             const OnPreparedOf& on_prepared = {},
+                             const std::stop_token& stop = {});
+
+/// As MemoryJpegIndex::load(), also for s3://bucket/key and s3://bucket/prefix: returns how many images' were added.
+///
+/// Errors  Error  as there; the bucket cannot be read
+std::size_t load_jpeg_index(MemoryJpegIndex& into, const std::string& file_or_folder,
+                            const ObjectStorageOptions& storage = {});
+
+/// The folder that holds `data` (a folder, a shard, a pattern), if JPEG indices lie there, such as prepare_shards() writes.
+[[nodiscard]] std::optional<std::string> jpeg_indices_beside(
+    const std::string& data, const ObjectStorageOptions& storage = {});
+
+}  // namespace penstock

@@ -1,0 +1,98 @@
+"""penstock.prepare: the program's shards, from Python, whole and in parts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+
+COUNT = 24
+SHARD = 7
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = tmp_path_factory.mktemp("cache")
+    ps.synthetic_images(COUNT, cache=cache)
+    return next(cache.glob("images-*"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All but the shards' indexes, which hold their times of change."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".penstock-index"}
+
+
+@pytest.fixture(scope="module")
+def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("prepared") / "out"
+    report = ps.prepare(photos, out, shard_samples=SHARD)
+    assert report.samples == COUNT
+    assert report.indexed == COUNT
+    return out
+
+
+def test_a_loader_reads_what_was_prepared(photos: Path, whole: Path) -> None:
+    def labels(dataset: ps.Dataset) -> list[int]:
+        loader = dataset.map(ps.decode_image(crop=ps.resize_to(32, 32), index=index)).batch(8).loader()
+        return [int(label) for step in loader for label in step["label"].numpy()]
+
+    index = ps.MemoryJpegIndex()
+    assert index.load(whole) == COUNT
+    assert labels(ps.webdataset(whole)) == labels(ps.image_folder(photos))
+
+
+def test_shards_that_are_made_one_by_one_are_the_same(photos: Path, whole: Path, tmp_path: Path) -> None:
+    plan = ps.Preparation(photos, tmp_path / "out", shard_samples=SHARD, threads=1)
+    assert [(shard.number, shard.first, shard.last) for shard in plan.shards] == [(0, 0, 7), (1, 7, 14), (2, 14, 21), (3, 21, 24)]
+    assert plan.shards[0].file == str(tmp_path / "out" / "data-000000.tar")
+    run = ps.PrepareRun(plan)
+    told: list[tuple[int, int]] = []
+    for shard in reversed(run.missing()):
+        elsewhere = ps.Preparation(photos, tmp_path / "out", shard_samples=SHARD)
+        assert elsewhere.fingerprint == plan.fingerprint
+        made = elsewhere.make(shard, progress=lambda done, of: told.append((done, of))).to_json()
+        run.add(shard, ps.PrepareReport.from_json(made))
+    report = run.finish()
+    assert report.samples == COUNT
+    assert json.loads(report.to_json())["tar_bytes"] == report.tar_bytes
+    assert contents(tmp_path / "out") == contents(whole)
+    assert told[-1] == (7, 7)
+    assert all(plan.differences(shard.number) == [] for shard in plan.shards)
+    assert ps.PrepareReport.from_json(report.to_json()) == report
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "an exception"])
+def test_what_is_stopped_goes_on(photos: Path, whole: Path, tmp_path: Path, how: str) -> None:
+    told: list[int] = []
+
+    def stop(done: int, of: int) -> None:
+        assert threading.current_thread() is threading.main_thread()
+        assert of == COUNT
+        told.append(done)
+        if how == "ctrl-c":
+            signal.raise_signal(signal.SIGINT)
+        else:
+            raise ZeroDivisionError
+
+    with pytest.raises(KeyboardInterrupt if how == "ctrl-c" else ZeroDivisionError):
+        ps.prepare(photos, tmp_path / "out", shard_samples=SHARD, threads=1, progress=stop)
+    assert len(told) == 1
+    ps.prepare(photos, tmp_path / "out", shard_samples=SHARD)
+    assert contents(tmp_path / "out") == contents(whole)
+
+
+def test_mistakes_are_named(photos: Path, whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is inside the input"):
+        ps.prepare(photos, photos / "out")
+    with pytest.raises(ValueError, match="JPEG quality from 1 to 100"):
+        ps.prepare(photos, tmp_path, quality=0)
+    with pytest.raises(ps.Error, match="interval 8, and now it is 16"):
+        ps.prepare(photos, whole, shard_samples=SHARD, interval=16)
+    plan = ps.Preparation(photos, tmp_path / "out")
+    with pytest.raises(ValueError, match="a shard from 0 to 0, found 1"):
+        plan.make(1)

@@ -1,0 +1,336 @@
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/prepare/prepare.hpp>
+#include <penstock/source/webdataset.hpp>
+
+#include "src/core/interruption.hpp"
+#include "src/prepare/comparison.hpp"
+#include "src/prepare/input.hpp"
+#include "src/prepare/make_shard.hpp"
+#include "src/prepare/output_folder.hpp"
+#include "src/prepare/record.hpp"
+#include "src/prepare/report.hpp"
+#include "src/prepare/shard_writer.hpp"
+#include "src/source/webdataset/tar_index.hpp"
+
+namespace penstock {
+
+namespace fs = std::filesystem;
+using prepare::FolderLock;
+using prepare::Input;
+using prepare::OutputFolder;
+using prepare::ShardReports;
+using prepare::ShardWriter;
+
+namespace {
+
+std::string name_of(const PrepareOptions& options, std::uint64_t shard) {
+  return fmt::format("{}-{:06}.tar", options.name, shard);
+}
+std::string index_name(const std::string& shard) {
+  return fs::path(shard).replace_extension(".jpegindex").string();
+}
+
+bool is_inside(const std::string& output, const std::string& input) {
+  const bool remote = storage::is_object_url(output);
+  if (remote != storage::is_object_url(input)) return false;
+  if (remote) {
+    const storage::ObjectName out = storage::parse_object_url(output);
+    const storage::ObjectName in = storage::parse_object_url(input);
+    return out.bucket == in.bucket && out.folder_prefix().starts_with(in.folder_prefix());
+  }
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(input, error);
+  if (error || !fs::is_directory(folder, error)) return false;
+  const fs::path inside = fs::weakly_canonical(output, error).lexically_relative(folder);
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+// An index is looked up by what is in an image: order does not count.
+class Wanted final : public JpegIndexStore {
+ public:
+  [[nodiscard]] std::shared_ptr<const JpegIndex> find(const JpegKey&) const override {
+    return nullptr;
+  }
+  void put(const JpegKey& key, JpegIndex index) override {
+    wanted_.emplace_back(key, index.to_bytes());
+  }
+  [[nodiscard]] std::size_t size() const override { return wanted_.size(); }
+  [[nodiscard]] std::size_t bytes() const override { return 0; }
+  [[nodiscard]] std::uint64_t missing_in(const JpegIndexStore& found) const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(wanted_, [&](const auto& one) {
+      const auto index = found.find(one.first);
+      return index == nullptr || index->to_bytes() != one.second;
+    }));
+  }
+
+ private:
+  std::vector<std::pair<JpegKey, std::vector<std::byte>>> wanted_;
+};
+
+}  // namespace
+
+struct Preparation::Parts {
+  Parts(const std::string& input_path, const std::string& output_path, PrepareOptions given)
+      : options(std::move(given)),
+        input(input_path, options),
+        output(output_path, options.storage, options.attempts) {
+    const std::uint64_t samples = input.size();
+    for (std::uint64_t first = 0; first < samples; first += options.shard_samples)
+      shards.push_back({.number = shards.size(),
+                        .first = first,
+                        .last = std::min(first + options.shard_samples, samples),
+                        .file = output.path_of(name_of(options, shards.size()))});
+  }
+
+  [[nodiscard]] const PrepareShard& shard(std::uint64_t number) const {
+    if (number < shards.size()) return shards[number];
+    throw std::invalid_argument(fmt::format("expected a shard from 0 to {}, found {}",
+                                            static_cast<std::int64_t>(shards.size()) - 1, number));
+  }
+
+  // Half a shard of a process that was killed.
+  void remove_what_was_begun() const {
+    output.remove_what_was_begun([&](const std::string& name) {
+      return name.starts_with(options.name + "-") || name.starts_with(prepare::kRecordName);
+    });
+  }
+
+  PrepareOptions options;
+  Input input;
+  OutputFolder output;
+  std::vector<PrepareShard> shards;
+};
+
+void Preparation::check(const std::string& input, const std::string& output,
+                        const PrepareOptions& options) {
+  const auto require = [](bool good, const char* what, const auto& found) {
+    if (!good) throw std::invalid_argument(fmt::format("expected {}, found {}", what, found));
+  };
+  constexpr int kMost = 65'535;
+  require(options.shard_samples > 0, "at least 1 sample in a shard", options.shard_samples);
+  require(options.interval >= 1 && options.interval <= kMost, "an interval from 1 to 65535 MCUs",
+          options.interval);
+  require(options.longest_side >= 0 && options.longest_side <= kMost,
+          "a longest side from 0 to 65535 pixels", options.longest_side);
+  require(options.quality >= 1 && options.quality <= 100, "a JPEG quality from 1 to 100",
+          options.quality);
+  require(options.threads >= 0, "0 threads (one per core) or more", options.threads);
+  require(options.attempts >= 1, "1 attempt or more", options.attempts);
+  require(!options.name.empty() && options.name.find('/') == std::string::npos,
+          "a name for the shards without a slash", "'" + options.name + "'");
+  require(!output.empty(), "a folder to write to", "''");
+  if (output.find("://") != std::string::npos || output.starts_with("s3:")) {
+    if (!storage::is_object_url(output))
+      throw std::invalid_argument(fmt::format(
+          "'{}' is no folder: shards are written to folders of a disk and to s3://bucket/prefix",
+          output));
+    (void)storage::parse_object_url(output);
+  }
+  if (is_inside(output, input))
+    throw std::invalid_argument(fmt::format(
+        "'{}' is inside the input '{}', so the shards would become input: name a folder elsewhere",
+        output, input));
+}
+
+Preparation::Preparation(std::string input, std::string output, PrepareOptions options) {
+  check(input, output, options);
+  parts_ = std::make_unique<const Parts>(input, output, std::move(options));
+}
+Preparation::Preparation(Preparation&&) noexcept = default;
+Preparation& Preparation::operator=(Preparation&&) noexcept = default;
+Preparation::~Preparation() = default;
+
+std::uint64_t Preparation::samples() const noexcept { return parts_->input.size(); }
+std::string Preparation::fingerprint() const { return parts_->input.fingerprint(); }
+const std::vector<PrepareShard>& Preparation::shards() const noexcept { return parts_->shards; }
+const std::string& Preparation::output() const noexcept { return parts_->output.path(); }
+
+PrepareReport Preparation::make(std::uint64_t number, const OnPrepared& on_prepared,
+                                const std::stop_token& stop) const {
+  const PrepareShard& shard = parts_->shard(number);
+  const OutputFolder& output = parts_->output;
+  const core::Interruption interruption(stop);
+  const std::string name = name_of(parts_->options, number);
+  MemoryJpegIndex index;
+  auto sketch = std::make_unique<source::TarSketch>(output.create(name));
+  const source::TarSketch& written = *sketch;
+  ShardWriter writer(std::move(sketch));
+  PrepareReport report =
+      prepare::make_shard(parts_->options, parts_->input, shard,
+                          {.writer = &writer, .index = &index}, on_prepared, stop);
+  // What lies beside a shard does no harm without it: it is found by what is in the files.
+  output.write(index_name(name), index.to_bytes());
+  report.tar_bytes = writer.bytes();
+  if (output.is_remote())  // in a folder its readers make it, with the shard's time of change
+    output.write(source::tar_index_path(name), written.index(shard.file, writer.bytes()));
+  writer.finish();  // all of it appears under its name, or nothing
+  return report;
+}
+
+PrepareReport Preparation::try_out(std::uint64_t number, const OnPrepared& on_prepared,
+                                   const std::stop_token& stop) const {
+  return prepare::make_shard(parts_->options, parts_->input, parts_->shard(number), {}, on_prepared,
+                             stop);
+}
+
+std::vector<std::string> Preparation::differences(std::uint64_t number,
+                                                  const OnPrepared& on_prepared,
+                                                  const std::stop_token& stop) const {
+  const PrepareShard& shard = parts_->shard(number);
+  const core::Interruption interruption(stop);
+  std::vector<std::string> found;
+  Wanted wanted;
+  const auto file = parts_->output.open(name_of(parts_->options, number));
+  if (file) {
+    auto comparison = std::make_unique<prepare::Comparison>(*file, shard.file);
+    const prepare::Comparison& compared = *comparison;
+    ShardWriter writer(std::move(comparison));
+    (void)prepare::make_shard(parts_->options, parts_->input, shard,
+                              {.writer = &writer, .index = &wanted}, on_prepared, stop);
+    writer.finish();
+    if (const auto at = compared.difference())
+      found.push_back(fmt::format("'{}': differs from byte {} on, in {}", shard.file, *at,
+                                  writer.member_at(*at)));
+  } else {
+    found.push_back(fmt::format("'{}': it is not there", shard.file));
+    (void)prepare::make_shard(parts_->options, parts_->input, shard, {.index = &wanted},
+                              on_prepared, stop);
+  }
+  const std::string index = parts_->output.path_of(index_name(name_of(parts_->options, number)));
+  MemoryJpegIndex there;
+  std::string trouble;
+  try {
+    (void)load_jpeg_index(there, index, parts_->options.storage);
+    if (const std::uint64_t missing = wanted.missing_in(there); missing > 0)
+      trouble = fmt::format("{} of its {} images are missing or differ", missing, wanted.size());
+  } catch (const Error& error) {
+    trouble = error.what();
+  }
+  if (!trouble.empty()) found.push_back(fmt::format("'{}': {}", index, trouble));
+  return found;
+}
+
+struct PrepareRun::Parts {
+  const Preparation* work;
+  nlohmann::json head;
+  std::unique_ptr<FolderLock> lock{};
+  ShardReports reports{};
+  std::vector<std::string> changed{};
+};
+
+PrepareRun::PrepareRun(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+PrepareRun::PrepareRun(PrepareRun&&) noexcept = default;
+PrepareRun& PrepareRun::operator=(PrepareRun&&) noexcept = default;
+PrepareRun::~PrepareRun() = default;
+
+PrepareRun::PrepareRun(const Preparation& work)
+    : parts_(std::make_unique<Parts>(
+          Parts{.work = &work, .head = prepare::record_head(work, work.parts_->options)})) {
+  const Preparation::Parts& what = *work.parts_;
+  what.output.make();
+  parts_->lock = std::make_unique<FolderLock>(what.output);
+  what.remove_what_was_begun();
+  const auto files = what.output.files();
+  auto reports = prepare::read_record(what.output, parts_->head, what.shards.size());
+  if (!reports) {
+    if (!files.empty())
+      throw Error(
+          fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
+                      "name another",
+                      what.output.path(), files.begin()->first));
+    parts_->reports.resize(what.shards.size());
+    prepare::write_record(what.output, parts_->head, parts_->reports);
+    return;
+  }
+  parts_->reports = std::move(*reports);
+  for (std::size_t number = 0; number < parts_->reports.size(); ++number) {
+    auto& report = parts_->reports[number];
+    if (!report) continue;
+    const auto found = files.find(name_of(what.options, number));
+    if (found != files.end() && (report->tar_bytes == 0 || found->second == report->tar_bytes))
+      continue;
+    parts_->changed.push_back(fmt::format("'{}' has been {} since: writing it again",
+                                          what.shards[number].file,
+                                          found == files.end() ? "removed" : "changed"));
+    report.reset();
+  }
+}
+
+PrepareRun PrepareRun::read_only(const Preparation& work) {
+  const Preparation::Parts& what = *work.parts_;
+  auto parts = std::make_unique<Parts>(
+      Parts{.work = &work, .head = prepare::record_head(work, what.options)});
+  auto reports = prepare::read_record(what.output, parts->head, what.shards.size());
+  if (!reports)
+    throw Error(fmt::format("'{}' holds nothing that penstock-prepare made: there is no {}",
+                            what.output.path(), prepare::kRecordName));
+  parts->reports = std::move(*reports);
+  return PrepareRun(std::move(parts));
+}
+
+std::vector<std::uint64_t> PrepareRun::missing() const {
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t k = 0; k < parts_->reports.size(); ++k)
+    if (!parts_->reports[k]) numbers.push_back(k);
+  return numbers;
+}
+
+const std::vector<std::string>& PrepareRun::changed() const noexcept { return parts_->changed; }
+
+void PrepareRun::add(std::uint64_t shard, const PrepareReport& report) {
+  (void)parts_->work->parts_->shard(shard);
+  parts_->reports[shard] = report;
+  prepare::write_record(parts_->work->parts_->output, parts_->head, parts_->reports);
+}
+
+PrepareReport PrepareRun::finish() const {
+  const Preparation::Parts& what = *parts_->work->parts_;
+  PrepareReport all;
+  std::size_t missing = 0;
+  for (const auto& report : parts_->reports) {
+    if (report) all += *report;
+    missing += report ? 0 : 1;
+  }
+  if (missing > 0)
+    throw std::logic_error(fmt::format("{} of {} shards are not made yet: make the missing() ones",
+                                       missing, parts_->reports.size()));
+  what.remove_what_was_begun();  // by machines that are gone
+  if (all.samples > 0) {
+    // Read once by its readers: this makes the index, too.
+    const auto source = source::webdataset(what.output.path(), {.storage = what.options.storage});
+    if (source->size() != all.samples)
+      throw Error(
+          fmt::format("{} samples were written, and {} are found in '{}': another program writes "
+                      "there, or changed a shard; remove the folder and start again",
+                      all.samples, source->size(), what.output.path()));
+  }
+  return all;
+}
+
+PrepareReport prepare_shards(const std::string& input, const std::string& output,
+                             const PrepareOptions& options, const OnPreparedOf& on_prepared,
+                             const std::stop_token& stop) {
+  const Preparation work(input, output, options);
+  PrepareRun run(work);
+  const std::vector<std::uint64_t> missing = run.missing();
+  std::uint64_t done = work.samples();
+  for (const std::uint64_t number : missing)
+    done -= work.shards()[number].last - work.shards()[number].first;
+  for (const std::uint64_t number : missing) {
+    OnPrepared each;
+    if (on_prepared)
+      each = [&](std::uint64_t samples) { on_prepared(done + samples, work.samples()); };
+    run.add(number, work.make(number, each, stop));
+    done += work.shards()[number].last - work.shards()[number].first;
+  }
+  return run.finish();
+}
+
+}  // namespace penstock

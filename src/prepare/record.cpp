@@ -1,0 +1,68 @@
+#include "src/prepare/record.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/prepare/report.hpp"
+
+namespace penstock::prepare {
+
+using nlohmann::json;
+
+json record_head(const Preparation& work, const PrepareOptions& options) {
+  return {{"penstock_prepare", 1},
+          {"source", work.fingerprint()},
+          {"samples", work.samples()},
+          {"name", options.name},
+          {"shard_samples", options.shard_samples},
+          {"interval", options.interval},
+          {"longest_side", options.longest_side},
+          {"quality", options.longest_side > 0 ? options.quality : 0},
+          {"also", options.also},
+          {"skip_bad", options.skip_bad}};
+}
+
+std::optional<ShardReports> read_record(const OutputFolder& folder, const json& head,
+                                        std::size_t shards) {
+  const std::optional<std::string> text = folder.read(kRecordName, "list of shards");
+  if (!text) return std::nullopt;
+  const Error damaged(fmt::format("'{}' is damaged: remove the folder and start again",
+                                  folder.path_of(kRecordName)));
+  const json found = json::parse(*text, nullptr, false);
+  if (!found.is_object() || !found.contains("shards") || !found["shards"].is_array()) throw damaged;
+  for (const char* const of_input : {"source", "samples"})
+    if (found.value(of_input, json()) != head[of_input])
+      throw Error(fmt::format(
+          "'{0}' holds the shards of another input ({1} samples, and now it is {2}): "
+          "name another folder, or remove '{0}'",
+          folder.path(), found.value("samples", json()).dump(), head["samples"].dump()));
+  for (const auto& [key, value] : head.items())
+    if (key != "skip_bad" && found.value(key, json()) != value)
+      throw Error(fmt::format(
+          "'{0}' was made with {1} {2}, and now it is {3}: name another folder, or remove '{0}'",
+          folder.path(), key, found.value(key, json()).dump(), value.dump()));
+  if (found["shards"].size() > shards) throw damaged;
+  ShardReports reports(shards);
+  try {
+    for (std::size_t k = 0; k < found["shards"].size(); ++k)
+      if (!found["shards"][k].is_null()) reports[k] = found["shards"][k].get<PrepareReport>();
+  } catch (const json::exception&) {
+    throw damaged;
+  }
+  return reports;
+}
+
+void write_record(const OutputFolder& folder, json head, const ShardReports& reports) {
+  json list = json::array();
+  std::size_t made = reports.size();
+  while (made > 0 && !reports[made - 1]) --made;
+  for (std::size_t k = 0; k < made; ++k) list.push_back(reports[k] ? json(*reports[k]) : json());
+  head["shards"] = std::move(list);
+  const std::string text = head.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  folder.write(kRecordName, std::as_bytes(std::span(text)));
+}
+
+}  // namespace penstock::prepare

@@ -1,0 +1,33 @@
+// prepare/record: which shards are there and what was done for them, kept beside them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <penstock/prepare/prepare.hpp>
+
+#include "src/prepare/output_folder.hpp"
+
+namespace penstock::prepare {
+
+inline constexpr const char* kRecordName = "penstock-prepare.json";
+
+/// A report for each shard; none where it is not made.
+using ShardReports = std::vector<std::optional<PrepareReport>>;
+
+/// What a record must say to be of this work: its input, and the options that make its bytes.
+[[nodiscard]] nlohmann::json record_head(const Preparation& work, const PrepareOptions& options);
+
+/// Nothing where there is no record.
+///
+/// Errors  Error  it is of other work, is damaged, or cannot be read
+[[nodiscard]] std::optional<ShardReports> read_record(const OutputFolder& folder,
+                                                      const nlohmann::json& head,
+                                                      std::size_t shards);
+/// Errors  Error  it cannot be written
+void write_record(const OutputFolder& folder, nlohmann::json head, const ShardReports& reports);
+
+}  // namespace penstock::prepare

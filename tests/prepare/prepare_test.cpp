@@ -1,0 +1,207 @@
+// Shards that are made one by one, by whoever is free, are those that one process makes.
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <stop_token>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <penstock/core/error.hpp>
+#include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
+
+#include "src/core/output_file.hpp"
+#include "src/source/shards/shard_index.hpp"
+#include "src/source/webdataset/tar_index.hpp"
+#include "tests/source/files.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+constexpr int kPhotos = 20;
+constexpr const char* kRecord = "penstock-prepare.json";
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class PrepareShards : public ::testing::Test {
+ protected:
+  static std::string photos() {
+    static const fs::path kMade = source::synthetic_image_folder(
+        {.count = kPhotos, .cache = fs::temp_directory_path() / "penstock-test"});
+    return kMade.string();
+  }
+  // All that is written but the shards' indexes, which hold their times of change.
+  static std::map<std::string, std::string> contents(const fs::path& folder) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() != ".penstock-index")
+        all[entry.path().filename().string()] = read(entry.path());
+    return all;
+  }
+  [[nodiscard]] std::string folder(const char* name) const { return (files_ / name).string(); }
+
+  PrepareOptions options_{.shard_samples = 6, .threads = 2};
+  TemporaryFolder files_;
+};
+
+TEST_F(PrepareShards, AnyOrderAnyMachineAndTheSameBytes) {
+  std::vector<std::uint64_t> told;
+  const PrepareReport whole =
+      prepare_shards(photos(), folder("one"), options_, [&](std::uint64_t done, std::uint64_t of) {
+        EXPECT_EQ(of, kPhotos);
+        told.push_back(done);
+      });
+  EXPECT_EQ(whole.samples, kPhotos);
+  EXPECT_EQ(told.size(), kPhotos);
+  EXPECT_EQ(told.back(), kPhotos);
+
+  const Preparation plan(photos(), folder("many"), options_);
+  ASSERT_THAT(plan.shards(), SizeIs(4));
+  EXPECT_EQ(plan.shards()[3].last, kPhotos);
+  EXPECT_EQ(plan.shards()[1].file, folder("many") + "/data-000001.tar");
+  PrepareRun run(plan);
+  EXPECT_THAT(run.missing(), ElementsAre(0, 1, 2, 3));
+  for (const std::uint64_t number : {2, 0, 3, 1}) {
+    PrepareOptions others = options_;
+    others.threads = 1;
+    const Preparation elsewhere(photos(), folder("many"), others);
+    EXPECT_EQ(elsewhere.fingerprint(), plan.fingerprint());
+    // As it travels.
+    run.add(number, PrepareReport::from_json(elsewhere.make(number).to_json()));
+    if (number == 0) {
+      EXPECT_THAT(run.missing(), ElementsAre(1, 3));
+    }
+  }
+  std::ofstream(files_ / "many/data-000002.tar.tmp.1234") << "half";  // of a machine that is gone
+  EXPECT_EQ(run.finish(), whole);
+  EXPECT_EQ(contents(folder("many")), contents(folder("one")));
+}
+
+TEST_F(PrepareShards, OnesThatAreMissingInTheMiddleAreMadeAndNoOthers) {
+  (void)prepare_shards(photos(), folder("out"), options_);
+  const auto whole = contents(folder("out"));
+  {
+    const Preparation plan(photos(), folder("again"), options_);
+    PrepareRun run(plan);
+    for (const std::uint64_t number : {3, 1}) run.add(number, plan.make(number));
+    EXPECT_THROW((void)run.finish(), std::logic_error);
+  }
+  const auto time = fs::last_write_time(files_ / "again/data-000003.tar");
+  EXPECT_THAT(json::parse(read(files_ / "again" / kRecord))["shards"], SizeIs(4));
+  std::uint64_t first = 0;
+  (void)prepare_shards(photos(), folder("again"), options_,
+                       [&](std::uint64_t done, std::uint64_t) { first = first ? first : done; });
+  EXPECT_EQ(first, 2 + 6 + 1U);
+  EXPECT_EQ(fs::last_write_time(files_ / "again/data-000003.tar"), time);
+  EXPECT_EQ(contents(folder("again")), whole);
+
+  fs::remove(files_ / "again/data-000001.tar");
+  const fs::path half = files_ / "again/data-000001.tar.tmp.1234";
+  std::ofstream(half) << "half";
+  const Preparation plan(photos(), folder("again"), options_);
+  PrepareRun run(plan);
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_THAT(run.missing(), ElementsAre(1));
+  EXPECT_THAT(run.changed(), ElementsAre(HasSubstr("data-000001.tar' has been removed")));
+}
+
+TEST_F(PrepareShards, WhatIsStoppedGoesOn) {
+  std::stop_source stop;
+  const auto stop_at = [&](std::uint64_t done, std::uint64_t) {
+    if (done == 9) stop.request_stop();
+  };
+  EXPECT_THAT(
+      [&] { (void)prepare_shards(photos(), folder("out"), options_, stop_at, stop.get_token()); },
+      ThrowsMessage<Error>(HasSubstr("was stopped")));
+  EXPECT_TRUE(fs::exists(files_ / "out/data-000000.tar"));
+  EXPECT_FALSE(fs::exists(files_ / "out/data-000001.tar"));
+  (void)prepare_shards(photos(), folder("out"), options_);
+  (void)prepare_shards(photos(), folder("whole"), options_);
+  EXPECT_EQ(contents(folder("out")), contents(folder("whole")));
+}
+
+TEST_F(PrepareShards, DifferencesAreNamed) {
+  (void)prepare_shards(photos(), folder("out"), options_);
+  const Preparation plan(photos(), folder("out"), options_);
+  for (const PrepareShard& shard : plan.shards())
+    EXPECT_THAT(plan.differences(shard.number), IsEmpty());
+  fs::resize_file(plan.shards()[1].file, 5000);
+  EXPECT_THAT(plan.differences(1), ElementsAre(HasSubstr("differs from byte 5000 on, in ")));
+  std::ofstream(plan.shards()[2].file, std::ios::app) << "more";
+  EXPECT_THAT(plan.differences(2), ElementsAre(HasSubstr("the end of the file")));
+}
+
+TEST_F(PrepareShards, OptionsOutOfRangeAndUnknownShardsAreRefused) {
+  const auto refuses = [&](const std::function<void(PrepareOptions&)>& change, const char* words) {
+    PrepareOptions options;
+    change(options);
+    EXPECT_THAT([&] { Preparation::check(photos(), folder("out"), options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  refuses([](auto& options) { options.shard_samples = 0; }, "at least 1 sample");
+  refuses([](auto& options) { options.interval = 0; }, "from 1 to 65535");
+  refuses([](auto& options) { options.quality = 101; }, "from 1 to 100");
+  refuses([](auto& options) { options.name = "a/b"; }, "without a slash");
+  refuses([](auto& options) { options.threads = -1; }, "threads");
+  refuses([](auto& options) { options.attempts = 0; }, "attempt");
+  for (const auto& [input, output] :
+       {std::pair{"s3://b/photos", "s3://b/photos/out"}, {"s3://b", "s3://b/out"}})
+    EXPECT_THAT([&] { Preparation::check(input, output, {}); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("is inside the input")));
+  Preparation::check("s3://b/photos", "s3://b/photos-out", {});
+  EXPECT_THAT([&] { Preparation::check(photos(), "s3:/bucket", {}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("s3://bucket/prefix")));
+  const Preparation plan(photos(), folder("out"), options_);
+  EXPECT_THAT([&] { (void)plan.make(4); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("from 0 to 3, found 4")));
+  EXPECT_THROW((void)PrepareReport::from_json("[]"), Error);
+}
+
+// What a bucket gets beside a shard is what webdataset() makes of the shard, its time of change aside.
+TEST_F(PrepareShards, TheIndexOfATarFileThatIsWrittenIsThatOfTheWrittenOne) {
+  const fs::path path = files_ / "a.tar";
+  auto made = std::make_unique<source::TarSketch>(std::make_unique<core::OutputFile>(path));
+  const source::TarSketch& sketch = *made;
+  TarWriter tar(std::move(made));
+  std::string body(100'000, 'x');
+  // A tar file as a member: what is in it is no member.
+  body.replace(512, 5, "ustar");
+  for (int k = 0; k < 20; ++k) {
+    const std::string key =
+        "folder/" + std::string(static_cast<std::size_t>(k * 15), 'l') + "k" + std::to_string(k);
+    const std::string label = std::to_string(k % 3);
+    const std::string text(static_cast<std::size_t>(k * 1700), 't');
+    tar.add(key + ".jpg", std::as_bytes(std::span(body)));
+    if (k % 4 != 3) tar.add(key + ".cls", std::as_bytes(std::span(label)));
+    tar.add(key + ".txt", std::as_bytes(std::span(text)));
+  }
+  std::vector<std::byte> index = sketch.index("a.tar", tar.bytes());
+  tar.finish();
+  EXPECT_EQ(source::webdataset(path.string())->size(), 20U);
+  const std::string expected = read(source::tar_index_path(path.string()));
+  const auto stamp_of = [](std::span<const std::byte> file) {
+    return source::ShardIndex::of_encoded(file).stamp();
+  };
+  const auto beside = std::as_bytes(std::span(expected));
+  EXPECT_EQ(stamp_of(index).bytes, fs::file_size(path));
+  ASSERT_TRUE(source::ShardIndex::restamp(index, stamp_of(beside)));
+  EXPECT_TRUE(std::ranges::equal(index, beside));
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,206 @@
+// penstock-prepare to a bucket: what a folder would hold, resumed after kill -9, and never half of a shard.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/penstock.hpp>
+#include <penstock/testing/synthetic.hpp>
+
+#include "src/storage/storage.hpp"
+#include "tests/source/files.hpp"
+#include "tests/storage/s3_server.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+using test::S3Server;
+using test::TemporaryFolder;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+constexpr int kPhotos = 20;
+constexpr const char* kOutput = "s3://photos/out/prepared";
+
+class S3Prepare : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    PENSTOCK_REQUIRE_MOTO();
+    for (const auto& [name, value] :
+         {std::pair("AWS_ACCESS_KEY_ID", "testing"), std::pair("AWS_SECRET_ACCESS_KEY", "testing"),
+          std::pair("no_proxy", "127.0.0.1")})
+      ::setenv(name, value, 1);
+    ::setenv("PENSTOCK_CACHE", (files_ / "cache").c_str(), 1);
+    fs::create_directories(files_ / "served");
+  }
+  void TearDown() override { ::unsetenv("PENSTOCK_CACHE"); }
+
+  static std::string photos() {
+    static const fs::path kMade = source::synthetic_image_folder(
+        {.count = kPhotos, .cache = fs::temp_directory_path() / "penstock-test"});
+    return kMade.string();
+  }
+  static std::map<std::string, std::string> local(const fs::path& folder) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      all[entry.path().filename().string()] = {std::istreambuf_iterator<char>(file), {}};
+    }
+    return all;
+  }
+  // Of objects below out/prepared/ the names and sizes.
+  static std::map<std::string, std::uint64_t> listed(const S3Server& server) {
+    std::map<std::string, std::uint64_t> all;
+    storage::Storage(server.options())
+        .objects()
+        .list({"photos", "out/prepared/"}, true, [&](storage::ListedObject&& object) {
+          all[fs::path(object.key).filename().string()] = object.stamp.bytes;
+          return true;
+        });
+    return all;
+  }
+  // Texts of those that lie beside shards in a folder, too.
+  static std::map<std::string, std::string> remote(const S3Server& server) {
+    std::map<std::string, std::string> all;
+    const storage::Storage objects(server.options());
+    for (const auto& [name, bytes] : listed(server))
+      all[name] = objects.read_text(std::string(kOutput) + "/" + name);
+    return all;
+  }
+  static void without_indexes(std::map<std::string, std::string>& all) {
+    std::erase_if(all, [](const auto& one) { return one.first.ends_with(".penstock-index"); });
+  }
+  static std::size_t open_uploads(const S3Server& server) {
+    return storage::Storage(server.options())
+        .writable_objects()
+        ->list_uploads({"photos", ""})
+        .size();
+  }
+
+  TemporaryFolder files_;
+};
+
+TEST_F(S3Prepare, ABucketHoldsWhatAFolderWould) {
+  const S3Server server(files_ / "served");
+  PrepareOptions options{.shard_samples = 6, .threads = 2, .storage = server.options()};
+  const PrepareReport there = prepare_shards(photos(), kOutput, options);
+  const PrepareReport here = prepare_shards(photos(), (files_ / "here").string(), options);
+  EXPECT_EQ(there, here);
+  auto objects = remote(server);
+  auto files = local(files_ / "here");
+  EXPECT_EQ(objects.size(), files.size());
+  without_indexes(objects);
+  without_indexes(files);
+  EXPECT_EQ(objects, files);
+  EXPECT_EQ(open_uploads(server), 0U);
+
+  // Read with the indexes that lie there: nothing is scanned, which would read all of it.
+  fs::remove_all(files_ / "cache");
+  const int before = server.gets();
+  const auto source = source::webdataset(kOutput, {.storage = server.options()});
+  EXPECT_EQ(source->size(), kPhotos);
+  EXPECT_LE(server.gets() - before, 4);
+  EXPECT_EQ(source->fingerprint(), source::webdataset((files_ / "here").string())->fingerprint());
+
+  MemoryJpegIndex index;
+  EXPECT_EQ(load_jpeg_index(index, kOutput, server.options()), there.indexed);
+  EXPECT_EQ(jpeg_indices_beside(kOutput, server.options()), kOutput);
+  EXPECT_EQ(
+      jpeg_indices_beside(std::string(kOutput) + "/data-{000000..000003}.tar", server.options()),
+      kOutput);
+  EXPECT_EQ(jpeg_indices_beside("s3://photos/other", server.options()), std::nullopt);
+  EXPECT_THAT([&] { (void)load_jpeg_index(index, "s3://photos/other", server.options()); },
+              ThrowsMessage<Error>(HasSubstr("no *.jpegindex file")));
+
+  // Again: nothing is missing, and what was begun is gone, but not what others began; otherwise made: refused.
+  const auto store = storage::Storage(server.options()).writable_objects();
+  for (const char* key : {"out/prepared/data-000001.tar", "out/prepared/another.tar"})
+    ASSERT_TRUE(store->begin_upload({"photos", key}, "mark"));
+  const Preparation same(photos(), kOutput, options);
+  EXPECT_THAT(PrepareRun(same).missing(), IsEmpty());
+  EXPECT_EQ(open_uploads(server), 1U);
+  EXPECT_THAT(same.differences(2), IsEmpty());
+  options.interval = 16;
+  const Preparation other(photos(), kOutput, options);
+  EXPECT_THAT([&] { PrepareRun{other}; },
+              ThrowsMessage<Error>(HasSubstr("interval 8, and now it is 16")));
+  const Preparation among(photos(), "s3://photos/out/", options);
+  EXPECT_THAT([&] { PrepareRun{among}; }, ThrowsMessage<Error>(HasSubstr("is not empty")));
+}
+
+#ifdef PENSTOCK_PREPARE
+// 40 shards' worth of parts: files of a megabyte that are packed as they are.
+TEST_F(S3Prepare, GoesOnAfterKill9AndNothingHalfDoneIsEverListed) {
+  std::mt19937 random(1);
+  for (int k = 0; k < 60; ++k) {
+    std::string bytes = "\x89PNG";
+    while (bytes.size() < 1'000'000) bytes += static_cast<char>(random());
+    files_.write(fmt::format("large/{:02}.png", k), bytes);
+  }
+  const std::string large = (files_ / "large").string();
+  PrepareOptions options{.shard_samples = 20, .threads = 2};
+  (void)prepare_shards(large, (files_ / "here").string(), options);
+  auto files = local(files_ / "here");
+  without_indexes(files);
+
+  const S3Server server(files_ / "served");
+  ::setenv("AWS_ENDPOINT_URL", server.endpoint().c_str(), 1);
+  const auto start = [&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::execl(PENSTOCK_PREPARE, PENSTOCK_PREPARE, large.c_str(), kOutput, "--shard-samples", "20",
+              "--quiet", nullptr);
+      ::_exit(127);
+    }
+    return child;
+  };
+  const auto require_whole = [&] {
+    for (const auto& [name, bytes] : listed(server))
+      if (name.ends_with(".tar")) {
+        ASSERT_EQ(bytes, files.at(name).size()) << name;
+      }
+  };
+  std::size_t left = 0;
+  int unfinished = 0;
+  for (int k = 0; k < 8; ++k) {
+    const pid_t child = start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200 + random() % 500));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    unfinished += WIFSIGNALED(status) ? 1 : 0;
+    require_whole();
+    left += open_uploads(server);
+  }
+  const pid_t child = start();
+  int status = 0;
+  while (::waitpid(child, &status, WNOHANG) == 0) require_whole();
+  ::unsetenv("AWS_ENDPOINT_URL");
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_GT(unfinished, 0);
+  EXPECT_GT(left, 0U);  // else no run was killed while it wrote
+  EXPECT_EQ(open_uploads(server), 0U);
+  auto objects = remote(server);
+  without_indexes(objects);
+  EXPECT_TRUE(objects == files);
+}
+#endif
+
+}  // namespace
+}  // namespace penstock
