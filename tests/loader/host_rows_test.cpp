@@ -18,6 +18,7 @@
 #include "src/augment/run.hpp"
 #include "src/device/device_augmentation.hpp"
 #include "src/loader/plan/branches.hpp"
+#include "tests/loader/makers.hpp"
 
 namespace penstock {
 namespace {
@@ -191,6 +192,12 @@ class HostRows : public testing::TestWithParam<Recipe> {
       for (const int threads : {1, 2, 8}) {
         Loader loader = plan.loader(options(threads));
         ASSERT_EQ(all_parts(loader, delivered), expected) << threads << " threads";
+      }
+      for (const bool threads_too : {false, true}) {
+        Loader loader = plan.loader(options(2));
+        loader.let_threads_make_rows(threads_too);
+        const testing_support::Makers makers(loader, {plan, plan}, 5);
+        ASSERT_EQ(all_parts(loader, delivered), expected) << "made elsewhere";
       }
       Loader begun = plan.loader(options(2));
       ASSERT_TRUE(begun.next());
