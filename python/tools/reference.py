@@ -26,7 +26,7 @@ MODULES = {
     "penstock.recipes": ("recipes.py", "Training recipes."),
     "penstock.sync": ("sync.py", "Gradients of several processes."),
     "penstock.remote": ("remote.py", "Rows made by others."),
-    "penstock.ray": ("ray.py", "Rows made by a Ray cluster."),
+    "penstock.ray": ("ray.py", "On a Ray cluster."),
     "penstock.torch": ("torch.py", "For PyTorch."),
     "penstock.jax": ("jax.py", "For JAX."),
 }
