@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from pathlib import Path
@@ -54,7 +55,7 @@ def run(arguments: list[str]) -> int:
             print(f"\r\033[K{done} of {samples} ({done * 100 // samples}%)", end="", file=sys.stderr, flush=True)
 
     try:
-        ray.init(address=flags.ray, log_to_driver=False, logging_level="warning")
+        ray.init(address=flags.ray, log_to_driver=False, logging_level=logging.WARNING)
         report = penstock.ray.prepare(
             flags.input,
             flags.output,
