@@ -55,6 +55,9 @@ class UploadServer {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
+    // Little lies between the two ends that a client takes for sent.
+    const int room = 64 << 10;
+    ::setsockopt(listener_, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
     EXPECT_EQ(::listen(listener_, 64), 0);
     ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
