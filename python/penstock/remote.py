@@ -165,18 +165,21 @@ class _Session:
             out = self._next(number)
             if out is None:
                 continue
+            lost: WorkerLost | None = None
             try:
                 with self._room.take(out.task.nbytes):
                     made = worker.make(out.task.request, lane)
                     self._note(out, out.task.finish(made))
                     del made
             except WorkerLost as error:
-                self._lose(seat, worker, error)
+                lost = error
             except BaseException as error:  # wrong whoever makes it
                 out.task.fail(error)
             finally:
                 self._leave(out, number)
                 del out
+            if lost is not None:  # others have the task by now
+                self._lose(seat, worker, lost)
         with seat.lock:
             if seat.worker is not None:
                 seat.worker.close()

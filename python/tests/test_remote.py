@@ -143,6 +143,33 @@ def test_without_any_worker_the_loaders_threads_go_on(numbers_file):
     assert 0 < loader.stats().remote.rows < 2 * COUNT
 
 
+def test_tasks_go_back_before_a_lost_worker_is_started_again(numbers_file):
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(1, local=False, rows=5)
+    both, restart = threading.Barrier(2), threading.Event()
+
+    def lose(asked, worker):
+        if asked >= 4:
+            workers.start = start_at_last
+            if both.wait(30) == 0:
+                time.sleep(0.5)  # the other lane starts the worker meanwhile
+            raise WorkerLost("for good")
+
+    def start_at_last(*arguments):
+        restart.wait()
+        raise WorkerLost("does not start")
+
+    workers.misbehave = lose
+    with pytest.warns(RuntimeWarning, match="for good"):
+        loader = plan.loader(remote=workers)
+        found = []
+        while loader.wait_for(60) and (step := next(loader, None)) is not None:
+            found.append(bytes_of(step))
+    restart.set()
+    assert found == expected
+
+
 def test_what_a_slow_worker_was_asked_for_is_asked_of_another(numbers_file, monkeypatch):
     monkeypatch.setattr(remote, "LATE_S", 0.2)
     plan = plan_of(numbers_file)
