@@ -1,6 +1,7 @@
-// One augmentation of every maker.
+// One augmentation of every maker, for images of so many channels.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
@@ -8,8 +9,11 @@
 
 namespace penstock::augment::test {
 
-inline std::vector<Augmentation> all_augmentations() {
-  const Sampling bilinear{.interpolation = Interpolation::bilinear, .fill = {1, 2, 3}};
+inline std::vector<Augmentation> all_augmentations(int channels = 3) {
+  const auto fill = [&](std::uint8_t r, std::uint8_t g, std::uint8_t b) {
+    return channels == 1 ? decltype(Sampling::fill){r, r, r} : decltype(Sampling::fill){r, g, b};
+  };
+  const Sampling bilinear{.interpolation = Interpolation::bilinear, .fill = fill(1, 2, 3)};
   return {
       Augmentation(),
       brightness({0.5, 1.5}),
@@ -43,7 +47,7 @@ inline std::vector<Augmentation> all_augmentations() {
       aug_mix(),
       timm_rand_augment(),
       timm_rand_augment("rand-m7-n3-mstd101-p0.7-mmax8",
-                        {.interpolation = Interpolation::bicubic, .fill = {124, 116, 104}}),
+                        {.interpolation = Interpolation::bicubic, .fill = fill(124, 116, 104)}),
       three_augment(),
   };
 }
