@@ -1,4 +1,5 @@
 // penstock-prepare to a bucket: what a folder would hold, resumed after kill -9, and never half of a shard.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -86,12 +88,14 @@ class S3Prepare : public ::testing::Test {
   static void without_indexes(std::map<std::string, std::string>& all) {
     std::erase_if(all, [](const auto& one) { return one.first.ends_with(".penstock-index"); });
   }
-  static std::size_t open_uploads(const S3Server& server) {
-    return storage::Storage(server.options())
-        .writable_objects()
-        ->list_uploads({"photos", ""})
-        .size();
+  static std::set<std::string> upload_ids(const S3Server& server) {
+    std::set<std::string> ids;
+    for (const auto& upload :
+         storage::Storage(server.options()).writable_objects()->list_uploads({"photos", ""}))
+      ids.insert(upload.id);
+    return ids;
   }
+  static std::size_t open_uploads(const S3Server& server) { return upload_ids(server).size(); }
 
   TemporaryFolder files_;
 };
@@ -176,14 +180,25 @@ TEST_F(S3Prepare, GoesOnAfterKill9AndNothingHalfDoneIsEverListed) {
         ASSERT_EQ(bytes, files.at(name).size()) << name;
       }
   };
+  // Each run is killed once it has begun an upload, at once or some time later.
+  const auto begun_beside = [&](const std::set<std::string>& before) {
+    const std::set<std::string> now = upload_ids(server);
+    return std::any_of(now.begin(), now.end(),
+                       [&](const std::string& id) { return !before.contains(id); });
+  };
   std::size_t left = 0;
   int unfinished = 0;
   for (int k = 0; k < 8; ++k) {
+    const std::set<std::string> before = upload_ids(server);
     const pid_t child = start();
-    std::this_thread::sleep_for(std::chrono::milliseconds(200 + random() % 500));
-    ::kill(child, SIGKILL);
     int status = 0;
-    ::waitpid(child, &status, 0);
+    bool ended = false;
+    while (!ended && !begun_beside(before)) ended = ::waitpid(child, &status, WNOHANG) == child;
+    if (!ended) {
+      if (k > 0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+    }
     unfinished += WIFSIGNALED(status) ? 1 : 0;
     require_whole();
     left += open_uploads(server);
