@@ -72,6 +72,10 @@ class SampleId:
         0, or 1 + the position in the output of the outermost `sample`, or `select` that repeats.
         """
 
+    def __getstate__(self) -> tuple[int, int, int, int]: ...
+
+    def __setstate__(self, arg: tuple[int, int, int, int], /) -> None: ...
+
     def __eq__(self, other: object, /) -> bool: ...
 
     def __hash__(self) -> int: ...
@@ -108,6 +112,10 @@ class Fault:
     @property
     def cause(self) -> BaseException | None:
         """What your function raised, if that was it."""
+
+    def __getstate__(self) -> tuple: ...
+
+    def __setstate__(self, arg: tuple[bytes, bytes, int, SampleId, int, int, bool], /) -> None: ...
 
     def __str__(self) -> str:
         """
@@ -335,6 +343,13 @@ class JpegIndex:
     def nbytes(self) -> int:
         """What the indices take: memory, or room in the file."""
 
+    def load_bytes(self, made: bytes) -> int:
+        """
+        Adds what MemoryJpegIndex.to_bytes made; returns how many.
+
+        Errors  Error  the bytes are of another kind
+        """
+
 class MemoryJpegIndex(JpegIndex):
     """
     An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
@@ -359,6 +374,9 @@ class MemoryJpegIndex(JpegIndex):
 
         Errors  Error  the file cannot be written
         """
+
+    def to_bytes(self) -> bytes:
+        """What save() writes."""
 
 class SharedJpegIndex(JpegIndex):
     """
@@ -1994,6 +2012,13 @@ class Dataset:
     def devices(self) -> list[Device]:
         """Those of prefetch_to_devices; empty before it."""
 
+    @property
+    def jpeg_index(self) -> JpegIndex | None:
+        """
+        The index of the plan's first decode_image or decode_views that has one. It does not travel with the plan: a
+        pickled plan has an empty one of its own in its place.
+        """
+
     def __bool__(self) -> bool: ...
 
     @property
@@ -2552,6 +2577,11 @@ class RowTask:
 
     def fail(self, error: BaseException) -> None:
         """The loader raises this at the step."""
+
+    def give_back(self) -> None:
+        """
+        Others make the rows, as if this were dropped: they are not wanted here any longer.
+        """
 
     def __repr__(self) -> str: ...
 

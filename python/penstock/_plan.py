@@ -91,9 +91,9 @@ def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> 
         return map_function(function, inputs=options["inputs"], outputs=outputs, name=options["name"])
 
 
-def unpickle(text: str, functions: list[Callable[..., Any]]) -> Dataset:
-    """What pickle calls."""
-    return Dataset._unpickle(text, functions)  # type: ignore[attr-defined]  # not in the stub
+def unpickle(text: str, functions: list[Callable[..., Any]], learns: bool) -> Dataset:
+    """What pickle calls. `learns`: it had an index of JPEGs, and gets an empty one of its own."""
+    return Dataset._unpickle(text, functions, learns)  # type: ignore[attr-defined]  # not in the stub
 
 
 def unpickle_augmentation(text: str) -> Augmentation:

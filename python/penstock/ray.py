@@ -24,8 +24,8 @@ import ray.exceptions
 from ray import cloudpickle
 
 from penstock import remote
-from penstock._errors import DataError, Error
-from penstock._penstock import Dataset, Preparation, PrepareReport, PrepareRun, RowMaker, __version__
+from penstock._errors import Error
+from penstock._penstock import Dataset, Preparation, PrepareReport, PrepareRun, __version__
 from penstock.remote import Worker, WorkerLost
 
 __all__ = ["Workers", "prepare"]
@@ -87,7 +87,7 @@ class Workers(remote.Workers):
         except Exception as error:
             raise Error(f"this plan can't be sent to Ray's actors: {error}") from error
         maker: Any = ray.remote(_Maker)
-        actor = maker.options(**self._options).remote(pickled, settings, self.cpus)
+        actor = maker.options(**self._options).remote(pickled, remote.known_jpegs(plan), settings, self.cpus)
         try:
             return _Actor(actor, _wait(actor.where.remote(), is_gone))
         except BaseException:
@@ -98,11 +98,11 @@ class Workers(remote.Workers):
 class _Maker:
     """What an actor runs."""
 
-    def __init__(self, plan: bytes, settings: str, threads: int) -> None:
+    def __init__(self, plan: bytes, known: bytes, settings: str, threads: int) -> None:
         self._maker: RowMaker | None = None
         self._refusal: Exception | None = None
         try:
-            self._maker = RowMaker(cloudpickle.loads(plan), settings, threads=threads)
+            self._maker = remote.maker_of(cloudpickle.loads(plan), known, settings, threads)
         except Exception as error:
             self._refusal = error
 
@@ -151,7 +151,7 @@ def prepare(
 
     One that was stopped or killed goes on when it is called again, here or with penstock.prepare.
 
-    Errors  as penstock.prepare, a DataError without its fault; Error  a machine has another version, or sees other data: names it; a shard was lost too often
+    Errors  as penstock.prepare; Error  a machine has another version, or sees other data: names it; a shard was lost too often
             RuntimeError  Ray was not started: call ray.init() first
             ValueError    cpus below 1
     """
@@ -207,10 +207,7 @@ def _make_shard(
     if plan.fingerprint != wanted[1]:
         _plan_of.cache_clear()
         raise Error(f"on {here}: '{places[0]}' holds other data than on the driver: {plan.fingerprint}, not {wanted[1]}")
-    try:
-        return plan.make(number).to_json()
-    except DataError as error:  # its fault cannot be pickled
-        raise DataError(str(error)) from None
+    return plan.make(number).to_json()
 
 
 # What says that an answer is not to be had from this actor, while it may be from another.

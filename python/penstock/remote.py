@@ -8,6 +8,8 @@
 Which rows are made where changes nothing but the time: batches, digests and states are the same, with any number of
 workers, with none, and when they die. The loader's own threads go on beside them.
 
+Where the plan's decode_image has an index of JPEGs, workers begin with what it holds, and what they learn comes back to it.
+
 Processes are for Python functions in a plan (map_function), which one process can call on one core only. What penstock
 does itself runs on all cores of one process.
 
@@ -33,7 +35,7 @@ from typing import Any
 
 from penstock import _workers
 from penstock._errors import Error
-from penstock._penstock import Dataset, RowMaker, RowTask, RowTasks
+from penstock._penstock import Dataset, MemoryJpegIndex, RowMaker, RowTask, RowTasks
 
 __all__ = ["Processes", "Worker", "WorkerLost", "Workers"]
 
@@ -41,6 +43,9 @@ SLICE_S = 0.05
 # A task that takes longer than this, and than so many times the usual, is asked of another worker as well.
 LATE_S = 1.0
 LATE_TIMES = 4.0
+# One that takes longer than this goes back to the loader: its worker, and whoever was asked as well, may be cut off.
+STUCK_S = 5.0
+STUCK_TIMES = 16.0
 MOST_WAIT_S = 5.0  # between two attempts at starting a worker
 
 
@@ -115,6 +120,7 @@ class _Out:
         self.task = task
         self.since = time.monotonic()
         self.numbers = [number]
+        self.is_back = False  # with the loader
 
 
 class _Session:
@@ -127,7 +133,8 @@ class _Session:
         self._settings = tasks.settings
         self._seats = [_Seat() for _ in range(workers.count)]
         self._lock = threading.Lock()
-        self._ready = 0  # workers
+        self._ready: set[int] = set()  # workers
+        self._stuck: set[int] = set()  # workers that have answered nothing since a task of theirs was given back
         self._refusals: list[str] = []
         self._out: list[_Out] = []  # the oldest first
         self._usual_s = 0.0
@@ -141,10 +148,13 @@ class _Session:
         _sessions.add(self)
         for number in range(self._workers.count):
             for lane in range(self._workers.ahead):
-                name = f"penstock-remote-{number}-{lane}"
-                thread = threading.Thread(target=self._serve, args=(number, lane), name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                self._start(f"{number}-{lane}", self._serve, number, lane)
+        self._start("watch", self._watch)
+
+    def _start(self, name: str, run: Callable[..., None], *arguments: int) -> None:
+        thread = threading.Thread(target=run, args=arguments, name=f"penstock-remote-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def end(self, wait_s: float) -> None:
         """Ends the threads; of those that wait for a worker, the program's end does."""
@@ -178,8 +188,9 @@ class _Session:
             finally:
                 self._leave(out, number)
                 del out
+            self._choose_threads()
             if lost is not None:  # others have the task by now
-                self._lose(seat, worker, lost)
+                self._lose(seat, worker, lost, number)
         with seat.lock:
             if seat.worker is not None:
                 seat.worker.close()
@@ -212,6 +223,21 @@ class _Session:
             asked.append(number)
             return oldest
 
+    def _watch(self) -> None:
+        """Gives back what takes far too long."""
+        while not self._is_gone():
+            time.sleep(SLICE_S)
+            with self._lock:
+                since = time.monotonic() - max(STUCK_S, STUCK_TIMES * self._usual_s)
+                stuck = [out for out in self._out if out.since < since and not out.is_back and out.task.is_wanted]
+                for out in stuck:
+                    out.is_back = True
+                    self._stuck.update(out.numbers)
+            for out in stuck:
+                out.task.give_back()
+            if stuck:
+                self._choose_threads()
+
     def _note(self, out: _Out, taken: bool) -> None:
         if taken:
             took = time.monotonic() - out.since
@@ -220,6 +246,7 @@ class _Session:
 
     def _leave(self, out: _Out, number: int) -> None:
         with self._lock:
+            self._stuck.discard(number)
             out.numbers.remove(number)
             if not out.numbers or not out.task.is_wanted:
                 with contextlib.suppress(ValueError):
@@ -241,7 +268,9 @@ class _Session:
                     seat.refused = True
                     self._refuse(error)
                 else:
-                    self._count(1)
+                    with self._lock:
+                        self._ready.add(number)
+                    self._choose_threads()
             return seat.worker
 
     def _sleep(self, seconds: float) -> None:
@@ -249,7 +278,7 @@ class _Session:
         while time.monotonic() < end and not self._is_gone():
             time.sleep(SLICE_S)
 
-    def _lose(self, seat: _Seat, worker: Worker, error: WorkerLost) -> None:
+    def _lose(self, seat: _Seat, worker: Worker, error: WorkerLost, number: int) -> None:
         with seat.lock:
             if seat.worker is not worker:
                 return  # another lane was first
@@ -257,13 +286,16 @@ class _Session:
             worker.close()
         if not self._is_gone():
             warnings.warn(f"{worker.name} is gone, and is started again: {error}", RuntimeWarning, stacklevel=2)
-        self._count(-1)
-
-    def _count(self, change: int) -> None:
         with self._lock:
-            self._ready += change
-            if not self._workers.local:
-                self._tasks.let_threads_make_rows(self._ready == 0 and change < 0)
+            self._ready.discard(number)
+        self._choose_threads()
+
+    def _choose_threads(self) -> None:
+        """The loader's own make rows where no worker answers; not yet while the first ones start."""
+        if self._workers.local:
+            return
+        with self._lock:
+            self._tasks.let_threads_make_rows(not self._ready - self._stuck)
 
     def _refuse(self, error: Exception) -> None:
         with self._lock:
@@ -335,17 +367,30 @@ class Processes(Workers):
             raise Error(
                 f"this plan can't be sent to worker processes: {error}: take data in files, and functions of a module"
             ) from error
-        return _Process(pickled, settings, self.threads, self.ahead, number)
+        return _Process(pickled, known_jpegs(plan), settings, self.threads, self.ahead, number)
+
+
+def known_jpegs(plan: Dataset) -> bytes:
+    """What the plan's index of JPEGs holds: for maker_of in another process, whose plan has an empty one."""
+    index = plan.jpeg_index
+    return index.to_bytes() if isinstance(index, MemoryJpegIndex) else b""
+
+
+def maker_of(plan: Dataset, known: bytes, settings: str, threads: int) -> RowMaker:
+    """What makes rows of an unpickled plan."""
+    if known and plan.jpeg_index is not None:
+        plan.jpeg_index.load_bytes(known)
+    return RowMaker(plan, settings, threads=threads)
 
 
 class _Process(Worker):
-    def __init__(self, plan: bytes, settings: str, threads: int, lanes: int, number: int) -> None:
+    def __init__(self, plan: bytes, known: bytes, settings: str, threads: int, lanes: int, number: int) -> None:
         context = multiprocessing.get_context("spawn")
         pairs = [context.Pipe() for _ in range(lanes)]
         there = [theirs for _, theirs in pairs]
         self._lanes = [ours for ours, _ in pairs]
         self._process = context.Process(
-            target=_serve_rows, args=(plan, settings, threads, there), daemon=True, name=f"penstock-rows-{number}"
+            target=_serve_rows, args=(plan, known, settings, threads, there), daemon=True, name=f"penstock-rows-{number}"
         )
         self._process.start()
         for connection in there:
@@ -387,11 +432,11 @@ def _receive(connection: Any) -> bytes:
     return answer
 
 
-def _serve_rows(plan: bytes, settings: str, threads: int, lanes: list[Any]) -> None:
+def _serve_rows(plan: bytes, known: bytes, settings: str, threads: int, lanes: list[Any]) -> None:
     """What a worker process runs: a thread a lane."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
     try:
-        maker = RowMaker(pickle.loads(plan), settings, threads=threads)
+        maker = maker_of(pickle.loads(plan), known, settings, threads)
     except Exception as error:
         lanes[0].send_bytes(b"error")
         lanes[0].send_bytes(_workers.pickle_exception(error))

@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
@@ -56,6 +57,16 @@ void bind_identities(nb::module_& module) {
       .def_ro("draw", &SampleId::draw,
               "0, or 1 + the position in the output of the outermost `sample`, or `select` that "
               "repeats.")
+      .def("__getstate__",
+           [](const SampleId& self) {
+             return std::tuple(self.number, self.epoch, self.source, self.draw);
+           })
+      .def("__setstate__",
+           [](SampleId& self,
+              const std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, std::uint64_t>& state) {
+             const auto& [number, epoch, source, draw] = state;
+             new (&self) SampleId{.number = number, .epoch = epoch, .source = source, .draw = draw};
+           })
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const SampleId& self) {
@@ -92,6 +103,30 @@ void bind_identities(nb::module_& module) {
           },
           nb::sig("def cause(self) -> BaseException | None"),
           "What your function raised, if that was it.")
+      .def("__getstate__",
+           [](const Fault& self) {
+             const auto bytes = [](const std::string& text) {
+               return nb::bytes(text.data(), text.size());
+             };
+             return nb::make_tuple(bytes(self.reason), bytes(self.file), self.offset, self.sample,
+                                   self.step, self.row, self.transient);
+           })
+      .def("__setstate__",
+           [](Fault& self, const std::tuple<nb::bytes, nb::bytes, std::uint64_t, SampleId,
+                                            std::uint64_t, std::uint64_t, bool>& state) {
+             const auto& [reason, file, offset, sample, step, row, transient] = state;
+             const auto text = [](const nb::bytes& bytes) {
+               return std::string(bytes.c_str(), bytes.size());
+             };
+             new (&self) Fault{.reason = text(reason),
+                               .file = text(file),
+                               .offset = offset,
+                               .sample = sample,
+                               .step = step,
+                               .row = row,
+                               .transient = transient,
+                               .cause = {}};
+           })
       .def(
           "__str__", [](const Fault& self) { return text_of(self.to_string()); },
           R"("sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".)")

@@ -698,6 +698,17 @@ Errors  TypeError  the plan is endless, or reads a stream)")
           },
           "\"keep\", \"drop\" or \"pad\", as batch says it; None where there is no batch yet.")
       .def_prop_ro("devices", &Dataset::devices, "Those of prefetch_to_devices; empty before it.")
+      .def_prop_ro(
+          "jpeg_index",
+          [](const Dataset& self) -> nb::object {
+            auto index = self.jpeg_index();
+            if (auto memory = std::dynamic_pointer_cast<MemoryJpegIndex>(index))
+              return nb::cast(PyMemoryJpegIndex{{memory}, memory});
+            return index ? nb::cast(PyJpegIndex{std::move(index)}) : nb::none();
+          },
+          nb::sig("def jpeg_index(self) -> JpegIndex | None"),
+          R"(The index of the plan's first decode_image or decode_views that has one. It does not travel with the plan: a
+pickled plan has an empty one of its own in its place.)")
       .def("__bool__", [](const Dataset&) { return true; })
       .def_prop_ro("fields", &Dataset::fields,
                    "The fields of a sample, after the transforms so far.")

@@ -209,7 +209,9 @@ Errors  as from_json; Error  the file cannot be read)")
             const nb::list functions;
             const PlanJsonOptions options = writing(functions, true);
             const std::string text = without_gil([&] { return self.to_json(options); });
-            return nb::make_tuple(plan_module().attr("unpickle"), nb::make_tuple(text, functions));
+            const bool learns = self.jpeg_index() != nullptr;
+            return nb::make_tuple(plan_module().attr("unpickle"),
+                                  nb::make_tuple(text, functions, learns));
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__copy__", [](const Dataset& self) { return self; })
@@ -217,11 +219,13 @@ Errors  as from_json; Error  the file cannot be read)")
           "__deepcopy__", [](const Dataset& self, nb::handle) { return self; }, "memo"_a)
       .def_static(
           "_unpickle",
-          [](const std::string& text, nb::object functions) {
-            const PlanJsonOptions options = reading({}, {}, {}, std::move(functions), true);
+          [](const std::string& text, nb::object functions, bool learns) {
+            std::optional<PyJpegIndex> index;
+            if (learns) index = PyJpegIndex{std::make_shared<MemoryJpegIndex>()};
+            const PlanJsonOptions options = reading({}, {}, index, std::move(functions), true);
             return without_gil([&] { return Dataset::from_json(text, options); });
           },
-          "text"_a, "functions"_a);
+          "text"_a, "functions"_a, "learns"_a);
 }
 
 nb::tuple reduce_transform(const Transform& transform) {

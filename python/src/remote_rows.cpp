@@ -204,6 +204,9 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
           },
           "error"_a, nb::sig("def fail(self, error: BaseException) -> None"),
           "The loader raises this at the step.")
+      .def(
+          "give_back", [](const PyRowTask& self) { without_gil([&] { self->give_back(); }); },
+          "Others make the rows, as if this were dropped: they are not wanted here any longer.")
       .def("__repr__", [](const PyRowTask& self) {
         return "<penstock.RowTask rows " + std::to_string(self->first_row()) + " to " +
                std::to_string(self->first_row() + self->rows()) + " of step " +

@@ -136,7 +136,17 @@ void bind_jpeg(nb::module_& module) {
       .def("__len__", [](const PyJpegIndex& self) { return self.store->size(); })
       .def_prop_ro(
           "nbytes", [](const PyJpegIndex& self) { return self.store->bytes(); },
-          "What the indices take: memory, or room in the file.");
+          "What the indices take: memory, or room in the file.")
+      .def(
+          "load_bytes",
+          [](const PyJpegIndex& self, const nb::bytes& made) {
+            const std::span<const char> bytes(made.c_str(), made.size());
+            return without_gil(
+                [&] { return self.store->load_bytes(std::as_bytes(bytes), "these bytes"); });
+          },
+          "made"_a, R"(Adds what MemoryJpegIndex.to_bytes made; returns how many.
+
+Errors  Error  the bytes are of another kind)");
   nb::class_<PyMemoryJpegIndex, PyJpegIndex>(
       module, "MemoryJpegIndex",
       R"(An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
@@ -168,7 +178,14 @@ Errors  Error  there is no such file, it cannot be read, or is of another kind)"
           },
           "file"_a, R"(Writes all of it under another name, then renames it.
 
-Errors  Error  the file cannot be written)");
+Errors  Error  the file cannot be written)")
+      .def(
+          "to_bytes",
+          [](const PyMemoryJpegIndex& self) {
+            const auto all = without_gil([&] { return self.memory->to_bytes(); });
+            return nb::bytes(all.data(), all.size());
+          },
+          "What save() writes.");
   nb::class_<PySharedJpegIndex, PyJpegIndex>(
       module, "SharedJpegIndex",
       R"(An index of JPEGs in a file that all processes of the machine fill and use at the same time: with

@@ -96,3 +96,18 @@ def test_grey_images_are_not_filled_with_a_colour():
     grey = ps.memory({"image": np.zeros((4, 8, 8, 1), np.uint8)})
     with pytest.raises(ValueError, match="images of one channel cannot have a fill of three levels"):
         grey.map(ps.augment_image([pa.rotate(3, fill=(1, 2, 3))]))
+
+
+def test_an_error_in_the_data_keeps_its_fault(tmp_path):
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "7.jpg").write_bytes(b"\xff\xd8\xff")
+    plan = ps.image_folder(broken).map(ps.decode_image(crop=ps.center_crop(32))).batch(1)
+    with pytest.raises(ps.DataError) as raised:
+        next(plan.loader())
+    error = pickle.loads(pickle.dumps(raised.value))
+    assert str(error) == str(raised.value)
+    assert str(error.fault) == str(raised.value.fault)
+    assert error.fault.file == str(broken / "7.jpg")
+    assert error.fault.sample == raised.value.fault.sample
+    assert error.fault.reason == raised.value.fault.reason != ""

@@ -114,8 +114,9 @@ def test_what_is_wrong_is_said(cluster, photos, tmp_path):
     bad = tmp_path / "bad"
     bad.mkdir()
     (bad / "empty.jpg").write_bytes(b"")
-    with pytest.raises(ps.DataError, match="empty.jpg"):
+    with pytest.raises(ps.DataError, match="empty.jpg") as raised:
         penstock.ray.prepare(bad, tmp_path / "out")
+    assert raised.value.fault.file == str(bad / "empty.jpg")
 
 
 @pytest.mark.skipif(not MOTO.exists(), reason="no S3 server to test with: scripts/moto installs one")

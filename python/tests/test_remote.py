@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pickle
 import signal
 import subprocess
 import threading
@@ -192,6 +193,36 @@ def test_what_a_slow_worker_was_asked_for_is_asked_of_another(numbers_file, monk
     never.set()
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_where_no_worker_answers_the_loaders_threads_go_on_and_later_the_workers(numbers_file, monkeypatch, local):
+    monkeypatch.setattr(remote, "STUCK_S", 0.3)
+    plan = plan_of(numbers_file, epochs=4)
+    expected, _ = run(plan)
+    workers = Here(2, local=local, rows=5)
+    again = threading.Event()
+
+    def stand_still(asked, worker):
+        if asked >= 4:
+            again.wait(60)
+
+    workers.misbehave = stand_still
+    loader = plan.loader(remote=workers)
+    found = []
+    for step in loader:
+        found.append(bytes_of(step))
+        if len(found) == 30:
+            stuck = loader.stats().remote
+            again.set()
+            end = time.monotonic() + 30
+            while loader.stats().remote.rows == stuck.rows and time.monotonic() < end:
+                time.sleep(0.01)
+                if len(found) < len(expected) - 1:
+                    found.append(bytes_of(next(loader)))
+    assert found == expected
+    assert stuck.given_back > 0
+    assert loader.stats().remote.rows > stuck.rows
+
+
 def test_other_data_or_another_plan_is_refused_by_name(numbers_file, tmp_path):
     other = tmp_path / "other.npy"
     np.save(other, np.zeros((COUNT + 1, 2), dtype=np.int64))
@@ -244,7 +275,7 @@ def test_a_loader_that_is_dropped_takes_its_threads_along(numbers_file):
     workers = Here(2)
     loader = plan_of(numbers_file).loader(remote=workers)
     next(loader)
-    assert len(lanes()) == 4
+    assert len(lanes()) == 5  # two lanes for each, and one that watches
     del loader
     for thread in lanes():
         thread.join(30)
@@ -320,6 +351,29 @@ def test_processes_call_functions_and_carry_what_they_raise(numbers_file):
             pass
     assert isinstance(raised.value.__cause__, KeyError)
     assert "in a worker process" in str(raised.value.__cause__.__cause__)
+
+
+def test_what_processes_learn_of_jpegs_comes_back(images):
+    def plan(index):
+        decode = ps.decode_image(crop=ps.random_resized_crop(32), index=index)
+        return ps.image_folder(images).seed(7).map(decode).batch(6).prefetch_to_devices("host:1")
+
+    index = ps.MemoryJpegIndex()
+    found, _ = run(plan(index), remote=Processes(1, local=False))
+    assert found == run(plan(None))[0]
+    learned = len(index)
+    assert learned == len(ps.image_folder(images))
+    assert len(plan(index).jpeg_index) == learned
+    assert plan(None).jpeg_index is None
+    copy = pickle.loads(pickle.dumps(plan(index)))
+    assert len(copy.jpeg_index) == 0
+    assert copy.jpeg_index.load_bytes(index.to_bytes()) == learned
+    with pytest.raises(ps.Error, match="these bytes: expected a JPEG index that penstock wrote"):
+        index.load_bytes(b"something else")
+    loader = plan(None).loader()
+    again = remote.maker_of(copy, index.to_bytes(), loader.row_tasks().settings, 1)
+    assert isinstance(again, ps.RowMaker)
+    assert len(copy.jpeg_index) == learned
 
 
 def test_killed_processes_are_replaced(numbers_file):

@@ -72,6 +72,9 @@ class Decoding final : public Transform {
     first_mask_ = output;
   }
 
+  [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const override {
+    return options_.index;
+  }
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const std::size_t input = find_field(fields, options_.field, description_.name);
     const FieldSpec& field = fields[input];

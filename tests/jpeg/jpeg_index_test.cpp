@@ -377,6 +377,20 @@ TEST_F(IndexFile, OfAFolderAreAllThatAreCalledSo) {
               ThrowsMessage<Error>(HasSubstr("no *.jpegindex file in this folder")));
 }
 
+TEST_F(IndexFile, WhatIsNewIsTakenOnce) {
+  EXPECT_THAT(index_.take_new(), testing::IsEmpty());
+  for (unsigned i = 18; i < 25; ++i) index_.put(key(i), some_index(i));
+  const std::vector<std::byte> taken = index_.take_new();
+  MemoryJpegIndex other;
+  EXPECT_EQ(other.load_bytes(taken, "taken"), 7U);
+  for (unsigned i = 18; i < 25; ++i) {
+    ASSERT_NE(other.find(key(i)), nullptr);
+    EXPECT_EQ(*other.find(key(i)), some_index(i));
+  }
+  EXPECT_THAT(index_.take_new(), testing::IsEmpty());
+  EXPECT_EQ(index_.size(), 25U);
+}
+
 TEST_F(IndexFile, GivesNothingThatIsDamaged) {
   const std::string good = read();
   std::mt19937 random(24);

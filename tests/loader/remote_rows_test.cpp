@@ -2,6 +2,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -9,6 +11,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <penstock/testing/synthetic.hpp>
 
 #include "tests/loader/fakes.hpp"
 #include "tests/loader/makers.hpp"
@@ -410,6 +414,36 @@ TEST(RemoteRows, DrawTheRandomNumbersOfTheirSamples) {
   ASSERT_TRUE(loader.faults()[0].cause);
   EXPECT_THAT([&] { std::rethrow_exception(loader.faults()[0].cause); },
               ThrowsMessage<Error>("not 42"));
+}
+
+// What one store of JPEGs' indices learns is in the other's file.
+TEST(RemoteRows, BringWhatWasLearnedOfJpegs) {
+  static const std::filesystem::path kPhotos = source::synthetic_image_folder(
+      {.count = 20, .cache = std::filesystem::temp_directory_path() / "penstock-test"});
+  const auto with = [](std::shared_ptr<JpegIndexStore> index) {
+    return image_folder(kPhotos)
+        .seed(7)
+        .map(decode_image({.crop = random_resized_crop({32, 32}), .index = std::move(index)}))
+        .batch(5)
+        .prefetch_to_devices(host_devices(1));
+  };
+  const auto run = [&](const Dataset& plan, const Dataset& elsewhere) {
+    Loader loader = plan.loader({.digest = true});
+    loader.let_threads_make_rows(false);
+    Makers makers(loader, {elsewhere}, 3);
+    while (loader.next()) {
+    }
+    return loader.digest();
+  };
+  const auto here = std::make_shared<MemoryJpegIndex>();
+  const auto there = std::make_shared<MemoryJpegIndex>();
+  EXPECT_EQ(with(here).jpeg_index(), here);
+  EXPECT_EQ(with(nullptr).jpeg_index(), nullptr);
+  const Digest digest = run(with(here), with(there));
+  EXPECT_EQ(here->size(), 20U);
+  EXPECT_EQ(here->to_bytes().size(), there->to_bytes().size());
+  EXPECT_EQ(run(with(here), with(nullptr)), digest);
+  EXPECT_EQ(run(with(nullptr), with(std::make_shared<MemoryJpegIndex>())), digest);
 }
 
 TEST(RemoteRows, CarryWhatAFunctionThrew) {

@@ -79,6 +79,18 @@ class JpegIndexStore {
   [[nodiscard]] virtual std::size_t size() const = 0;
   /// What the indices take.
   [[nodiscard]] virtual std::size_t bytes() const = 0;
+  /// What was put there since the last call, as MemoryJpegIndex::to_bytes() has it, for load_bytes() of a store elsewhere.
+  /// Empty where nothing was, and in a store that does not tell.
+  [[nodiscard]] virtual std::vector<std::byte> take_new() { return {}; }
+
+  /// Adds what MemoryJpegIndex::to_bytes() made; returns how many. Parts that are damaged are left out; `name` is for
+  /// messages.
+  ///
+  /// Errors  Error  the bytes are of another kind
+  std::size_t load_bytes(std::span<const std::byte> file, const std::string& name);
+
+ protected:
+  std::size_t load_stream(std::istream& in, const std::string& name);
 };
 
 /// Keeps indices in memory, as many as fit; and, when asked to, in a file.
@@ -102,17 +114,16 @@ class MemoryJpegIndex final : public JpegIndexStore {
   /// Errors  Error  there is no such file, none in the folder, it cannot be read, or is of another kind; or it is in a
   ///                bucket, which load_jpeg_index() reads
   std::size_t load(const std::filesystem::path& file_or_folder);
-  /// The same of a file that is in memory; `name` is for messages.
-  std::size_t load_bytes(std::span<const std::byte> file, const std::string& name);
   /// Writes all indices, each with its key and a checksum, under another name, then renames it.
   ///
   /// Errors  Error  the file cannot be written, or is in a bucket
   void save(const std::filesystem::path& file) const;
   /// What save() writes.
   [[nodiscard]] std::vector<std::byte> to_bytes() const;
+  /// The first call returns nothing: what comes from then on is kept in mind, in 32 bytes an image until the next call.
+  [[nodiscard]] std::vector<std::byte> take_new() override;
 
  private:
-  std::size_t load_stream(std::istream& in, const std::string& name);
   void write_to(const std::function<void(std::span<const std::byte>)>& write) const;
 
   struct Hash {
@@ -125,6 +136,7 @@ class MemoryJpegIndex final : public JpegIndexStore {
   std::unordered_map<JpegKey, std::shared_ptr<const JpegIndex>, Hash> indices_;
   std::size_t bytes_ = 0;
   std::size_t max_bytes_;
+  std::optional<std::vector<JpegKey>> new_;  // since the last take_new()
 };
 
 }  // namespace penstock

@@ -156,6 +156,9 @@ class Dataset {
   [[nodiscard]] std::optional<std::uint64_t> batch_size() const noexcept;
   /// What becomes of samples that do not fill the last batch; none where there is no batch yet.
   [[nodiscard]] std::optional<Remainder> remainder() const noexcept;
+  /// The index of the plan's first decode_image or decode_views that has one; null where none has. It is no part of the plan,
+  /// and does not travel with it.
+  [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const;
   /// Those of prefetch_to_devices; empty before it.
   [[nodiscard]] std::vector<Device> devices() const;
   /// For people, all of it: "image_folder(path=/data/train).shuffle(seed=7).batch(256)".

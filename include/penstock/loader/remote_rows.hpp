@@ -69,11 +69,12 @@ class RowTask {
   bool finish(std::span<const std::byte> made, const CauseCarrier& causes = {});
   /// The loader delivers the step as this error.
   void fail(std::exception_ptr error);
+  /// Others make the rows, as if the task were destroyed: they are not wanted here any longer.
+  void give_back() noexcept;
 
  private:
   friend class Loader;
   explicit RowTask(std::shared_ptr<loader::TaskState> state);
-  void give_back() noexcept;
 
   std::shared_ptr<loader::TaskState> state_;
 };
@@ -94,7 +95,8 @@ struct RowMakerOptions {
 };
 
 /// Makes rows for loaders of the same plan in other processes: of numbers of samples, which the request names, with its own
-/// threads.
+/// threads. What the index of its plan (Dataset::jpeg_index) learns goes with the rows to that of the loader's plan, where each
+/// has one.
 ///
 /// Threads  make() from any number of threads; requests share the threads, and are served in the order of their steps.
 class RowMaker {

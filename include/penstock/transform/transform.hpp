@@ -18,6 +18,8 @@
 
 namespace penstock {
 
+class JpegIndexStore;
+
 /// Where a transform writes what it makes: a place for each output of its binding, in that order. A view, as a span
 /// is: it owns nothing.
 class Outputs {
@@ -79,6 +81,8 @@ class Transform {
   [[nodiscard]] virtual Description description() const = 0;
   /// What its calls of another language's function have cost so far; none where it calls none.
   [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
+  /// What it keeps of the JPEGs that it has decoded; null where it keeps nothing.
+  [[nodiscard]] virtual std::shared_ptr<JpegIndexStore> jpeg_index() const { return nullptr; }
 };
 
 using TransformPtr = std::shared_ptr<const Transform>;

@@ -91,6 +91,15 @@ std::uint64_t checksum_of(const JpegKey& key, std::span<const std::byte> bytes) 
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), key.size ^ key.hash[0] ^ key.hash[1]);
 }
 
+using Write = std::function<void(std::span<const std::byte>)>;
+
+void write_record(const JpegKey& key, const JpegIndex& index, const Write& write) {
+  const std::vector<std::byte> bytes = index.to_bytes();
+  const RecordHead head{key, bytes.size(), checksum_of(key, bytes)};
+  write(std::as_bytes(std::span(&head, 1)));
+  write(bytes);
+}
+
 void require_on_disk(const std::filesystem::path& file) {
   // With one slash it is what pathlib makes of s3://bucket.
   if (file.string().starts_with("s3:"))
@@ -172,6 +181,7 @@ void MemoryJpegIndex::put(const JpegKey& key, JpegIndex index) {
     indices_.emplace(key, std::move(shared));
   else
     found->second = std::move(shared);
+  if (new_) new_->push_back(key);
 }
 
 std::size_t MemoryJpegIndex::size() const {
@@ -214,13 +224,13 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
   return load_stream(in, file.string());
 }
 
-std::size_t MemoryJpegIndex::load_bytes(std::span<const std::byte> file, const std::string& name) {
+std::size_t JpegIndexStore::load_bytes(std::span<const std::byte> file, const std::string& name) {
   if (file.empty()) return 0;  // cut off at its very start
   std::istringstream in(std::string(reinterpret_cast<const char*>(file.data()), file.size()));
   return load_stream(in, name);
 }
 
-std::size_t MemoryJpegIndex::load_stream(std::istream& in, const std::string& name) {
+std::size_t JpegIndexStore::load_stream(std::istream& in, const std::string& name) {
   std::string mark(kFileMark.size(), '\0');
   const auto require_no_error = [&] {
     if (in.bad()) throw Error(fmt::format("{}: cannot be read: {}", name, std::strerror(errno)));
@@ -269,15 +279,27 @@ std::vector<std::byte> MemoryJpegIndex::to_bytes() const {
   return all;
 }
 
-void MemoryJpegIndex::write_to(const std::function<void(std::span<const std::byte>)>& write) const {
+std::vector<std::byte> MemoryJpegIndex::take_new() {
+  std::vector<JpegKey> keys;
+  {
+    const std::unique_lock lock(mutex_);
+    if (new_) keys.swap(*new_);
+    new_.emplace();
+  }
+  std::vector<std::byte> all;
+  if (keys.empty()) return all;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  };
+  write(std::as_bytes(std::span(kFileMark)));
+  for (const JpegKey& key : keys) write_record(key, *find(key), write);
+  return all;
+}
+
+void MemoryJpegIndex::write_to(const Write& write) const {
   write(std::as_bytes(std::span(kFileMark)));
   const std::shared_lock lock(mutex_);
-  for (const auto& [key, index] : indices_) {
-    const std::vector<std::byte> bytes = index->to_bytes();
-    const RecordHead head{key, bytes.size(), checksum_of(key, bytes)};
-    write(std::as_bytes(std::span(&head, 1)));
-    write(bytes);
-  }
+  for (const auto& [key, index] : indices_) write_record(key, *index, write);
 }
 
 }  // namespace penstock

@@ -74,6 +74,13 @@ std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket) {
   return branches;
 }
 
+std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {
+  for (const Branch& branch : branches_of(plan))
+    for (const TransformPtr& transform : branch.transforms)
+      if (auto index = transform->jpeg_index()) return index;
+  return nullptr;
+}
+
 std::vector<FieldSpec> fields_of(const Plan& plan) {
   const Batch* const batch = plan.find<Batch>();
   const Branch branch =

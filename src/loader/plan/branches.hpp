@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct Branch {
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan);
 /// The same with the padding that the batches of `bucket` < buckets_of(plan.batch()) get.
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket);
+
+/// That of the first transform that has one; null where none has.
+[[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan);
 
 /// The fields of a sample, after all maps. What batch_by_length pads is of shape [?, ...].
 ///

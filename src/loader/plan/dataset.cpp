@@ -219,6 +219,10 @@ std::optional<Remainder> Dataset::remainder() const noexcept {
   return batch == nullptr ? std::nullopt : std::optional(batch->options.remainder);
 }
 
+std::shared_ptr<JpegIndexStore> Dataset::jpeg_index() const {
+  return loader::jpeg_index_of(*plan_);
+}
+
 std::vector<Device> Dataset::devices() const {
   const loader::Prefetch* const prefetch = plan_->find<loader::Prefetch>();
   return prefetch == nullptr ? std::vector<Device>() : prefetch->devices;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/clock.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/remote_rows.hpp>
 
@@ -56,6 +57,7 @@ class RowMakerState {
             [this](InFlight& batch, std::exception_ptr error) {
               settle(batch, std::move(error));
             }) {
+    if (const auto& index = config_.recipes.front()->jpeg_index) (void)index->take_new();
     threads_.start();
   }
 
@@ -85,7 +87,9 @@ class RowMakerState {
       settled_.wait(lock, [&] { return batch->done; });
       if (batch->error) std::rethrow_exception(batch->error);
     }
-    complete_answer(answer, place, layout.slice_bytes(), findings(*batch, request, begin), causes_);
+    RowFindings found = findings(*batch, request, begin);
+    if (const auto& index = config_.recipes.front()->jpeg_index) found.learned = index->take_new();
+    complete_answer(answer, place, layout.slice_bytes(), found, causes_);
     return answer;
   }
 
@@ -117,7 +121,8 @@ class RowMakerState {
                       .made_ns = now_ns() - begin,
                       .replaced = {},
                       .faults = std::move(batch.info->faults),
-                      .fatal = std::move(batch.fatal)};
+                      .fatal = std::move(batch.fatal),
+                      .learned = {}};
     for (std::uint64_t row = 0; row < request.samples.size(); ++row)
       if (const SampleId& sample = batch.info->samples[row]; sample != request.samples[row])
         found.replaced.push_back({.row = row, .sample = sample});

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,7 +85,9 @@ std::string describe(const RowPlace& place) {
 
 std::string to_hex(std::string_view bytes) {
   std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  text.reserve(2 * bytes.size());
+  for (const char byte : bytes)
+    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
@@ -92,7 +95,7 @@ std::string from_hex(std::string_view text) {
   const auto digit = [](char c) -> int {
     constexpr std::string_view kDigits = "0123456789abcdef";
     const auto at = kDigits.find(c);
-    if (at == std::string_view::npos) throw Error("made rows are damaged: the cause of a fault");
+    if (at == std::string_view::npos) throw Error("made rows are damaged: their findings");
     return static_cast<int>(at);
   };
   std::string bytes;
@@ -153,6 +156,7 @@ struct SavedFindings {
   RowFindings findings;
   std::vector<CarriedFault> faults;
   std::optional<CarriedFault> fatal;
+  std::optional<std::string> learned;  // hexadecimal
 };
 
 template <class Visitor>
@@ -165,6 +169,7 @@ void visit_fields(Visitor& visit, SavedFindings& saved) {
   visit.required("replaced", saved.findings.replaced);
   visit.required("faults", saved.faults);
   visit("fatal", saved.fatal);
+  visit("learned", saved.learned);
 }
 
 std::string RowSettings::to_json() const {
@@ -241,6 +246,9 @@ void complete_answer(RowBytes& answer, const RowPlace& place, std::size_t row_by
   SavedFindings saved{.findings = findings};
   for (const Fault& fault : findings.faults) saved.faults.push_back(carry(fault));
   if (findings.fatal) saved.fatal = carry(*findings.fatal);
+  if (!findings.learned.empty())
+    saved.learned =
+        to_hex({reinterpret_cast<const char*>(findings.learned.data()), findings.learned.size()});
   const std::string text = core::dump_json(core::write_json(saved));
 
   const std::size_t size = kRowsOffset + row_bytes + text.size();
@@ -287,6 +295,11 @@ RowAnswer read_answer(std::span<const std::byte> bytes, const RowPlace& place,
                    .findings = std::move(saved.findings)};
   for (CarriedFault& carried : saved.faults) answer.findings.faults.push_back(unpack(carried));
   if (saved.fatal) answer.findings.fatal = unpack(*saved.fatal);
+  if (saved.learned) {
+    const std::string learned = from_hex(*saved.learned);
+    const auto bytes = std::as_bytes(std::span(learned));
+    answer.findings.learned.assign(bytes.begin(), bytes.end());
+  }
   for (const Replacement& replacement : answer.findings.replaced)
     if (replacement.row >= place.rows)
       throw Error(

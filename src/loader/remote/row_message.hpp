@@ -65,6 +65,7 @@ struct RowFindings {
   std::vector<Replacement> replaced;
   std::vector<Fault> faults;
   std::optional<Fault> fatal;
+  std::vector<std::byte> learned;  // indices of JPEGs, for JpegIndexStore::load_bytes
 };
 
 /// Where the rows lie in an answer; the findings follow them.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <penstock/core/clock.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/loader/remote_rows.hpp>
 
 #include "src/loader/run/finish_rows.hpp"
@@ -143,6 +144,8 @@ bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes
   const loader::RowRecipe& recipe = visit->threads->recipe_of(batch);
   const auto layout = loader::layout_of_rows(recipe, state_->place.rows);
   loader::RowAnswer answer = loader::read_answer(made, state_->place, state_->row_bytes, causes);
+  if (recipe.jpeg_index && !answer.findings.learned.empty())
+    recipe.jpeg_index->load_bytes(answer.findings.learned, "made rows");
   if (state_->is_settled.exchange(true)) return false;
   const std::int64_t arrived = now_ns();
   loader::copy_rows(answer, layout, batch, *state_);

@@ -114,6 +114,7 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         .replicas_per_group = topology.replicas_per_group(),
         .retry = options.retry,
         .digest = options.digest,
+        .jpeg_index = jpeg_index_of(*plan),
         .observer = options.observer,
     }));
   }

@@ -45,7 +45,8 @@ struct RowRecipe {
   OnFault on_fault = OnFault::raise;
   std::uint32_t replicas_per_group = 1;
   RetryOptions retry;
-  bool digest = false;  // of rows for host devices
+  bool digest = false;                         // of rows for host devices
+  std::shared_ptr<JpegIndexStore> jpeg_index;  // of the plan; what others learn comes there
   StageObserver* observer = nullptr;
 };
 
