@@ -300,6 +300,18 @@ def letterbox(size: int | tuple[int, int], *, fill: int | tuple[int, int, int] =
     Source  YOLO's letterbox (ultralytics' LetterBox).
     """
 
+def cover_crop(size: int | tuple[int, int], *, position: Literal['center', 'random'] = 'center') -> Crop:
+    """
+    The image resized, with its aspect kept, so that it just covers the sample; what is too much in one
+    direction is cut off, on both sides as much ("center") or at a random position ("random"). Small images are
+    enlarged. Nothing outside the crop is decoded.
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1; another position
+    Source  torchvision's Resize to the smallest size that covers the crop, the longer side cut to a whole
+            number, followed by CenterCrop or RandomCrop.
+    """
+
 def random_crop(size: int | tuple[int, int], *, padding: int = 0, fill: int | tuple[int, int, int] = 0, pad_if_needed: bool = False) -> Crop:
     """
     A random part of the image as it is, not resized, after padding on all sides: the crop of CIFAR,

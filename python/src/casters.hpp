@@ -83,6 +83,7 @@ PENSTOCK_NAMES(Interpolation, "typing.Literal['nearest', 'bilinear', 'bicubic']"
                {"nearest", "bilinear", "bicubic"});
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
                {"fast", "reference", "libjpeg"});
+PENSTOCK_NAMES(CropPosition, "typing.Literal['center', 'random']", {"center", "random"});
 PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});
 PENSTOCK_NAMES(Combine, "typing.Literal['sum', 'mean', 'row_sums', 'row_means']",
                {"sum", "mean", "row_sums", "row_means"});
