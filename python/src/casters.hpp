@@ -95,6 +95,7 @@ PENSTOCK_NAMES(LongDocuments, "typing.Literal['split', 'truncate', 'drop']",
                {"split", "truncate", "drop"});
 PENSTOCK_NAMES(LongSamples, "typing.Literal['refuse', 'truncate', 'drop']",
                {"refuse", "truncate", "drop"});
+PENSTOCK_NAMES(UnfitImages, "typing.Literal['refuse', 'drop']", {"refuse", "drop"});
 PENSTOCK_NAMES(PackOutput,
                "typing.Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', "
                "'cu_seqlens', 'max_seqlen']",
