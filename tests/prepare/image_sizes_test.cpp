@@ -1,5 +1,6 @@
 // Sizes from headers, against the sizes that the images were made with.
 #include <atomic>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -131,6 +132,35 @@ TEST_F(ImageSizes, NameTheFirstDamagedImage) {
     const bool damaged = k == 21 || k == 45 || k == 50;
     EXPECT_EQ(sizes[static_cast<std::size_t>(k)], damaged ? ImageSize() : ImageSize(2, k + 1)) << k;
   }
+}
+
+// No record is an image; 16 is found out only when 0 has been, by another thread.
+class Damaged final : public Source {
+ public:
+  std::uint64_t size() const noexcept override { return 32; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t number, Record&) const override {
+    if (number == 16) reads_16_.test_and_set();
+    while ((number == 0 && !reads_16_.test()) || (number == 16 && !found_0_.test()))
+      std::this_thread::yield();
+    return Fault{.reason = "made bad"};
+  }
+  std::string location(std::uint64_t number) const override {
+    if (number == 0) found_0_.test_and_set();
+    return "image " + std::to_string(number) + " of 32";
+  }
+  int max_concurrent_reads() const noexcept override { return 2; }
+  std::string fingerprint() const override { return "damaged"; }
+
+ private:
+  std::vector<FieldSpec> fields_{{"image", DType::u8, {kDynamic}}};
+  mutable std::atomic_flag reads_16_;
+  mutable std::atomic_flag found_0_;
+};
+
+TEST(ImageSizesOfDamaged, NameTheFirstHoweverTheThreadsFindThem) {
+  EXPECT_THAT([] { (void)image_sizes(Damaged()); },
+              ThrowsMessage<Error>(HasSubstr("image 0 of 32")));
 }
 
 TEST_F(ImageSizes, NeedAFieldOfEncodedImages) {
