@@ -26,6 +26,7 @@ TransformPtr paint(ImageSize shape) {
 }
 
 Dataset batches(std::mt19937_64& random) {
+  const auto gpus = static_cast<std::uint64_t>(gpu_count());
   std::vector<std::int64_t> numbers(90);
   std::vector<ImageSize> sizes;
   for (std::size_t k = 0; k < numbers.size(); ++k) {
