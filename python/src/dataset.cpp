@@ -105,6 +105,12 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .thread_budget = thread_budget ? thread_budget->budget : nullptr,
       .budget_bytes = budget_bytes,
   };
+  if (!remote.is_none() &&
+      (nb::isinstance<nb::type_object>(remote) || !nb::hasattr(remote, "attach")))
+    throw nb::type_error(("remote: expected a penstock.remote.Workers, such as "
+                          "penstock.remote.Processes(4), found " +
+                          nb::cast<std::string>(nb::str(nb::repr(remote))))
+                             .c_str());
   LoaderHandle loader(without_gil([&] { return self.loader(options); }));
   if (!remote.is_none()) remote.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
   return loader;
