@@ -6,11 +6,14 @@ import itertools
 import json
 import os
 import pickle
+import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -564,6 +567,35 @@ def test_the_torch_loader_takes_them(numbers_file):
     others = DataLoader(plan, devices="host:1", remote=Here(local=False))
     for _ in range(2):
         assert len([batch for batch in others]) == len(alone)
+
+
+def test_a_transport_of_ones_own(images):
+    program = Path(__file__).parents[1] / "examples" / "clusters" / "own_transport.py"
+    servers = [subprocess.Popen([sys.executable, program, "serve", "0"], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        ports = [server.stdout.readline().split()[1] for server in servers]
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        command = [sys.executable, program, "train", images]
+        elsewhere = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=100)
+        nowhere = subprocess.run([*command, "127.0.0.1:1"], capture_output=True, text=True, timeout=100)
+    finally:
+        for server in servers:
+            server.kill()
+    digest = re.search(r"rows made elsewhere, digest (.*)", elsewhere.stdout).group(1)
+    assert f"0 rows made elsewhere, digest {digest}\n" in nowhere.stdout, nowhere.stderr
+
+
+def test_a_transport_of_ones_own_makes_all_rows_where_it_must(images):
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "clusters"))
+    import own_transport
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=own_transport.serve, args=(listener,), daemon=True).start()
+    plan = ps.image_folder(images).seed(7).shuffle().map(ps.decode_image(crop=ps.center_crop(32))).batch(6)
+    expected, _ = run(plan)
+    found, loader = run(plan, remote=own_transport.Sockets([listener.getsockname()], local=False))
+    assert found == expected
+    assert loader.stats().remote.rows == len(ps.image_folder(images))
 
 
 def test_the_interpreter_ends_while_they_work(numbers_file):
