@@ -12,6 +12,7 @@ import argparse
 import socket
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import penstock as ps
 from penstock.remote import Worker, WorkerLost, Workers
@@ -104,7 +105,8 @@ def serve_loader(connection: socket.socket) -> None:
         return
     send(connection, b"")
     while True:
-        send(connection, memoryview(maker.make(receive(connection))))
+        made: Any = maker.make(receive(connection))
+        send(connection, memoryview(made))
 
 
 def train(folder: str, addresses: list[tuple[str, int]]) -> None:
