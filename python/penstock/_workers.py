@@ -36,11 +36,8 @@ def start(items: Any, fields: Sequence[FieldSpec], blocks: Sequence[int]) -> tup
         ) from error
     here, there = socket.socketpair()
     context = multiprocessing.get_context("spawn")
-    # In a file: multiprocessing's own pipe waits for ever where the process ends before it has read all of it.
-    with open(os.memfd_create("penstock-items"), "wb") as file, there:
-        file.write(pickled)
-        file.flush()
-        descriptors = [_Descriptor(block) for block in (file.fileno(), *blocks)]
+    with in_memory(pickled) as block, there:
+        descriptors = [block, *(_Descriptor(other) for other in blocks)]
         process = context.Process(target=_serve, args=(described, there, descriptors), daemon=True, name="penstock-worker")
         process.start()
     return here.detach(), process
@@ -62,16 +59,17 @@ def _opened(duplicate: Any) -> int:
 
 
 @contextlib.contextmanager
-def in_memory(objects: Any) -> Iterator[Any]:
-    """A descriptor for a process that is started meanwhile. Not multiprocessing's own pipe: it waits for ever where the process
-    ends before it has read all of it."""
-    with open(os.memfd_create("penstock-objects"), "wb") as file:
-        pickle.dump(objects, file)
+def in_memory(pickled: bytes | memoryview) -> Iterator[Any]:
+    """A descriptor of them, for a process that is started meanwhile. Not multiprocessing's own pipe: it waits for ever where the
+    process ends before it has read all of it."""
+    with open(os.memfd_create("penstock-pickled"), "wb") as file:
+        file.write(pickled)
         file.flush()
         yield _Descriptor(file.fileno())
 
 
 def from_memory(descriptor: int) -> Any:
+    """What was pickled; closes the descriptor."""
     os.set_inheritable(descriptor, False)
     with open(descriptor, "rb") as file:
         file.seek(0)
@@ -94,9 +92,7 @@ def _serve(described: Any, there: socket.socket, descriptors: list[int]) -> None
     for descriptor in (there.fileno(), *descriptors):
         os.set_inheritable(descriptor, False)  # else a process that an item starts would keep the socket open
     try:
-        with open(descriptors[0], "rb") as file:
-            file.seek(0)
-            items = pickle.load(file)
+        items = from_memory(descriptors[0])
     except Exception as error:
         items = _Broken(error)
     fields = [FieldSpec(*field) for field in described]

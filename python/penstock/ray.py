@@ -84,9 +84,8 @@ class Workers(remote.Workers):
     def why_none(self) -> str:
         if not ray.is_initialized():
             return "Ray was shut down"
-        most = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
         return (
-            f"each takes {self.cpus} CPUs, of which the largest machine of the cluster has {most:g} and "
+            f"each takes {self.cpus} CPUs, of which the largest machine of the cluster has {_most_cpus():g} and "
             f"{ray.available_resources().get('CPU', 0):g} are free in all"
         )
 
@@ -172,6 +171,11 @@ class _Actor(Worker):
             ray.kill(self._actor)
 
 
+def _most_cpus() -> float:
+    """Of one machine of the cluster."""
+    return max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+
+
 def prepare(
     input: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -197,8 +201,7 @@ def prepare(
     """
     if not ray.is_initialized():
         raise RuntimeError("penstock.ray.prepare: Ray was not started: call ray.init() first")
-    if cpus < 1:
-        raise ValueError(f"cpus must be 1 or more, found {cpus}")
+    remote.check_count("cpus", cpus)
     places = (os.fspath(input), os.fspath(output))
     what["threads"] = cpus
     settings = tuple(sorted((name, tuple(value) if name == "also" else value) for name, value in what.items()))
@@ -207,10 +210,9 @@ def prepare(
     sizes = {shard.number: shard.last - shard.first for shard in plan.shards}
     missing = run.missing()
     done = plan.samples - sum(sizes[number] for number in missing)
-    most = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
-    if cpus > most:
+    if cpus > _most_cpus():
         warnings.warn(
-            f"each task takes {cpus} CPUs, and no machine of the cluster has more than {most:g}: none starts before one has",
+            f"each task takes {cpus} CPUs, and no machine of the cluster has more than {_most_cpus():g}: none starts before one has",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -307,7 +307,7 @@ class _Session:
         with seat.lock:
             while seat.worker is None and not seat.refused and not self._is_gone():
                 try:
-                    worker: object = self._workers.start(self._plan, self._settings, number, self._is_gone)
+                    seat.worker = self._started(number)
                 except WorkerLost as error:
                     self._start_error = str(error)
                     self._sleep(wait_s)
@@ -316,17 +316,17 @@ class _Session:
                     seat.refused = True
                     self._refuse(error)
                 else:
-                    if not isinstance(worker, Worker):
-                        name = f"{type(self._workers).__name__}.start()"
-                        seat.refused = True
-                        self._refuse(TypeError(f"{name} returned {worker!r}: expected a penstock.remote.Worker"))
-                        continue
-                    seat.worker = worker
                     with self._lock:
                         self._ready.add(number)
                         self._waits = False
                     self._choose_threads()
             return seat.worker
+
+    def _started(self, number: int) -> Worker:
+        worker: object = self._workers.start(self._plan, self._settings, number, self._is_gone)
+        if not isinstance(worker, Worker):
+            raise TypeError(f"{type(self._workers).__name__}.start() returned {worker!r}: expected a penstock.remote.Worker")
+        return worker
 
     def _sleep(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -483,7 +483,7 @@ class _Process(Worker):
         pairs = [context.Pipe() for _ in range(lanes)]
         there = [theirs for _, theirs in pairs]
         self._lanes = [ours for ours, _ in pairs]
-        with _workers.in_memory((plan, known, settings, threads)) as block:
+        with _workers.in_memory(pickle.dumps((plan, known, settings, threads))) as block:
             self._process = context.Process(
                 target=_serve_rows, args=(block, there), daemon=True, name=f"penstock-rows-{number}"
             )
