@@ -35,6 +35,8 @@
 #include <penstock/source/tokens.hpp>
 #include <penstock/sequence/blocks.hpp>
 #include <penstock/sequence/pack.hpp>
+#include <penstock/sequence/by_length.hpp>
+#include <penstock/sequence/by_aspect.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/record.hpp>
 #include <penstock/source/queue.hpp>
@@ -54,6 +56,7 @@
 #include <penstock/jpeg/shared_jpeg_index.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/prepare/prepare.hpp>
+#include <penstock/prepare/image_sizes.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>

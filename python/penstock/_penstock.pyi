@@ -308,6 +308,18 @@ def letterbox(size: int | tuple[int, int], *, fill: int | tuple[int, int, int] =
     Source  YOLO's letterbox (ultralytics' LetterBox).
     """
 
+def cover_crop(size: int | tuple[int, int], *, position: Literal['center', 'random'] = 'center') -> Crop:
+    """
+    The image resized, with its aspect kept, so that it just covers the sample; what is too much in one
+    direction is cut off, on both sides as much ("center") or at a random position ("random"). Small images are
+    enlarged. Nothing outside the crop is decoded.
+
+    Units   pixels; `size` is one number for a square or (height, width).
+    Errors  ValueError  a size below 1; another position
+    Source  torchvision's Resize to the smallest size that covers the crop, the longer side cut to a whole
+            number, followed by CenterCrop or RandomCrop.
+    """
+
 def random_crop(size: int | tuple[int, int], *, padding: int = 0, fill: int | tuple[int, int, int] = 0, pad_if_needed: bool = False) -> Crop:
     """
     A random part of the image as it is, not resized, after padding on all sides: the crop of CIFAR,
@@ -1684,6 +1696,54 @@ class Buckets:
 
     def __repr__(self) -> str: ...
 
+class AspectBucket:
+    """Of AspectBuckets.buckets."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of its images."""
+
+    @property
+    def rows(self) -> int:
+        """Of a full global batch."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def cut_share(self) -> float:
+        """Of the pixels of its images."""
+
+    def __repr__(self) -> str: ...
+
+class AspectBuckets:
+    """What came of batch_by_aspect: Dataset.aspect_buckets."""
+
+    @property
+    def buckets(self) -> list[AspectBucket]: ...
+
+    @property
+    def batches(self) -> int:
+        """Of an epoch."""
+
+    @property
+    def samples(self) -> int:
+        """In them."""
+
+    @property
+    def dropped(self) -> int:
+        """
+        Samples in none: of size (0, 0), or by unfit 'drop', and in each epoch others by remainder 'drop'.
+        """
+
+    @property
+    def cut_share(self) -> float:
+        """
+        Of the pixels of all sorted images, cut away where they cover their shapes.
+        """
+
+    def __repr__(self) -> str: ...
+
 class Dataset:
     """
     What to read, in which order, how to transform and batch it, and where it goes.
@@ -1976,6 +2036,41 @@ class Dataset:
                 CudaError   a device that cannot be used
                 Error       the byte budget is too small for two slots
         """
+
+    def batch_by_aspect(self, map: Callable[[tuple[int, int]], Transform], shapes: Sequence[tuple[int, int]] | Any, *, sizes: Any, pixels: int | None = None, rows: Sequence[int] = (), multiple: int = 1, most_cut: float | None = None, most_enlarged: float | None = None, unfit: Literal['refuse', 'drop'] = 'refuse', remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False, shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+        """
+        Global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here,
+        once with each of them, and makes the transform that all samples of that bucket go through last:
+
+            data.batch_by_aspect(lambda shape: ps.decode_image(crop=ps.cover_crop(shape), flip=0.5),
+                                 ps.aspect_shapes(), sizes=ps.image_sizes(data), pixels=16 << 20)
+
+        Which samples make up a batch is computed from `sizes`; what batch_by_length says of steps, epochs and
+        other operations holds here. transform_on_device may follow: the images of a batch have one shape.
+
+        `shapes`: (height, width) of each bucket, up to 4096. An image is in the bucket whose shape cuts the
+        least of it away, where it is resized so that it just covers the shape: that of the nearest aspect. Of
+        several the first. `sizes`: (height, width) of each record of the source, upright, as image_sizes()
+        reads them; one of (0, 0) is in no batch.
+        `pixels`: of a global batch at the most: a batch has as many rows as its shape goes into that, rounded
+        down to a multiple of `multiple`. Or `rows`: of a global batch, one number a bucket.
+        `most_cut`: the most share of an image that may be cut away. `most_enlarged`: the most that an image may
+        be enlarged to cover its shape; one that would be enlarged more is in a bucket of a smaller shape. An
+        image that these leave no bucket for is refused here, or in no batch: `unfit`.
+        `remainder`, `uneven`, `shuffle`, `seed`: as in batch_by_length.
+
+        Units   pixels; `most_cut` from 0 to 1, `most_enlarged` a factor, 1 for never
+        Shapes  what `map` makes differs from batch to batch; fields says (None, None, 3)
+        Memory  12 bytes a sample
+        Errors  ValueError  options that contradict each other; not one size for each record; a plan whose samples
+                            have an order of their own; transforms whose fields differ in more than extents
+                TypeError   map(shape) is no Transform
+                Error       with unfit "refuse" an image that fits no bucket; names it
+        """
+
+    @property
+    def aspect_buckets(self) -> AspectBuckets | None:
+        """What came of batch_by_aspect; None where the plan has none."""
 
     @property
     def size(self) -> int | None:
@@ -2522,6 +2617,31 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
     repeat what it returns, so that pairs stay pairs.
 
     Errors  ValueError  none, one with more than maps in it, or a field name used twice
+    """
+
+def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, zero_if_damaged: bool = False) -> Any:
+    """
+    Height and width of each record's image, as decode_image shows it upright: for batch_by_aspect. Of all
+    records of the dataset's source, whatever the dataset chooses among them. Headers of JPEGs, PNGs and
+    WebPs are read, by all cores at once; of files in folders and of objects the first 64 KiB, and all of
+    one whose header is longer. Save the array beside the data set: it is the same until the files change.
+
+    Without `exif`, of JPEGs as they are stored. With `zero_if_damaged`, an image that cannot be read, or has
+    no header, has the size (0, 0), and is in no batch of batch_by_aspect.
+
+    Shapes  numpy's i32 [records, 2]: height, width
+    Errors  ValueError  no such field, or one that does not hold encoded images
+            Error       an image that cannot be read, or has no header: the first one; names it
+    """
+
+def aspect_shapes(*, pixels: int = 1048576, multiple: int = 64, ratio: tuple[float, float] = (0.5, 2.0)) -> list[tuple[int, int]]:
+    """
+    (height, width) of about the same number of pixels, from the highest to the widest: for each width, and
+    for each height, the largest other side.
+
+    Units   `pixels` of a shape at the most; sides are multiples of `multiple`; `ratio` is width over height.
+    Errors  ValueError  no such shape, or more than 4096 of them; a range that is empty or not positive
+    Source  the buckets of NovelAI's diffusion (2022), as kohya's sd-scripts makes them.
     """
 
 class RowBytes:

@@ -75,7 +75,7 @@ def run(arguments: list[str]) -> int:
     except ValueError as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 2
-    except (Error, ConnectionError) as error:
+    except (Error, ConnectionError, TypeError, RuntimeError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 1
     finally:

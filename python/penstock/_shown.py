@@ -90,6 +90,8 @@ def _operation(operation: dict[str, Any]) -> str:
         return f".map({_transform(operation['transform'])})"
     if name == "filter" or any(isinstance(value, list) and len(value) > MOST_NUMBERS for value in operation.values()):
         raise NotWritten
+    if name == "batch" and "by_aspect" in operation:  # its sizes are a long list
+        raise NotWritten
     if name == "batch" and (by_length := operation.pop("by_length", None)) is not None:
         name = "batch_by_length"
         operation |= by_length

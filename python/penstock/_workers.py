@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import multiprocessing
 import multiprocessing.util  # registers what it does at the end
 import os
@@ -11,7 +12,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import Any
 
@@ -58,6 +59,23 @@ class _Descriptor:
 def _opened(duplicate: Any) -> int:
     number: int = duplicate.detach()
     return number
+
+
+@contextlib.contextmanager
+def in_memory(objects: Any) -> Iterator[Any]:
+    """A descriptor for a process that is started meanwhile. Not multiprocessing's own pipe: it waits for ever where the process
+    ends before it has read all of it."""
+    with open(os.memfd_create("penstock-objects"), "wb") as file:
+        pickle.dump(objects, file)
+        file.flush()
+        yield _Descriptor(file.fileno())
+
+
+def from_memory(descriptor: int) -> Any:
+    os.set_inheritable(descriptor, False)
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        return pickle.load(file)
 
 
 class _Broken:

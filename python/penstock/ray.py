@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,7 +26,7 @@ from ray import cloudpickle
 
 from penstock import remote
 from penstock._errors import Error
-from penstock._penstock import Dataset, Preparation, PrepareReport, PrepareRun, __version__
+from penstock._penstock import Dataset, Preparation, PrepareReport, PrepareRun, RowTasks, __version__
 from penstock.remote import Worker, WorkerLost
 
 __all__ = ["Workers", "prepare"]
@@ -62,17 +63,46 @@ class Workers(remote.Workers):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(count, rows=rows, ahead=ahead, local=local)
-        if cpus < 1:
-            raise ValueError(f"cpus must be 1 or more, found {cpus}")
+        remote.check_count("cpus", cpus)
         if not ray.is_initialized():
             raise RuntimeError("penstock.ray.Workers: Ray was not started: call ray.init() first")
         self.cpus = cpus
+        self._job = ray.get_runtime_context().get_job_id()
+        self._known: tuple[int, Any] = (0, b"")  # how many indices, and where they lie
         self._options: dict[str, Any] = dict(options or {})
         self._options.update(num_cpus=cpus, max_concurrency=ahead, max_restarts=0)
         if resources is not None:
             self._options["resources"] = dict(resources)
         if memory is not None:
             self._options["memory"] = memory
+
+    def _require_ray(self) -> None:
+        """Without it, Ray's calls would start or join another cluster."""
+        if not ray.is_initialized() or ray.get_runtime_context().get_job_id() != self._job:
+            raise WorkerLost("Ray was shut down")
+
+    def why_none(self) -> str:
+        if not ray.is_initialized():
+            return "Ray was shut down"
+        most = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+        return (
+            f"each takes {self.cpus} CPUs, of which the largest machine of the cluster has {most:g} and "
+            f"{ray.available_resources().get('CPU', 0):g} are free in all"
+        )
+
+    def _known_jpegs(self, plan: Dataset) -> Any:
+        """In the object store once, for all actors."""
+        count = len(plan.jpeg_index) if plan.jpeg_index is not None else 0
+        if count != self._known[0]:
+            self._known = (count, ray.put(remote.known_jpegs(plan)))
+        return self._known[1]
+
+    def attach(self, plan: Dataset, tasks: RowTasks) -> None:
+        try:
+            self._require_ray()
+        except WorkerLost:
+            raise RuntimeError("penstock.ray.Workers: Ray was shut down: call ray.init(), and make other Workers") from None
+        super().attach(plan, tasks)
 
     def most_bytes(self) -> int | None:
         here = ray.get_runtime_context().get_node_id()
@@ -86,12 +116,14 @@ class Workers(remote.Workers):
             pickled = cloudpickle.dumps(plan)
         except Exception as error:
             raise Error(f"this plan can't be sent to Ray's actors: {error}") from error
+        self._require_ray()
         maker: Any = ray.remote(_Maker)
-        actor = maker.options(**self._options).remote(pickled, remote.known_jpegs(plan), settings, self.cpus)
+        actor = maker.options(**self._options).remote(pickled, self._known_jpegs(plan), settings, self.cpus)
         try:
-            return _Actor(actor, _wait(actor.where.remote(), is_gone))
+            return _Actor(actor, _wait(actor.where.remote(), is_gone), self._require_ray)
         except BaseException:
-            ray.kill(actor)
+            if ray.is_initialized():
+                ray.kill(actor)
             raise
 
 
@@ -99,7 +131,7 @@ class _Maker:
     """What an actor runs."""
 
     def __init__(self, plan: bytes, known: bytes, settings: str, threads: int) -> None:
-        self._maker: RowMaker | None = None
+        self._maker: remote.RowMaker | None = None
         self._refusal: Exception | None = None
         try:
             self._maker = remote.maker_of(cloudpickle.loads(plan), known, settings, threads)
@@ -120,12 +152,20 @@ class _Maker:
 
 
 class _Actor(Worker):
-    def __init__(self, actor: Any, node: str) -> None:
+    def __init__(self, actor: Any, node: str, require_ray: Callable[[], None]) -> None:
         self._actor = actor
+        self._require_ray = require_ray
         self.name = f"the Ray actor {actor._actor_id.hex()[:12]} on {node}"
 
     def make(self, request: bytes, lane: int) -> Any:
-        return _wait(self._actor.make.remote(request), lambda: False)
+        self._require_ray()
+        try:
+            return _wait(self._actor.make.remote(request), lambda: False)
+        except (WorkerLost, Error, ray.exceptions.RayTaskError):
+            raise
+        except Exception as error:
+            self._require_ray()  # it was shut down meanwhile
+            raise WorkerLost(str(error)) from error
 
     def close(self) -> None:
         if ray.is_initialized():
@@ -167,7 +207,14 @@ def prepare(
     sizes = {shard.number: shard.last - shard.first for shard in plan.shards}
     missing = run.missing()
     done = plan.samples - sum(sizes[number] for number in missing)
-    make = ray.remote(_make_shard).options(num_cpus=cpus, max_retries=retries, **dict(options or {}))
+    most = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+    if cpus > most:
+        warnings.warn(
+            f"each task takes {cpus} CPUs, and no machine of the cluster has more than {most:g}: none starts before one has",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    make = ray.remote(_make_shard).options(**{**dict(options or {}), "num_cpus": cpus, "max_retries": retries})
     wanted = (__version__, plan.fingerprint)
     pending: dict[Any, int] = {make.remote(places, settings, wanted, number): number for number in missing}
     try:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import abc
 import atexit
 import contextlib
+import functools
 import multiprocessing
 import multiprocessing.connection
 import pickle
@@ -43,14 +44,24 @@ SLICE_S = 0.05
 # A task that takes longer than this, and than so many times the usual, is asked of another worker as well.
 LATE_S = 1.0
 LATE_TIMES = 4.0
-# One that takes longer than this goes back to the loader: its worker, and whoever was asked as well, may be cut off.
+# One that takes longer than this goes back to the loader: its worker, and whoever was asked as well, may be cut off. Before the
+# first answer nobody knows how long a task takes.
 STUCK_S = 5.0
 STUCK_TIMES = 16.0
+FIRST_STUCK_S = 60.0
 MOST_WAIT_S = 5.0  # between two attempts at starting a worker
+START_S = 10.0  # that the loader's threads wait for the first worker, where they are not to make rows
 
 
 class WorkerLost(Exception):
     """A worker can't be reached. What it was asked for is asked of others, and it is started again."""
+
+
+def check_count(name: str, value: object, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, found {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, found {value}")
 
 
 class Worker(abc.ABC):
@@ -67,7 +78,7 @@ class Worker(abc.ABC):
         """
 
     def close(self) -> None:
-        """Ends it. No thread waits in make() any longer, or all may have WorkerLost."""
+        """Ends it. Other threads may still be in make(), and get WorkerLost there."""
 
 
 class Workers(abc.ABC):
@@ -80,8 +91,7 @@ class Workers(abc.ABC):
 
     def __init__(self, count: int, *, rows: int = 64, ahead: int = 2, local: bool = True) -> None:
         for name, value in (("count", count), ("rows", rows), ("ahead", ahead)):
-            if value < 1:
-                raise ValueError(f"{name} must be 1 or more, found {value}")
+            check_count(name, value)
         self.count = count
         self.rows = rows
         self.ahead = ahead
@@ -94,6 +104,10 @@ class Workers(abc.ABC):
         Errors  WorkerLost  it did not start, or the loader is gone; it is tried again
                 Error       it never will: it has other data, or another version of penstock
         """
+
+    def why_none(self) -> str:
+        """What may keep workers from starting, for a warning; empty where nothing is known."""
+        return ""
 
     def most_bytes(self) -> int | None:
         """How many bytes of rows may be on their way at a time; None: no limit. Not less than one task."""
@@ -120,7 +134,6 @@ class _Out:
         self.task = task
         self.since = time.monotonic()
         self.numbers = [number]
-        self.is_back = False  # with the loader
 
 
 class _Session:
@@ -139,6 +152,9 @@ class _Session:
         self._out: list[_Out] = []  # the oldest first
         self._usual_s = 0.0
         self._room = _Room(workers.most_bytes())
+        self._began = time.monotonic()
+        self._waits = True  # for the first worker
+        self._start_error = ""
         self._ended = False
         self._threads: list[threading.Thread] = []
 
@@ -156,18 +172,30 @@ class _Session:
         self._threads.append(thread)
         thread.start()
 
-    def end(self, wait_s: float) -> None:
-        """Ends the threads; of those that wait for a worker, the program's end does."""
+    def end(self) -> None:
         self._ended = True
-        end = time.monotonic() + wait_s
+
+    def join(self, until: float) -> None:
+        """Waits for the threads; those that wait for a worker go with the program."""
         for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _is_gone(self) -> bool:
         return self._ended or self._tasks.is_gone
 
     def _serve(self, number: int, lane: int) -> None:
         seat = self._seats[number]
+        try:
+            self._serve_lane(number, lane, seat)
+        except BaseException as error:  # of start(); else the loader would wait for this lane
+            self._leave_out(seat, number, error)
+        finally:
+            with seat.lock:
+                worker, seat.worker = seat.worker, None
+            if worker is not None:
+                self._close(worker)
+
+    def _serve_lane(self, number: int, lane: int, seat: _Seat) -> None:
         while not self._is_gone():
             worker = self._worker_of(number, seat)
             if worker is None:
@@ -176,25 +204,31 @@ class _Session:
             if out is None:
                 continue
             lost: WorkerLost | None = None
+            size = out.task.nbytes
+            if not self._room.enter(size, functools.partial(self._is_over, out.task)):
+                self._leave(out, number)
+                continue
             try:
-                with self._room.take(out.task.nbytes):
-                    made = worker.make(out.task.request, lane)
-                    self._note(out, out.task.finish(made))
-                    del made
+                if len(out.numbers) == 1:
+                    out.since = time.monotonic()
+                made = worker.make(out.task.request, lane)
+                out.task.finish(made)
+                self._note(out)
+                del made
             except WorkerLost as error:
                 lost = error
             except BaseException as error:  # wrong whoever makes it
                 out.task.fail(error)
             finally:
+                self._room.leave(size)
                 self._leave(out, number)
                 del out
-            self._choose_threads()
             if lost is not None:  # others have the task by now
                 self._lose(seat, worker, lost, number)
-        with seat.lock:
-            if seat.worker is not None:
-                seat.worker.close()
-                seat.worker = None
+            self._choose_threads()
+
+    def _is_over(self, task: RowTask) -> bool:
+        return self._is_gone() or not task.is_wanted
 
     # ---- tasks ----
 
@@ -211,43 +245,56 @@ class _Session:
         return out
 
     def _late(self, number: int) -> _Out | None:
-        """The oldest task, where its worker is slow. Whoever is first with it counts."""
+        """The oldest task whose worker is slow, and whom nobody else was asked for. Whoever is first with it counts."""
         with self._lock:
-            if not self._out:
-                return None
-            oldest = self._out[0]
-            limit = max(LATE_S, LATE_TIMES * self._usual_s)
-            asked = oldest.numbers
-            if len(asked) > 1 or number in asked or not oldest.task.is_wanted or time.monotonic() - oldest.since < limit:
-                return None
-            asked.append(number)
-            return oldest
+            before = time.monotonic() - max(LATE_S, LATE_TIMES * self._usual_s)
+            for out in self._out:
+                if out.since < before and len(out.numbers) == 1 and number not in out.numbers and out.task.is_wanted:
+                    out.numbers.append(number)
+                    return out
+            return None
 
     def _watch(self) -> None:
-        """Gives back what takes far too long."""
+        """Gives back what takes far too long, and sees to it that somebody makes rows where no worker starts."""
         while not self._is_gone():
             time.sleep(SLICE_S)
+            now = time.monotonic()
             with self._lock:
-                since = time.monotonic() - max(STUCK_S, STUCK_TIMES * self._usual_s)
-                stuck = [out for out in self._out if out.since < since and not out.is_back and out.task.is_wanted]
+                limit = max(STUCK_S, STUCK_TIMES * self._usual_s) if self._usual_s else FIRST_STUCK_S
+                stuck = [out for out in self._out if now - out.since > limit and out.task.is_wanted]
                 for out in stuck:
-                    out.is_back = True
+                    self._out.remove(out)
                     self._stuck.update(out.numbers)
+                none_starts = self._waits and not self._ready and now - self._began > START_S
             for out in stuck:
                 out.task.give_back()
+            if none_starts:
+                self._stop_waiting()
             if stuck:
                 self._choose_threads()
 
-    def _note(self, out: _Out, taken: bool) -> None:
-        if taken:
-            took = time.monotonic() - out.since
-            with self._lock:
-                self._usual_s = took if self._usual_s == 0 else 0.9 * self._usual_s + 0.1 * took
+    def _stop_waiting(self) -> None:
+        self._waits = False
+        self._choose_threads()
+        if not all(seat.refused for seat in self._seats):
+            reasons = [reason for reason in (self._workers.why_none(), self._start_error) if reason]
+            makers = "others" if self._workers.local else "the loader's threads"
+            self._warn(
+                f"none of {self._workers.count} remote workers has started after {START_S:.0f} s, and {makers} make the rows "
+                f"until one does{': ' if reasons else ''}{'; '.join(reasons)}"
+            )
+
+    def _note(self, out: _Out) -> None:
+        """Late answers count, too: else a function that is slow would never be known to be."""
+        took = time.monotonic() - out.since
+        with self._lock:
+            self._usual_s = took if self._usual_s == 0 else 0.9 * self._usual_s + 0.1 * took
 
     def _leave(self, out: _Out, number: int) -> None:
         with self._lock:
             self._stuck.discard(number)
-            out.numbers.remove(number)
+            with contextlib.suppress(ValueError):
+                out.numbers.remove(number)
             if not out.numbers or not out.task.is_wanted:
                 with contextlib.suppress(ValueError):
                     self._out.remove(out)
@@ -260,16 +307,24 @@ class _Session:
         with seat.lock:
             while seat.worker is None and not seat.refused and not self._is_gone():
                 try:
-                    seat.worker = self._workers.start(self._plan, self._settings, number, self._is_gone)
-                except WorkerLost:
+                    worker: object = self._workers.start(self._plan, self._settings, number, self._is_gone)
+                except WorkerLost as error:
+                    self._start_error = str(error)
                     self._sleep(wait_s)
                     wait_s = min(2 * wait_s, MOST_WAIT_S)
                 except Exception as error:
                     seat.refused = True
                     self._refuse(error)
                 else:
+                    if not isinstance(worker, Worker):
+                        name = f"{type(self._workers).__name__}.start()"
+                        seat.refused = True
+                        self._refuse(TypeError(f"{name} returned {worker!r}: expected a penstock.remote.Worker"))
+                        continue
+                    seat.worker = worker
                     with self._lock:
                         self._ready.add(number)
+                        self._waits = False
                     self._choose_threads()
             return seat.worker
 
@@ -283,11 +338,26 @@ class _Session:
             if seat.worker is not worker:
                 return  # another lane was first
             seat.worker = None
-            worker.close()
+        self._is_not_ready(number)
+        self._close(worker)
         if not self._is_gone():
-            warnings.warn(f"{worker.name} is gone, and is started again: {error}", RuntimeWarning, stacklevel=2)
+            self._warn(f"{worker.name} is gone, and is started again: {error}")
+
+    def _close(self, worker: Worker) -> None:
+        try:
+            worker.close()
+        except Exception as error:
+            self._warn(f"{worker.name}: close() raised {error!r}")
+
+    @staticmethod
+    def _warn(message: str) -> None:
+        with contextlib.suppress(RuntimeWarning):  # as an error it would end the thread, and nobody would see it
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+    def _is_not_ready(self, number: int) -> None:
         with self._lock:
             self._ready.discard(number)
+            self._waits = False
         self._choose_threads()
 
     def _choose_threads(self) -> None:
@@ -295,17 +365,26 @@ class _Session:
         if self._workers.local:
             return
         with self._lock:
-            self._tasks.let_threads_make_rows(not self._ready - self._stuck)
+            self._tasks.let_threads_make_rows(not self._waits and not self._ready - self._stuck)
 
-    def _refuse(self, error: Exception) -> None:
+    def _leave_out(self, seat: _Seat, number: int, error: BaseException) -> None:
+        with seat.lock:
+            is_new = not seat.refused
+            seat.refused = True
+        self._is_not_ready(number)
+        if is_new:
+            self._refuse(error)
+
+    def _refuse(self, error: BaseException) -> None:
         with self._lock:
             self._refusals.append(str(error))
             all_refused = len(self._refusals) == self._workers.count
         if not all_refused:
-            warnings.warn(f"a remote worker is left out: {error}", RuntimeWarning, stacklevel=2)
+            self._warn(f"a remote worker is left out: {error}")
             return
         wrong = Error(f"no remote worker can make rows of this plan: {self._refusals[0]}")
         wrong.__cause__ = error
+        self._tasks.let_threads_make_rows(False)  # the next rows are for this
         while not self._is_gone():
             task = self._tasks.take(self._workers.rows, SLICE_S)
             if task is not None:
@@ -317,8 +396,12 @@ _sessions: weakref.WeakSet[_Session] = weakref.WeakSet()
 
 
 def _end_all() -> None:
-    for session in list(_sessions):
-        session.end(1.0)
+    sessions = list(_sessions)
+    for session in sessions:
+        session.end()
+    until = time.monotonic() + 1.0
+    for session in sessions:
+        session.join(until)
 
 
 atexit.register(_end_all)
@@ -332,18 +415,20 @@ class _Room:
         self._used = 0
         self._changed = threading.Condition()
 
-    @contextlib.contextmanager
-    def take(self, size: int) -> Any:
+    def enter(self, size: int, is_over: Callable[[], bool]) -> bool:
+        """False where it was over before there was room."""
         with self._changed:
             while self._most is not None and self._used > 0 and self._used + size > self._most:
-                self._changed.wait()
+                if is_over():
+                    return False
+                self._changed.wait(SLICE_S)
             self._used += size
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._used -= size
-                self._changed.notify_all()
+            return True
+
+    def leave(self, size: int) -> None:
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
 
 
 # ---- processes of this machine ----
@@ -358,7 +443,16 @@ class Processes(Workers):
 
     def __init__(self, count: int, *, threads: int = 1, rows: int = 64, ahead: int = 2, local: bool = True) -> None:
         super().__init__(count, rows=rows, ahead=ahead, local=local)
+        check_count("threads", threads, least=0)
         self.threads = threads
+
+    def attach(self, plan: Dataset, tasks: RowTasks) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            raise RuntimeError(
+                "a worker process runs the program again to find its functions, and comes past loader(remote=Processes(...)): "
+                'put the program\'s own lines below if __name__ == "__main__":'
+            )
+        super().attach(plan, tasks)
 
     def start(self, plan: Dataset, settings: str, number: int, is_gone: Callable[[], bool]) -> Worker:
         try:
@@ -389,17 +483,25 @@ class _Process(Worker):
         pairs = [context.Pipe() for _ in range(lanes)]
         there = [theirs for _, theirs in pairs]
         self._lanes = [ours for ours, _ in pairs]
-        self._process = context.Process(
-            target=_serve_rows, args=(plan, known, settings, threads, there), daemon=True, name=f"penstock-rows-{number}"
-        )
-        self._process.start()
+        with _workers.in_memory((plan, known, settings, threads)) as block:
+            self._process = context.Process(
+                target=_serve_rows, args=(block, there), daemon=True, name=f"penstock-rows-{number}"
+            )
+            self._process.start()
         for connection in there:
             connection.close()
         self.name = f"worker process {self._process.pid}"
         try:
             _receive(self._lanes[0])
-        except BaseException:
+        except BaseException as error:
+            self._process.join(5)
+            code = self._process.exitcode
             self.close()
+            if isinstance(error, WorkerLost) and code is not None and code > 0:
+                raise Error(
+                    f"{self.name} ended with status {code} before it was ready; what it printed says why. The program's own "
+                    'lines must stand below if __name__ == "__main__":'
+                ) from error
             raise
 
     def make(self, request: bytes, lane: int) -> Any:
@@ -411,10 +513,9 @@ class _Process(Worker):
         return _receive(connection)
 
     def close(self) -> None:
+        # A lane that waits finds the end of its pipe, which is closed with this object.
         self._process.kill()
         self._process.join()
-        for connection in self._lanes:
-            connection.close()
 
 
 Connection = multiprocessing.connection.Connection
@@ -432,10 +533,11 @@ def _receive(connection: Any) -> bytes:
     return answer
 
 
-def _serve_rows(plan: bytes, known: bytes, settings: str, threads: int, lanes: list[Any]) -> None:
+def _serve_rows(block: int, lanes: list[Any]) -> None:
     """What a worker process runs: a thread a lane."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process ends this one
     try:
+        plan, known, settings, threads = _workers.from_memory(block)
         maker = maker_of(pickle.loads(plan), known, settings, threads)
     except Exception as error:
         lanes[0].send_bytes(b"error")

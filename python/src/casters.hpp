@@ -83,6 +83,7 @@ PENSTOCK_NAMES(Interpolation, "typing.Literal['nearest', 'bilinear', 'bicubic']"
                {"nearest", "bilinear", "bicubic"});
 PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
                {"fast", "reference", "libjpeg"});
+PENSTOCK_NAMES(CropPosition, "typing.Literal['center', 'random']", {"center", "random"});
 PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});
 PENSTOCK_NAMES(Combine, "typing.Literal['sum', 'mean', 'row_sums', 'row_means']",
                {"sum", "mean", "row_sums", "row_means"});
@@ -94,6 +95,7 @@ PENSTOCK_NAMES(LongDocuments, "typing.Literal['split', 'truncate', 'drop']",
                {"split", "truncate", "drop"});
 PENSTOCK_NAMES(LongSamples, "typing.Literal['refuse', 'truncate', 'drop']",
                {"refuse", "truncate", "drop"});
+PENSTOCK_NAMES(UnfitImages, "typing.Literal['refuse', 'drop']", {"refuse", "drop"});
 PENSTOCK_NAMES(PackOutput,
                "typing.Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', "
                "'cu_seqlens', 'max_seqlen']",

@@ -7,6 +7,7 @@
 #include <nanobind/stl/variant.h>
 
 #include "bindings.hpp"
+#include "casters.hpp"
 #include "colors.hpp"
 
 namespace penstock::python {
@@ -110,6 +111,20 @@ Units   pixels; `size` is one number for a square or (height, width); `fill` is 
         green, blue), from 0 to 255.
 Errors  ValueError  a size below 1, or a level outside [0, 255]
 Source  YOLO's letterbox (ultralytics' LetterBox).)");
+  module.def(
+      "cover_crop",
+      [](const Size& size, const Choice<CropPosition>& position) {
+        return cover_crop(size_of(size), {.position = position.value("position")});
+      },
+      "size"_a, nb::kw_only(), "position"_a = Choice<CropPosition>{"center"},
+      R"(The image resized, with its aspect kept, so that it just covers the sample; what is too much in one
+direction is cut off, on both sides as much ("center") or at a random position ("random"). Small images are
+enlarged. Nothing outside the crop is decoded.
+
+Units   pixels; `size` is one number for a square or (height, width).
+Errors  ValueError  a size below 1; another position
+Source  torchvision's Resize to the smallest size that covers the crop, the longer side cut to a whole
+        number, followed by CenterCrop or RandomCrop.)");
   module.def(
       "random_crop",
       [](const Size& size, int padding, const Levels& fill, bool pad_if_needed) {

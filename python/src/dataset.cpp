@@ -105,6 +105,12 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .thread_budget = thread_budget ? thread_budget->budget : nullptr,
       .budget_bytes = budget_bytes,
   };
+  if (!remote.is_none() &&
+      (nb::isinstance<nb::type_object>(remote) || !nb::hasattr(remote, "attach")))
+    throw nb::type_error(("remote: expected a penstock.remote.Workers, such as "
+                          "penstock.remote.Processes(4), found " +
+                          nb::cast<std::string>(nb::str(nb::repr(remote))))
+                             .c_str());
   LoaderHandle loader(without_gil([&] { return self.loader(options); }));
   if (!remote.is_none()) remote.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
   return loader;
@@ -613,6 +619,7 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
             "Buckets({} buckets, batches={}, samples={}, dropped={}, padding_share={:.4f})",
             self.buckets.size(), self.batches, self.samples, self.dropped, self.padding_share);
       });
+  declare_aspects(module);
   nb::class_<Dataset> dataset(
       module, "Dataset",
       R"(What to read, in which order, how to transform and batch it, and where it goes.
@@ -664,6 +671,7 @@ Errors  TypeError   no __len__ or __getitem__
   dataset.def(ExplainedConstructor());
   bind_order(dataset);
   bind_batching(dataset);
+  bind_aspects(dataset);
   dataset
       .def_prop_ro("size", &Dataset::size,
                    "Samples, or after batch global batches; None when endless.")
@@ -730,6 +738,7 @@ pickled plan has an empty one of its own in its place.)")
 
 void bind_dataset(nb::module_& module) {
   bind_joins(module);
+  bind_image_sizes(module);
   module.def("_serve_items", &serve_items, "items"_a, "fields"_a, "socket"_a, "blocks"_a, "seed"_a);
 }
 

@@ -98,8 +98,8 @@ LoaderHandle::~LoaderHandle() {
     (void)new std::shared_ptr<RunningLoader>(std::move(loader_));
     return;
   }
-  if (loader_.use_count() > 1) return;
-  const nb::gil_scoped_release released;
+  const nb::gil_scoped_release released;  // this may turn out to be the last one
+  wanted_.reset();
   loader_.reset();
 }
 

@@ -57,9 +57,12 @@ class LoaderHandle {
   RunningLoader* operator->() const { return &get(); }
   /// For who does not keep it.
   [[nodiscard]] std::weak_ptr<RunningLoader> weak() const noexcept { return loader_; }
+  /// Expired once no handle is left, whoever may still hold the loader for a moment.
+  [[nodiscard]] std::weak_ptr<void> wanted() const noexcept { return wanted_; }
 
  private:
   std::shared_ptr<RunningLoader> loader_;
+  std::shared_ptr<void> wanted_ = std::make_shared<int>();
   int generation_ = fork_generation();
 };
 

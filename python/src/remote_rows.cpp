@@ -117,7 +117,7 @@ class PyRowMaker {
 // Calls without the GIL; the loader may go with the reference taken here. `otherwise` where it is gone.
 template <class Call, class Result>
 Result with_loader(const PyRowTasks& tasks, Call&& call, Result otherwise) {
-  if (tasks.generation != fork_generation()) return otherwise;
+  if (tasks.is_gone()) return otherwise;
   const nb::gil_scoped_release released;
   const auto running = tasks.loader.lock();
   return running ? call(running->loader()) : otherwise;
@@ -126,8 +126,9 @@ Result with_loader(const PyRowTasks& tasks, Call&& call, Result otherwise) {
 std::optional<PyRowTask> take(const PyRowTasks& tasks, std::uint64_t rows, double timeout_s) {
   std::optional<RowTask> task;
   (void)wait_in_slices(timeout_s, [&](std::chrono::nanoseconds slice) {
+    if (tasks.is_gone()) return true;
     const auto running = tasks.loader.lock();
-    if (!running || tasks.generation != fork_generation()) return true;
+    if (!running) return true;
     task = running->loader().take_task(rows, slice);
     return task.has_value();
   });
@@ -219,10 +220,7 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
 
 Threads  any)")
       .def_prop_ro(
-          "is_gone",
-          [](const PyRowTasks& self) {
-            return self.loader.expired() || self.generation != fork_generation();
-          },
+          "is_gone", &PyRowTasks::is_gone,
           "Whether the loader was dropped. After stop it may go on, so then it is not gone.")
       .def_prop_ro(
           "settings",

@@ -23,8 +23,14 @@ struct PyRowBytes {
 
 /// The tasks of a loader, which may be gone meanwhile.
 struct PyRowTasks {
-  explicit PyRowTasks(const LoaderHandle& handle) : loader(handle.weak()) {}
+  explicit PyRowTasks(const LoaderHandle& handle)
+      : loader(handle.weak()), wanted(handle.wanted()) {}
+  [[nodiscard]] bool is_gone() const noexcept {
+    return wanted.expired() || generation != fork_generation();
+  }
+
   std::weak_ptr<RunningLoader> loader;
+  std::weak_ptr<void> wanted;  // those who wait for a task hold the loader: it would never be gone
   int generation = fork_generation();
 };
 

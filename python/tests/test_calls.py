@@ -126,6 +126,8 @@ CROPS = [
     ps.random_crop(32, padding=4),
     ps.random_crop((32, 40), fill=7, pad_if_needed=True),
     ps.scale_jitter(64),
+    ps.cover_crop(64),
+    ps.cover_crop((64, 96), position="random"),
     ps.scale_jitter(64, scale=(0.5, 1), fill=9),
 ]
 

@@ -18,6 +18,7 @@ CROPS = [
     ps.letterbox(8, fill=(1, 2, 3)),
     ps.random_crop(8, padding=2, pad_if_needed=True),
     ps.scale_jitter(8, scale=(0.5, 1.5)),
+    ps.cover_crop((8, 9), position="random"),
 ]
 
 

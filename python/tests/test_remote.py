@@ -6,10 +6,14 @@ import itertools
 import json
 import os
 import pickle
+import re
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -283,6 +287,117 @@ def test_a_loader_that_is_dropped_takes_its_threads_along(numbers_file):
     assert all(worker.closed for worker in workers.started)
 
 
+def test_a_loader_with_many_lanes_goes_when_it_is_dropped(numbers_file):
+    before = threading.enumerate()
+    workers = Here(16)
+    loader = plan_of(numbers_file).loader(remote=workers)
+    next(loader)
+    dropped = time.monotonic()
+    del loader
+    for thread in [thread for thread in threading.enumerate() if thread not in before]:
+        thread.join(30)
+    assert time.monotonic() - dropped < 3
+    assert all(worker.closed for worker in workers.started)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_tasks_that_take_longer_than_a_stuck_worker_may_are_done(numbers_file, monkeypatch, local):
+    monkeypatch.setattr(remote, "STUCK_S", 0.05)
+    plan = plan_of(numbers_file, epochs=1)
+    expected, _ = run(plan)
+    workers = Here(2, local=local, rows=12)
+    workers.misbehave = lambda asked, worker: time.sleep(0.15)
+    found, loader = run(plan, remote=workers)
+    assert found == expected
+    assert local or loader.stats().remote.rows > COUNT / 2
+
+
+def never_starts(*arguments):
+    raise WorkerLost("nobody at home")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_where_no_worker_starts_the_loaders_threads_make_the_rows_and_say_so(numbers_file, monkeypatch, count):
+    monkeypatch.setattr(remote, "START_S", 0.3)
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(count, local=False)
+    workers.start = never_starts
+    with pytest.warns(RuntimeWarning, match=rf"none of {count} remote workers has started.*nobody at home"):
+        found, _ = run(plan, remote=workers)
+    assert found == expected
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_warning_as_an_error_and_a_close_that_raises_end_no_lane(numbers_file, closes):
+    plan = plan_of(numbers_file)
+    expected, _ = run(plan)
+    workers = Here(2, local=False, rows=5)
+
+    def lose(asked, worker):
+        if asked % 9 == 3:
+            if closes:
+                worker.close = lambda: 1 / 0
+            raise WorkerLost("for a test")
+
+    workers.misbehave = lose
+    found, loader = run(plan, remote=workers)
+    assert found == expected
+    assert loader.stats().remote.rows > 0
+
+
+@pytest.mark.parametrize(
+    ("start", "error"),
+    [
+        (lambda *arguments: None, r"Here\.start\(\) returned None: expected a penstock\.remote\.Worker"),
+        (lambda *arguments: (_ for _ in ()).throw(SystemExit("enough")), "enough"),
+    ],
+)
+def test_a_start_that_is_wrong_is_told_at_the_step(numbers_file, start, error):
+    workers = Here(2, local=False)
+    workers.start = start
+    loader = plan_of(numbers_file).loader(remote=workers)
+    with pytest.raises(ps.Error, match=error):
+        next(loader)
+
+
+def test_a_worker_that_hangs_keeps_no_room_from_others(numbers_file, monkeypatch):
+    monkeypatch.setattr(remote, "LATE_S", 0.2)
+
+    class Narrow(Here):
+        def most_bytes(self):
+            return 12 * 16 + 100  # one task
+
+    plan = plan_of(numbers_file, epochs=1)
+    workers = Narrow(2, rows=12, ahead=1)
+    never = threading.Event()
+
+    def stand_still(asked, worker):
+        if asked == 0:
+            never.wait(60)
+
+    workers.misbehave = stand_still
+    before = threading.enumerate()
+    loader = plan.loader(remote=workers)
+    next(loader)
+    del loader
+    never.set()
+    for thread in [thread for thread in threading.enumerate() if thread not in before]:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("wrong", [8, Processes])
+def test_what_are_no_workers_is_said(numbers_file, wrong):
+    with pytest.raises(TypeError, match=r"remote: expected a penstock\.remote\.Workers, such as penstock\.remote\.Processes\(4\), found"):
+        plan_of(numbers_file).loader(remote=wrong)
+    with pytest.raises(TypeError, match="count must be a whole number, found 2.0"):
+        Processes(2.0)
+    with pytest.raises(ValueError, match="threads must be 0 or more, found -3"):
+        Processes(2, threads=-3)
+
+
 def test_tasks_by_hand(numbers_file):
     plan = plan_of(numbers_file, devices="host:1", epochs=1)
     expected, _ = run(plan)
@@ -376,6 +491,35 @@ def test_what_processes_learn_of_jpegs_comes_back(images):
     assert len(copy.jpeg_index) == learned
 
 
+def test_a_program_without_its_own_lines_below_main_is_told(numbers_file, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import penstock as ps
+from penstock.remote import Processes
+loader = ps.arrays({{"number": {str(numbers_file)!r}}}).batch(8).loader(remote=Processes(1, local=False))
+for step in loader:
+    print("step", step.number)
+"""
+    )
+    result = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1
+    assert "step" not in result.stdout
+    assert 'must stand below if __name__ == "__main__":' in result.stderr
+
+
+def test_much_that_is_known_does_not_hold_up_a_process_that_dies(numbers_file, monkeypatch):
+    monkeypatch.setattr(remote, "known_jpegs", lambda plan: bytes(1_000_000))
+    monkeypatch.setattr(remote, "_serve_rows", ends_at_once)
+    loader = plan_of(numbers_file).loader(remote=Processes(1, local=False))
+    with pytest.raises(ps.Error, match="ended with status 3 before it was ready"):
+        next(loader)
+
+
+def ends_at_once(*arguments):
+    os._exit(3)
+
+
 def test_killed_processes_are_replaced(numbers_file):
     plan = plan_of(numbers_file, epochs=40)
     expected, alone = run(plan)
@@ -423,6 +567,35 @@ def test_the_torch_loader_takes_them(numbers_file):
     others = DataLoader(plan, devices="host:1", remote=Here(local=False))
     for _ in range(2):
         assert len([batch for batch in others]) == len(alone)
+
+
+def test_a_transport_of_ones_own(images):
+    program = Path(__file__).parents[1] / "examples" / "clusters" / "own_transport.py"
+    servers = [subprocess.Popen([sys.executable, program, "serve", "0"], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        ports = [server.stdout.readline().split()[1] for server in servers]
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        command = [sys.executable, program, "train", images]
+        elsewhere = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=100)
+        nowhere = subprocess.run([*command, "127.0.0.1:1"], capture_output=True, text=True, timeout=100)
+    finally:
+        for server in servers:
+            server.kill()
+    digest = re.search(r"rows made elsewhere, digest (.*)", elsewhere.stdout).group(1)
+    assert f"0 rows made elsewhere, digest {digest}\n" in nowhere.stdout, nowhere.stderr
+
+
+def test_a_transport_of_ones_own_makes_all_rows_where_it_must(images):
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "clusters"))
+    import own_transport
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=own_transport.serve, args=(listener,), daemon=True).start()
+    plan = ps.image_folder(images).seed(7).shuffle().map(ps.decode_image(crop=ps.center_crop(32))).batch(6)
+    expected, _ = run(plan)
+    found, loader = run(plan, remote=own_transport.Sockets([listener.getsockname()], local=False))
+    assert found == expected
+    assert loader.stats().remote.rows == len(ps.image_folder(images))
 
 
 def test_the_interpreter_ends_while_they_work(numbers_file):

@@ -29,6 +29,7 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/geometry.hpp>
 #include <penstock/core/tensor.hpp>
 
 namespace penstock::core {
@@ -110,6 +111,8 @@ template <class T>
     return name_of_enum(value);
   } else if constexpr (std::is_same_v<T, DType>) {
     return std::string(name_of(value));
+  } else if constexpr (std::is_same_v<T, ImageSize>) {
+    return {value.height, value.width};
   } else if constexpr (std::is_same_v<T, Shape>) {
     Json extents = Json::array();
     for (const std::int64_t extent : value.extents())
@@ -202,7 +205,8 @@ void read_json(const Json& json, T& value, const std::string& where) {
     value.clear();
     for (std::size_t i = 0; i < json.size(); ++i) {
       typename T::value_type item{};
-      if constexpr (std::is_arithmetic_v<typename T::value_type>)
+      using Item = typename T::value_type;
+      if constexpr (std::is_arithmetic_v<Item> || std::is_same_v<Item, ImageSize>)
         read_json(json[i], item, where);  // there may be millions
       else
         read_json(json[i], item, fmt::format("{}[{}]", where, i));
@@ -225,6 +229,10 @@ void read_json(const Json& json, T& value, const std::string& where) {
         return;
       }
     refuse_value(where, "a type such as \"u8\" or \"f32\"", json);
+  } else if constexpr (std::is_same_v<T, ImageSize>) {
+    if (!json.is_array() || json.size() != 2) refuse_value(where, "[height, width]", json);
+    read_json(json[0], value.height, where);
+    read_json(json[1], value.width, where);
   } else if constexpr (std::is_same_v<T, Shape>) {
     if (!json.is_array() || json.size() > Shape::kMaxRank)
       refuse_value(where, fmt::format("a list of at most {} extents", Shape::kMaxRank), json);

@@ -73,7 +73,7 @@ CudaState::SlotInFlight& CudaState::hold(std::shared_ptr<staging::StagingLease> 
   return *place;
 }
 
-void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows,
+void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, std::size_t form,
                           const PassGroups& groups, cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   check(cudaStreamWaitEvent(stream, place.arrived.get(), 0));
@@ -81,8 +81,8 @@ void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows
   if (place.stamps) check(cudaEventRecord(place.stamps->transform_begin.get(), stream));
   try {
     std::byte* transformed = slice + aligned(plan.slice_bytes);
-    for (std::size_t k = 0; k < plan.transforms.size(); ++k) {
-      const PlacedDeviceTransform& placed = plan.transforms[k];
+    for (std::size_t k = 0; k < plan.transforms[form].size(); ++k) {
+      const PlacedDeviceTransform& placed = plan.transforms[form][k];
       const std::byte* images = slice + placed.input;
       if (placed.augmentation)
         images = placed.augmentation->enqueue(images, groups[k], slice + placed.programs,
@@ -135,7 +135,7 @@ void CudaSlice::transform_on(cudaStream_t stream) {
 
 void CudaSlice::finish_locked(cudaStream_t stream) {
   if (is_finished_ || !state_->transforms_anything()) return;
-  state_->transform(place(), data(), rows_, groups_, stream);
+  state_->transform(place(), data(), rows_, form_, groups_, stream);
   is_finished_ = true;
 }
 

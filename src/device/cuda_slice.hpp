@@ -52,9 +52,10 @@ struct CudaState {
   CudaState& operator=(const CudaState&) = delete;
 
   [[nodiscard]] bool transforms_anything() const noexcept { return !plan.transforms.empty(); }
-  /// Runs the device transforms of `rows` rows in the slice at `slice` on `stream`, whose device is current.
-  void transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, const PassGroups& groups,
-                 cudaStream_t stream);
+  /// Runs the device transforms of `rows` rows in the slice at `slice`, which has that form, on `stream`, whose device
+  /// is current.
+  void transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, std::size_t form,
+                 const PassGroups& groups, cudaStream_t stream);
 
   int device_index;
   TransferPlan plan;

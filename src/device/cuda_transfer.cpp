@@ -97,7 +97,9 @@ class CudaTransfer final : public Transfer {
     };
     // Who asks for the digest of what comes of it need not have waited for the batch.
     const bool hashed = state_->digests && state_->digests->hashes_transformed();
-    if (!hashed && std::ranges::any_of(state_->plan.transforms, waits_for_consumer)) return;
+    const bool waits = state_->transforms_anything() &&
+                       std::ranges::any_of(state_->plan.transforms.front(), waits_for_consumer);
+    if (!hashed && waits) return;
     static_cast<CudaSlice&>(slice).transform_on(state_->transforms.get());
   }
 

@@ -50,8 +50,9 @@ struct TransferPlan {
   std::size_t slice_bytes = 0;
   std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
   std::size_t scratch_bytes = 0;      ///< of a GPU, for augmentations; one for all slots
-  std::vector<PlacedDeviceTransform> transforms{};
-  /// What is hashed of a slice, for each form that slices may have; none: no digests.
+  /// For each form that slices may have, as many of the same kind; none: no device transforms.
+  std::vector<std::vector<PlacedDeviceTransform>> transforms{};
+  /// What is hashed of a slice, for each form; none: no digests.
   std::vector<DigestPlan> digests{};
   /// Told of what a GPU did, later, on any thread; must not throw. Empty: nothing is timed.
   std::function<void(const DeviceSpan&)> on_span{};
@@ -64,7 +65,7 @@ struct FilledSlice {
   std::uint64_t rows = 0;
   std::uint64_t samples = 0;  ///< of the rows: those that digests are of; they come first
   std::uint64_t step = 0;
-  std::size_t form = 0;  ///< of TransferPlan::digests
+  std::size_t form = 0;  ///< of TransferPlan::transforms and digests
   PassGroups groups{};   ///< what drawing the slice's augmentations gave
 };
 

@@ -55,6 +55,7 @@ Record& Record::part(std::size_t index) {
   Record& part = *parts_[index];
   const std::size_t others = memory_bytes() - part.memory_bytes();
   part.set_limit(limit_ - std::min(limit_, others));
+  part.set_head(head_);
   part.set_sample(sample_, random_key_);
   part.random_stream_ = static_cast<std::uint16_t>(random_stream_ * 16 + index + 1);
   return part;

@@ -1,5 +1,6 @@
 #include "src/storage/storage.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -149,8 +150,9 @@ Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& kn
 
 Result<std::span<const std::byte>> Storage::read_whole(const char* path, const FileStamp* known,
                                                        std::uint64_t max_bytes,
-                                                       const Allocate& allocate) const {
-  if (known == nullptr) return read_file(path, max_bytes, allocate);
+                                                       const Allocate& allocate,
+                                                       std::uint64_t head) const {
+  if (known == nullptr) return read_file(path, max_bytes, allocate, head);
   const auto fault = [&](std::string reason) {
     return Fault{.reason = std::move(reason), .file = path};
   };
@@ -159,7 +161,7 @@ Result<std::span<const std::byte>> Storage::read_whole(const char* path, const F
     return fault(fmt::format("the object has {} bytes, more than max_file_bytes = {}", known->bytes,
                              max_bytes));
   }
-  const Result<std::span<std::byte>> room = allocate(known->bytes);
+  const Result<std::span<std::byte>> room = allocate(std::min(known->bytes, head));
   if (!room) return fault(room.fault().reason);
   Result<void> result = objects().read(parse_object_url(path), *known, 0, *room);
   if (!result) return std::move(result.fault());

@@ -37,10 +37,9 @@ class Storage {
   /// when it is read; a file that was changed is a Fault.
   [[nodiscard]] Result<StoredFilePtr> open(const std::string& path, const FileStamp& known) const;
   /// Reads a whole file. `known` is its stamp where a listing told it, and null for a local file.
-  [[nodiscard]] Result<std::span<const std::byte>> read_whole(const char* path,
-                                                              const FileStamp* known,
-                                                              std::uint64_t max_bytes,
-                                                              const Allocate& allocate) const;
+  [[nodiscard]] Result<std::span<const std::byte>> read_whole(
+      const char* path, const FileStamp* known, std::uint64_t max_bytes, const Allocate& allocate,
+      std::uint64_t head = UINT64_MAX) const;
   /// The text of a small file.
   ///
   /// Errors  Error  it cannot be read

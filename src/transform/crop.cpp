@@ -123,11 +123,15 @@ Region random_region(const Range& scale, const Range& ratio, double image_width,
   return centered(width, height, image_width, image_height);
 }
 
-// The longer side is what its exact quotient is cut to.
-Shown center(const Side& side, int resize, int shorter) {
-  const std::int64_t resized = std::int64_t{resize} * side.image / shorter;
+// In the middle of as many pixels.
+Shown middle(std::int64_t resized, const Side& side) {
   const double margin = static_cast<double>(resized - side.sample) / 2;
   return {.resized = resized, .at = static_cast<std::int64_t>(round_half_even(margin))};
+}
+
+// The longer side is what its exact quotient is cut to.
+Shown center(const Side& side, int resize, int shorter) {
+  return middle(std::int64_t{resize} * side.image / shorter, side);
 }
 
 // The middle, or a corner of that image.
@@ -157,6 +161,25 @@ Placement place_five_crops(const Crop& crop, const Side& width, const Side& heig
 double largest_fit(const Side& width, const Side& height) {
   return std::min(static_cast<double>(height.sample) / height.image,
                   static_cast<double>(width.sample) / width.image);
+}
+
+// What the other side's scale makes of one that has to be as long as the sample at the least.
+std::int64_t scaled_with(const Side& other, const Side& side) {
+  return std::max<std::int64_t>(std::int64_t{other.sample} * side.image / other.image, side.sample);
+}
+
+// The direction that covers the sample exactly is scaled more; the other becomes longer than the sample, or as long.
+Placement place_cover(CropPosition position, const Side& width, const Side& height,
+                      Random& random) {
+  const std::int64_t across = scaled_with(height, width);
+  const std::int64_t down = scaled_with(width, height);
+  const auto shown = [&](std::int64_t resized, const Side& side) -> Shown {
+    if (position == CropPosition::center) return middle(resized, side);
+    const auto offsets = static_cast<std::uint64_t>(resized - side.sample + 1);
+    return {.resized = resized, .at = static_cast<std::int64_t>(random.below(offsets))};
+  };
+  const Shown rows = shown(down, height);
+  return place(width, shown(across, width), height, rows);
 }
 
 Shown box(const Side& side, double scale) {
@@ -223,6 +246,9 @@ std::string Crop::to_string() const {
       return fmt::format("resize_to({})", size);
     case Kind::letterbox:
       return fmt::format("letterbox({}, fill={})", size, name_of_color(fill_));
+    case Kind::cover:
+      return fmt::format("cover_crop({}{})", size,
+                         position_ == CropPosition::random ? ", position=random" : "");
     case Kind::random:
       return fmt::format("random_crop({}, padding={}, fill={}, pad_if_needed={})", size, padding_,
                          name_of_color(fill_), pad_if_needed_);
@@ -283,6 +309,15 @@ Crop letterbox(ImageSize size, LetterboxOptions options) {
   crop.kind_ = Crop::Kind::letterbox;
   crop.size_ = size;
   crop.fill_ = options.fill;
+  return crop;
+}
+
+Crop cover_crop(ImageSize size, CoverCropOptions options) {
+  check_size("cover_crop", size);
+  Crop crop;
+  crop.kind_ = Crop::Kind::cover;
+  crop.size_ = size;
+  crop.position_ = options.position;
   return crop;
 }
 
@@ -356,6 +391,8 @@ Result<Placement> choose_placement(const Crop& crop, int image_width, int image_
       const double scale = largest_fit(width, height);
       return place(width, box(width, scale), height, box(height, scale));
     }
+    case Crop::Kind::cover:
+      return place_cover(crop.position(), width, height, random);
     case Crop::Kind::random:
       return place_random_crop(crop, width, height, random);
     case Crop::Kind::scale_jitter:

@@ -4,6 +4,16 @@
 
 #include <fmt/format.h>
 
+namespace penstock::core {
+
+template <>
+struct EnumNames<CropPosition> {
+  static constexpr std::pair<CropPosition, const char*> kNames[] = {
+      {CropPosition::center, "center"}, {CropPosition::random, "random"}};
+};
+
+}  // namespace penstock::core
+
 namespace penstock::transform {
 
 namespace {
@@ -95,6 +105,18 @@ struct Letterbox {
   }
 };
 
+struct CoverCrop {
+  static constexpr const char* kName = "cover_crop";
+  static constexpr Crop::Kind kKind = Crop::Kind::cover;
+  Numbers size{};
+  CropPosition position = CropPosition::center;
+
+  static CoverCrop of(const Crop& crop) { return {write_size(crop.size()), crop.position()}; }
+  [[nodiscard]] Crop make(const std::string& where) const {
+    return cover_crop(read_size(size, where), {.position = position});
+  }
+};
+
 struct RandomCrop {
   static constexpr const char* kName = "random_crop";
   static constexpr Crop::Kind kKind = Crop::Kind::random;
@@ -151,6 +173,11 @@ void visit_fields(Visitor& visit, Letterbox& crop) {
   visit("fill", crop.fill);
 }
 template <class Visitor>
+void visit_fields(Visitor& visit, CoverCrop& crop) {
+  visit.required("size", crop.size);
+  visit("position", crop.position);
+}
+template <class Visitor>
 void visit_fields(Visitor& visit, RandomCrop& crop) {
   visit.required("size", crop.size);
   visit("padding", crop.padding);
@@ -165,7 +192,7 @@ void visit_fields(Visitor& visit, ScaleJitter& crop) {
 }
 
 using Crops = std::tuple<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
-                         ScaleJitter, FiveCrops, TenCrops>;
+                         ScaleJitter, FiveCrops, TenCrops, CoverCrop>;
 
 // Calls function(kind) with a value of each kind, until one returns true.
 template <class Function>

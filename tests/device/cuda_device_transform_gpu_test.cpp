@@ -49,10 +49,10 @@ void DeviceTransformGpu::expect_the_hosts_bits(const DeviceTransformCase& of) co
          .slice_bytes = slice_bytes,
          .transformed_bytes = bytes,
          .transforms = {
-             {.transform = DeviceTransform(options, image_field(of.height, of.width, of.channels)),
-              .input = 0,
-              .rows = rows_at,
-              .output = 0}}});
+             {{.transform = DeviceTransform(options, image_field(of.height, of.width, of.channels)),
+               .input = 0,
+               .rows = rows_at,
+               .output = 0}}}});
     auto slot = std::make_shared<staging::StagingLease>(ring->acquire({}));
     std::memcpy(slot->bytes().data(), input.images.data(), input.images.size());
     std::memcpy(slot->bytes().data() + rows_at, input.rows.data(),

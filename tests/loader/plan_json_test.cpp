@@ -268,6 +268,9 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
                              {.registry = registry});
   };
   const std::string source = R"({"op": "read", "source": {"fake": {"size": 9}}}, )";
+  const auto by_aspect = [&](const std::string& fields) {
+    read(source + R"({"op": "batch", "global_batch": 1, "by_aspect": {)" + fields + "}}");
+  };
   const std::vector<std::pair<std::string, std::function<void()>>> refused{
       {"data in memory",
        [&] {
@@ -314,6 +317,24 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
        [&] {
          read(source + R"({"op": "map", "transform": {"map_function": {"name": "halve",
               "inputs": ["number"], "outputs": []}}})");
+       }},
+      {"a batch of two kinds",
+       [&] {
+         by_aspect(
+             R"("shapes": [[8, 8]], "rows": [1], "maps": [], "sizes": []}, "by_length": {"edges": [1])");
+       }},
+      {"a shape of one number",
+       [&] { by_aspect(R"("shapes": [8], "rows": [1], "maps": [], "sizes": [])"); }},
+      {"batches by aspect without sizes",
+       [&] { by_aspect(R"("shapes": [[8, 8]], "rows": [1], "maps": [])"); }},
+      {"an unknown field of batches by aspect",
+       [&] { by_aspect(R"("shapes": [[8, 8]], "row": [1], "maps": [], "sizes": [])"); }},
+      {"a shape without a map",
+       [&] { by_aspect(R"("shapes": [[8, 8]], "rows": [1], "maps": [], "sizes": [])"); }},
+      {"sizes of other records",
+       [&] {
+         by_aspect(R"("shapes": [[8, 8]], "rows": [1], "sizes": [[3, 4]], "maps": [
+             {"pad": {"field": "number", "to": 8}}])");
        }},
   };
   std::string found;

@@ -228,6 +228,23 @@ TEST(ByLength, PadsSeveralFields) {
   EXPECT_EQ(plan.fields().size(), 2U);
 }
 
+TEST(ByLength, ImagesBesideTheTextsAreTransformedOnTheirDevice) {
+  std::vector<std::uint8_t> levels(4 * 12);
+  for (std::size_t k = 0; k < levels.size(); ++k) levels[k] = static_cast<std::uint8_t>(5 * k);
+  const Dataset images(source::memory({source::column("image", std::move(levels), {2, 2, 3})}));
+  Loader loader = zip({Dataset(source_of({{1, 2, 3}, {4}, {5, 6}, {7}})), images})
+                      .batch_by_length({.edges = {1, 3}, .rows = {2, 2}, .shuffle = false})
+                      .transform_on_device({.mean = {0}, .stddev = {1}})
+                      .loader();
+  const auto singles = loader.next();
+  EXPECT_THAT(numbers_of((*singles)[0]["tokens"]), ElementsAre(4, 7));
+  const TensorView made = (*singles)[0]["image"];
+  ASSERT_EQ(made.shape(), (Shape{2, 3, 2, 2}));
+  EXPECT_FLOAT_EQ(made.data<float>()[0], 60 / 255.0F);
+  EXPECT_FLOAT_EQ(made.data<float>()[12], 180 / 255.0F);
+  EXPECT_FLOAT_EQ((*loader.next())[0]["image"].data<float>()[12], 120 / 255.0F);
+}
+
 TEST(ByLength, OfAZipTheLengthsOfTheFirstPaddedFieldCount) {
   const Dataset both =
       zip({field_of("notes", {{1, 2, 3}, {4, 5, 6}, {7}}),
@@ -447,7 +464,7 @@ TEST(ByLength, RefusesWhatCannotBe) {
               ThrowsMessage<std::invalid_argument>(
                   HasSubstr("batch(2): the plan has batch_by_length already")));
   EXPECT_THAT([&] { (void)texts.batch_by_length(good).transform_on_device({.field = "tokens"}); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("images of one size")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr("it takes decoded images")));
   EXPECT_THAT(
       [&] { (void)texts.batch_by_length(good).prefetch_to_devices(host_devices(4)).loader(); },
       ThrowsMessage<std::invalid_argument>(

@@ -69,7 +69,9 @@ std::vector<Crop> crops() {
           resize_to(13, 50),
           letterbox({31, 17}, {.fill = 200}),
           random_crop({30, 25}, {.padding = 8, .fill = 7, .pad_if_needed = true}),
-          scale_jitter({40, 20}, {.fill = 90})};
+          scale_jitter({40, 20}, {.fill = 90}),
+          cover_crop({30, 18}),
+          cover_crop({14, 40}, {.position = CropPosition::random})};
 }
 
 TEST(CropImage, MakesThePixelsOfDecodeImageBitByBit) {

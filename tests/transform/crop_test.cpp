@@ -158,6 +158,51 @@ TEST(Letterbox, RoundsAHalfToTheEvenNumber) {
   EXPECT_EQ(chosen(letterbox(10), 20, 11).place.height, 6);  // 5.5
 }
 
+TEST(CoverCrop, FillsTheSampleWithAsMuchOfTheImageAsItsAspectHas) {
+  std::mt19937 random(6);
+  for (std::uint64_t i = 0; i < 5'000; ++i) {
+    const int width = random_side(random);
+    const int height = random_side(random);
+    const ImageSize size = random_size(random);
+    const auto position = static_cast<CropPosition>(i % 2);
+    const Placement found = chosen(cover_crop(size, {.position = position}), width, height, i);
+    ASSERT_NO_FATAL_FAILURE(expect_within(found, size, width, height));
+    ASSERT_EQ(found.place, whole_of(size));
+    // One direction is shown whole; of the other as much as the aspect of the sample has, to a pixel of the resized image.
+    const bool is_wide = std::int64_t{width} * size.height >= std::int64_t{height} * size.width;
+    const double longer = is_wide ? found.region.width : found.region.height;
+    ASSERT_EQ(is_wide ? found.region.height : found.region.width, is_wide ? height : width);
+    const double exact =
+        is_wide ? 1.0 * height * size.width / size.height : 1.0 * width * size.height / size.width;
+    ASSERT_GE(longer, exact * (1 - 1e-12));
+    ASSERT_LE(longer, exact * (1 + 1.0 / (is_wide ? size.width : size.height)));
+  }
+}
+
+TEST(CoverCrop, TakesEveryPlaceEquallyOften) {
+  // 40x30 covers 20x10 as 20x15: six places across, and one down.
+  const Crop crop = cover_crop({20, 10}, {.position = CropPosition::random});
+  std::map<double, int> seen;
+  constexpr int kSamples = 36'000;
+  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+    const Region region = chosen(crop, 30, 40, sample).region;
+    EXPECT_EQ(region.y, 0);
+    EXPECT_EQ(region.width, 20);
+    ++seen[region.x];
+  }
+  ASSERT_EQ(seen.size(), 6U);
+  for (const auto& [x, count] : seen) {
+    EXPECT_EQ(std::fmod(x, 2), 0);
+    EXPECT_NEAR(count, kSamples / 6, 354);  // five standard deviations
+  }
+}
+
+TEST(CoverCrop, KeepsItsPlacesBetweenVersions) {
+  // Saved runs rely on it: these change only with a new major version.
+  const Crop crop = cover_crop({64, 96}, {.position = CropPosition::random});
+  EXPECT_DOUBLE_EQ(chosen(crop, 500, 375, 1).region.y, 31.25);
+}
+
 TEST(RandomCrop, TakesEveryWindowOfThePaddedImageEquallyOften) {
   // The offsets are those of a 4x4 image with 2 pixels around it: -2 to 3 in both directions.
   const Crop crop = random_crop({3, 3}, {.padding = 2});
@@ -260,6 +305,7 @@ TEST(Crop, RefusesWhatMakesNoSense) {
   EXPECT_THROW((void)resize_to(-1, 5), std::invalid_argument);
   Random random = numbers(0);
   EXPECT_THROW((void)letterbox({0, 5}), std::invalid_argument);
+  EXPECT_THROW((void)cover_crop({5, 0}), std::invalid_argument);
   EXPECT_THAT(
       [] { (void)letterbox(5, {.fill = 256}); },
       ThrowsMessage<std::invalid_argument>("letterbox: fill: a level is 0 to 255, found 256"));
@@ -282,6 +328,9 @@ TEST(Crop, RefusesWhatMakesNoSense) {
 
 TEST(Crop, SaysWhatItIs) {
   EXPECT_EQ(letterbox({5, 6}).to_string(), "letterbox(5x6, fill=114)");
+  EXPECT_EQ(cover_crop({5, 6}).to_string(), "cover_crop(5x6)");
+  EXPECT_EQ(cover_crop({5, 6}, {.position = CropPosition::random}).to_string(),
+            "cover_crop(5x6, position=random)");
   EXPECT_EQ(random_crop(32, {.padding = 4, .fill = {1, 2, 3}}).to_string(),
             "random_crop(32x32, padding=4, fill=[1,2,3], pad_if_needed=false)");
   EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(64x64, scale=[0.1,2], fill=0)");

@@ -699,12 +699,14 @@ TEST(DecodeImage, RefusesOptionsThatCannotWork) {
 }
 
 TEST(DecodeImage, IsMadeAgainFromItsDescription) {
-  for (const Crop& crop : {random_resized_crop({5, 6}, {.scale = {0.2, 0.3}, .ratio = {1, 2}}),
-                           center_crop({5, 6}, {.resize = 9}), resize_to(5, 6), letterbox({5, 6}),
-                           letterbox({5, 6}, {.fill = {1, 2, 3}}), random_crop({5, 6}),
-                           five_crops({5, 6}, {.resize = 9}), ten_crops({5, 6}),
-                           random_crop({5, 6}, {.padding = 4, .fill = 7, .pad_if_needed = true}),
-                           scale_jitter({5, 6}, {.scale = {0.5, 1.5}, .fill = {4, 5, 6}})}) {
+  for (const Crop& crop :
+       {random_resized_crop({5, 6}, {.scale = {0.2, 0.3}, .ratio = {1, 2}}),
+        center_crop({5, 6}, {.resize = 9}), resize_to(5, 6), letterbox({5, 6}),
+        letterbox({5, 6}, {.fill = {1, 2, 3}}), cover_crop({5, 6}),
+        cover_crop({5, 6}, {.position = CropPosition::random}), random_crop({5, 6}),
+        five_crops({5, 6}, {.resize = 9}), ten_crops({5, 6}),
+        random_crop({5, 6}, {.padding = 4, .fill = 7, .pad_if_needed = true}),
+        scale_jitter({5, 6}, {.scale = {0.5, 1.5}, .fill = {4, 5, 6}})}) {
     const Description written =
         decode_image({.crop = crop, .background = Color(1, 2, 3)})->description();
     const TransformPtr again = transform::make_decode_image(written.options, nullptr, nullptr);
@@ -730,12 +732,15 @@ TEST(DecodeImage, RefusesDescriptionsThatCannotBe) {
   };
   refused(R"({"crop": {"zoom": {"size": [8, 8]}}})",
           "decode_image: 'crop': there is no crop 'zoom'; expected one of random_resized_crop, "
-          "center_crop, resize_to, letterbox, random_crop, scale_jitter");
+          "center_crop, resize_to, letterbox, random_crop, scale_jitter, five_crops, ten_crops, "
+          "cover_crop");
   refused(R"({"crop": {"letterbox": {"size": [8]}}})", "'size' is height and width");
   refused(R"({"crop": {"letterbox": {"size": [8, 8], "fill": [1, 2]}}})",
           "letterbox: 'fill': a colour is red, green and blue, found 2 numbers");
   refused(R"({"crop": {"random_crop": {"size": [8, 8], "pad": 4}}})", "'pad'");
   refused(R"({"crop": {"scale_jitter": {"size": [8, 8]}}})", "'scale' is missing");
+  refused(R"({"crop": {"cover_crop": {"size": [8, 8], "position": "top"}}})",
+          "'position': expected one of \"center\", \"random\"");
   refused(R"({"crop": {"scale_jitter": {"size": [8, 8], "scale": [1]}}})", "a range has two ends");
   refused(R"({"crop": {"resize_to": {"size": [8, 8]}}, "background": [1]})",
           "decode_image: 'background': a colour is");

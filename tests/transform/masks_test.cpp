@@ -115,7 +115,9 @@ std::vector<Crop> crops() {
           resize_to(13, 50),
           letterbox({31, 17}, {.fill = 0}),
           random_crop({30, 25}, {.padding = 8, .fill = 0, .pad_if_needed = true}),
-          scale_jitter({40, 20}, {.fill = 0})};
+          scale_jitter({40, 20}, {.fill = 0}),
+          cover_crop({30, 18}),
+          cover_crop({14, 40}, {.position = CropPosition::random})};
 }
 
 // What the image shows at each pixel of the sample, where that is its own class everywhere.

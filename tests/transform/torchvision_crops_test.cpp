@@ -40,7 +40,7 @@ std::vector<Line> lines_of(const std::string& kind) {
     words >> line.kind;
     if (line.kind != kind) continue;
     words >> line.height >> line.width >> line.number >> line.crop.height >> line.crop.width;
-    if (kind != "geometry") words >> line.filter;
+    if (kind != "geometry" && kind != "covering") words >> line.filter;
     std::string arrow;
     words >> arrow;
     std::getline(words >> std::ws, line.result);
@@ -109,25 +109,43 @@ int largest_difference(const Levels& a, const Levels& b) {
   return largest;
 }
 
+// `line` has the size of the resized image, and where the crop begins in it.
+void expect_geometry(const Line& line, const Crop& crop) {
+  std::istringstream numbers(line.result);
+  int height = 0;
+  int width = 0;
+  int top = 0;
+  int left = 0;
+  numbers >> height >> width >> top >> left;
+  Random random(RandomKey(7, 0), {});
+  const Placement found = *choose_placement(crop, line.width, line.height, random);
+  EXPECT_EQ(found.place, (PixelRect{0, 0, line.crop.width, line.crop.height}));
+  EXPECT_DOUBLE_EQ(found.region.x, 1.0 * left * line.width / width);
+  EXPECT_DOUBLE_EQ(found.region.y, 1.0 * top * line.height / height);
+  EXPECT_DOUBLE_EQ(found.region.width, 1.0 * line.crop.width * line.width / width);
+  EXPECT_DOUBLE_EQ(found.region.height, 1.0 * line.crop.height * line.height / height);
+}
+
 TEST(TorchvisionCrops, CenterCropHasItsSizesAndOffsets) {
   const std::vector<Line> lines = lines_of("geometry");
   ASSERT_EQ(lines.size(), 400U);
-  for (const Line& line : lines) {
-    std::istringstream numbers(line.result);
-    int height = 0;
-    int width = 0;
-    int top = 0;
-    int left = 0;
-    numbers >> height >> width >> top >> left;
-    Random random(RandomKey(7, 0), {});
-    const Placement found = *choose_placement(center_crop(line.crop, {.resize = line.number}),
-                                              line.width, line.height, random);
-    EXPECT_EQ(found.place, (PixelRect{0, 0, line.crop.width, line.crop.height}));
-    EXPECT_DOUBLE_EQ(found.region.x, 1.0 * left * line.width / width);
-    EXPECT_DOUBLE_EQ(found.region.y, 1.0 * top * line.height / height);
-    EXPECT_DOUBLE_EQ(found.region.width, 1.0 * line.crop.width * line.width / width);
-    EXPECT_DOUBLE_EQ(found.region.height, 1.0 * line.crop.height * line.height / height);
-  }
+  for (const Line& line : lines)
+    expect_geometry(line, center_crop(line.crop, {.resize = line.number}));
+}
+
+TEST(TorchvisionCrops, CoverCropHasItsSizesAndOffsets) {
+  const std::vector<Line> lines = lines_of("covering");
+  ASSERT_EQ(lines.size(), 200U);
+  for (const Line& line : lines) expect_geometry(line, cover_crop(line.crop));
+}
+
+TEST(TorchvisionCrops, CoverCropsPixelsAreWithinALevel) {
+  const std::vector<Line> lines = lines_of("cover");
+  ASSERT_EQ(lines.size(), 10U);
+  for (const Line& line : lines)
+    EXPECT_LE(
+        largest_difference(cropped(line, cover_crop(line.crop)).levels, levels_of(line.result)), 1)
+        << line.height << "x" << line.width << " " << line.filter;
 }
 
 TEST(TorchvisionCrops, CenterCropsPixelsAreWithinALevel) {
@@ -151,12 +169,14 @@ TEST(TorchvisionCrops, LetterboxsPixelsAreWithinALevel) {
 }
 
 TEST(TorchvisionCrops, WithPillowsFiltersPixelsAreItsBitByBit) {
-  for (const char* kind : {"center", "letterbox"})
+  const auto crop_of = [](const Line& line) {
+    if (line.kind == "center") return center_crop(line.crop, {.resize = line.number});
+    return line.kind == "cover" ? cover_crop(line.crop) : letterbox(line.crop);
+  };
+  for (const char* kind : {"center", "cover", "letterbox"})
     for (Line line : lines_of(kind)) {
+      const Crop crop = crop_of(line);
       line.filter = "pillow_" + line.filter;
-      const Crop crop = kind == std::string("center")
-                            ? center_crop(line.crop, {.resize = line.number})
-                            : letterbox(line.crop);
       EXPECT_EQ(cropped(line, crop).levels, levels_of(line.result))
           << kind << " " << line.height << "x" << line.width << " " << line.filter;
     }

@@ -208,6 +208,7 @@ std::vector<Crop> crops() {
           letterbox({31, 17}, {.fill = {1, 100, 255}}),
           random_crop({30, 25}, {.padding = 8, .fill = 7, .pad_if_needed = true}),
           scale_jitter({40, 20}, {.fill = 90}),
+          cover_crop({30, 18}, {.position = CropPosition::random}),
           ten_crops({16, 20}, {.resize = 33})};
 }
 

@@ -28,6 +28,12 @@ struct Region {
   friend bool operator==(const Region&, const Region&) = default;
 };
 
+/// Where a part lies in a larger image.
+enum class CropPosition : unsigned char {
+  center,
+  random,  ///< all whole places equally likely
+};
+
 /// A rectangle of whole pixels of an image as it is stored, origin at its upper left corner.
 struct PixelRect {
   int x = 0;

@@ -15,6 +15,7 @@
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
 #include <penstock/sequence/blocks.hpp>
+#include <penstock/sequence/by_aspect.hpp>
 #include <penstock/sequence/by_length.hpp>
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
@@ -132,6 +133,26 @@ class Dataset {
                                         const BatchOptions& options = {}) const;
   /// What came of batch_by_length; none where the plan has none.
   [[nodiscard]] std::optional<ByLengthSummary> buckets() const;
+  /// Global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once with each
+  /// of them, and makes what all samples of that bucket go through last; so a sample has its bucket's shape:
+  ///
+  ///   images("photos").batch_by_aspect(
+  ///       [](ImageSize shape) { return decode_image({.crop = cover_crop(shape), .flip = 0.5f}); },
+  ///       {.shapes = shapes, .pixels = 16 << 20, .sizes = sizes})
+  ///
+  /// Which samples make up a batch is computed from `sizes`, as in batch_by_length, and what is said there of steps,
+  /// epochs and other operations holds here. transform_on_device may follow: the images of a batch have one shape.
+  ///
+  /// Shapes  what `map` makes differs from batch to batch; fields() says [?, ?, 3]
+  /// Memory  12 bytes a sample
+  /// Errors  std::invalid_argument  options that contradict each other; not one size for each record; a plan whose
+  ///                                samples have an order of their own; maps whose fields differ in more than extents
+  ///         Error                  with UnfitImages::refuse an image that fits no bucket; names it
+  [[nodiscard]] Dataset batch_by_aspect(const std::function<TransformPtr(ImageSize shape)>& map,
+                                        ByAspectOptions by_aspect,
+                                        const BatchOptions& options = {}) const;
+  /// What came of batch_by_aspect; none where the plan has none.
+  [[nodiscard]] std::optional<ByAspectSummary> aspect_buckets() const;
   /// Converts images for the network on their device: type, layout, normalisation,
   /// flip, mixup, cutmix, erasing. LoaderOptions::digest is of what comes before it, digest_transformed
   /// of what it makes.

@@ -69,8 +69,8 @@ class Registry {
 struct PlanJsonOptions {
   Registry registry{};
   /// A folder for lists of more than 1,000 numbers (the positions of select, the weights of sample,
-  /// what filter kept): each is a .npy file there, named after its hash. Empty: they stand in the
-  /// JSON. save and load take the folder of the plan's file.
+  /// what filter kept, the sizes of batch_by_aspect): each is a .npy file there, named after its hash. Empty: they
+  /// stand in the JSON. save and load take the folder of the plan's file.
   std::filesystem::path lists{};
   /// Reading only: in paths of sources, replaces a prefix equal to the first text by the second,
   /// for data that have moved.

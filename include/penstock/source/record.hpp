@@ -60,6 +60,11 @@ class Record {
     places_.assign(places.begin(), places.end());
   }
 
+  /// Said before it reads by who needs no more than the first bytes of each field of shape [?], an image's header, say:
+  /// a source may leave the others out, and not read them. All of them, unless it is said.
+  void set_head(std::size_t bytes) noexcept { head_ = bytes; }
+  [[nodiscard]] std::size_t head() const noexcept { return head_; }
+
   /// Another record inside this one, for a source that joins several. It keeps its memory, which
   /// counts as this one's.
   [[nodiscard]] Record& part(std::size_t index);
@@ -103,6 +108,7 @@ class Record {
   std::vector<std::unique_ptr<Record>> parts_;
   std::vector<std::span<std::byte>> places_;  // kept by reset()
   std::size_t limit_ = SIZE_MAX;
+  std::size_t head_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;
   SampleId sample_{};

@@ -54,6 +54,7 @@ class Crop {
     center,
     whole,
     letterbox,
+    cover,
     random,
     scale_jitter,
     five,
@@ -78,6 +79,8 @@ class Crop {
   /// Of random_crop.
   [[nodiscard]] int padding() const noexcept { return padding_; }
   [[nodiscard]] bool pad_if_needed() const noexcept { return pad_if_needed_; }
+  /// Of cover_crop.
+  [[nodiscard]] CropPosition position() const noexcept { return position_; }
   /// What stands in a sample beside the image.
   [[nodiscard]] Color fill() const noexcept { return fill_; }
   /// "random_resized_crop(224x224, scale=[0.08,1], ratio=[0.75,1.3333333333333333])".
@@ -99,6 +102,7 @@ class Crop {
   friend Crop ten_crops(ImageSize size, struct CenterCropOptions options);
   friend Crop resize_to(int height, int width);
   friend Crop letterbox(ImageSize size, struct LetterboxOptions options);
+  friend Crop cover_crop(ImageSize size, struct CoverCropOptions options);
   friend Crop random_crop(ImageSize size, struct RandomCropOptions options);
   friend Crop scale_jitter(ImageSize size, struct ScaleJitterOptions options);
 
@@ -109,6 +113,7 @@ class Crop {
   int resize_ = 0;
   int padding_ = 0;
   bool pad_if_needed_ = false;
+  CropPosition position_ = CropPosition::center;
   Color fill_;
 };
 
@@ -123,6 +128,10 @@ struct CenterCropOptions {
 
 struct LetterboxOptions {
   Color fill{114};  ///< what stands beside the image; YOLO's grey
+};
+
+struct CoverCropOptions {
+  CropPosition position = CropPosition::center;  ///< of the sample in the resized image
 };
 
 struct RandomCropOptions {
@@ -180,6 +189,17 @@ struct ScaleJitterOptions {
 /// Source  YOLO's letterbox (ultralytics' LetterBox): sides are rounded, a half to the even number,
 ///         and are 1 at least; an odd row or column of fill stands below or on the right.
 [[nodiscard]] Crop letterbox(ImageSize size, LetterboxOptions options = {});
+
+/// The image resized, with its aspect kept, so that it just covers the sample; what is too much in one direction is cut
+/// off, on both sides as much or at a random position. Small images are enlarged. One side of the resized image is the
+/// sample's; the other is the exact quotient, cut to a whole number, so it may be scaled a little differently. Nothing
+/// outside the crop is decoded.
+///
+/// Errors  std::invalid_argument  a size below 1
+/// Source  torchvision's Resize to those two sides, followed by CenterCrop (an offset of a half is rounded to the even
+///         number) or RandomCrop. Diffusion models are trained on such crops: mosaicml's diffusion has this one, at a
+///         random position, for its aspect buckets (RandomCropAspectRatioTransform).
+[[nodiscard]] Crop cover_crop(ImageSize size, CoverCropOptions options = {});
 
 /// A random part of the image as it is, not resized, after padding: the crop of CIFAR
 /// (`random_crop(32, {.padding = 4})`). An image that is smaller than the crop even so is a fault.

@@ -174,6 +174,7 @@ void MemoryJpegIndex::put(const JpegKey& key, JpegIndex index) {
   auto shared = std::make_shared<const JpegIndex>(std::move(index));
   const std::unique_lock lock(mutex_);
   const auto found = indices_.find(key);
+  if (found != indices_.end() && *found->second == *shared) return;  // nothing new
   const std::size_t before = found == indices_.end() ? 0 : memory_of(*found->second);
   if (bytes_ - before + bytes > max_bytes_) return;
   bytes_ += bytes - before;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "src/loader/plan/by_length.hpp"
+#include "src/loader/plan/buckets.hpp"
 
 namespace penstock::loader {
 
@@ -70,31 +70,45 @@ std::vector<Branch> branches_of(const Plan& plan) {
 std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket) {
   std::vector<Branch> branches = branches_of(plan);
   for (Branch& branch : branches)
-    std::ranges::move(padding_of(plan.batch(), bucket), std::back_inserter(branch.transforms));
+    std::ranges::move(maps_of(plan.batch(), bucket), std::back_inserter(branch.transforms));
   return branches;
 }
 
 std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {
-  for (const Branch& branch : branches_of(plan))
+  const bool in_buckets = plan.find<Batch>() != nullptr;
+  for (const Branch& branch : in_buckets ? branches_of(plan, 0) : branches_of(plan))
     for (const TransformPtr& transform : branch.transforms)
       if (auto index = transform->jpeg_index()) return index;
   return nullptr;
 }
 
-std::vector<FieldSpec> fields_of(const Plan& plan) {
-  const Batch* const batch = plan.find<Batch>();
-  const Branch branch =
-      std::move((batch == nullptr ? branches_of(plan) : branches_of(plan, 0)).front());
+namespace {
+
+std::vector<FieldSpec> fields_of(const Branch& branch) {
   std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
   for (const TransformPtr& transform : branch.transforms)
     fields = replace_fields(fields, transform->bind(fields));
-  if (batch != nullptr) forget_padding(*batch, fields);
   return fields;
 }
 
-std::vector<DeviceTransform> device_transforms_of(const Plan& plan) {
+}  // namespace
+
+std::vector<FieldSpec> fields_of(const Plan& plan) {
+  const Batch* const batch = plan.find<Batch>();
+  if (batch == nullptr) return fields_of(branches_of(plan).front());
+  std::vector<FieldSpec> fields = fields_of(plan, 0);
+  for (std::size_t bucket = 1; bucket < buckets_of(*batch); ++bucket)
+    forget_differences(fields, fields_of(plan, bucket));
+  return fields;
+}
+
+std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket) {
+  return fields_of(branches_of(plan, bucket).front());
+}
+
+std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t bucket) {
   std::vector<DeviceTransform> transforms;
-  const std::vector<FieldSpec> fields = fields_of(plan);
+  const std::vector<FieldSpec> fields = fields_of(plan, bucket);
   for (const Operation& operation : plan.operations()) {
     const auto* transform = std::get_if<TransformOnDevice>(&operation);
     if (transform == nullptr) continue;

@@ -30,20 +30,23 @@ struct Branch {
 
 /// SampleId::source counts them.
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan);
-/// The same with the padding that the batches of `bucket` < buckets_of(plan.batch()) get.
+/// The same with what is done to the samples of `bucket` < buckets_of(plan.batch()) only.
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket);
 
 /// That of the first transform that has one; null where none has.
 [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan);
 
-/// The fields of a sample, after all maps. What batch_by_length pads is of shape [?, ...].
+/// The fields of a sample, after all maps; an extent that differs from bucket to bucket is ?.
 ///
-/// Errors  std::invalid_argument  a map that does not fit
+/// Errors  std::invalid_argument  a map that does not fit; buckets whose fields differ in more than extents
 [[nodiscard]] std::vector<FieldSpec> fields_of(const Plan& plan);
+/// Those of the batches of a bucket.
+[[nodiscard]] std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket);
 
-/// What is done to the batches' images on their devices, in order.
+/// What is done to the images of a bucket's batches on their devices, in order.
 ///
 /// Errors  std::invalid_argument  no such image; options that make no sense
-[[nodiscard]] std::vector<DeviceTransform> device_transforms_of(const Plan& plan);
+[[nodiscard]] std::vector<DeviceTransform> device_transforms_of(const Plan& plan,
+                                                                std::size_t bucket);
 
 }  // namespace penstock::loader

@@ -9,7 +9,7 @@
 
 #include "src/core/json_fields.hpp"
 #include "src/loader/plan/branches.hpp"
-#include "src/loader/plan/by_length.hpp"
+#include "src/loader/plan/buckets.hpp"
 #include "src/loader/plan/order.hpp"
 #include "src/transform/chain.hpp"
 #include "src/transform/descriptions.hpp"
@@ -33,10 +33,6 @@ std::optional<std::uint64_t> try_order(const Plan& plan) {
   const auto samples = sample_order(plan, {})->size();
   if (plan.find<Batch>() == nullptr) return samples;
   return steps_of(*batch_order(plan, 0, batches_per_pass(plan, {&samples, 1})));
-}
-
-std::string call_of(const Batch& batch) {
-  return batch.by_length ? "batch_by_length" : fmt::format("batch({})", batch.global_batch);
 }
 
 // ---- inputs ----
@@ -135,15 +131,11 @@ class BeforeCheck {
           "{}: the plan has {} already; the global batch is divided over the devices by "
           "prefetch_to_devices, so one batch is enough",
           call_of(batch), call_of(*first)));
-    if (batch.by_length) check_sortable(plan_, *batch.by_length);
+    if (batch.has_buckets()) check_sortable(plan_, batch);
   }
   void operator()(const TransformOnDevice& transform) const {
     if (plan_.find<Batch>() == nullptr)
       refuse("transform_on_device works on whole batches, on their device: put it after .batch(g)");
-    if (plan_.batch().by_length)
-      refuse(
-          "transform_on_device works on images of one size, and the batches of batch_by_length "
-          "differ: leave one of them out");
     for (const Operation& operation : plan_.operations())
       if (const auto* earlier = std::get_if<TransformOnDevice>(&operation);
           earlier != nullptr && earlier->options.field == transform.options.field)
@@ -231,12 +223,16 @@ void check_after(const Plan& plan) {
     check_description(map->transform->description());
     (void)fields_of(plan);
   }
-  if (std::holds_alternative<TransformOnDevice>(last)) (void)device_transforms_of(plan);
+  if (std::holds_alternative<TransformOnDevice>(last))
+    for (std::size_t bucket = 0; bucket < buckets_of(plan.batch()); ++bucket)
+      (void)device_transforms_of(plan, bucket);
   if (const Batch* batch = std::get_if<Batch>(&last)) {
     (void)batch::Slicing(batch->global_batch, 1, batch->options.remainder, batch->options.uneven);
-    for (const Branch& branch : branches_of(plan, buckets_of(*batch) - 1))
-      (void)transform::TransformChain(branch.source->fields(), branch.transforms, 0,
-                                      kFirstTransform, 0);
+    for (std::size_t bucket = 0; bucket < buckets_of(*batch); ++bucket)
+      for (const Branch& branch : branches_of(plan, bucket))
+        (void)transform::TransformChain(branch.source->fields(), branch.transforms, 0,
+                                        kFirstTransform, 0);
+    (void)fields_of(plan);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <penstock/loader/dataset.hpp>
 
 #include "src/loader/plan/branches.hpp"
+#include "src/loader/plan/by_aspect.hpp"
 #include "src/loader/plan/check.hpp"
 #include "src/loader/plan/combine.hpp"
 #include "src/loader/plan/describe.hpp"
@@ -16,7 +17,7 @@
 #include "src/loader/plan/order.hpp"
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/plan/stream_records.hpp"
-#include "src/sequence/by_length.hpp"
+#include "src/sequence/sorted.hpp"
 #include "src/source/renamed.hpp"
 #include "src/storage/local/file.hpp"
 
@@ -130,19 +131,42 @@ Dataset Dataset::map(TransformPtr transform) const {
 
 Dataset Dataset::batch(std::uint64_t global_batch, const BatchOptions& options) const {
   return Dataset(plan_->with(loader::Batch{
-      .global_batch = global_batch, .options = options, .by_length = {}, .sorted = {}}));
+      .global_batch = global_batch, .options = options, .buckets = {}, .sorted = {}}));
 }
 
 Dataset Dataset::batch_by_length(const ByLengthOptions& by_length,
                                  const BatchOptions& options) const {
   return Dataset(plan_->with(
-      loader::Batch{.global_batch = 0, .options = options, .by_length = by_length, .sorted = {}}));
+      loader::Batch{.global_batch = 0, .options = options, .buckets = by_length, .sorted = {}}));
 }
 
-std::optional<ByLengthSummary> Dataset::buckets() const {
-  const loader::Batch* const batch = plan_->find<loader::Batch>();
+Dataset Dataset::batch_by_aspect(const std::function<TransformPtr(ImageSize)>& map,
+                                 ByAspectOptions by_aspect, const BatchOptions& options) const {
+  return Dataset(
+      plan_->with(loader::Batch{.global_batch = 0,
+                                .options = options,
+                                .buckets = loader::make_by_aspect(map, std::move(by_aspect)),
+                                .sorted = {}}));
+}
+
+namespace {
+
+template <class Summary>
+std::optional<Summary> summary_of(const Plan& plan) {
+  const loader::Batch* const batch = plan.find<loader::Batch>();
   if (batch == nullptr || !batch->sorted) return std::nullopt;
-  return batch->sorted->summary;
+  const Summary* const summary = std::get_if<Summary>(&batch->sorted->summary);
+  return summary == nullptr ? std::nullopt : std::optional(*summary);
+}
+
+}  // namespace
+
+std::optional<ByLengthSummary> Dataset::buckets() const {
+  return summary_of<ByLengthSummary>(*plan_);
+}
+
+std::optional<ByAspectSummary> Dataset::aspect_buckets() const {
+  return summary_of<ByAspectSummary>(*plan_);
 }
 
 Dataset Dataset::transform_on_device(const DeviceTransformOptions& options) const {

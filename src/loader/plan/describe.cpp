@@ -56,12 +56,15 @@ std::string describe_operation(const Json& operation) {
     for (const Json& dataset : fields["datasets"]) add(describe_operations(dataset));
     fields.erase("datasets");
   }
-  if (const auto by_length = fields.find("by_length"); by_length != fields.end()) {
-    static const Json kByLength = write_json(ByLengthOptions{});
-    name = "batch_by_length";
-    add(core::describe_json(*by_length, kByLength));
+  static const std::map<std::string, Json> kOfBuckets{{kByLength, write_json(ByLengthOptions{})},
+                                                      {kByAspect, write_json(ByAspectOptions{})}};
+  for (const auto& [key, defaults] : kOfBuckets) {
+    const auto given = fields.find(key);
+    if (given == fields.end()) continue;
+    name = "batch_" + key;
+    add(core::describe_json(*given, defaults));
     fields.erase("global_batch");
-    fields.erase("by_length");
+    fields.erase(key);
   }
   for (std::size_t left = name == op ? positional(op) : 0; left != 0 && !fields.empty(); --left) {
     add(core::describe_value(fields.begin().value()));
@@ -94,10 +97,12 @@ void check_saved(const Json& operations) {
   }
 }
 
-// Whether they are the same batches, of samples of other lengths.
+// Whether they are the same batches, of samples of other lengths or sizes.
 bool only_lengths_differ(Json saved, Json found) {
-  return saved.erase(kLengthsHash) + found.erase(kLengthsHash) == 2 &&
-         nlohmann::json(saved) == nlohmann::json(found);
+  for (const char* const hash : {kLengthsHash, kSizesHash})
+    if (saved.erase(hash) + found.erase(hash) == 2)
+      return nlohmann::json(saved) == nlohmann::json(found);
+  return false;
 }
 
 // The first two operations of the lists that differ; those of datasets are looked into.

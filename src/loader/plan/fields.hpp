@@ -26,6 +26,11 @@ struct EnumNames<LongSamples> {
       {LongSamples::drop, "drop"}};
 };
 template <>
+struct EnumNames<UnfitImages> {
+  static constexpr std::pair<UnfitImages, const char*> kNames[] = {{UnfitImages::refuse, "refuse"},
+                                                                   {UnfitImages::drop, "drop"}};
+};
+template <>
 struct EnumNames<Split> {
   static constexpr std::pair<Split, const char*> kNames[] = {{Split::scatter, "scatter"},
                                                              {Split::round_robin, "round_robin"},
@@ -83,6 +88,21 @@ void visit_fields(Visitor& visit, ByLengthOptions& options) {
   visit("fields", options.fields);
   visit("lengths", options.lengths);
   visit("long_samples", options.long_samples);
+  visit("shuffle", options.shuffle);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
+// The sizes are a long list of the plan.
+template <class Visitor>
+void visit_fields(Visitor& visit, ByAspectOptions& options) {
+  visit.required("shapes", options.shapes);
+  visit("pixels", options.pixels);
+  visit("rows", options.rows);
+  visit("multiple", options.multiple);
+  visit("most_cut", options.most_cut);
+  visit("most_enlarged", options.most_enlarged);
+  visit("unfit", options.unfit);
   visit("shuffle", options.shuffle);
   visit("seed", options.seed);
   visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
@@ -159,11 +179,15 @@ void visit_fields(Visitor& visit, Shard& operation) {
   visit.required("shards", operation.shards);
   visit.required("index", operation.index);
 }
+// What batch_by_aspect was given has lists and transforms in it, which are written and read with the plan's.
 template <class Visitor>
 void visit_fields(Visitor& visit, Batch& operation) {
   visit.required("global_batch", operation.global_batch);
   visit_fields(visit, operation.options);
-  visit("by_length", operation.by_length);
+  std::optional<ByLengthOptions> by_length;
+  if (const ByLengthOptions* const given = operation.by_length()) by_length = *given;
+  visit("by_length", by_length);
+  if (by_length) operation.buckets = *std::move(by_length);
 }
 template <class Visitor>
 void visit_fields(Visitor& visit, TransformOnDevice& operation) {

@@ -7,6 +7,7 @@
 #include "src/loader/plan/combine.hpp"
 #include "src/loader/plan/fields.hpp"
 #include "src/loader/plan/json.hpp"
+#include "src/loader/plan/json_writer.hpp"
 #include "src/loader/plan/lists.hpp"
 #include "src/loader/plan/stream_records.hpp"
 
@@ -77,7 +78,7 @@ class Reader {
         {Select::kName, &Reader::select},
         {Sample::kName, &Reader::sample},
         {Map::kName, &Reader::map},
-        {Batch::kName, &Reader::plain<Batch>},
+        {Batch::kName, &Reader::batch},
         {TransformOnDevice::kName, &Reader::plain<TransformOnDevice>},
         {Prefetch::kName, &Reader::prefetch},
     };
@@ -177,9 +178,34 @@ class Reader {
   }
 
   Operation map(const Json& json, const std::string& where) const {
-    const Json& transform = field(json, "transform", where, {});
-    return Map{options_.registry.make_transform(
-        core::read_description(transform, where + ": 'transform'"))};
+    return Map{transform(field(json, "transform", where, {}), where + ": 'transform'")};
+  }
+
+  TransformPtr transform(const Json& json, const std::string& where) const {
+    return options_.registry.make_transform(core::read_description(json, where));
+  }
+
+  Operation batch(const Json& json, const std::string& where) const {
+    auto batch = core::read_options<Batch>(json, where, {"op", kByAspect});
+    const auto given = json.find(kByAspect);
+    if (given == json.end()) return batch;
+    if (batch.has_buckets())
+      throw Error(fmt::format("{}: a batch has {} or {}, found both", where, kByLength, kByAspect));
+    batch.buckets = by_aspect(*given, fmt::format("{}: '{}'", where, kByAspect));
+    return batch;
+  }
+
+  ByAspect by_aspect(const Json& json, const std::string& where) const {
+    ByAspect given;
+    if (!json.is_object()) core::refuse_value(where, "an object", json);
+    given.options = core::read_options<ByAspectOptions>(json, where, {"maps", "sizes"});
+    for (const char* const name : {"maps", "sizes"})
+      if (!json.contains(name)) throw Error(fmt::format("{}: '{}' is missing", where, name));
+    given.sizes = read_list<ImageSize>(json["sizes"], options_.lists, where + ": 'sizes'");
+    const Json& maps = json["maps"];
+    if (!maps.is_array()) core::refuse_value(where + ": 'maps'", "a list of transforms", maps);
+    for (const Json& map : maps) given.maps.push_back(transform(map, where + ": 'maps'"));
+    return given;
   }
 
   Operation prefetch(const Json& json, const std::string& where) const {

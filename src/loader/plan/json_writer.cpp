@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include <penstock/core/digest.hpp>
+
 #include "src/loader/plan/lists.hpp"
 #include "src/loader/plan/stream_records.hpp"
+#include "src/sequence/by_aspect.hpp"
 #include "src/sequence/by_length.hpp"
 #include "src/source/composite.hpp"
 #include "src/transform/descriptions.hpp"
@@ -67,11 +70,16 @@ class Writer {
     Json json = write_json(batch);
     // Which replicas get one more row is no part of the global batches.
     if (purpose_ == Purpose::identity) json.erase("uneven");
+    if (const ByAspect* const given = batch.by_aspect()) json[kByAspect] = by_aspect(*given);
     if (purpose_ == Purpose::identity && batch.sorted) {
+      const ByLengthOptions* const options = batch.by_length();
+      Json& written = json[options != nullptr ? kByLength : kByAspect];
       // The rows say all that these were given for.
-      for (const char* const given : {"tokens", "multiple"}) json["by_length"].erase(given);
-      json["by_length"]["rows"] = sequence::rows_of(*batch.by_length);
-      json[kLengthsHash] = fmt::format("{:016x}", batch.sorted->hash);
+      for (const char* const given : {"tokens", "pixels", "multiple"}) written.erase(given);
+      written["rows"] = options != nullptr ? sequence::rows_of(*options)
+                                           : sequence::rows_of(batch.by_aspect()->options);
+      json[options != nullptr ? kLengthsHash : kSizesHash] =
+          fmt::format("{:016x}", batch.sorted->hash);
     }
     return json;
   }
@@ -101,6 +109,38 @@ class Writer {
       all.push_back(Writer(purpose_, options_, fmt::format("{}: dataset {}: ", where_, k))
                         .operations(*parts[k]));
     return {{"datasets", std::move(all)}};
+  }
+
+  Json by_aspect(const ByAspect& given) const {
+    Json json = write_json(given.options);
+    Json maps = Json::array();
+    if (purpose_ == Purpose::people) {
+      json["shapes"] = describe_shapes(given.options.shapes);
+      json["map"] = write_transform(*given.maps.front());
+      return json;
+    }
+    for (const TransformPtr& map : given.maps) maps.push_back(write_transform(*map));
+    if (purpose_ == Purpose::identity) {
+      json["map"] = maps.front();
+      json["maps_hash"] = hash_text(core::dump_json(maps));
+      return json;
+    }
+    json["maps"] = std::move(maps);
+    json["sizes"] = list(*given.sizes);
+    return json;
+  }
+
+  static std::string describe_shapes(const std::vector<ImageSize>& shapes) {
+    const auto text_of = [](ImageSize shape) {
+      return fmt::format("{}x{}", shape.height, shape.width);
+    };
+    constexpr std::size_t kMost = 4;
+    if (shapes.size() > kMost)
+      return fmt::format("{} from {} to {}", shapes.size(), text_of(shapes.front()),
+                         text_of(shapes.back()));
+    std::string all;
+    for (const ImageSize shape : shapes) all += (all.empty() ? "" : " ") + text_of(shape);
+    return all;
   }
 
   template <class T>

@@ -6,8 +6,12 @@
 
 namespace penstock::loader {
 
-/// In the identity of batches by length: of all lengths that they were made of.
+/// Fields of a batch with buckets.
+inline constexpr const char* kByLength = "by_length";
+inline constexpr const char* kByAspect = "by_aspect";
+/// In the identity of one: of all that its buckets were made of.
 inline constexpr const char* kLengthsHash = "lengths_hash";
+inline constexpr const char* kSizesHash = "sizes_hash";
 
 enum class Purpose {
   travel,    // all that another process needs, or a refusal

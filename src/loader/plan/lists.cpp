@@ -18,11 +18,30 @@ using core::Json;
 
 constexpr std::size_t kMostInJson = 1000;
 
+// How an array holds a list.
+template <class T>
+struct Row {
+  static constexpr DType kType = dtype_of<T>();
+  static constexpr const char* kName = std::is_floating_point_v<T> ? "f8" : "u8";
+  static std::string shape(std::size_t count) { return fmt::format("({},)", count); }
+  static bool fits(std::span<const std::int64_t> extents) { return extents.size() == 1; }
+};
+template <>
+struct Row<ImageSize> {
+  static_assert(sizeof(ImageSize) == 2 * sizeof(std::int32_t));
+  static constexpr DType kType = DType::i32;
+  static constexpr const char* kName = "i4";
+  static std::string shape(std::size_t count) { return fmt::format("({}, 2)", count); }
+  static bool fits(std::span<const std::int64_t> extents) {
+    return extents.size() == 2 && extents[1] == 2;
+  }
+};
+
 // Version 1.0 of the format: the header is padded so that the data begin at a multiple of 64.
 template <class T>
 std::string npy_header(std::size_t count) {
-  std::string text = fmt::format("{{'descr': '<{}8', 'fortran_order': False, 'shape': ({},), }}",
-                                 std::is_floating_point_v<T> ? 'f' : 'u', count);
+  std::string text = fmt::format("{{'descr': '<{}', 'fortran_order': False, 'shape': {}, }}",
+                                 Row<T>::kName, Row<T>::shape(count));
   constexpr std::size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';
@@ -45,9 +64,9 @@ template <class T>
 std::vector<T> read_file(const std::filesystem::path& path, const std::string& where) {
   const storage::MappedFile file = storage::map_file(path);
   const source::NpyHeader header = source::read_npy_header(file.bytes, path.string());
-  if (header.dtype != dtype_of<T>() || header.shape.size() != 1)
-    throw Error(
-        fmt::format("{}: {} holds no list of {}", where, path.string(), name_of(dtype_of<T>())));
+  if (header.dtype != Row<T>::kType || !Row<T>::fits(header.shape))
+    throw Error(fmt::format("{}: {} holds no such list of {}", where, path.string(),
+                            name_of(Row<T>::kType)));
   std::vector<T> list(static_cast<std::size_t>(header.shape.front()));
   if (!list.empty())
     std::memcpy(list.data(), file.bytes.data() + header.data_at, list.size() * sizeof(T));
@@ -118,12 +137,16 @@ List<T> read_list(const Json& json, const std::filesystem::path& folder, const s
 
 template std::string hash_of(const std::vector<std::uint64_t>&);
 template std::string hash_of(const std::vector<double>&);
+template std::string hash_of(const std::vector<ImageSize>&);
 template Json summary_of(const std::vector<std::uint64_t>&);
 template Json summary_of(const std::vector<double>&);
+template Json summary_of(const std::vector<ImageSize>&);
 template Json write_list(const std::vector<std::uint64_t>&, const std::filesystem::path&);
 template Json write_list(const std::vector<double>&, const std::filesystem::path&);
+template Json write_list(const std::vector<ImageSize>&, const std::filesystem::path&);
 template List<std::uint64_t> read_list(const Json&, const std::filesystem::path&,
                                        const std::string&);
 template List<double> read_list(const Json&, const std::filesystem::path&, const std::string&);
+template List<ImageSize> read_list(const Json&, const std::filesystem::path&, const std::string&);
 
 }  // namespace penstock::loader

@@ -1,5 +1,5 @@
-// loader/plan/lists: the long lists of a plan (positions, weights), in its JSON or in files beside
-// it.
+// loader/plan/lists: the long lists of a plan (positions, weights, sizes), in its JSON or in files
+// beside it.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ template <class T>
 template <class T>
 [[nodiscard]] core::Json summary_of(const std::vector<T>& list);
 
-/// The numbers; or where there are more than 1,000 of them and a folder is given, a summary that
+/// The numbers or sizes; or where there are more than 1,000 of them and a folder is given, a summary that
 /// names the file in it that holds them.
 ///
 /// Errors  Error  the file cannot be written

@@ -13,13 +13,14 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
+#include <penstock/sequence/by_aspect.hpp>
 #include <penstock/sequence/by_length.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock::sequence {
-struct SortedByLength;
+struct Sorted;
 }
 
 namespace penstock::loader {
@@ -124,12 +125,28 @@ struct Map {
   TransformPtr transform;
 };
 
+// What batch_by_aspect was given.
+struct ByAspect {
+  ByAspectOptions options;  // without the sizes
+  List<ImageSize> sizes;
+  std::vector<TransformPtr> maps;  // the last one of the samples of each bucket
+};
+
 struct Batch {
   static constexpr const char* kName = "batch";
-  std::uint64_t global_batch = 0;  // with by_length of the bucket that has the most rows
+  std::uint64_t global_batch = 0;  // in buckets: of the one that has the most rows
   BatchOptions options;
-  std::optional<ByLengthOptions> by_length;
-  std::shared_ptr<const sequence::SortedByLength> sorted;  // made by Plan::with
+  // What sorts the samples into buckets, each of which has batches of its own.
+  std::variant<std::monostate, ByLengthOptions, ByAspect> buckets;
+  std::shared_ptr<const sequence::Sorted> sorted;  // where they are; made by Plan::with
+
+  [[nodiscard]] bool has_buckets() const noexcept { return buckets.index() != 0; }
+  [[nodiscard]] const ByLengthOptions* by_length() const noexcept {
+    return std::get_if<ByLengthOptions>(&buckets);
+  }
+  [[nodiscard]] const ByAspect* by_aspect() const noexcept {
+    return std::get_if<ByAspect>(&buckets);
+  }
 };
 
 struct TransformOnDevice {

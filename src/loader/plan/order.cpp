@@ -10,7 +10,7 @@
 #include "src/loader/plan/branches.hpp"
 #include "src/order/mix.hpp"
 #include "src/order/operations.hpp"
-#include "src/sequence/by_length.hpp"
+#include "src/sequence/sorted.hpp"
 
 namespace penstock::loader {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "src/loader/plan/by_length.hpp"
+#include "src/loader/plan/buckets.hpp"
 #include "src/loader/plan/check.hpp"
 
 namespace penstock::loader {
@@ -78,7 +78,7 @@ std::optional<std::uint64_t> Plan::seed() const {
                             if (!seed) seed = sample.options.seed;
                           },
                           [&](const Batch& batch) {
-                            if (!seed && batch.by_length) seed = batch.by_length->seed;
+                            if (!seed) seed = seed_of(batch);
                           },
                           [](const auto&) {}},
                operation);

@@ -29,6 +29,15 @@ std::optional<int> common_numa_node(std::span<const Device> devices) {
   return common;
 }
 
+// None where there are no device transforms.
+std::vector<std::vector<device::PlacedDeviceTransform>> transforms_of(
+    std::span<const std::shared_ptr<const BatchForm>> forms) {
+  std::vector<std::vector<device::PlacedDeviceTransform>> transforms;
+  for (const auto& form : forms)
+    if (form->transforms_anything()) transforms.push_back(form->transforms());
+  return transforms;
+}
+
 std::vector<device::DigestPlan> digests_of(std::span<const std::shared_ptr<const BatchForm>> forms,
                                            const Device& device) {
   std::vector<device::DigestPlan> plans;
@@ -61,9 +70,11 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   const std::vector<Device>& devices = config_.devices;
   std::size_t slice_bytes = 0;  // the most of any form
   std::size_t transformed_bytes = 0;
+  std::size_t gpu_scratch_bytes = 0;
   for (const auto& form : config_.forms) {
     slice_bytes = std::max(slice_bytes, form->slice().slice_bytes());
     transformed_bytes = std::max(transformed_bytes, form->transformed_bytes());
+    gpu_scratch_bytes = std::max(gpu_scratch_bytes, form->scratch_bytes());
   }
   const std::size_t slot_bytes = slice_bytes * devices.size();
   const auto gpus =
@@ -71,8 +82,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   publishes_in_order_ = gpus > 0;
   const std::size_t bytes_per_slot =
       slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
-  const std::size_t scratch_bytes =  // for all slots
-      gpus * config_.forms.front()->scratch_bytes();
+  const std::size_t scratch_bytes = gpus * gpu_scratch_bytes;  // for all slots
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
   io_threads_ = config_.io_threads;
 
@@ -109,8 +119,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
         device::open_transfer(device, {.slots = slots,
                                        .slice_bytes = slice_bytes,
                                        .transformed_bytes = transformed_bytes,
-                                       .scratch_bytes = config_.forms.front()->scratch_bytes(),
-                                       .transforms = config_.forms.front()->transforms(),
+                                       .scratch_bytes = gpu_scratch_bytes,
+                                       .transforms = transforms_of(config_.forms),
                                        .digests = digests_of(config_.forms, device),
                                        .on_span = spans_of(device, config_.observer)}));
   if (const auto gpu = std::ranges::find(devices, Device::Kind::cuda, &Device::kind);

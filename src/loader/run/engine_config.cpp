@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "src/loader/plan/branches.hpp"
-#include "src/loader/plan/by_length.hpp"
+#include "src/loader/plan/buckets.hpp"
 #include "src/loader/plan/order.hpp"
-#include "src/sequence/by_length.hpp"
+#include "src/sequence/sorted.hpp"
 
 namespace penstock::loader {
 
@@ -55,7 +55,7 @@ std::shared_ptr<const BatchForm> make_form(const Plan& plan, const Topology& top
   const bool masks =
       plan.batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
   return std::make_shared<const BatchForm>(
-      std::vector<FieldSpec>(made.begin(), made.end()), masks, device_transforms_of(plan),
+      std::vector<FieldSpec>(made.begin(), made.end()), masks, device_transforms_of(plan, bucket),
       RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), on_gpus, digest);
 }
 
@@ -120,7 +120,7 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
   }
   const auto delivered = forms.front()->fields();
   std::vector<FieldSpec> fields(delivered.begin(), delivered.end());
-  forget_padding(plan->batch(), fields);
+  for (const auto& form : forms) forget_differences(fields, form->fields());
 
   const int cores = options.thread_budget
                         ? options.thread_budget->threads()

@@ -20,7 +20,7 @@ namespace penstock::loader {
 struct EngineConfig {
   PlanPtr plan;
   std::vector<Device> devices;
-  // One for each bucket of a batch by length, else one.
+  // One for each bucket, or one.
   RowRecipes recipes;
   std::vector<std::shared_ptr<const BatchForm>> forms;
   std::vector<FieldSpec> fields;  // delivered, in all forms

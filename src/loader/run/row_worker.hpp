@@ -34,11 +34,11 @@ struct BranchRecipe {
 /// What functions of other languages have cost so far, in the order of the branches.
 [[nodiscard]] std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches);
 
-/// How rows are made, the same for all workers of a run; one for each bucket of a batch by length. Immutable.
+/// How rows are made, the same for all workers of a run; one for each bucket. Immutable.
 struct RowRecipe {
   std::vector<BranchRecipe> branches;      // by SampleId::source; all have the same fields
   std::optional<std::size_t> valid_field;  // behind the chains' fields
-  // Of a batch by length: a bad sample is replaced by one of its bucket.
+  // Where samples are sorted: a bad one is replaced by one of its bucket.
   std::shared_ptr<const order::BucketTable> buckets;
   std::size_t bucket = 0;
   std::size_t reads_together = 1;  // the most that a source is good for; 1 with a byte budget

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "src/loader/plan/by_length.hpp"
-#include "src/sequence/by_length.hpp"
+#include "src/loader/plan/buckets.hpp"
+#include "src/sequence/sorted.hpp"
 
 namespace penstock::loader {
 
@@ -25,7 +25,7 @@ StepCursor::StepCursor(const Plan& plan, std::uint64_t seed, const Topology& top
     if (group - first_group_ < own_groups_) groups_.back().open();
   }
   if (const Batch& batch = plan.batch(); batch.sorted)
-    by_length_.emplace(*groups_.front().order, batch.sorted->table, bucket_order(batch, seed));
+    buckets_.emplace(*groups_.front().order, batch.sorted->table, bucket_order(batch, seed));
   const order::OrderPtr batches = batch_order(plan, seed, batches_per_pass(plan, sizes));
   batches_ = batches->open();
   steps_ = steps_of(*batches);
@@ -36,12 +36,12 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
   // has been drawn is left out: a batch that comes again is the same one.
   SampleId batch;
   if (batches_->read(0, step, 1, {&batch, 1}) == 0) return std::nullopt;
-  return by_length_ ? draw_by_length(step, batch) : draw_consecutive(step, batch);
+  return buckets_ ? draw_of_bucket(step, batch) : draw_consecutive(step, batch);
 }
 
-DrawnStep StepCursor::draw_by_length(std::uint64_t step, const SampleId& batch) {
+DrawnStep StepCursor::draw_of_bucket(std::uint64_t step, const SampleId& batch) {
   DrawnStep drawn;
-  const order::BucketTable::Part part = by_length_->read(batch.epoch, batch.number, drawn.ids);
+  const order::BucketTable::Part part = buckets_->read(batch.epoch, batch.number, drawn.ids);
   drawn.samples = drawn.ids.size();
   drawn.epoch = batch.epoch;
   drawn.bucket = part.bucket;
@@ -95,7 +95,7 @@ std::size_t StepCursor::memory_bytes() const noexcept {
   std::size_t total = 0;
   for (const Group& group : groups_)
     if (group.cursor) total += group.cursor->memory_bytes();
-  if (by_length_) total += by_length_->memory_bytes();
+  if (buckets_) total += buckets_->memory_bytes();
   return total;
 }
 

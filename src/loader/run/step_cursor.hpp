@@ -23,7 +23,7 @@ namespace penstock::loader {
 /// A global batch in numbers.
 struct DrawnStep {
   std::uint64_t samples = 0;  // of all replicas
-  std::size_t bucket = 0;     // of a batch by length
+  std::size_t bucket = 0;     // whose batch it is
   std::uint32_t epoch = 0;    // of the first of them
   /// One a replica, from first_replica on: those that share an order with this process's. Their
   /// samples are contiguous in ids.
@@ -61,13 +61,13 @@ class StepCursor {
 
   [[nodiscard]] std::optional<DrawnStep> draw_consecutive(std::uint64_t step,
                                                           const SampleId& batch);
-  [[nodiscard]] DrawnStep draw_by_length(std::uint64_t step, const SampleId& batch);
+  [[nodiscard]] DrawnStep draw_of_bucket(std::uint64_t step, const SampleId& batch);
 
   std::vector<batch::Slicing> slicings_;  // of a group
   std::uint32_t first_group_;
   std::uint32_t own_groups_;
   std::vector<Group> groups_;
-  std::optional<order::BucketCursor> by_length_;  // then there is one group
+  std::optional<order::BucketCursor> buckets_;  // then there is one group
   std::unique_ptr<order::OrderCursor> batches_;
   std::optional<std::uint64_t> steps_;
 };

@@ -27,7 +27,7 @@ class BatchForm;
 
 struct StepInfo {
   std::shared_ptr<const BatchForm> form;
-  std::size_t bucket = 0;  // of a batch by length; each has a form
+  std::size_t bucket = 0;  // whose batch it is; each has a form
   std::uint64_t step = 0;
   std::uint32_t epoch = 0;
   std::uint64_t global_samples = 0;

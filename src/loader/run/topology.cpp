@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "src/loader/plan/by_length.hpp"
+#include "src/loader/plan/buckets.hpp"
 
 namespace penstock::loader {
 
@@ -77,21 +77,22 @@ std::vector<batch::Slicing> slice_buckets(const Plan& plan, std::uint32_t replic
                                           std::uint32_t groups) {
   const Batch& batch = plan.batch();
   if (groups != 1)
-    throw std::invalid_argument(
-        "batch_by_length makes the batches of all replicas, so there is one order: choose the mode "
-        "one, and another split than shard_early");
+    throw std::invalid_argument(fmt::format(
+        "{} makes the batches of all replicas, so there is one order: choose the mode one, and "
+        "another split than shard_early",
+        call_of(batch)));
   if (plan.prefetch().split != Split::scatter)
-    throw std::invalid_argument(
-        "batch_by_length: the batches of a step would differ in size with the split round_robin: "
-        "choose scatter");
+    throw std::invalid_argument(fmt::format(
+        "{}: the batches of a step would differ in size with the split round_robin: choose scatter",
+        call_of(batch)));
   std::vector<batch::Slicing> slicings;
   for (std::size_t bucket = 0; bucket < buckets_of(batch); ++bucket) {
     const std::uint64_t rows = rows_of(batch, bucket);
     if (rows % replicas != 0 && !batch.options.uneven)
       throw std::invalid_argument(
-          fmt::format("batch_by_length: {} rows, of samples up to {}, do not divide over {} "
-                      "replicas: set multiple to {}, or allow uneven replicas",
-                      rows, batch.by_length->edges[bucket], replicas, replicas));
+          fmt::format("{}: {} rows, of {}, do not divide over {} replicas: set multiple to {}, or "
+                      "allow uneven replicas",
+                      call_of(batch), rows, describe_bucket(batch, bucket), replicas, replicas));
     slicings.emplace_back(rows, replicas, batch.options.remainder, batch.options.uneven);
   }
   return slicings;
@@ -99,7 +100,7 @@ std::vector<batch::Slicing> slice_buckets(const Plan& plan, std::uint32_t replic
 
 std::vector<batch::Slicing> slice_batches(const Plan& plan, std::uint32_t replicas,
                                           std::uint32_t groups) {
-  if (plan.batch().by_length) return slice_buckets(plan, replicas, groups);
+  if (plan.batch().has_buckets()) return slice_buckets(plan, replicas, groups);
   return {slice_group(plan, replicas, groups)};
 }
 

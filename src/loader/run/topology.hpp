@@ -21,7 +21,7 @@ struct Topology {
   std::uint32_t first_replica = 0;  // of this process
   std::uint32_t own_replicas = 1;
   ShardPolicy shards = ShardPolicy::data;
-  // Of a group's share over the replicas of the group; one for each bucket of a batch by length.
+  // Of a group's share over the replicas of the group; one for each bucket.
   std::vector<batch::Slicing> slicings;
 
   /// Errors  std::invalid_argument  the options contradict each other, the plan, or the batch

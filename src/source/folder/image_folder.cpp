@@ -55,9 +55,9 @@ class ImageFolder final : public Source {
     end = std::copy(folder.path.begin(), folder.path.end(), end);
     *std::copy(name.begin(), name.end(), end) = '\0';
 
-    Result<std::span<const std::byte>> bytes =
-        storage_->read_whole(path.data(), files_.stamp(number), max_file_bytes_,
-                             [&record](std::size_t count) { return record.allocate(count); });
+    Result<std::span<const std::byte>> bytes = storage_->read_whole(
+        path.data(), files_.stamp(number), max_file_bytes_,
+        [&record](std::size_t count) { return record.allocate(count); }, record.head());
     if (!bytes) return std::move(bytes.fault());
     record.add_bytes_read(bytes->size());
     const std::array extents{static_cast<std::int64_t>(bytes->size())};

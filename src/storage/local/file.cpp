@@ -1,5 +1,6 @@
 #include "src/storage/local/file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -77,7 +78,7 @@ int open_for_reading(const char* path) noexcept {
 }
 
 Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max_file_bytes,
-                                             const Allocate& allocate) {
+                                             const Allocate& allocate, std::uint64_t head) {
   const FileDescriptor file(open_for_reading(path));
   if (!file.is_open()) return fault_of_errno(path, 0, "cannot open", errno);
   struct stat info {};
@@ -88,7 +89,7 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
   if (!S_ISREG(info.st_mode)) {
     return fault_at(path, 0, "expected a regular file, found a pipe, socket or device");
   }
-  const auto size = static_cast<std::uint64_t>(info.st_size);
+  auto size = static_cast<std::uint64_t>(info.st_size);
   if (size == 0) return fault_at(path, 0, "the file is empty (0 bytes)");
   if (size > max_file_bytes) {
     return fault_at(
@@ -96,6 +97,7 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
         fmt::format("the file has {} bytes, more than max_file_bytes = {}", size, max_file_bytes));
   }
 
+  size = std::min(size, head);
   const Result<std::span<std::byte>> room = allocate(size);
   if (!room) return fault_at(path, 0, room.fault().reason);
   const std::span<std::byte> bytes = *room;

@@ -52,10 +52,11 @@ class FileDescriptor {
 /// Where the bytes of a file are to go, once their number is known.
 using Allocate = std::function<Result<std::span<std::byte>>(std::size_t bytes)>;
 
-/// Reads a whole regular file.
+/// Reads a whole regular file, or no more than its first `head` bytes.
 [[nodiscard]] Result<std::span<const std::byte>> read_file(const char* path,
                                                            std::uint64_t max_file_bytes,
-                                                           const Allocate& allocate);
+                                                           const Allocate& allocate,
+                                                           std::uint64_t head = UINT64_MAX);
 
 /// Writes a new file, which must not be there yet. 0, or the errno of what failed; a file that
 /// could not be written in full may be left behind. With `flush` it has reached the storage.

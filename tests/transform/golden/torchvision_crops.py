@@ -5,6 +5,8 @@ Usage: python torchvision_crops.py > torchvision_crops.txt     needs torchvision
 
 geometry HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH -> height and width after Resize, top and left of CenterCrop
 center/letterbox HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of the sample
+cover HEIGHT WIDTH 0 CROP_HEIGHT CROP_WIDTH FILTER -> the bytes of CenterCrop after Resize to what just covers the crop
+covering HEIGHT WIDTH 0 CROP_HEIGHT CROP_WIDTH -> height and width after that Resize, top and left of CenterCrop
 cut HEIGHT WIDTH X Y CUT_WIDTH CUT_HEIGHT OUT_HEIGHT OUT_WIDTH FILTER -> the bytes of a part, cut out and resized, of a picture
     of all levels
 ten HEIGHT WIDTH RESIZE CROP_HEIGHT CROP_WIDTH -> the bytes of TenCrop after Resize: those of FiveCrop, and of the mirrored image
@@ -52,6 +54,14 @@ def letterbox(image: Image.Image, height: int, width: int, resample: Image.Resam
     return out
 
 
+def covering(image: tuple[int, int], crop: tuple[int, int]) -> tuple[int, int]:
+    """The size of the resized image, in whole numbers as of _compute_resized_output_size; images and crops are height and width."""
+    (height, width), (down, across) = image, crop
+    if width * down >= height * across:
+        return down, down * width // height
+    return across * height // width, across
+
+
 def main() -> None:
     print(f"# torchvision {torchvision.__version__}, Pillow {PIL.__version__}: by torchvision_crops.py")
     rng = random.Random(7)
@@ -79,6 +89,15 @@ def main() -> None:
     for height, width, resize, crop in [(40, 31, 20, (5, 8)), (29, 67, 17, (6, 5)), (9, 12, 24, (7, 6)), (17, 17, 17, (4, 3))]:
         tens = functional.ten_crop(functional.resize(picture(height, width), resize), crop)
         print("ten", height, width, resize, *crop, "bilinear", "->", "".join(map(text, tens)))
+    for _ in range(200):
+        image = [int(2 ** rng.uniform(0, 13)) for _ in range(2)]
+        crop = [rng.randint(1, 300) for _ in range(2)]
+        resized = covering(image, crop)
+        print("covering", *image, 0, *crop, "->", *resized, *_center_crop_compute_crop_anchor(*crop, *resized))
+    for height, width, crop in [(40, 31, (20, 20)), (13, 50, (18, 21)), (9, 12, (24, 17)), (33, 60, (8, 12)), (31, 40, (21, 12))]:
+        for name in FILTERS:
+            resized = functional.resize(picture(height, width), covering((height, width), crop), InterpolationMode(name))
+            print("cover", height, width, 0, *crop, name, "->", text(functional.center_crop(resized, crop)))
     padded = functional.pad(picture(6, 5), [2], fill=(9, 80, 200))
     crops = [functional.crop(padded, top, left, 6, 4) for top in range(5) for left in range(6)]
     print("pad", 6, 5, 2, 6, 4, "bilinear", "->", "".join(map(text, crops)))
