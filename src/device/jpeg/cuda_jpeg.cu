@@ -238,10 +238,14 @@ struct Plane {
     x = image.first_column * h * kBlockSide;
     y = image.first_row * v * kBlockSide;
   }
-  __device__ int at(int column, int line) const { return samples[(line - y) * stride + column - x]; }
+  __device__ int at(int column, int line) const {
+    return samples[(line - y) * stride + column - x];
+  }
 };
 
-__device__ int within(int value, int size) { return value < 0 ? 0 : value < size ? value : size - 1; }
+__device__ int within(int value, int size) {
+  return value < 0 ? 0 : value < size ? value : size - 1;
+}
 
 // The chroma of a pixel, which libjpeg's upsampling repeats at the image's edges.
 __device__ int chroma_of(const Plane& plane, const PackedImage& image, int x, int y) {
@@ -292,18 +296,22 @@ __global__ void __launch_bounds__(kThreads)
   const int x = number - y * width;
   const std::int32_t top = scratch.places[image.vertical.places + y];
   const std::int32_t left = scratch.places[image.horizontal.places + x];
-  const std::int16_t* const down = scratch.weights + image.vertical.weights + y * image.vertical.taps;
+  const std::int16_t* const down =
+      scratch.weights + image.vertical.weights + y * image.vertical.taps;
   const std::int16_t* const across =
       scratch.weights + image.horizontal.weights + x * image.horizontal.taps;
-  const auto* const pixels = reinterpret_cast<const std::uint32_t*>(scratch.pixels) + image.first_pixel;
+  const auto* const pixels =
+      reinterpret_cast<const std::uint32_t*>(scratch.pixels) + image.first_pixel;
   const int bits = transform::fraction_bits(filter);
   const int first_shift = transform::kWeightBits - bits;
   const int second_shift = transform::kWeightBits + bits;
-  std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1), 1 << (second_shift - 1)};
+  std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1),
+                          1 << (second_shift - 1)};
   for (int i = 0; i < image.horizontal.taps; ++i) {
     // Weightless pixels may lie beside the region.
     if (across[i] == 0) continue;
-    std::int32_t between[3] = {1 << (first_shift - 1), 1 << (first_shift - 1), 1 << (first_shift - 1)};
+    std::int32_t between[3] = {1 << (first_shift - 1), 1 << (first_shift - 1),
+                               1 << (first_shift - 1)};
     for (int k = 0; k < image.vertical.taps; ++k) {
       if (down[k] == 0) continue;
       const std::uint32_t pixel = pixels[std::size_t(top + k) * image.width + left + i];
@@ -311,8 +319,7 @@ __global__ void __launch_bounds__(kThreads)
       between[1] += std::int32_t(pixel >> 8 & 0xFF) * down[k];
       between[2] += std::int32_t(pixel >> 16 & 0xFF) * down[k];
     }
-    for (int c = 0; c < 3; ++c)
-      sums[c] += std::int16_t(between[c] >> first_shift) * across[i];
+    for (int c = 0; c < 3; ++c) sums[c] += std::int16_t(between[c] >> first_shift) * across[i];
   }
   std::uint8_t* const to = out + (first_image + blockIdx.y) * row_bytes + std::size_t(number) * 3;
   for (int c = 0; c < 3; ++c) to[c] = jpeg::pixel::level(sums[c] >> second_shift);
@@ -333,19 +340,20 @@ void enqueue_jpegs(const PackedLayout& layout, const std::byte* packed, std::byt
   const auto at = [&](std::size_t offset, auto of) {
     return reinterpret_cast<decltype(of)>(memory + offset);
   };
-  const Scratch scratch{.images = in(layout.images, static_cast<const PackedImage*>(nullptr)),
-                        .pieces = in(layout.pieces, static_cast<const PackedPiece*>(nullptr)),
-                        .codes = packed + layout.codes,
-                        .quants = in(layout.quants, static_cast<const PackedQuant*>(nullptr)),
-                        .places = in(layout.places, static_cast<const std::int32_t*>(nullptr)),
-                        .weights = in(layout.weights, static_cast<const std::int16_t*>(nullptr)),
-                        .data = in(layout.data, static_cast<const std::uint32_t*>(nullptr)),
-                        .natural = in(layout.natural, static_cast<const std::uint8_t*>(nullptr)),
-                        .tables = at(layout.tables, static_cast<std::uint32_t*>(nullptr)),
-                        .coefficients = at(layout.coefficients, static_cast<std::int16_t*>(nullptr)),
-                        .samples = at(layout.samples, static_cast<std::uint8_t*>(nullptr)),
-                        .pixels = at(layout.pixels, static_cast<std::uint8_t*>(nullptr)),
-                        .failed = at(layout.failed, static_cast<std::uint32_t*>(nullptr))};
+  const Scratch scratch{
+      .images = in(layout.images, static_cast<const PackedImage*>(nullptr)),
+      .pieces = in(layout.pieces, static_cast<const PackedPiece*>(nullptr)),
+      .codes = packed + layout.codes,
+      .quants = in(layout.quants, static_cast<const PackedQuant*>(nullptr)),
+      .places = in(layout.places, static_cast<const std::int32_t*>(nullptr)),
+      .weights = in(layout.weights, static_cast<const std::int16_t*>(nullptr)),
+      .data = in(layout.data, static_cast<const std::uint32_t*>(nullptr)),
+      .natural = in(layout.natural, static_cast<const std::uint8_t*>(nullptr)),
+      .tables = at(layout.tables, static_cast<std::uint32_t*>(nullptr)),
+      .coefficients = at(layout.coefficients, static_cast<std::int16_t*>(nullptr)),
+      .samples = at(layout.samples, static_cast<std::uint8_t*>(nullptr)),
+      .pixels = at(layout.pixels, static_cast<std::uint8_t*>(nullptr)),
+      .failed = at(layout.failed, static_cast<std::uint32_t*>(nullptr))};
   check(cudaMemsetAsync(scratch.coefficients, 0, layout.samples - layout.coefficients, stream));
   check(cudaMemsetAsync(scratch.failed, 0, layout.scratch_bytes - layout.failed, stream));
   launch(make_tables, dim3(groups_of(kWindows), layout.code_count), kThreads, 0, stream,

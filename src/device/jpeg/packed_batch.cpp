@@ -39,7 +39,8 @@ bool PackedBatch::add(std::span<const std::byte> bytes, const JpegIndex& index,
   vertical_.plan(header_.height, crop.box.y, crop.box.height, output_.height, filter_);
   horizontal_.plan(header_.width, crop.box.x, crop.box.width, output_.width, filter_);
   const PixelRect rect{horizontal_.begin(), vertical_.begin(),
-                       horizontal_.end() - horizontal_.begin(), vertical_.end() - vertical_.begin()};
+                       horizontal_.end() - horizontal_.begin(),
+                       vertical_.end() - vertical_.begin()};
   plan_ = jpeg::RegionPlan(header_, rect, chroma_, 1);
   const std::span scan(reinterpret_cast<const std::uint8_t*>(bytes.data()) + header_.scan,
                        bytes.size() - header_.scan);
@@ -67,7 +68,8 @@ bool PackedBatch::add(std::span<const std::byte> bytes, const JpegIndex& index,
   image.vertical = add_axis(vertical_, rect.y, false);
   image.horizontal = add_axis(horizontal_, rect.x, crop.mirror);
   const std::uint64_t before = blocks_;
-  const auto mcus = static_cast<std::uint64_t>(image.columns) * static_cast<std::uint64_t>(image.rows);
+  const auto mcus =
+      static_cast<std::uint64_t>(image.columns) * static_cast<std::uint64_t>(image.rows);
   for (int c = 0; c < image.components; ++c) {
     image.first_block[c] = blocks_;
     blocks_ += c == 0 ? mcus * static_cast<std::uint64_t>(image.h * image.v) : mcus;

@@ -73,8 +73,9 @@ struct PackedImage {
   std::int32_t height = 0;
   PackedAxis vertical;
   PackedAxis horizontal;
-  std::uint64_t first_block[kPackedComponents] = {};  ///< of the batch's blocks, in rows of the region's MCUs
-  std::uint64_t first_pixel = 0;                      ///< of the batch's region pixels
+  std::uint64_t first_block[kPackedComponents] =
+      {};                         ///< of the batch's blocks, in rows of the region's MCUs
+  std::uint64_t first_pixel = 0;  ///< of the batch's region pixels
 };
 
 /// Where the parts of a packed batch lie, in bytes from its beginning, and those of the kernels' scratch memory.

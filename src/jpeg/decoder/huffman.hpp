@@ -44,7 +44,8 @@ PENSTOCK_HOST_DEVICE constexpr int step(std::uint32_t entry) {
 }
 
 /// What a symbol of a code of `code_bits` does.
-PENSTOCK_HOST_DEVICE constexpr std::uint32_t entry_of(unsigned symbol, unsigned code_bits, bool dc) {
+PENSTOCK_HOST_DEVICE constexpr std::uint32_t entry_of(unsigned symbol, unsigned code_bits,
+                                                      bool dc) {
   const unsigned run = dc ? 0 : symbol >> 4;
   const unsigned value_bits = dc ? symbol : symbol & 15;
   const std::uint32_t code = (code_bits + value_bits) | value_bits << 8 | code_bits << 16;

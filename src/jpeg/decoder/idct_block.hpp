@@ -39,7 +39,9 @@ constexpr bool kWrapsBetween = HWY_ARCH_ARM != 0;
 // around. From here on it and the long way differ, where that saturates.
 constexpr int kShortCutLimit = 8192;
 
-PENSTOCK_HOST_DEVICE constexpr std::int16_t wrap(std::int32_t value) { return static_cast<std::int16_t>(value); }
+PENSTOCK_HOST_DEVICE constexpr std::int16_t wrap(std::int32_t value) {
+  return static_cast<std::int16_t>(value);
+}
 PENSTOCK_HOST_DEVICE constexpr std::int16_t saturate(std::int32_t value) {
   return static_cast<std::int16_t>(value < -32768 ? -32768 : value > 32767 ? 32767 : value);
 }

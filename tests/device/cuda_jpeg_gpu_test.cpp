@@ -1,0 +1,154 @@
+// JPEGs decoded on a GPU have the host's pixels. Needs a GPU, and says so where there is none.
+#include <array>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <penstock/jpeg/jpeg_index.hpp>
+
+#include "src/device/jpeg/cuda_jpeg.hpp"
+#include "src/jpeg/rows.hpp"
+#include "src/transform/resize.hpp"
+#include "tests/device/cuda_support.hpp"
+#include "tests/jpeg/images.hpp"
+
+namespace penstock::device {
+namespace {
+
+using namespace testing_images;
+using testing_support::to_host;
+
+std::vector<JpegKind> kinds() {
+  std::vector<JpegKind> all{
+      {.name = "444", .sampling = {{1, 1}, {1, 1}, {1, 1}}},
+      {.name = "422", .sampling = {{2, 1}, {1, 1}, {1, 1}}},
+      {.name = "420", .sampling = {{2, 2}, {1, 1}, {1, 1}}},
+      {.name = "440", .sampling = {{1, 2}, {1, 1}, {1, 1}}},
+      {.name = "411", .sampling = {{4, 1}, {1, 1}, {1, 1}}},
+      {.name = "rgb", .stored = JCS_RGB},
+  };
+  for (const auto& factors : {std::array{1, 1}, {2, 2}, {1, 4}})
+    all.push_back({.name = "grey" + std::to_string(10 * factors[0] + factors[1]),
+                   .input = JCS_GRAYSCALE,
+                   .stored = JCS_GRAYSCALE,
+                   .sampling = {factors}});
+  return all;
+}
+
+struct Wanted {
+  Bytes bytes;
+  PackedCrop crop;
+};
+
+// What the host makes of it.
+std::vector<std::byte> on_host(const Wanted& wanted, ImageSize output, ResizeFilter filter,
+                               jpeg::Chroma chroma) {
+  jpeg::Decoder decoder;
+  const auto info = decoder.open(wanted.bytes);
+  const auto width = static_cast<std::size_t>(info->width);
+  const auto height = static_cast<std::size_t>(info->height);
+  std::vector<std::uint8_t> rgb(width * height * 3);
+  EXPECT_TRUE(decoder.decode({.chroma = chroma}, rgb, width * 3));
+  std::vector<std::uint8_t> pixels(width * height * jpeg::kPixelBytes + jpeg::kRowSlack);
+  for (std::size_t i = 0; i < width * height; ++i)
+    std::memcpy(&pixels[i * jpeg::kPixelBytes], &rgb[i * 3], 3);
+  transform::Resize resize;
+  resize.plan(info->width, info->height, wanted.crop.box, output, wanted.crop.mirror, filter);
+  jpeg::MemoryRows rows(pixels.data(), width * jpeg::kPixelBytes, resize.source().x);
+  std::vector<std::byte> out(static_cast<std::size_t>(output.height) *
+                             static_cast<std::size_t>(output.width) * 3);
+  EXPECT_TRUE(resize.run(rows, reinterpret_cast<std::uint8_t*>(out.data()),
+                         std::ptrdiff_t{3} * output.width));
+  return out;
+}
+
+class CudaJpegGpu : public testing_support::OnGpu {
+ protected:
+  void expect_the_hosts_pixels(const std::vector<Wanted>& all, ImageSize output,
+                               ResizeFilter filter, jpeg::Chroma chroma) const {
+    PackedBatch batch(output, filter, chroma);
+    for (const Wanted& wanted : all) {
+      const auto index = build_jpeg_index(wanted.bytes);
+      ASSERT_TRUE(index);
+      ASSERT_TRUE(batch.add(wanted.bytes, *index, wanted.crop));
+    }
+    const PackedLayout layout = batch.layout();
+    std::vector<std::byte> packed(layout.bytes);
+    batch.write(packed.data());
+    const DeviceMemory in(0, layout.bytes);
+    check(
+        cudaMemcpyAsync(in.data(), packed.data(), layout.bytes, cudaMemcpyHostToDevice, stream()));
+    const DeviceMemory scratch(0, layout.scratch_bytes);
+    check(cudaMemsetAsync(scratch.data(), 0xA5, layout.scratch_bytes, stream()));
+    const std::size_t row =
+        static_cast<std::size_t>(output.height) * static_cast<std::size_t>(output.width) * 3 + 13;
+    const DeviceMemory out(0, row * all.size());
+    check(cudaMemsetAsync(out.data(), 0x5A, row * all.size(), stream()));
+    enqueue_jpegs(layout, in.data(), scratch.data(), out.data(), row, stream());
+    const auto found = to_host({out.data(), row * all.size()}, stream());
+    const auto failed = to_host({scratch.data() + layout.failed, 4 * all.size()}, stream());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      SCOPED_TRACE(i);
+      const auto expected = on_host(all[i], output, filter, chroma);
+      ASSERT_EQ(std::memcmp(failed.data() + 4 * i, "\0\0\0\0", 4), 0);
+      ASSERT_EQ(std::memcmp(found.data() + row * i, expected.data(), expected.size()), 0);
+      for (std::size_t k = expected.size(); k < row; ++k)
+        ASSERT_EQ(found[row * i + k], std::byte{0x5A}) << "written behind the row";
+    }
+  }
+};
+
+TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
+  std::mt19937 random(5);
+  const auto below = [&](double most) {
+    return most * static_cast<double>(random() % 10'000) / 10'000;
+  };
+  std::vector<Wanted> all;
+  for (const JpegKind& plain : kinds())
+    for (const auto& [width, height] :
+         {std::array{1, 1}, {2, 3}, {8, 8}, {15, 16}, {17, 33}, {64, 64}, {97, 61}, {131, 143}})
+      for (const int restart : {0, 3}) {
+        JpegKind kind = plain;
+        kind.quality = std::array{1, 50, 75, 95, 100}[random() % 5];
+        kind.restart = restart;
+        const Pixels pixels = picture(width, height, kind.input == JCS_GRAYSCALE ? 1 : 3,
+                                      static_cast<unsigned>(all.size()));
+        const double box_width = 1 + below(width - 1);
+        const double box_height = 1 + below(height - 1);
+        all.push_back({.bytes = jpeg_of(pixels, kind),
+                       .crop = {.box = {below(width - box_width), below(height - box_height),
+                                        box_width, box_height},
+                                .mirror = random() % 2 == 0}});
+        if (restart == 0) all.back().crop.box = {0, 0, double(width), double(height)};
+      }
+  for (const jpeg::Chroma chroma : {jpeg::Chroma::smooth, jpeg::Chroma::repeated})
+    for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic}) {
+      expect_the_hosts_pixels(all, {9, 14}, filter, chroma);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST_F(CudaJpegGpu, WrongIndicesAreToldAndReadNothingElse) {
+  const Bytes bytes = jpeg_of(picture(90, 70, 3), {.sampling = {{2, 2}, {1, 1}, {1, 1}}});
+  auto index = build_jpeg_index(bytes);
+  ASSERT_TRUE(index);
+  for (JpegIndex::Entry& entry : index->entries) entry.bit = (entry.bit + 3) & 7;
+  PackedBatch batch({8, 8}, ResizeFilter::bilinear, jpeg::Chroma::smooth);
+  ASSERT_TRUE(batch.add(bytes, *index, {.box = {0, 0, 90, 70}}));
+  const PackedLayout layout = batch.layout();
+  std::vector<std::byte> packed(layout.bytes);
+  batch.write(packed.data());
+  const DeviceMemory in(0, layout.bytes);
+  check(cudaMemcpyAsync(in.data(), packed.data(), layout.bytes, cudaMemcpyHostToDevice, stream()));
+  const DeviceMemory scratch(0, layout.scratch_bytes);
+  const DeviceMemory out(0, 8 * 8 * 3);
+  enqueue_jpegs(layout, in.data(), scratch.data(), out.data(), 8 * 8 * 3, stream());
+  check(cudaStreamSynchronize(stream()));
+}
+
+}  // namespace
+}  // namespace penstock::device
