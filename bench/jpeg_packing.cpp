@@ -19,7 +19,7 @@
 #include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/penstock.hpp>
 
-#include "src/device/jpeg/packed_batch.hpp"
+#include "src/gpu_jpeg/packed_batch.hpp"
 #include "src/transform/resize.hpp"
 
 namespace penstock::bench {
@@ -53,7 +53,7 @@ double median(std::vector<double> values) {
 }
 
 void measure(const std::vector<fs::path>& files, int round, MemoryJpegIndex& index, Costs& costs) {
-  device::PackedBatch batch({224, 224}, ResizeFilter::bilinear, jpeg::Chroma::smooth);
+  gpu_jpeg::PackedBatch batch({224, 224}, ResizeFilter::bilinear, jpeg::Chroma::smooth);
   const Crop crop = random_resized_crop({224, 224});
   double read = 0, hash = 0, pack = 0, write = 0;
   std::vector<std::byte> out(64 << 20);

@@ -3,16 +3,18 @@
 #include <algorithm>
 
 #include "src/device/cuda_launch.hpp"
-#include "src/device/jpeg/cuda_jpeg.hpp"
+#include "src/gpu_jpeg/cuda_jpeg.hpp"
 #include "src/jpeg/decoder/idct_block.hpp"
 #include "src/jpeg/decoder/pixel_numbers.hpp"
 #include "src/transform/resize_kernels.hpp"
 
-namespace penstock::device {
+namespace penstock::gpu_jpeg {
 
 namespace {
 
 namespace symbol = jpeg::symbol;
+using device::check;
+using device::launch;
 using jpeg::kBlockSide;
 using jpeg::kBlockSize;
 
@@ -321,7 +323,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     for (int c = 0; c < 3; ++c) sums[c] += std::int16_t(between[c] >> first_shift) * across[i];
   }
-  std::uint8_t* const to = out + (first_image + blockIdx.y) * row_bytes + std::size_t(number) * 3;
+  std::uint8_t* const to = out + image.row * row_bytes + std::size_t(number) * 3;
   for (int c = 0; c < 3; ++c) to[c] = jpeg::pixel::level(sums[c] >> second_shift);
 }
 
@@ -374,4 +376,4 @@ void enqueue_jpegs(const PackedLayout& layout, const std::byte* packed, std::byt
   }
 }
 
-}  // namespace penstock::device
+}  // namespace penstock::gpu_jpeg

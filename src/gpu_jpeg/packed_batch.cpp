@@ -1,4 +1,4 @@
-#include "src/device/jpeg/packed_batch.hpp"
+#include "src/gpu_jpeg/packed_batch.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "src/jpeg/decoder/idct.hpp"
 #include "src/jpeg/index/entry_points.hpp"
 
-namespace penstock::device {
+namespace penstock::gpu_jpeg {
 
 namespace {
 
@@ -82,6 +82,7 @@ bool PackedBatch::add(std::span<const std::byte> bytes, const JpegIndex& index,
   most_pixels_ = std::max(most_pixels_, pixels);
   add_pieces(image);
   add_data(image);
+  image.row = static_cast<std::uint32_t>(row_++);
   images_.push_back(image);
   return true;
 }
@@ -175,6 +176,7 @@ void PackedBatch::clear() noexcept {
   places_.clear();
   weights_.clear();
   words_.clear();
+  row_ = 0;
   blocks_ = pixels_ = most_blocks_ = most_pixels_ = 0;
 }
 
@@ -225,4 +227,4 @@ void PackedBatch::write(std::byte* to) const noexcept {
   copy(words_, to + layout.data);
 }
 
-}  // namespace penstock::device
+}  // namespace penstock::gpu_jpeg

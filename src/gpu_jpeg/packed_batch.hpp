@@ -1,4 +1,4 @@
-// device/jpeg/packed_batch: JPEGs on their way to a GPU: of each what a crop needs of its scan, and what kernels decode it with.
+// gpu_jpeg/packed_batch: JPEGs on their way to a GPU: of each what a crop needs of its scan, and what kernels decode it with.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 #include "src/jpeg/decoder/unstuff.hpp"
 #include "src/transform/resize_axis.hpp"
 
-namespace penstock::device {
+namespace penstock::gpu_jpeg {
 
 inline constexpr int kPackedComponents = 3;
 
@@ -54,6 +54,7 @@ struct PackedImage {
   std::uint32_t bits = 0;
   std::uint32_t codes[kPackedComponents][2] = {};  ///< DC and AC
   std::uint32_t quants[kPackedComponents] = {};
+  std::uint32_t row = 0;  ///< of the output
   std::int32_t components = 0;
   std::int32_t is_ycc = 0;
   std::int32_t h = 1;  ///< luma blocks of an MCU, and pixels that share a chroma sample
@@ -125,6 +126,8 @@ class PackedBatch {
   /// valid then.
   [[nodiscard]] bool add(std::span<const std::byte> bytes, const JpegIndex& index,
                          const PackedCrop& crop);
+  /// The row of the output that the next image goes to; without it, image i goes to row i.
+  void set_row(std::size_t row) noexcept { row_ = row; }
   void clear() noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return images_.size(); }
 
@@ -157,6 +160,7 @@ class PackedBatch {
   std::vector<std::int32_t> places_;
   std::vector<std::int16_t> weights_;
   std::vector<std::uint32_t> words_;
+  std::size_t row_ = 0;  // of the next image
   std::uint64_t blocks_ = 0;
   std::uint64_t pixels_ = 0;
   std::uint64_t most_blocks_ = 0;
@@ -172,4 +176,4 @@ class PackedBatch {
   transform::ResizeAxis horizontal_;
 };
 
-}  // namespace penstock::device
+}  // namespace penstock::gpu_jpeg

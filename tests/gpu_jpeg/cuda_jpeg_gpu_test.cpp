@@ -8,18 +8,21 @@
 
 #include <gtest/gtest.h>
 
+#include <penstock/gpu_jpeg/batch_decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 
-#include "src/device/jpeg/cuda_jpeg.hpp"
+#include "src/gpu_jpeg/cuda_jpeg.hpp"
 #include "src/jpeg/rows.hpp"
 #include "src/transform/resize.hpp"
 #include "tests/device/cuda_support.hpp"
 #include "tests/jpeg/images.hpp"
 
-namespace penstock::device {
+namespace penstock::gpu_jpeg {
 namespace {
 
 using namespace testing_images;
+using device::check;
+using device::DeviceMemory;
 using testing_support::to_host;
 
 std::vector<JpegKind> kinds() {
@@ -132,23 +135,72 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
     }
 }
 
-TEST_F(CudaJpegGpu, WrongIndicesAreToldAndReadNothingElse) {
-  const Bytes bytes = jpeg_of(picture(90, 70, 3), {.sampling = {{2, 2}, {1, 1}, {1, 1}}});
-  auto index = build_jpeg_index(bytes);
+TEST_F(CudaJpegGpu, DecodesABatchOnBothSidesAndLearns) {
+  std::vector<Wanted> all;
+  for (unsigned i = 0; i < 9; ++i) {
+    JpegKind kind{.sampling = {{2, 2}, {1, 1}, {1, 1}}};
+    kind.progressive = i == 3;
+    kind.restart = i == 5 ? 2 : 0;
+    all.push_back({.bytes = jpeg_of(picture(60 + 7 * static_cast<int>(i), 50, 3, i), kind),
+                   .crop = {.box = {3, 2, 40, 31}, .mirror = i % 2 == 0}});
+  }
+  const ImageSize size{20, 24};
+  const std::size_t row = 20 * 24 * 3;
+  Bytes damaged = all[6].bytes;
+  damaged.resize(damaged.size() / 3);
+  std::vector<BatchImage> images;
+  for (const Wanted& wanted : all)
+    images.push_back({.bytes = wanted.bytes, .box = wanted.crop.box, .mirror = wanted.crop.mirror});
+  images[6].bytes = damaged;
+  BatchDecoder decoder({.device = {Device::Kind::cuda, 0}, .size = size});
+  std::array<std::unique_ptr<DeviceMemory>, 5> out;
+  for (std::size_t round = 0; round < out.size(); ++round) {
+    out[round] = std::make_unique<DeviceMemory>(0, row * all.size());
+    const BatchReport report = decoder.decode(images, out[round]->data(), stream());
+    EXPECT_EQ(report.on_host, round == 0 ? 9U : 2U);  // later the progressive and the damaged one
+    EXPECT_EQ(report.on_gpu, 9U - report.on_host);
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(report.faults[i].has_value(), i == 6) << i;
+  }
+  for (const auto& memory : out) {
+    const auto found = to_host({memory->data(), row * all.size()}, stream());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto expected = i == 6 ? std::vector<std::byte>(row)
+                                   : on_host(all[i], size, ResizeFilter::bilinear, jpeg::Chroma::smooth);
+      ASSERT_EQ(std::memcmp(found.data() + row * i, expected.data(), row), 0) << i;
+    }
+  }
+  images[0].box = {50, 0, 20, 20};
+  EXPECT_THROW(decoder.decode(images, out[0]->data(), stream()), std::invalid_argument);
+  EXPECT_THROW(BatchDecoder({.device = {Device::Kind::host, 0}, .size = size}), std::invalid_argument);
+  EXPECT_THROW(BatchDecoder({.size = {0, 4}}), std::invalid_argument);
+}
+
+// What a wrong index or damage leads to stays within the batch: the simulation sees every other access.
+TEST_F(CudaJpegGpu, DamagedDataAreReadNowhereElse) {
+  const Bytes bytes = jpeg_of(picture(90, 70, 3), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 4});
+  const auto index = build_jpeg_index(bytes);
   ASSERT_TRUE(index);
-  for (JpegIndex::Entry& entry : index->entries) entry.bit = (entry.bit + 3) & 7;
   PackedBatch batch({8, 8}, ResizeFilter::bilinear, jpeg::Chroma::smooth);
-  ASSERT_TRUE(batch.add(bytes, *index, {.box = {0, 0, 90, 70}}));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(batch.add(bytes, *index, {.box = {0, 0, 90, 70}}));
   const PackedLayout layout = batch.layout();
   std::vector<std::byte> packed(layout.bytes);
   batch.write(packed.data());
   const DeviceMemory in(0, layout.bytes);
-  check(cudaMemcpyAsync(in.data(), packed.data(), layout.bytes, cudaMemcpyHostToDevice, stream()));
   const DeviceMemory scratch(0, layout.scratch_bytes);
-  const DeviceMemory out(0, 8 * 8 * 3);
-  enqueue_jpegs(layout, in.data(), scratch.data(), out.data(), 8 * 8 * 3, stream());
-  check(cudaStreamSynchronize(stream()));
+  const DeviceMemory out(0, 3 * 8 * 8 * 3);
+  std::mt19937 random(3);
+  std::size_t told = 0;
+  for (std::uint64_t round = 0; round < testing_support::steps(2500); ++round) {
+    std::vector<std::byte> bad = packed;
+    for (int k = 0; k < 20; ++k)
+      bad[layout.data + random() % (layout.bytes - layout.data)] = static_cast<std::byte>(random());
+    check(cudaMemcpyAsync(in.data(), bad.data(), layout.bytes, cudaMemcpyHostToDevice, stream()));
+    enqueue_jpegs(layout, in.data(), scratch.data(), out.data(), 8 * 8 * 3, stream());
+    const auto failed = to_host({scratch.data() + layout.failed, 12}, stream());
+    told += std::ranges::any_of(failed, [](std::byte byte) { return byte != std::byte{}; }) ? 1 : 0;
+  }
+  EXPECT_GT(told, 0U);
 }
 
 }  // namespace
-}  // namespace penstock::device
+}  // namespace penstock::gpu_jpeg
