@@ -1,5 +1,6 @@
 // Batches by aspect on GPUs: what lies there, what is made of it and their digests are the host's, each batch in its
 // shape.
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -36,8 +37,8 @@ Dataset batches(std::mt19937_64& random) {
   return Dataset(source::memory({source::column("number", std::move(numbers))}))
       .seed(random())
       .batch_by_aspect(paint, {.shapes = {{9, 4}, {4, 9}, {16, 16}, {31, 2}},
-                               .pixels = 2000,
-                               .multiple = static_cast<std::uint64_t>(gpu_count()),
+                               .pixels = 256 * std::max<std::uint64_t>(gpus, 8),
+                               .multiple = gpus,
                                .sizes = sizes})
       .repeat(2);
 }
