@@ -7,11 +7,16 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
 
 #include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_transfer.hpp"
+#include "src/gpu_jpeg/batch_options.hpp"
 #include "src/gpu_jpeg/cuda_jpeg.hpp"
 #include "src/gpu_jpeg/packed_batch.hpp"
 #include "src/jpeg/image.hpp"
+#include "src/staging/host_memory.hpp"
 #include "src/transform/resize.hpp"
 
 namespace penstock::gpu_jpeg {
@@ -23,21 +28,15 @@ using device::CudaEvent;
 using device::CurrentDevice;
 using device::DeviceMemory;
 
-// Pinned memory of the host.
 class PinnedMemory {
  public:
-  explicit PinnedMemory(std::size_t bytes) {
-    void* data = nullptr;
-    check(cudaHostAlloc(&data, bytes, cudaHostAllocPortable));
-    data_ = static_cast<std::byte*>(data);
+  PinnedMemory(int device, std::size_t bytes) : memory_(staging::HostMemory::make(bytes)) {
+    memory_->keep(device::pin_host_memory(memory_->bytes(), device));
   }
-  ~PinnedMemory() { (void)cudaFreeHost(data_); }
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::byte* data() const noexcept { return memory_->bytes().data(); }
 
  private:
-  std::byte* data_ = nullptr;
+  std::shared_ptr<staging::HostMemory> memory_;
 };
 
 // Grows, by half at the least. Who asks has waited for what used it.
@@ -46,30 +45,66 @@ struct Growing {
   std::unique_ptr<Memory> memory;
   std::size_t size = 0;
 
-  template <class... Before>
-  std::byte* room_for(std::size_t bytes, Before... before) {
+  std::byte* room_for(int device, std::size_t bytes) {
     if (bytes > size) {
+      const std::size_t more = std::max(bytes, size + size / 2);
       memory.reset();
       size = 0;
-      const std::size_t more = std::max(bytes, bytes + bytes / 2);
-      memory = std::make_unique<Memory>(before..., more);
+      memory = std::make_unique<Memory>(device, more);
       size = more;
     }
     return memory ? memory->data() : nullptr;
   }
 };
 
-// What a batch needs while it is on its way.
+// What a part of a batch needs while it is on its way.
 struct Place {
-  explicit Place(int on) : done(on) {}
+  explicit Place(int device) : done(device) {}
   Growing<PinnedMemory> packed;
-  Growing<PinnedMemory> rows;  // of images that the host decodes
+  Growing<PinnedMemory> failed;
   Growing<DeviceMemory> on_device;
   Growing<DeviceMemory> scratch;
+  std::vector<std::size_t> images;  // of the batch, by their places in the part
   CudaEvent done;
 };
 
 constexpr std::size_t kPlaces = 2;
+
+Region box_of(const BatchImage& image, int width, int height) {
+  const Region all{.x = 0, .y = 0, .width = double(width), .height = double(height)};
+  if (!image.box) return all;
+  const Region& box = *image.box;
+  if (!(box.x >= 0 && box.y >= 0 && box.width > 0 && box.height > 0 &&
+        box.x + box.width <= all.width && box.y + box.height <= all.height))
+    throw std::invalid_argument(
+        fmt::format("a box of {}x{} pixels at ({}, {}) is not within its image, which has {}x{}",
+                    box.width, box.height, box.x, box.y, width, height));
+  return box;
+}
+
+// A thread's own, for images that the host decodes.
+struct HostDecoder {
+  jpeg::Image image;
+  transform::Resize resize;
+
+  std::optional<Fault> decode(const BatchImage& wanted, const BatchDecoderOptions& options,
+                              std::byte* row) {
+    const std::shared_ptr<void> closes(nullptr, [this](void*) { image.close(); });
+    const Result<jpeg::Info> info = image.open(wanted.bytes, {}, nullptr);
+    if (!info) return info.fault();
+    const Region box = box_of(wanted, info->width, info->height);
+    resize.plan(info->width, info->height, box, options.size, wanted.mirror, options.filter);
+    const auto take = [&](jpeg::RowSource& rows) {
+      return resize.run(rows, reinterpret_cast<std::uint8_t*>(row),
+                        std::ptrdiff_t{3} * options.size.width);
+    };
+    Result<void> decoded = image.decode(
+        {.rect = resize.source(), .span = resize.row_span(), .chroma = options.chroma, .scale = 1},
+        take, options.index.get(), nullptr);
+    if (decoded) return std::nullopt;
+    return decoded.fault();
+  }
+};
 
 }  // namespace
 
@@ -77,75 +112,96 @@ struct BatchDecoder::State {
   explicit State(BatchDecoderOptions given)
       : options(std::move(given)),
         batch(options.size, options.filter, options.chroma),
-        places{Place(options.device.index), Place(options.device.index)} {}
+        places{Place(device()), Place(device())} {}
 
+  [[nodiscard]] int device() const noexcept { return options.device.index; }
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     return static_cast<std::size_t>(options.size.height) *
            static_cast<std::size_t>(options.size.width) * 3;
   }
-  [[nodiscard]] bool pack(const BatchImage& image);
-  [[nodiscard]] std::optional<Fault> decode_on_host(const BatchImage& image, std::byte* row);
+  [[nodiscard]] bool pack(const BatchImage& image, std::size_t row);
+  void decode_on_host(std::span<const BatchImage> images, const std::vector<std::size_t>& which,
+                      BatchReport& report, std::byte* out, StreamHandle stream);
+  Place& next_place();
+  void send(std::byte* out, StreamHandle stream);
+  void wait_for(Place& place);
 
   BatchDecoderOptions options;
   PackedBatch batch;
-  jpeg::Image image;
-  transform::Resize resize;
+  std::vector<std::size_t> packed;  // the images that `batch` has, by their numbers
+  tbb::enumerable_thread_specific<HostDecoder> host;
   std::array<Place, kPlaces> places;
+  Growing<PinnedMemory> rows;  // what the host decoded, until `rows_done`
+  CudaEvent rows_done{device()};
   std::size_t next = 0;
 };
 
-namespace {
-
-Region box_of(const BatchImage& image, int width, int height) {
-  if (image.box == Region{})
-    return {.x = 0, .y = 0, .width = static_cast<double>(width), .height = static_cast<double>(height)};
-  const Region& box = image.box;
-  if (!(box.x >= 0 && box.y >= 0 && box.width > 0 && box.height > 0 && box.x + box.width <= width &&
-        box.y + box.height <= height))
-    throw std::invalid_argument(
-        fmt::format("a box of {}x{} pixels at ({}, {}) is not within the image, which has {}x{}",
-                    box.width, box.height, box.x, box.y, width, height));
-  return box;
-}
-
-}  // namespace
-
-bool BatchDecoder::State::pack(const BatchImage& wanted) {
+bool BatchDecoder::State::pack(const BatchImage& wanted, std::size_t row) {
   const auto index = options.index->find(JpegKey::of(wanted.bytes));
   if (!index) return false;
   const Region box =
       box_of(wanted, static_cast<int>(index->width), static_cast<int>(index->height));
-  return batch.add(wanted.bytes, *index, {.box = box, .mirror = wanted.mirror});
+  batch.set_row(row);
+  if (!batch.add(wanted.bytes, *index, {.box = box, .mirror = wanted.mirror})) return false;
+  packed.push_back(row);
+  return true;
 }
 
-std::optional<Fault> BatchDecoder::State::decode_on_host(const BatchImage& wanted, std::byte* row) {
-  const std::shared_ptr<void> closes(nullptr, [this](void*) { image.close(); });
-  const Result<jpeg::Info> info = image.open(wanted.bytes, {}, nullptr);
-  if (!info) return info.fault();
-  const Region box = box_of(wanted, info->width, info->height);
-  resize.plan(info->width, info->height, box, options.size, wanted.mirror, options.filter);
-  const auto take = [&](jpeg::RowSource& rows) {
-    return resize.run(rows, reinterpret_cast<std::uint8_t*>(row),
-                      std::ptrdiff_t{3} * options.size.width);
-  };
-  Result<void> decoded = image.decode(
-      {.rect = resize.source(), .span = resize.row_span(), .chroma = options.chroma, .scale = 1},
-      take, options.index.get(), nullptr);
-  if (decoded) return std::nullopt;
-  std::memset(row, 0, row_bytes());
-  return decoded.fault();
+void BatchDecoder::State::decode_on_host(std::span<const BatchImage> images,
+                                         const std::vector<std::size_t>& which,
+                                         BatchReport& report, std::byte* out, StreamHandle stream) {
+  if (which.empty()) return;
+  check(cudaEventSynchronize(rows_done.get()));
+  std::byte* const memory = rows.room_for(device(), which.size() * row_bytes());
+  tbb::parallel_for(std::size_t{0}, which.size(), [&](std::size_t k) {
+    std::byte* const row = memory + k * row_bytes();
+    const std::size_t i = which[k];
+    report.faults[i] = host.local().decode(images[i], options, row);
+    if (report.faults[i]) std::memset(row, 0, row_bytes());
+  });
+  for (std::size_t k = 0; k < which.size(); ++k)
+    check(cudaMemcpyAsync(out + which[k] * row_bytes(), memory + k * row_bytes(), row_bytes(),
+                          cudaMemcpyHostToDevice, stream));
+  check(cudaEventRecord(rows_done.get(), stream));
+}
+
+void BatchDecoder::State::wait_for(Place& place) {
+  check(cudaEventSynchronize(place.done.get()));
+  const std::vector<std::size_t> images = std::exchange(place.images, {});
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    std::uint32_t failed = 0;
+    std::memcpy(&failed, place.failed.memory->data() + i * sizeof failed, sizeof failed);
+    if (failed != 0)
+      throw Error(fmt::format(
+          "image {} of an earlier batch could not be decoded on the GPU: what the index says of it is wrong. Its row "
+          "holds anything. Begin with a new index; if you wrote none by yourself, this is a bug of Penstock",
+          images[i]));
+  }
+}
+
+// Queues the images that are packed, and forgets them.
+void BatchDecoder::State::send(std::byte* out, StreamHandle stream) {
+  if (packed.empty()) return;
+  Place& place = places[next];
+  next = (next + 1) % kPlaces;
+  wait_for(place);
+  const PackedLayout layout = batch.layout();
+  const std::size_t flags = layout.image_count * sizeof(std::uint32_t);
+  std::byte* const from = place.packed.room_for(device(), layout.bytes);
+  std::byte* const failed = place.failed.room_for(device(), flags);
+  std::byte* const there = place.on_device.room_for(device(), layout.bytes);
+  std::byte* const scratch = place.scratch.room_for(device(), layout.scratch_bytes);
+  batch.write(from);
+  place.images = std::exchange(packed, {});
+  batch.clear();
+  check(cudaMemcpyAsync(there, from, layout.bytes, cudaMemcpyHostToDevice, stream));
+  enqueue_jpegs(layout, there, scratch, out, row_bytes(), stream);
+  check(cudaMemcpyAsync(failed, scratch + layout.failed, flags, cudaMemcpyDeviceToHost, stream));
+  check(cudaEventRecord(place.done.get(), stream));
 }
 
 BatchDecoder::BatchDecoder(BatchDecoderOptions options) {
-  if (options.device.kind != Device::Kind::cuda)
-    throw std::invalid_argument(fmt::format("a GPU decodes: name one, such as cuda:0, found {}",
-                                            options.device.to_string()));
-  if (options.size.height < 1 || options.size.width < 1)
-    throw std::invalid_argument(fmt::format("images have at least one pixel, found a size of {}x{}",
-                                            options.size.height, options.size.width));
-  if (options.filter != ResizeFilter::bilinear && options.filter != ResizeFilter::bicubic)
-    throw std::invalid_argument("the filter is bilinear or bicubic on a GPU");
-  if (!options.index) options.index = std::make_shared<MemoryJpegIndex>();
+  check_options(options);
   state_ = std::make_unique<State>(std::move(options));
 }
 BatchDecoder::BatchDecoder(BatchDecoder&&) noexcept = default;
@@ -156,48 +212,39 @@ BatchDecoder& BatchDecoder::operator=(BatchDecoder&& other) noexcept {
 BatchDecoder::~BatchDecoder() {
   if (!state_) return;
   try {
-    const CurrentDevice current(state_->options.device.index);
+    const CurrentDevice current(state_->device());
     for (const Place& place : state_->places) (void)cudaEventSynchronize(place.done.get());
+    (void)cudaEventSynchronize(state_->rows_done.get());
   } catch (const Error&) {  // the device is lost
   }
 }
 
+const BatchDecoderOptions& BatchDecoder::options() const noexcept { return state_->options; }
+
 BatchReport BatchDecoder::decode(std::span<const BatchImage> images, std::byte* out,
                                  StreamHandle stream) {
   State& state = *state_;
-  const CurrentDevice current(state.options.device.index);
-  Place& place = state.places[state.next];
-  check(cudaEventSynchronize(place.done.get()));
-  const std::size_t row = state.row_bytes();
+  const CurrentDevice current(state.device());
   BatchReport report;
   report.faults.resize(images.size());
   state.batch.clear();
+  state.packed.clear();
   std::vector<std::size_t> on_host;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    state.batch.set_row(i);
-    if (!state.pack(images[i])) on_host.push_back(i);
+    if (!state.pack(images[i], i)) on_host.push_back(i);
+    if (state.batch.layout().scratch_bytes >= state.options.scratch_bytes) state.send(out, stream);
   }
-  const PackedLayout layout = state.batch.layout();
-  std::byte* const rows = place.rows.room_for(on_host.size() * row);
-  for (std::size_t k = 0; k < on_host.size(); ++k)
-    report.faults[on_host[k]] = state.decode_on_host(images[on_host[k]], rows + k * row);
+  state.send(out, stream);
+  state.decode_on_host(images, on_host, report, out, stream);
   report.on_host = on_host.size();
   report.on_gpu = images.size() - on_host.size();
-
-  std::byte* const packed = place.packed.room_for(layout.bytes);
-  std::byte* const there = place.on_device.room_for(layout.bytes, state.options.device.index);
-  std::byte* const scratch =
-      place.scratch.room_for(layout.scratch_bytes, state.options.device.index);
-  if (report.on_gpu > 0) {
-    state.batch.write(packed);
-    check(cudaMemcpyAsync(there, packed, layout.bytes, cudaMemcpyHostToDevice, stream));
-    enqueue_jpegs(layout, there, scratch, out, row, stream);
-  }
-  for (std::size_t k = 0; k < on_host.size(); ++k)
-    check(cudaMemcpyAsync(out + on_host[k] * row, rows + k * row, row, cudaMemcpyHostToDevice, stream));
-  check(cudaEventRecord(place.done.get(), stream));
-  state.next = (state.next + 1) % kPlaces;
   return report;
+}
+
+void BatchDecoder::wait() {
+  const CurrentDevice current(state_->device());
+  for (Place& place : state_->places) state_->wait_for(place);
+  check(cudaEventSynchronize(state_->rows_done.get()));
 }
 
 }  // namespace penstock::gpu_jpeg

@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kDecodingThreads)
         }
       }
     }
-    if (bits.position() > image.bits) {
+    if (bits.position() > piece.end_bit) {
       scratch.failed[piece.image] = 1;
       return;
     }
@@ -189,6 +189,7 @@ __global__ void __launch_bounds__(kDecodingThreads)
       ++row;
     }
   }
+  if (bits.position() + piece.slack < piece.end_bit) scratch.failed[piece.image] = 1;
 }
 
 __device__ std::uint64_t blocks_of(const PackedImage& image, int component) {

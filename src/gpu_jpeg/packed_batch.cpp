@@ -132,13 +132,22 @@ void PackedBatch::add_pieces(const PackedImage& image) {
     while (begin < end) {
       while (cursor + 1 < points_.size() && points_[cursor + 1].mcu <= begin) ++cursor;
       const jpeg::Checkpoint& from = points_[cursor];
-      const std::int64_t until =
-          cursor + 1 < points_.size() ? std::min(points_[cursor + 1].mcu, end) : end;
+      const jpeg::Checkpoint* const next =
+          cursor + 1 < points_.size() ? &points_[cursor + 1] : nullptr;
+      const std::int64_t until = next != nullptr ? std::min(next->mcu, end) : end;
       PackedPiece piece{.image = static_cast<std::uint32_t>(images_.size()),
                         .bit = static_cast<std::uint32_t>(from.at.bit),
                         .first = static_cast<std::uint32_t>(from.mcu),
                         .begin = static_cast<std::uint32_t>(begin),
-                        .end = static_cast<std::uint32_t>(until)};
+                        .end = static_cast<std::uint32_t>(until),
+                       .end_bit = static_cast<std::uint32_t>(8 * unstuffed_.size()),
+                       .slack = UINT32_MAX};
+      if (next != nullptr && next->mcu == until) {
+        const bool at_marker =
+            header_.restart_interval > 0 && next->mcu % header_.restart_interval == 0;
+        piece.end_bit = static_cast<std::uint32_t>(next->at.bit);
+        piece.slack = at_marker ? 7 : 0;
+      }
       std::ranges::copy(from.at.dc, piece.dc);
       pieces_.push_back(piece);
       begin = until;
@@ -150,7 +159,6 @@ void PackedBatch::add_data(PackedImage& image) {
   const std::size_t size = unstuffed_.size();
   image.first_word = static_cast<std::uint32_t>(words_.size());
   image.words = static_cast<std::uint32_t>((size + 3) / 4 + kSlackWords);
-  image.bits = static_cast<std::uint32_t>(8 * size);
   words_.resize(words_.size() + image.words);
   std::memcpy(words_.data() + image.first_word, unstuffed_.data(), size);
 }

@@ -31,6 +31,9 @@ struct PackedPiece {
   std::uint32_t first = 0;  ///< MCU that `bit` is before
   std::uint32_t begin = 0;  ///< the first that is needed
   std::uint32_t end = 0;    ///< behind the last
+  /// Where the data of the last one end: there, or up to `slack` bits before. Else the index is wrong.
+  std::uint32_t end_bit = 0;
+  std::uint32_t slack = 0;
   std::int16_t dc[kPackedComponents] = {};
   std::int16_t unused = 0;
 };
@@ -51,7 +54,6 @@ struct PackedAxis {
 struct PackedImage {
   std::uint32_t first_word = 0;  ///< of its data, big-endian bits
   std::uint32_t words = 0;
-  std::uint32_t bits = 0;
   std::uint32_t codes[kPackedComponents][2] = {};  ///< DC and AC
   std::uint32_t quants[kPackedComponents] = {};
   std::uint32_t row = 0;  ///< of the output

@@ -8,13 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/gpu_jpeg/batch_decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 
 #include "src/gpu_jpeg/cuda_jpeg.hpp"
-#include "src/jpeg/rows.hpp"
-#include "src/transform/resize.hpp"
 #include "tests/device/cuda_support.hpp"
+#include "tests/gpu_jpeg/host_pixels.hpp"
 #include "tests/jpeg/images.hpp"
 
 namespace penstock::gpu_jpeg {
@@ -40,33 +38,6 @@ std::vector<JpegKind> kinds() {
                    .stored = JCS_GRAYSCALE,
                    .sampling = {factors}});
   return all;
-}
-
-struct Wanted {
-  Bytes bytes;
-  PackedCrop crop;
-};
-
-// What the host makes of it.
-std::vector<std::byte> on_host(const Wanted& wanted, ImageSize output, ResizeFilter filter,
-                               jpeg::Chroma chroma) {
-  jpeg::Decoder decoder;
-  const auto info = decoder.open(wanted.bytes);
-  const auto width = static_cast<std::size_t>(info->width);
-  const auto height = static_cast<std::size_t>(info->height);
-  std::vector<std::uint8_t> rgb(width * height * 3);
-  EXPECT_TRUE(decoder.decode({.chroma = chroma}, rgb, width * 3));
-  std::vector<std::uint8_t> pixels(width * height * jpeg::kPixelBytes + jpeg::kRowSlack);
-  for (std::size_t i = 0; i < width * height; ++i)
-    std::memcpy(&pixels[i * jpeg::kPixelBytes], &rgb[i * 3], 3);
-  transform::Resize resize;
-  resize.plan(info->width, info->height, wanted.crop.box, output, wanted.crop.mirror, filter);
-  jpeg::MemoryRows rows(pixels.data(), width * jpeg::kPixelBytes, resize.source().x);
-  std::vector<std::byte> out(static_cast<std::size_t>(output.height) *
-                             static_cast<std::size_t>(output.width) * 3);
-  EXPECT_TRUE(resize.run(rows, reinterpret_cast<std::uint8_t*>(out.data()),
-                         std::ptrdiff_t{3} * output.width));
-  return out;
 }
 
 class CudaJpegGpu : public testing_support::OnGpu {
@@ -133,46 +104,6 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
       expect_the_hosts_pixels(all, {9, 14}, filter, chroma);
       if (HasFatalFailure()) return;
     }
-}
-
-TEST_F(CudaJpegGpu, DecodesABatchOnBothSidesAndLearns) {
-  std::vector<Wanted> all;
-  for (unsigned i = 0; i < 9; ++i) {
-    JpegKind kind{.sampling = {{2, 2}, {1, 1}, {1, 1}}};
-    kind.progressive = i == 3;
-    kind.restart = i == 5 ? 2 : 0;
-    all.push_back({.bytes = jpeg_of(picture(60 + 7 * static_cast<int>(i), 50, 3, i), kind),
-                   .crop = {.box = {3, 2, 40, 31}, .mirror = i % 2 == 0}});
-  }
-  const ImageSize size{20, 24};
-  const std::size_t row = 20 * 24 * 3;
-  Bytes damaged = all[6].bytes;
-  damaged.resize(damaged.size() / 3);
-  std::vector<BatchImage> images;
-  for (const Wanted& wanted : all)
-    images.push_back({.bytes = wanted.bytes, .box = wanted.crop.box, .mirror = wanted.crop.mirror});
-  images[6].bytes = damaged;
-  BatchDecoder decoder({.device = {Device::Kind::cuda, 0}, .size = size});
-  std::array<std::unique_ptr<DeviceMemory>, 5> out;
-  for (std::size_t round = 0; round < out.size(); ++round) {
-    out[round] = std::make_unique<DeviceMemory>(0, row * all.size());
-    const BatchReport report = decoder.decode(images, out[round]->data(), stream());
-    EXPECT_EQ(report.on_host, round == 0 ? 9U : 2U);  // later the progressive and the damaged one
-    EXPECT_EQ(report.on_gpu, 9U - report.on_host);
-    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(report.faults[i].has_value(), i == 6) << i;
-  }
-  for (const auto& memory : out) {
-    const auto found = to_host({memory->data(), row * all.size()}, stream());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto expected = i == 6 ? std::vector<std::byte>(row)
-                                   : on_host(all[i], size, ResizeFilter::bilinear, jpeg::Chroma::smooth);
-      ASSERT_EQ(std::memcmp(found.data() + row * i, expected.data(), row), 0) << i;
-    }
-  }
-  images[0].box = {50, 0, 20, 20};
-  EXPECT_THROW(decoder.decode(images, out[0]->data(), stream()), std::invalid_argument);
-  EXPECT_THROW(BatchDecoder({.device = {Device::Kind::host, 0}, .size = size}), std::invalid_argument);
-  EXPECT_THROW(BatchDecoder({.size = {0, 4}}), std::invalid_argument);
 }
 
 // What a wrong index or damage leads to stays within the batch: the simulation sees every other access.
