@@ -14,7 +14,7 @@
 #include "src/device/cuda_transfer.hpp"
 #include "src/gpu_jpeg/batch_options.hpp"
 #include "src/gpu_jpeg/cuda_jpeg.hpp"
-#include "src/gpu_jpeg/packed_batch.hpp"
+#include "src/gpu_jpeg/packed_jpeg.hpp"
 #include "src/jpeg/image.hpp"
 #include "src/staging/host_memory.hpp"
 #include "src/transform/resize.hpp"
@@ -45,12 +45,13 @@ struct Growing {
   std::unique_ptr<Memory> memory;
   std::size_t size = 0;
 
-  std::byte* room_for(int device, std::size_t bytes) {
+  // Keeps the first `kept` bytes, of memory of the host.
+  std::byte* room_for(int device, std::size_t bytes, std::size_t kept = 0) {
     if (bytes > size) {
       const std::size_t more = std::max(bytes, size + size / 2);
-      memory.reset();
-      size = 0;
-      memory = std::make_unique<Memory>(device, more);
+      auto larger = std::make_unique<Memory>(device, more);
+      if (kept > 0) std::memcpy(larger->data(), memory->data(), kept);
+      memory = std::move(larger);
       size = more;
     }
     return memory ? memory->data() : nullptr;
@@ -64,7 +65,9 @@ struct Place {
   Growing<PinnedMemory> failed;
   Growing<DeviceMemory> on_device;
   Growing<DeviceMemory> scratch;
+  std::size_t bytes = 0;            // that are packed
   std::vector<std::size_t> images;  // of the batch, by their places in the part
+  bool is_sent = false;
   CudaEvent done;
 };
 
@@ -111,7 +114,7 @@ struct HostDecoder {
 struct BatchDecoder::State {
   explicit State(BatchDecoderOptions given)
       : options(std::move(given)),
-        batch(options.size, options.filter, options.chroma),
+        placed(options.scratch_bytes, options.size, options.filter),
         places{Place(device()), Place(device())} {}
 
   [[nodiscard]] int device() const noexcept { return options.device.index; }
@@ -119,31 +122,42 @@ struct BatchDecoder::State {
     return static_cast<std::size_t>(options.size.height) *
            static_cast<std::size_t>(options.size.width) * 3;
   }
-  [[nodiscard]] bool pack(const BatchImage& image, std::size_t row);
+  [[nodiscard]] bool pack(const BatchImage& image, std::size_t number);
   void decode_on_host(std::span<const BatchImage> images, const std::vector<std::size_t>& which,
                       BatchReport& report, std::byte* out, StreamHandle stream);
-  Place& next_place();
-  void send(std::byte* out, StreamHandle stream);
   void wait_for(Place& place);
+  void send(std::byte* out, StreamHandle stream);
 
   BatchDecoderOptions options;
-  PackedBatch batch;
-  std::vector<std::size_t> packed;  // the images that `batch` has, by their numbers
+  JpegPacker packer;
+  PlacedJpegs placed;
   tbb::enumerable_thread_specific<HostDecoder> host;
   std::array<Place, kPlaces> places;
+  std::size_t next = 0;
+  std::size_t scratch = 0;    // of the images that are packed in the next place
   Growing<PinnedMemory> rows;  // what the host decoded, until `rows_done`
   CudaEvent rows_done{device()};
-  std::size_t next = 0;
 };
 
-bool BatchDecoder::State::pack(const BatchImage& wanted, std::size_t row) {
+bool BatchDecoder::State::pack(const BatchImage& wanted, std::size_t number) {
   const auto index = options.index->find(JpegKey::of(wanted.bytes));
   if (!index) return false;
   const Region box =
       box_of(wanted, static_cast<int>(index->width), static_cast<int>(index->height));
-  batch.set_row(row);
-  if (!batch.add(wanted.bytes, *index, {.box = box, .mirror = wanted.mirror})) return false;
-  packed.push_back(row);
+  const std::size_t bytes = packer.prepare({.bytes = wanted.bytes,
+                                            .index = *index,
+                                            .box = box,
+                                            .mirror = wanted.mirror,
+                                            .size = options.size,
+                                            .filter = options.filter,
+                                            .chroma = options.chroma});
+  if (bytes == 0) return false;
+  Place& place = places[next];
+  std::byte* const to = place.packed.room_for(device(), place.bytes + bytes, place.bytes);
+  packer.write(to + place.bytes);
+  scratch += packer.scratch();
+  place.bytes += bytes;
+  place.images.push_back(number);
   return true;
 }
 
@@ -165,39 +179,54 @@ void BatchDecoder::State::decode_on_host(std::span<const BatchImage> images,
   check(cudaEventRecord(rows_done.get(), stream));
 }
 
+// Until the place may be used again.
 void BatchDecoder::State::wait_for(Place& place) {
   check(cudaEventSynchronize(place.done.get()));
   const std::vector<std::size_t> images = std::exchange(place.images, {});
+  place.bytes = 0;
+  if (!std::exchange(place.is_sent, false)) return;
   for (std::size_t i = 0; i < images.size(); ++i) {
     std::uint32_t failed = 0;
     std::memcpy(&failed, place.failed.memory->data() + i * sizeof failed, sizeof failed);
     if (failed != 0)
       throw Error(fmt::format(
-          "image {} of an earlier batch could not be decoded on the GPU: what the index says of it is wrong. Its row "
-          "holds anything. Begin with a new index; if you wrote none by yourself, this is a bug of Penstock",
+          "image {} of an earlier batch could not be decoded on the GPU: what the index says of it "
+          "is wrong. Its row holds anything. Begin with a new index; if you wrote none by yourself, "
+          "this is a bug of Penstock",
           images[i]));
   }
 }
 
-// Queues the images that are packed, and forgets them.
+// Queues the images that are packed.
 void BatchDecoder::State::send(std::byte* out, StreamHandle stream) {
-  if (packed.empty()) return;
   Place& place = places[next];
-  next = (next + 1) % kPlaces;
-  wait_for(place);
-  const PackedLayout layout = batch.layout();
-  const std::size_t flags = layout.image_count * sizeof(std::uint32_t);
-  std::byte* const from = place.packed.room_for(device(), layout.bytes);
+  if (place.images.empty()) return;
+  const std::size_t count = place.images.size();
+  const std::size_t bytes = place.bytes + count * sizeof(PlacedJpeg);
+  std::byte* const packed = place.packed.room_for(device(), bytes, place.bytes);
+  placed.clear();
+  std::size_t at = 0;
+  for (const std::size_t image : place.images) {
+    placed.add(packed + at, at, image * row_bytes());
+    PackedJpeg head;
+    std::memcpy(&head, packed + at, sizeof head);
+    at += head.bytes;
+  }
+  placed.finish();
+  std::memcpy(packed + at, placed.images().data(), count * sizeof(PlacedJpeg));
+
+  const std::size_t flags = PlacedJpegs::flag_bytes(count);
   std::byte* const failed = place.failed.room_for(device(), flags);
-  std::byte* const there = place.on_device.room_for(device(), layout.bytes);
-  std::byte* const scratch = place.scratch.room_for(device(), layout.scratch_bytes);
-  batch.write(from);
-  place.images = std::exchange(packed, {});
-  batch.clear();
-  check(cudaMemcpyAsync(there, from, layout.bytes, cudaMemcpyHostToDevice, stream));
-  enqueue_jpegs(layout, there, scratch, out, row_bytes(), stream);
-  check(cudaMemcpyAsync(failed, scratch + layout.failed, flags, cudaMemcpyDeviceToHost, stream));
+  std::byte* const there = place.on_device.room_for(device(), bytes);
+  std::byte* const memory = place.scratch.room_for(device(), placed.scratch_bytes());
+  check(cudaMemcpyAsync(there, packed, bytes, cudaMemcpyHostToDevice, stream));
+  enqueue_jpegs(placed, reinterpret_cast<const PlacedJpeg*>(there + at), there, memory, out,
+                stream);
+  check(cudaMemcpyAsync(failed, memory, flags, cudaMemcpyDeviceToHost, stream));
   check(cudaEventRecord(place.done.get(), stream));
+  place.is_sent = true;
+  scratch = 0;
+  next = (next + 1) % kPlaces;
 }
 
 BatchDecoder::BatchDecoder(BatchDecoderOptions options) {
@@ -227,12 +256,14 @@ BatchReport BatchDecoder::decode(std::span<const BatchImage> images, std::byte* 
   const CurrentDevice current(state.device());
   BatchReport report;
   report.faults.resize(images.size());
-  state.batch.clear();
-  state.packed.clear();
+  state.scratch = 0;
+  state.wait_for(state.places[state.next]);
   std::vector<std::size_t> on_host;
   for (std::size_t i = 0; i < images.size(); ++i) {
     if (!state.pack(images[i], i)) on_host.push_back(i);
-    if (state.batch.layout().scratch_bytes >= state.options.scratch_bytes) state.send(out, stream);
+    if (state.scratch < state.options.scratch_bytes || state.scratch == 0) continue;
+    state.send(out, stream);
+    state.wait_for(state.places[state.next]);
   }
   state.send(out, stream);
   state.decode_on_host(images, on_host, report, out, stream);

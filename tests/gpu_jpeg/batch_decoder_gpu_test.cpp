@@ -34,13 +34,13 @@ class BatchDecoderGpu : public testing_support::OnGpu {
       kind.restart = i == 5 ? 2 : 0;
       all_.push_back(
           {.bytes = jpeg_of(picture(60 + 7 * static_cast<int>(i), 50, 3, i), kind),
-           .crop = {.box = {3, 2, 40, 31}, .mirror = i % 2 == 0}});
+           .box = {3, 2, 40, 31}, .mirror = i % 2 == 0});
     }
     cut_ = all_[kCut].bytes;
     cut_.resize(cut_.size() / 3);
     for (const Wanted& wanted : all_)
       images_.push_back(
-          {.bytes = wanted.bytes, .box = wanted.crop.box, .mirror = wanted.crop.mirror});
+          {.bytes = wanted.bytes, .box = wanted.box, .mirror = wanted.mirror});
     images_[kCut].bytes = cut_;
   }
 

@@ -40,31 +40,62 @@ std::vector<JpegKind> kinds() {
   return all;
 }
 
+// Images that are packed one behind the other, and what decodes them.
+struct Packed {
+  PlacedJpegs placed;
+  std::vector<std::byte> bytes;  // then the placed images
+  std::size_t placed_at = 0;
+
+  Packed(const std::vector<Wanted>& all, ImageSize output, ResizeFilter filter,
+         jpeg::Chroma chroma, std::size_t row, std::size_t scratch = SIZE_MAX)
+      : placed(scratch, output, filter) {
+    JpegPacker packer;
+    std::vector<std::size_t> places;
+    for (const Wanted& wanted : all) {
+      const auto index = build_jpeg_index(wanted.bytes);
+      if (!index) continue;
+      const std::size_t size = packer.prepare({.bytes = wanted.bytes,
+                                               .index = *index,
+                                               .box = wanted.box,
+                                               .mirror = wanted.mirror,
+                                               .size = output,
+                                               .filter = filter,
+                                               .chroma = chroma});
+      if (size == 0) continue;
+      places.push_back(bytes.size());
+      bytes.resize(bytes.size() + size);
+      packer.write(bytes.data() + places.back());
+    }
+    for (std::size_t i = 0; i < places.size(); ++i)
+      placed.add(bytes.data() + places[i], places[i], i * row);
+    placed.finish();
+    placed_at = bytes.size();
+    const auto images = std::as_bytes(placed.images());
+    bytes.insert(bytes.end(), images.begin(), images.end());
+  }
+};
+
 class CudaJpegGpu : public testing_support::OnGpu {
  protected:
   void expect_the_hosts_pixels(const std::vector<Wanted>& all, ImageSize output,
-                               ResizeFilter filter, jpeg::Chroma chroma) const {
-    PackedBatch batch(output, filter, chroma);
-    for (const Wanted& wanted : all) {
-      const auto index = build_jpeg_index(wanted.bytes);
-      ASSERT_TRUE(index);
-      ASSERT_TRUE(batch.add(wanted.bytes, *index, wanted.crop));
-    }
-    const PackedLayout layout = batch.layout();
-    std::vector<std::byte> packed(layout.bytes);
-    batch.write(packed.data());
-    const DeviceMemory in(0, layout.bytes);
-    check(
-        cudaMemcpyAsync(in.data(), packed.data(), layout.bytes, cudaMemcpyHostToDevice, stream()));
-    const DeviceMemory scratch(0, layout.scratch_bytes);
-    check(cudaMemsetAsync(scratch.data(), 0xA5, layout.scratch_bytes, stream()));
+                               ResizeFilter filter, jpeg::Chroma chroma,
+                               std::size_t most_scratch = SIZE_MAX) const {
     const std::size_t row =
         static_cast<std::size_t>(output.height) * static_cast<std::size_t>(output.width) * 3 + 13;
+    const Packed packed(all, output, filter, chroma, row, most_scratch);
+    ASSERT_EQ(packed.placed.images().size(), all.size());
+    const DeviceMemory in(0, packed.bytes.size());
+    check(cudaMemcpyAsync(in.data(), packed.bytes.data(), packed.bytes.size(),
+                          cudaMemcpyHostToDevice, stream()));
+    const DeviceMemory scratch(0, packed.placed.scratch_bytes());
+    check(cudaMemsetAsync(scratch.data(), 0xA5, packed.placed.scratch_bytes(), stream()));
     const DeviceMemory out(0, row * all.size());
     check(cudaMemsetAsync(out.data(), 0x5A, row * all.size(), stream()));
-    enqueue_jpegs(layout, in.data(), scratch.data(), out.data(), row, stream());
+    enqueue_jpegs(packed.placed,
+                  reinterpret_cast<const PlacedJpeg*>(in.data() + packed.placed_at), in.data(),
+                  scratch.data(), out.data(), stream());
     const auto found = to_host({out.data(), row * all.size()}, stream());
-    const auto failed = to_host({scratch.data() + layout.failed, 4 * all.size()}, stream());
+    const auto failed = to_host({scratch.data(), 4 * all.size()}, stream());
     for (std::size_t i = 0; i < all.size(); ++i) {
       SCOPED_TRACE(i);
       const auto expected = on_host(all[i], output, filter, chroma);
@@ -94,15 +125,19 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
         const double box_width = 1 + below(width - 1);
         const double box_height = 1 + below(height - 1);
         all.push_back({.bytes = jpeg_of(pixels, kind),
-                       .crop = {.box = {below(width - box_width), below(height - box_height),
-                                        box_width, box_height},
-                                .mirror = random() % 2 == 0}});
-        if (restart == 0) all.back().crop.box = {0, 0, double(width), double(height)};
+                       .box = {below(width - box_width), below(height - box_height), box_width,
+                               box_height},
+                       .mirror = random() % 2 == 0});
+        if (restart == 0) all.back().box = {0, 0, double(width), double(height)};
       }
   for (const jpeg::Chroma chroma : {jpeg::Chroma::smooth, jpeg::Chroma::repeated})
     for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic}) {
       expect_the_hosts_pixels(all, {9, 14}, filter, chroma);
       if (HasFatalFailure()) return;
+    }
+  for (const std::size_t scratch : {std::size_t{0}, std::size_t{200'000}}) {  // in groups
+    expect_the_hosts_pixels(all, {9, 14}, ResizeFilter::bilinear, jpeg::Chroma::smooth, scratch);
+    if (HasFatalFailure()) return;
     }
 }
 
@@ -111,23 +146,26 @@ TEST_F(CudaJpegGpu, DamagedDataAreReadNowhereElse) {
   const Bytes bytes = jpeg_of(picture(90, 70, 3), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 4});
   const auto index = build_jpeg_index(bytes);
   ASSERT_TRUE(index);
-  PackedBatch batch({8, 8}, ResizeFilter::bilinear, jpeg::Chroma::smooth);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(batch.add(bytes, *index, {.box = {0, 0, 90, 70}}));
-  const PackedLayout layout = batch.layout();
-  std::vector<std::byte> packed(layout.bytes);
-  batch.write(packed.data());
-  const DeviceMemory in(0, layout.bytes);
-  const DeviceMemory scratch(0, layout.scratch_bytes);
+  const Packed packed({3, {.bytes = bytes, .box = {0, 0, 90, 70}}}, {8, 8}, ResizeFilter::bilinear,
+                      jpeg::Chroma::smooth, std::size_t{8} * 8 * 3);
+  ASSERT_EQ(packed.placed.images().size(), 3U);
+  PackedJpeg head;
+  std::memcpy(&head, packed.bytes.data(), sizeof head);
+  const DeviceMemory in(0, packed.bytes.size());
+  const DeviceMemory scratch(0, packed.placed.scratch_bytes());
   const DeviceMemory out(0, 3 * 8 * 8 * 3);
   std::mt19937 random(3);
   std::size_t told = 0;
   for (std::uint64_t round = 0; round < testing_support::steps(2500); ++round) {
-    std::vector<std::byte> bad = packed;
+    std::vector<std::byte> bad = packed.bytes;
     for (int k = 0; k < 20; ++k)
-      bad[layout.data + random() % (layout.bytes - layout.data)] = static_cast<std::byte>(random());
-    check(cudaMemcpyAsync(in.data(), bad.data(), layout.bytes, cudaMemcpyHostToDevice, stream()));
-    enqueue_jpegs(layout, in.data(), scratch.data(), out.data(), 8 * 8 * 3, stream());
-    const auto failed = to_host({scratch.data() + layout.failed, 12}, stream());
+      bad[head.bytes * (random() % 3) + head.data + random() % (head.bytes - head.data)] =
+          static_cast<std::byte>(random());
+    check(cudaMemcpyAsync(in.data(), bad.data(), bad.size(), cudaMemcpyHostToDevice, stream()));
+    enqueue_jpegs(packed.placed,
+                  reinterpret_cast<const PlacedJpeg*>(in.data() + packed.placed_at), in.data(),
+                  scratch.data(), out.data(), stream());
+    const auto failed = to_host({scratch.data(), 12}, stream());
     told += std::ranges::any_of(failed, [](std::byte byte) { return byte != std::byte{}; }) ? 1 : 0;
   }
   EXPECT_GT(told, 0U);

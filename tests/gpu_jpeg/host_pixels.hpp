@@ -10,7 +10,6 @@
 
 #include <penstock/jpeg/decoder.hpp>
 
-#include "src/gpu_jpeg/packed_batch.hpp"
 #include "src/jpeg/rows.hpp"
 #include "src/transform/resize.hpp"
 #include "tests/jpeg/images.hpp"
@@ -20,7 +19,8 @@ namespace penstock::gpu_jpeg {
 /// An image, and what of it.
 struct Wanted {
   testing_images::Bytes bytes;
-  PackedCrop crop;
+  Region box;
+  bool mirror = false;
 };
 
 /// What the host makes of it: u8 [H,W,3] of `output`.
@@ -36,7 +36,7 @@ inline std::vector<std::byte> on_host(const Wanted& wanted, ImageSize output, Re
   for (std::size_t i = 0; i < width * height; ++i)
     std::memcpy(&pixels[i * jpeg::kPixelBytes], &rgb[i * 3], 3);
   transform::Resize resize;
-  resize.plan(info->width, info->height, wanted.crop.box, output, wanted.crop.mirror, filter);
+  resize.plan(info->width, info->height, wanted.box, output, wanted.mirror, filter);
   jpeg::MemoryRows rows(pixels.data(), width * jpeg::kPixelBytes, resize.source().x);
   std::vector<std::byte> out(static_cast<std::size_t>(output.height) *
                              static_cast<std::size_t>(output.width) * 3);
