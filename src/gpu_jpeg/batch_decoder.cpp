@@ -114,7 +114,7 @@ struct HostDecoder {
 struct BatchDecoder::State {
   explicit State(BatchDecoderOptions given)
       : options(std::move(given)),
-        placed(options.scratch_bytes, options.size, options.filter),
+        placed(options.scratch_bytes),
         places{Place(device()), Place(device())} {}
 
   [[nodiscard]] int device() const noexcept { return options.device.index; }

@@ -310,11 +310,12 @@ __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    resize_pixels(const Group group, int height, int width, ResizeFilter filter, std::uint8_t* out) {
+    resize_pixels(const Group group, std::uint8_t* out) {
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = *reinterpret_cast<const PackedJpeg*>(group.heads + placed.head);
   const int number = int(blockIdx.x * kThreads + threadIdx.x);
-  if (number >= height * width) return;
+  const int width = image.out_width;
+  if (number >= image.out_height * width) return;
   const int y = number / width;
   const int x = number - y * width;
   const PackedAxis& vertical = image.vertical;
@@ -327,7 +328,7 @@ __global__ void __launch_bounds__(kThreads)
       part_of<std::int16_t>(image, horizontal.weights) + x * horizontal.taps;
   const auto* const pixels =
       reinterpret_cast<const std::uint32_t*>(group.pixels) + placed.first_pixel;
-  const int bits = transform::fraction_bits(filter);
+  const int bits = transform::fraction_bits(image.filter);
   const int first_shift = transform::kWeightBits - bits;
   const int second_shift = transform::kWeightBits + bits;
   std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1),
@@ -359,9 +360,6 @@ unsigned groups_of(std::uint64_t count) {
 void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std::byte* packed,
                    std::byte* scratch, std::byte* out, StreamHandle stream) {
   if (batch.images().empty()) return;
-  const auto [height, width] = batch.size();
-  const std::uint64_t outputs =
-      static_cast<std::uint64_t>(height) * static_cast<std::uint64_t>(width);
   check(cudaMemsetAsync(scratch, 0, PlacedJpegs::flag_bytes(batch.images().size()), stream));
   for (const JpegGroup& all : batch.groups()) {
     check(cudaMemsetAsync(scratch + all.coefficients, 0, all.samples - all.coefficients, stream));
@@ -381,8 +379,8 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
              kDecodingThreads, 0, stream, group);
       launch(transform_blocks, dim3(groups_of(all.most_blocks), count), kThreads, 0, stream, group);
       launch(make_pixels, dim3(groups_of(all.most_pixels), count), kThreads, 0, stream, group);
-      launch(resize_pixels, dim3(groups_of(outputs), count), kThreads, 0, stream, group, height,
-             width, batch.filter(), reinterpret_cast<std::uint8_t*>(out));
+      launch(resize_pixels, dim3(groups_of(all.most_outputs), count), kThreads, 0, stream, group,
+             reinterpret_cast<std::uint8_t*>(out));
     }
   }
 }

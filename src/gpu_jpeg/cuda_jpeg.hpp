@@ -1,4 +1,4 @@
-// gpu_jpeg/cuda_jpeg: decodes packed JPEGs on a GPU, into images of one size.
+// gpu_jpeg/cuda_jpeg: decodes packed JPEGs on a GPU, into images.
 #pragma once
 
 #include <cstddef>

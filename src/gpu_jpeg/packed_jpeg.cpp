@@ -46,6 +46,7 @@ std::size_t JpegPacker::prepare(const transform::PackRequest& request) {
   head_ = {};
   head_.components = static_cast<std::uint8_t>(header_.components);
   head_.is_ycc = header_.color == jpeg::JpegColor::ycc ? 1 : 0;
+  head_.filter = request.filter;
   head_.h = plan_.h;
   head_.v = plan_.v;
   head_.smooth_h = plan_.smooth_h ? 1 : 0;
@@ -61,6 +62,8 @@ std::size_t JpegPacker::prepare(const transform::PackRequest& request) {
   head_.y = rect.y;
   head_.width = rect.width;
   head_.height = rect.height;
+  head_.out_width = request.size.width;
+  head_.out_height = request.size.height;
   if (scratch_bytes(head_) > most_scratch_) return 0;
   const std::span scan(reinterpret_cast<const std::uint8_t*>(bytes.data()) + header_.scan,
                        bytes.size() - header_.scan);

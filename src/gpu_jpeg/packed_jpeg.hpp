@@ -63,6 +63,7 @@ struct PackedJpeg {
   std::uint8_t code[kPackedComponents][2] = {};  ///< of `codes`: DC and AC
   std::uint8_t is_ycc = 0;
   std::uint8_t components = 0;
+  ResizeFilter filter = ResizeFilter::bilinear;
   std::int32_t h = 1;  ///< luma blocks of an MCU, and pixels that share a chroma sample
   std::int32_t v = 1;
   std::int32_t smooth_h = 0;
@@ -78,6 +79,8 @@ struct PackedJpeg {
   std::int32_t y = 0;
   std::int32_t width = 0;
   std::int32_t height = 0;
+  std::int32_t out_width = 0;
+  std::int32_t out_height = 0;
   PackedAxis vertical;
   PackedAxis horizontal;
 

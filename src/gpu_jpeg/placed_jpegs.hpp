@@ -19,7 +19,7 @@ struct PlacedJpeg {
   std::uint64_t first_pixel = 0;
   std::uint32_t table[kPackedCodes] = {};  ///< of its codes
   std::uint32_t makes_tables = 0;          ///< bit i: it makes that of code i; another image, which has the same, does not
-  std::uint32_t number = 0;                ///< in the batch
+  std::uint32_t number = 0;                ///< in the order in which they were added
 };
 
 /// Images that are decoded together, and the parts of the scratch memory, in bytes from its beginning.
@@ -34,6 +34,7 @@ struct JpegGroup {
   std::size_t end = 0;
   std::uint64_t most_blocks = 0;  ///< of one image
   std::uint64_t most_pixels = 0;
+  std::uint64_t most_outputs = 0;
   std::uint32_t most_pieces = 0;
 };
 
@@ -41,8 +42,7 @@ struct JpegGroup {
 class PlacedJpegs {
  public:
   /// `scratch`: of the GPU's memory, for the images of a group; one image may take all of it.
-  PlacedJpegs(std::size_t scratch, ImageSize size, ResizeFilter filter)
-      : most_scratch_(scratch), size_(size), filter_(filter) {}
+  explicit PlacedJpegs(std::size_t scratch) : most_scratch_(scratch) {}
 
   void clear() noexcept;
   /// Adds the packed JPEG at `image`, which is read now.
@@ -59,8 +59,6 @@ class PlacedJpegs {
     return images * sizeof(std::uint32_t);
   }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
-  [[nodiscard]] ImageSize size() const noexcept { return size_; }
-  [[nodiscard]] ResizeFilter filter() const noexcept { return filter_; }
 
  private:
   struct Known {
@@ -71,8 +69,6 @@ class PlacedJpegs {
   void end_group();
 
   std::size_t most_scratch_;
-  ImageSize size_;
-  ResizeFilter filter_;
   std::vector<PlacedJpeg> images_;
   std::vector<JpegGroup> groups_;
   // Of the group that images are added to.

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include <penstock/core/geometry.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/crop.hpp>
+#include <penstock/transform/transform.hpp>
 
 namespace penstock::transform {
 
@@ -29,6 +31,16 @@ class ImagePacker {
   /// Writes into `place`, of which the image's pixels are to be made later. False where it is none for the packer, or too large
   /// for the place: `place` is unchanged then.
   [[nodiscard]] virtual bool pack(const PackRequest& request, std::span<std::byte> place) = 0;
+};
+
+/// A transform whose first output may be packed.
+class PackingTransform : public Transform {
+ public:
+  /// Why none of its images ever is; empty: some may be.
+  [[nodiscard]] virtual std::string why_not_packed() const = 0;
+  /// As apply(); but where the packer takes the image, the first output is what it wrote, and `packed` becomes true.
+  virtual Result<void> apply_or_pack(std::span<const ConstTensorView> in, Outputs out,
+                                     Random& random, ImagePacker& packer, bool& packed) const = 0;
 };
 
 }  // namespace penstock::transform

@@ -48,7 +48,7 @@ struct Packed {
 
   Packed(const std::vector<Wanted>& all, ImageSize output, ResizeFilter filter,
          jpeg::Chroma chroma, std::size_t row, std::size_t scratch = SIZE_MAX)
-      : placed(scratch, output, filter) {
+      : placed(scratch) {
     JpegPacker packer;
     std::vector<std::size_t> places;
     for (const Wanted& wanted : all) {

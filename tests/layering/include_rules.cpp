@@ -28,7 +28,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"device", {"core", "staging", "augment"}},
     {"loader",
      {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
-      "sequence", "augment", "prepare"}},
+      "sequence", "augment", "prepare", "gpu_jpeg"}},
     {"sync", {"core", "device"}},
     {"testing",
      {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
