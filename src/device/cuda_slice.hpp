@@ -37,13 +37,13 @@ struct CudaReaderDone {
 /// What belongs to one place on the device for as long as the transfer lives.
 struct CudaPlace {
   explicit CudaPlace(int device) : copied(device), arrived(device), ready(device), hashed(device) {}
-  CudaEvent copied;                     // the copy, where there is work to do behind it
-  CudaEvent arrived;                    // the copy, and that work
-  CudaEvent ready;                      // the device transforms, where there are any
-  CudaEvent hashed;                     // where there are digests
-  std::vector<CudaReaderDone> readers;  // grows to the number of streams
-  std::optional<CudaStamps> stamps;     // where an observer asks for spans
-  std::span<std::uint32_t> flags;       // pinned, of the work
+  CudaEvent copied;                       // the copy, where there is work to do behind it
+  CudaEvent arrived;                      // the copy, and that work
+  CudaEvent ready;                        // the device transforms, where there are any
+  CudaEvent hashed;                       // where there are digests
+  std::vector<CudaReaderDone> readers;    // grows to the number of streams
+  std::optional<CudaStamps> stamps;       // where an observer asks for spans
+  std::span<std::uint32_t> flags;         // pinned, of the work
   std::shared_ptr<const SliceWork> work;  // that was queued last, until its flags were looked at
 };
 

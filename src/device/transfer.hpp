@@ -68,8 +68,8 @@ struct FilledSlice {
   std::uint64_t rows = 0;
   std::uint64_t samples = 0;  ///< of the rows: those that digests are of; they come first
   std::uint64_t step = 0;
-  std::size_t form = 0;  ///< of TransferPlan::transforms and digests
-  PassGroups groups{};   ///< what drawing the slice's augmentations gave
+  std::size_t form = 0;                     ///< of TransferPlan::transforms and digests
+  PassGroups groups{};                      ///< what drawing the slice's augmentations gave
   std::shared_ptr<const SliceWork> work{};  ///< done before anything else; null: nothing. On GPUs
 };
 

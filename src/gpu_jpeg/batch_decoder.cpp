@@ -1,5 +1,3 @@
-#include <penstock/gpu_jpeg/batch_decoder.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -9,6 +7,8 @@
 #include <fmt/format.h>
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/parallel_for.h>
+
+#include <penstock/gpu_jpeg/batch_decoder.hpp>
 
 #include "src/device/cuda_owners.hpp"
 #include "src/device/cuda_transfer.hpp"
@@ -134,7 +134,7 @@ struct BatchDecoder::State {
   tbb::enumerable_thread_specific<HostDecoder> host;
   std::array<Place, kPlaces> places;
   std::size_t next = 0;
-  std::size_t scratch = 0;    // of the images that are packed in the next place
+  std::size_t scratch = 0;     // of the images that are packed in the next place
   Growing<PinnedMemory> rows;  // what the host decoded, until `rows_done`
   CudaEvent rows_done{device()};
 };
@@ -162,8 +162,8 @@ bool BatchDecoder::State::pack(const BatchImage& wanted, std::size_t number) {
 }
 
 void BatchDecoder::State::decode_on_host(std::span<const BatchImage> images,
-                                         const std::vector<std::size_t>& which,
-                                         BatchReport& report, std::byte* out, StreamHandle stream) {
+                                         const std::vector<std::size_t>& which, BatchReport& report,
+                                         std::byte* out, StreamHandle stream) {
   if (which.empty()) return;
   check(cudaEventSynchronize(rows_done.get()));
   std::byte* const memory = rows.room_for(device(), which.size() * row_bytes());
@@ -191,7 +191,8 @@ void BatchDecoder::State::wait_for(Place& place) {
     if (failed != 0)
       throw Error(fmt::format(
           "image {} of an earlier batch could not be decoded on the GPU: what the index says of it "
-          "is wrong. Its row holds anything. Begin with a new index; if you wrote none by yourself, "
+          "is wrong. Its row holds anything. Begin with a new index; if you wrote none by "
+          "yourself, "
           "this is a bug of Penstock",
           images[i]));
   }

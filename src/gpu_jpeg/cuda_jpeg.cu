@@ -309,8 +309,7 @@ __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
   reinterpret_cast<std::uint32_t*>(group.pixels)[placed.first_pixel + number] = pixel;
 }
 
-__global__ void __launch_bounds__(kThreads)
-    resize_pixels(const Group group, std::uint8_t* out) {
+__global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std::uint8_t* out) {
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = *reinterpret_cast<const PackedJpeg*>(group.heads + placed.head);
   const int number = int(blockIdx.x * kThreads + threadIdx.x);
@@ -374,8 +373,7 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
                         .pixels = reinterpret_cast<std::uint8_t*>(scratch + all.pixels),
                         .failed = reinterpret_cast<std::uint32_t*>(scratch)};
       launch(make_tables, dim3(kWindows / kThreads, count), kThreads, 0, stream, group);
-      launch(read_pieces,
-             dim3((all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, count),
+      launch(read_pieces, dim3((all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, count),
              kDecodingThreads, 0, stream, group);
       launch(transform_blocks, dim3(groups_of(all.most_blocks), count), kThreads, 0, stream, group);
       launch(make_pixels, dim3(groups_of(all.most_pixels), count), kThreads, 0, stream, group);

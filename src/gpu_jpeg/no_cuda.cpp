@@ -21,9 +21,10 @@ struct BatchDecoder::State {
 
 BatchDecoder::BatchDecoder(BatchDecoderOptions options) {
   check_options(options);
-  throw CudaError(kErrorNoDevice, options.device.to_string() +
-                                      " cannot be used: penstock was built without CUDA; build it where nvcc is on "
-                                      "the PATH, or decode with jpeg::Decoder");
+  throw CudaError(kErrorNoDevice,
+                  options.device.to_string() +
+                      " cannot be used: penstock was built without CUDA; build it where nvcc is on "
+                      "the PATH, or decode with jpeg::Decoder");
 }
 BatchDecoder::BatchDecoder(BatchDecoder&&) noexcept = default;
 BatchDecoder& BatchDecoder::operator=(BatchDecoder&&) noexcept = default;

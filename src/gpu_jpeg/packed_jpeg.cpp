@@ -185,8 +185,7 @@ void JpegPacker::write(std::byte* to) const noexcept {
   for (std::size_t i = 0; i < jpeg::kBlockSize; ++i)
     to[head_.natural + jpeg::kZigzagOf[i]] = static_cast<std::byte>(i);
   std::memcpy(to + head_.data, unstuffed_.data(), unstuffed_.size());
-  std::memset(to + head_.data + unstuffed_.size(), 0,
-              head_.bytes - head_.data - unstuffed_.size());
+  std::memset(to + head_.data + unstuffed_.size(), 0, head_.bytes - head_.data - unstuffed_.size());
 }
 
 bool JpegPacker::pack(const transform::PackRequest& request, std::span<std::byte> place) {

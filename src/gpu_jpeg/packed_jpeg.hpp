@@ -50,14 +50,15 @@ struct PackedAxis {
 
 /// What a packed JPEG begins with. Its parts lie behind it; their places are in bytes from here.
 struct PackedJpeg {
-  std::uint32_t bytes = 0;       ///< all of it
-  std::uint32_t head_bytes = 0;  ///< up to behind the axes: what is still needed when rows are written
-  std::uint32_t codes = 0;       ///< jpeg::CanonicalCode
-  std::uint32_t quants = 0;      ///< PackedQuant, one a component
+  std::uint32_t bytes = 0;  ///< all of it
+  std::uint32_t head_bytes =
+      0;                     ///< up to behind the axes: what is still needed when rows are written
+  std::uint32_t codes = 0;   ///< jpeg::CanonicalCode
+  std::uint32_t quants = 0;  ///< PackedQuant, one a component
   std::uint32_t pieces = 0;
-  std::uint32_t natural = 0;     ///< of a place in the zigzag its natural one, 64 bytes
-  std::uint32_t data = 0;        ///< big-endian bits, in words
-  std::uint32_t words = 0;       ///< of the data
+  std::uint32_t natural = 0;  ///< of a place in the zigzag its natural one, 64 bytes
+  std::uint32_t data = 0;     ///< big-endian bits, in words
+  std::uint32_t words = 0;    ///< of the data
   std::uint32_t code_count = 0;
   std::uint32_t piece_count = 0;
   std::uint8_t code[kPackedComponents][2] = {};  ///< of `codes`: DC and AC

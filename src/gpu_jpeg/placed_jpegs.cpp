@@ -64,8 +64,7 @@ void PlacedJpegs::add(const std::byte* image, std::uint64_t packed, std::uint64_
   }
   for (std::uint32_t i = 0; i < head.code_count; ++i) {
     const std::byte* const code = image + head.codes + i * sizeof(jpeg::CanonicalCode);
-    const auto recent =
-        std::span(known_).last(std::min(known_.size(), kLastOnes));
+    const auto recent = std::span(known_).last(std::min(known_.size(), kLastOnes));
     const auto same = std::ranges::find_if(recent, [&](const Known& known) {
       return std::memcmp(known.code, code, sizeof(jpeg::CanonicalCode)) == 0;
     });

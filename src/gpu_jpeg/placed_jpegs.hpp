@@ -18,8 +18,9 @@ struct PlacedJpeg {
   std::uint64_t first_block[kPackedComponents] = {};
   std::uint64_t first_pixel = 0;
   std::uint32_t table[kPackedCodes] = {};  ///< of its codes
-  std::uint32_t makes_tables = 0;          ///< bit i: it makes that of code i; another image, which has the same, does not
-  std::uint32_t number = 0;                ///< in the order in which they were added
+  std::uint32_t makes_tables =
+      0;  ///< bit i: it makes that of code i; another image, which has the same, does not
+  std::uint32_t number = 0;  ///< in the order in which they were added
 };
 
 /// Images that are decoded together, and the parts of the scratch memory, in bytes from its beginning.

@@ -39,11 +39,11 @@ void SliceJpegs::enqueue(std::byte* slice, std::byte* scratch, StreamHandle stre
 void SliceJpegs::check(std::span<const std::uint32_t> flags) const {
   const auto failed = std::ranges::find_if(flags, [](std::uint32_t flag) { return flag != 0; });
   if (failed == flags.end()) return;
-  throw Error(
-      fmt::format("the JPEG in row {} of {} could not be decoded on the GPU: what its index says of it "
-                  "is wrong, and the batch that had it is, too. Begin again with a new index; if you "
-                  "wrote none by yourself, this is a bug of Penstock",
-                  rows_[static_cast<std::size_t>(failed - flags.begin())], what_));
+  throw Error(fmt::format(
+      "the JPEG in row {} of {} could not be decoded on the GPU: what its index says of it "
+      "is wrong, and the batch that had it is, too. Begin again with a new index; if you "
+      "wrote none by yourself, this is a bug of Penstock",
+      rows_[static_cast<std::size_t>(failed - flags.begin())], what_));
 }
 
 }  // namespace penstock::gpu_jpeg

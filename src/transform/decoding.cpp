@@ -16,9 +16,9 @@
 
 #include "src/jpeg/image.hpp"
 #include "src/jpeg/rows.hpp"
-#include "src/transform/image_packer.hpp"
 #include "src/transform/color.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/image_packer.hpp"
 #include "src/transform/png.hpp"
 #include "src/transform/signature.hpp"
 #include "src/transform/view.hpp"

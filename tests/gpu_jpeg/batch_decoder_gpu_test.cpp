@@ -32,15 +32,14 @@ class BatchDecoderGpu : public testing_support::OnGpu {
       JpegKind kind{.sampling = {{2, 2}, {1, 1}, {1, 1}}};
       kind.progressive = i == kProgressive;
       kind.restart = i == 5 ? 2 : 0;
-      all_.push_back(
-          {.bytes = jpeg_of(picture(60 + 7 * static_cast<int>(i), 50, 3, i), kind),
-           .box = {3, 2, 40, 31}, .mirror = i % 2 == 0});
+      all_.push_back({.bytes = jpeg_of(picture(60 + 7 * static_cast<int>(i), 50, 3, i), kind),
+                      .box = {3, 2, 40, 31},
+                      .mirror = i % 2 == 0});
     }
     cut_ = all_[kCut].bytes;
     cut_.resize(cut_.size() / 3);
     for (const Wanted& wanted : all_)
-      images_.push_back(
-          {.bytes = wanted.bytes, .box = wanted.box, .mirror = wanted.mirror});
+      images_.push_back({.bytes = wanted.bytes, .box = wanted.box, .mirror = wanted.mirror});
     images_[kCut].bytes = cut_;
   }
 
@@ -48,8 +47,8 @@ class BatchDecoderGpu : public testing_support::OnGpu {
                      jpeg::Chroma chroma = jpeg::Chroma::smooth) const {
     const auto found = to_host({memory.data(), kRow * kImages}, stream());
     for (std::size_t i = 0; i < kImages; ++i) {
-      const auto expected = i == kCut ? std::vector<std::byte>(kRow)
-                                      : on_host(all_[i], kSize, filter, chroma);
+      const auto expected =
+          i == kCut ? std::vector<std::byte>(kRow) : on_host(all_[i], kSize, filter, chroma);
       ASSERT_EQ(std::memcmp(found.data() + kRow * i, expected.data(), kRow), 0) << i;
     }
   }
@@ -67,7 +66,8 @@ TEST_F(BatchDecoderGpu, LearnsWhatTheHostDecodedAndQueuesBatches) {
     const BatchReport report = decoder.decode(images_, out[round]->data(), stream());
     EXPECT_EQ(report.on_host, round == 0 ? kImages : 2U);  // later the progressive and the cut one
     EXPECT_EQ(report.on_gpu, kImages - report.on_host);
-    for (std::size_t i = 0; i < kImages; ++i) EXPECT_EQ(report.faults[i].has_value(), i == kCut) << i;
+    for (std::size_t i = 0; i < kImages; ++i)
+      EXPECT_EQ(report.faults[i].has_value(), i == kCut) << i;
   }
   for (const auto& memory : out) expect_pixels(*memory);
   decoder.wait();
@@ -107,17 +107,22 @@ TEST_F(BatchDecoderGpu, AWrongIndexIsTold) {
     FAIL() << "nothing was told";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "image 0 of an earlier batch could not be decoded on the GPU: what the index says of it is wrong. Its "
-                 "row holds anything. Begin with a new index; if you wrote none by yourself, this is a bug of Penstock");
+                 "image 0 of an earlier batch could not be decoded on the GPU: what the index says "
+                 "of it is wrong. Its "
+                 "row holds anything. Begin with a new index; if you wrote none by yourself, this "
+                 "is a bug of Penstock");
   }
   decoder.wait();  // told once
 }
 
 TEST_F(BatchDecoderGpu, OptionsAndBoxesAreChecked) {
-  EXPECT_THROW(BatchDecoder({.device = {Device::Kind::host, 0}, .size = kSize}), std::invalid_argument);
-  EXPECT_THROW(BatchDecoder({.device = {Device::Kind::cuda, gpu_count()}, .size = kSize}), CudaError);
+  EXPECT_THROW(BatchDecoder({.device = {Device::Kind::host, 0}, .size = kSize}),
+               std::invalid_argument);
+  EXPECT_THROW(BatchDecoder({.device = {Device::Kind::cuda, gpu_count()}, .size = kSize}),
+               CudaError);
   EXPECT_THROW(BatchDecoder({.size = {0, 4}}), std::invalid_argument);
-  EXPECT_THROW(BatchDecoder({.size = kSize, .filter = ResizeFilter::pillow_bicubic}), std::invalid_argument);
+  EXPECT_THROW(BatchDecoder({.size = kSize, .filter = ResizeFilter::pillow_bicubic}),
+               std::invalid_argument);
   EXPECT_THROW(BatchDecoder({.size = kSize, .index = nullptr}), std::invalid_argument);
   BatchDecoder decoder({.size = kSize});
   const DeviceMemory out(0, kRow * kImages);
@@ -128,7 +133,8 @@ TEST_F(BatchDecoderGpu, OptionsAndBoxesAreChecked) {
       (void)decoder.decode(images, out.data(), stream());
       FAIL() << "taken";
     } catch (const std::invalid_argument& error) {
-      EXPECT_STREQ(error.what(), "a box of 20x20 pixels at (50, 0) is not within its image, which has 60x50");
+      EXPECT_STREQ(error.what(),
+                   "a box of 20x20 pixels at (50, 0) is not within its image, which has 60x50");
     }
     (void)decoder.decode(images_, out.data(), stream());
     expect_pixels(out);

@@ -46,8 +46,8 @@ struct Packed {
   std::vector<std::byte> bytes;  // then the placed images
   std::size_t placed_at = 0;
 
-  Packed(const std::vector<Wanted>& all, ImageSize output, ResizeFilter filter,
-         jpeg::Chroma chroma, std::size_t row, std::size_t scratch = SIZE_MAX)
+  Packed(const std::vector<Wanted>& all, ImageSize output, ResizeFilter filter, jpeg::Chroma chroma,
+         std::size_t row, std::size_t scratch = SIZE_MAX)
       : placed(scratch) {
     JpegPacker packer;
     std::vector<std::size_t> places;
@@ -84,6 +84,7 @@ class CudaJpegGpu : public testing_support::OnGpu {
         static_cast<std::size_t>(output.height) * static_cast<std::size_t>(output.width) * 3 + 13;
     const Packed packed(all, output, filter, chroma, row, most_scratch);
     ASSERT_EQ(packed.placed.images().size(), all.size());
+    ASSERT_EQ(packed.placed.groups().size() > 1, most_scratch < SIZE_MAX);
     const DeviceMemory in(0, packed.bytes.size());
     check(cudaMemcpyAsync(in.data(), packed.bytes.data(), packed.bytes.size(),
                           cudaMemcpyHostToDevice, stream()));
@@ -91,9 +92,8 @@ class CudaJpegGpu : public testing_support::OnGpu {
     check(cudaMemsetAsync(scratch.data(), 0xA5, packed.placed.scratch_bytes(), stream()));
     const DeviceMemory out(0, row * all.size());
     check(cudaMemsetAsync(out.data(), 0x5A, row * all.size(), stream()));
-    enqueue_jpegs(packed.placed,
-                  reinterpret_cast<const PlacedJpeg*>(in.data() + packed.placed_at), in.data(),
-                  scratch.data(), out.data(), stream());
+    enqueue_jpegs(packed.placed, reinterpret_cast<const PlacedJpeg*>(in.data() + packed.placed_at),
+                  in.data(), scratch.data(), out.data(), stream());
     const auto found = to_host({out.data(), row * all.size()}, stream());
     const auto failed = to_host({scratch.data(), 4 * all.size()}, stream());
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -124,10 +124,10 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
                                       static_cast<unsigned>(all.size()));
         const double box_width = 1 + below(width - 1);
         const double box_height = 1 + below(height - 1);
-        all.push_back({.bytes = jpeg_of(pixels, kind),
-                       .box = {below(width - box_width), below(height - box_height), box_width,
-                               box_height},
-                       .mirror = random() % 2 == 0});
+        all.push_back(
+            {.bytes = jpeg_of(pixels, kind),
+             .box = {below(width - box_width), below(height - box_height), box_width, box_height},
+             .mirror = random() % 2 == 0});
         if (restart == 0) all.back().box = {0, 0, double(width), double(height)};
       }
   for (const jpeg::Chroma chroma : {jpeg::Chroma::smooth, jpeg::Chroma::repeated})
@@ -138,12 +138,13 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
   for (const std::size_t scratch : {std::size_t{0}, std::size_t{200'000}}) {  // in groups
     expect_the_hosts_pixels(all, {9, 14}, ResizeFilter::bilinear, jpeg::Chroma::smooth, scratch);
     if (HasFatalFailure()) return;
-    }
+  }
 }
 
 // What a wrong index or damage leads to stays within the batch: the simulation sees every other access.
 TEST_F(CudaJpegGpu, DamagedDataAreReadNowhereElse) {
-  const Bytes bytes = jpeg_of(picture(90, 70, 3), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 4});
+  const Bytes bytes =
+      jpeg_of(picture(90, 70, 3), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 4});
   const auto index = build_jpeg_index(bytes);
   ASSERT_TRUE(index);
   const Packed packed({3, {.bytes = bytes, .box = {0, 0, 90, 70}}}, {8, 8}, ResizeFilter::bilinear,
@@ -162,9 +163,8 @@ TEST_F(CudaJpegGpu, DamagedDataAreReadNowhereElse) {
       bad[head.bytes * (random() % 3) + head.data + random() % (head.bytes - head.data)] =
           static_cast<std::byte>(random());
     check(cudaMemcpyAsync(in.data(), bad.data(), bad.size(), cudaMemcpyHostToDevice, stream()));
-    enqueue_jpegs(packed.placed,
-                  reinterpret_cast<const PlacedJpeg*>(in.data() + packed.placed_at), in.data(),
-                  scratch.data(), out.data(), stream());
+    enqueue_jpegs(packed.placed, reinterpret_cast<const PlacedJpeg*>(in.data() + packed.placed_at),
+                  in.data(), scratch.data(), out.data(), stream());
     const auto failed = to_host({scratch.data(), 12}, stream());
     told += std::ranges::any_of(failed, [](std::byte byte) { return byte != std::byte{}; }) ? 1 : 0;
   }

@@ -25,7 +25,7 @@ struct Wanted {
 
 /// What the host makes of it: u8 [H,W,3] of `output`.
 inline std::vector<std::byte> on_host(const Wanted& wanted, ImageSize output, ResizeFilter filter,
-                               jpeg::Chroma chroma) {
+                                      jpeg::Chroma chroma) {
   jpeg::Decoder decoder;
   const auto info = decoder.open(wanted.bytes);
   const auto width = static_cast<std::size_t>(info->width);

@@ -18,7 +18,7 @@ using namespace testing_images;
 using Devices = std::vector<Device>;
 
 constexpr int kSide = 64;
-constexpr std::uint64_t kImages = 53;
+constexpr std::uint64_t kImages = 37;
 
 // A bit of everything: samplings, restart markers, turned and progressive ones, a PNG; number 11 is cut.
 Bytes image_of(std::uint64_t number) {
@@ -28,9 +28,8 @@ Bytes image_of(std::uint64_t number) {
   if (n % 5 == 2) kind.restart = 3;
   kind.progressive = n % 13 == 6;
   if (n % 17 == 8) kind = {.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE};
-  const Pixels pixels =
-      picture(70 + n * 3 % 50, 66 + n * 5 % 40, kind.input == JCS_GRAYSCALE ? 1 : 3,
-              static_cast<unsigned>(n));
+  const Pixels pixels = picture(70 + n * 3 % 50, 66 + n * 5 % 40,
+                                kind.input == JCS_GRAYSCALE ? 1 : 3, static_cast<unsigned>(n));
   if (n % 19 == 9) return png_of(pixels);
   if (n % 7 == 3) kind.app1 = exif_app1(1 + n % 8);
   Bytes bytes = jpeg_of(pixels, kind);
@@ -47,8 +46,8 @@ class Images final : public Source {
     record.reset(2);
     for (std::size_t field = 0; field < 2; ++field) {
       const Bytes& bytes = images_[(number + field) % images_.size()];
-      record[field] = ConstTensorView(bytes.data(), DType::u8,
-                                      {static_cast<std::int64_t>(bytes.size())});
+      record[field] =
+          ConstTensorView(bytes.data(), DType::u8, {static_cast<std::int64_t>(bytes.size())});
     }
     return {};
   }
@@ -59,7 +58,8 @@ class Images final : public Source {
 
  private:
   std::vector<Bytes> images_;
-  std::vector<FieldSpec> fields_{{"image", DType::u8, {kDynamic}}, {"other", DType::u8, {kDynamic}}};
+  std::vector<FieldSpec> fields_{{"image", DType::u8, {kDynamic}},
+                                 {"other", DType::u8, {kDynamic}}};
 };
 
 std::vector<Bytes> all_images() {
@@ -152,27 +152,29 @@ class LoaderJpegsGpu : public testing_support::OnGpu {
 };
 
 TEST_F(LoaderJpegsGpu, DigestsAndFaultsAreTheHosts) {
-  for (const OnFault policy : {OnFault::mask, OnFault::replace})
-    for (const Devices& devices : lists_) {
-      Loader host = batches(Plan{}.make(), hosts(devices.size())).loader(options(false, policy));
+  struct Run {
+    int threads;
+    bool is_prepared;
+    OnFault policy = OnFault::mask;
+  };
+  for (const Devices& devices : lists_)
+    for (const Run& run : {Run{1, false}, Run{8, false}, Run{8, true, OnFault::replace}}) {
+      SCOPED_TRACE(testing::Message() << devices.size() << " devices, " << run.threads
+                                      << " threads, prepared " << run.is_prepared);
+      Loader host =
+          batches(Plan{}.make(), hosts(devices.size())).loader(options(false, run.policy));
       const Found expected = drain(host);
       ASSERT_EQ(expected.faults.size(), 4U);  // the cut one, in two fields and two epochs
-      for (const int threads : {1, 8})
-        for (const bool is_prepared : {false, true}) {
-          SCOPED_TRACE(testing::Message() << devices.size() << " devices, " << threads
-                                          << " threads, prepared " << is_prepared);
-          Plan plan;
-          plan.index = is_prepared ? index_of(plan.images) : std::make_shared<MemoryJpegIndex>();
-          Loader loader =
-              batches(plan.make(), devices).loader(options(true, policy, threads));
-          ASSERT_EQ(drain(loader), expected);
-          const JpegCounts counts = plan.stats->counts();
-          const std::uint64_t decoded = counts.own + counts.on_gpu;
-          const bool all_gpus = devices.size() != 3;
-          // A quarter is for others: turned, progressive, not yet indexed, too large packed.
-          EXPECT_GT(counts.on_gpu, decoded * (is_prepared ? 6 : 2) / (all_gpus ? 10 : 20));
-          EXPECT_GT(counts.own, 0U);
-        }
+      Plan plan;
+      plan.index = run.is_prepared ? index_of(plan.images) : std::make_shared<MemoryJpegIndex>();
+      Loader loader = batches(plan.make(), devices).loader(options(true, run.policy, run.threads));
+      ASSERT_EQ(drain(loader), expected);
+      const JpegCounts counts = plan.stats->counts();
+      const std::uint64_t decoded = counts.own + counts.on_gpu;
+      const std::uint64_t share = devices.size() == 3 ? 20 : 10;  // some of the devices are none
+      // Others are turned, progressive, too large packed, or met for the first time.
+      EXPECT_GT(counts.on_gpu, decoded * (run.is_prepared ? 6 : 2) / share);
+      EXPECT_GT(counts.own, 0U);
     }
 }
 
@@ -235,12 +237,34 @@ TEST_F(LoaderJpegsGpu, FieldsAreTheHosts) {
   EXPECT_FALSE(loader.next());
 }
 
+// Nobody waits for most batches: their places are used again all the same.
+TEST_F(LoaderJpegsGpu, BatchesThatNobodyLooksAtDoNoHarm) {
+  Plan plan;
+  plan.index = index_of(plan.images);
+  const auto loader_of = [&](const Devices& devices, bool on_gpu) {
+    return plan.make().repeat(4).batch(5).prefetch_to_devices(devices).loader(
+        {.faults = {.policy = OnFault::mask}, .decode_on_gpu = on_gpu});
+  };
+  Loader host = loader_of(hosts(1), false);
+  Loader loader = loader_of(lists_[0], true);
+  std::size_t looked_at = 0;
+  while (const auto expected = host.next()) {
+    const auto step = loader.next();
+    if (step->number() % 9 != 8) continue;
+    (*step)[0].wait_on(stream());
+    const auto found = testing_support::to_host((*step)[0]["image"].bytes(), stream());
+    ASSERT_TRUE(std::ranges::equal(found, (*expected)[0]["image"].bytes()));
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 5U);
+}
+
 // Wherever a file is damaged, it is a fault or none as on the host, and no other sample changes.
 TEST_F(LoaderJpegsGpu, DamageIsFoundOnTheHost) {
   Plan plan;
   const Bytes whole = jpeg_of(picture(70, 60, 3, 2), {.sampling = {{2, 2}, {1, 1}, {1, 1}}});
   plan.images.clear();
-  for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 150) {
+  for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 50) {
     plan.images.push_back(whole);
     plan.images.back()[at] ^= std::byte{0x55};
     plan.images.push_back({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)});
@@ -248,7 +272,7 @@ TEST_F(LoaderJpegsGpu, DamageIsFoundOnTheHost) {
   }
   Loader host = batches(plan.make(), hosts(1)).loader(options(false));
   const Found expected = drain(host);
-  ASSERT_GT(expected.faults.size(), 200U);
+  ASSERT_GT(expected.faults.size(), 70U);
   for (const bool is_whole : {false, true}) {
     // What is known of the whole file says nothing of the others.
     plan.index = is_whole ? index_of({whole}) : index_of(plan.images);
@@ -270,8 +294,9 @@ TEST_F(LoaderJpegsGpu, AWrongIndexEndsTheRun) {
     (void)drain(loader);
     FAIL() << "nobody has noticed";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("could not be decoded on the GPU: what its index says"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(error.what()).find("could not be decoded on the GPU: what its index says"),
+        std::string::npos)
         << error.what();
   }
 }
@@ -295,12 +320,17 @@ TEST(LoaderJpegs, WhatNoGpuDecodesIsRefused) {
   };
   const Dataset other = images.map(decode({.field = "other", .scaled = true}));
   const std::string begin = "decode_on_gpu: no image of this plan can be decoded on a GPU: ";
-  EXPECT_EQ(refused(images.map(pad({.field = "image", .to = 9})).map(pad({.field = "other", .to = 9}))),
-            begin + "it has no decode_image");
+  EXPECT_EQ(
+      refused(images.map(pad({.field = "image", .to = 9})).map(pad({.field = "other", .to = 9}))),
+      begin + "it has no decode_image");
   EXPECT_EQ(refused(other.map(decode_image({.crop = random_resized_crop(kSide)}))),
-            begin + "'other': it is decoded at a part of its size (scaled); 'image': decode_image has no index");
+            begin +
+                "'other': it is decoded at a part of its size (scaled); 'image': decode_image has "
+                "no index");
   EXPECT_EQ(refused(other.map(decode({})).map(augment_image({}))),
-            begin + "'other': it is decoded at a part of its size (scaled); 'image': augment_image() takes the pixels on the host");
+            begin +
+                "'other': it is decoded at a part of its size (scaled); 'image': augment_image() "
+                "takes the pixels on the host");
   EXPECT_EQ(refused(other.map(decode({}))), "taken");
 }
 

@@ -111,8 +111,7 @@ std::size_t BatchForm::jpeg_scratch() const noexcept {
 }
 
 std::size_t BatchForm::decoding_bytes() const noexcept {
-  return packable_.empty() ? 0
-                           : gpu_jpeg::PlacedJpegs::scratch_for(jpeg_scratch(), most_jpegs());
+  return packable_.empty() ? 0 : gpu_jpeg::PlacedJpegs::scratch_for(jpeg_scratch(), most_jpegs());
 }
 
 std::shared_ptr<const device::SliceWork> BatchForm::decoding(
@@ -125,8 +124,7 @@ std::shared_ptr<const device::SliceWork> BatchForm::decoding(
     for (std::size_t k = 0; k < packable_.size(); ++k)
       if (packed[row * packable_.size() + k] != 0)
         jpegs->add({slice_->row(slice, packable_[k], row), slice_->fields()[packable_[k]].bytes()},
-                   slice,
-                   part.slice.first + row);
+                   slice, part.slice.first + row);
   jpegs->finish(slice, slice_->offset(jpegs_));
   return jpegs;
 }

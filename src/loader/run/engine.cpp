@@ -87,8 +87,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   publishes_in_order_ = gpus > 0;
   const std::size_t bytes_per_slot =
       slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
-  const std::size_t scratch_bytes =
-      gpus * (gpu_scratch_bytes + decoding_bytes);  // for all slots
+  const std::size_t scratch_bytes = gpus * (gpu_scratch_bytes + decoding_bytes);  // for all slots
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
   io_threads_ = config_.io_threads;
 

@@ -74,9 +74,9 @@ std::vector<std::size_t> find_packable(std::span<const BranchRecipe> branches) {
       else if (std::ranges::count(packable, decoded.field) == 0)
         packable.push_back(decoded.field);
   if (packable.empty())
-    throw std::invalid_argument(fmt::format(
-        "decode_on_gpu: no image of this plan can be decoded on a GPU: {}",
-        reasons.empty() ? "it has no decode_image" : reasons));
+    throw std::invalid_argument(
+        fmt::format("decode_on_gpu: no image of this plan can be decoded on a GPU: {}",
+                    reasons.empty() ? "it has no decode_image" : reasons));
   return packable;
 }
 

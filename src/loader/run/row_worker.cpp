@@ -157,15 +157,15 @@ void RowWorker::read_together(InFlight& batch, std::uint64_t first, std::uint64_
 // Makes one sample in its place: the row of the part that it belongs to.
 void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read) {
   const std::uint64_t row = sample - part->first_sample;
-  const Place place{.step = batch.info->step,
-                    .sample = sample,
-                    .part = static_cast<std::size_t>(part - batch.info->parts.begin()),
-                    .row = row,
-                    .global_row = part->slice.first + row,
-                    .replica = part->replica,
-                    .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host,
-                    .may_be_packed =
-                        !recipe_->packable.empty() && part->device.kind == Device::Kind::cuda};
+  const Place place{
+      .step = batch.info->step,
+      .sample = sample,
+      .part = static_cast<std::size_t>(part - batch.info->parts.begin()),
+      .row = row,
+      .global_row = part->slice.first + row,
+      .replica = part->replica,
+      .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host,
+      .may_be_packed = !recipe_->packable.empty() && part->device.kind == Device::Kind::cuda};
   make_or_replace(batch, place, read);
   transform_ns_ += finish_rows(batch, place.part, row, 1, recipe_->observer);
 }
