@@ -128,6 +128,8 @@ void add_flags(CLI::App& app, Options& options) {
           "use, such as shared:/dev/shm/photos.index")
       ->type_name("auto|off|build|FILE|FOLDER|shared:FILE")
       ->capture_default_str();
+  machine->add_flag("--decode-on-gpu", options.decode_on_gpu,
+                    "Have CUDA devices decode the JPEGs that the index has; needs --index");
 
   auto* run = app.add_option_group("run", "Report, save and resume");
   run->add_option("--consume-ms", options.consume_ms, "Simulate a training step of X milliseconds")
@@ -312,6 +314,7 @@ ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_byt
   return {.faults = {.policy = policy},
           .context = ps::InputContext::from(options.launch),
           .digest = options.digest,
+          .decode_on_gpu = options.decode_on_gpu,
           .threads = options.threads,
           .io_threads = options.io_threads,
           .retry = options.storage.retry(),

@@ -31,6 +31,7 @@ struct Options {
   std::optional<int> io_threads;
   std::string decode = "reference";
   std::string index = "auto";  // off, build, a file or a folder once the flags are parsed
+  bool decode_on_gpu = false;
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
   std::string remainder = "keep";

@@ -30,6 +30,7 @@ class LoaderOptions(TypedDict, total=False):
     budget_bytes: int
     exchange: Any
     remote: Any
+    decode_on_gpu: bool
 
 
 def require_batches(plan: Dataset) -> None:

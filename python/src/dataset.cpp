@@ -84,7 +84,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
                  const Choice<ShardPolicy>& shards, bool digest, bool digest_transformed,
                  int threads, std::optional<int> io_threads, int attempts, double initial_backoff_s,
                  const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes,
-                 nb::handle exchange, nb::handle remote) {
+                 nb::handle exchange, nb::handle remote, bool decode_on_gpu) {
   if (!(initial_backoff_s >= 0 && initial_backoff_s <= 3600))
     throw std::invalid_argument("initial_backoff_s is a wait of 0 to 3600 seconds");
   const LoaderOptions options{
@@ -97,6 +97,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       .shards = shards.value("shards"),
       .digest = digest,
       .digest_transformed = digest_transformed,
+      .decode_on_gpu = decode_on_gpu,
       .threads = threads,
       .io_threads = io_threads,
       .retry = {.attempts = attempts,
@@ -481,6 +482,7 @@ Errors  ValueError  not devices, a depth below 1, or a split that does not fit t
            "digest_transformed"_a = false, "threads"_a = 0, "io_threads"_a.none() = nb::none(),
            "attempts"_a = 5, "initial_backoff_s"_a = 0.05, "thread_budget"_a.none() = nb::none(),
            "budget_bytes"_a = 0, "exchange"_a.none() = nb::none(), "remote"_a.none() = nb::none(),
+           "decode_on_gpu"_a = false,
            R"(The running iterator. Reading starts with its first step, or with start().
 
 `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
@@ -496,7 +498,9 @@ A read that fails with a transient error, as on a network disk, is retried, up t
 
 Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
 them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
-other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
+other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit. With `decode_on_gpu`, CUDA
+devices decode JPEGs that the index of decode_image has; the CPU decodes the others, into the same batches. It takes
+at most 1 GiB of a GPU's memory.
 
 `exchange`: gives every process the texts of all, in the order of their ranks, such as
 `penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict

@@ -222,6 +222,7 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
             all["own"] = counts.own;
             all["indexed"] = counts.indexed;
             if (counts.tolerated != 0) all["tolerated"] = counts.tolerated;
+            if (counts.on_gpu != 0) all["on_gpu"] = counts.on_gpu;
             for (std::size_t i = 0; i < kJpegFallbacks; ++i) {
               const std::string name(to_string(static_cast<JpegFallback>(i)));
               if (counts.libjpeg[i] != 0) all[name.c_str()] = counts.libjpeg[i];
@@ -230,7 +231,7 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
           },
           nb::sig("def counts(self) -> dict[str, int]"),
           R"("own": by Penstock's own decoder, "indexed": those of them with an index; "tolerated", if any:
-those with warnings; then by libjpeg-turbo, one entry per reason that occurred.)");
+those with warnings; "on_gpu", if any: by GPUs, beside these; then by libjpeg-turbo, one entry per reason that occurred.)");
 }
 
 void bind_images(nb::module_& module) {

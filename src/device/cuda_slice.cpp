@@ -7,6 +7,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/device/aligned.hpp"
+#include "src/device/cuda_transfer.hpp"
 
 namespace penstock::device {
 
@@ -27,6 +28,7 @@ CudaState::CudaState(int device, TransferPlan asked)
                                       plan.slots, place_bytes(plan))),
       scratch_free(device),
       copies(device),
+      works(device),
       transforms(device),
       releases(device) {
   if (plan.scratch_bytes != 0) scratch.emplace(device, plan.scratch_bytes);
@@ -37,6 +39,14 @@ CudaState::CudaState(int device, TransferPlan asked)
     places.emplace_back(device);
     if (plan.on_span) places.back().stamps.emplace(device);
   }
+  if (plan.work_bytes != 0) {
+    work_memory.emplace(device, plan.work_bytes);
+    work_flags = staging::HostMemory::make(plan.slots * plan.work_flags * sizeof(std::uint32_t));
+    work_flags->keep(pin_host_memory(work_flags->bytes(), device));
+    auto* const flags = reinterpret_cast<std::uint32_t*>(work_flags->bytes().data());
+    for (std::size_t slot = 0; slot < plan.slots; ++slot)
+      places[slot].flags = {flags + slot * plan.work_flags, plan.work_flags};
+  }
   if (plan.on_span) timing.emplace(device, copies.get());
 }
 
@@ -45,6 +55,7 @@ CudaState::~CudaState() {
   try {
     const CurrentDevice current(device_index);
     check(cudaStreamSynchronize(copies.get()));
+    check(cudaStreamSynchronize(works.get()));
     check(cudaStreamSynchronize(transforms.get()));
     for (CudaPlace& place : places) {
       for (CudaReaderDone& done : place.readers) {
@@ -71,6 +82,31 @@ CudaState::SlotInFlight& CudaState::hold(std::shared_ptr<staging::StagingLease> 
   const auto place = in_flight.insert(in_flight.end(), {this, std::move(lease), {}});
   place->self = place;
   return *place;
+}
+
+void CudaState::work(CudaPlace& place, std::byte* slice, std::shared_ptr<const SliceWork> work) {
+  const cudaStream_t stream = works.get();
+  check(cudaStreamWaitEvent(stream, place.copied.get(), 0));
+  if (place.stamps) check(cudaEventRecord(place.stamps->decode_begin.get(), stream));
+  try {
+    work->enqueue(slice, work_memory->data(), stream);
+    check(cudaMemcpyAsync(place.flags.data(), work_memory->data(),
+                          work->flags() * sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream));
+  } catch (...) {
+    (void)cudaStreamSynchronize(stream);  // which may still work there
+    throw;
+  }
+  if (place.stamps) {
+    check(cudaEventRecord(place.stamps->decode_end.get(), stream));
+    place.stamps->decoded = true;
+  }
+  check(cudaEventRecord(place.arrived.get(), stream));
+  place.work = std::move(work);
+}
+
+void CudaState::check_work(CudaPlace& place) {
+  const auto work = std::exchange(place.work, nullptr);
+  if (work) work->check(place.flags.first(work->flags()));
 }
 
 void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, std::size_t form,
@@ -202,6 +238,8 @@ void CudaSlice::synchronize() {
   transform_on(state_->transforms.get());
   const CurrentDevice current(state_->device_index);
   check(cudaEventSynchronize(ready().get()));
+  const std::lock_guard lock(mutex_);
+  state_->check_work(place());
   if (state_->digests) check(cudaEventSynchronize(place().hashed.get()));
 }
 

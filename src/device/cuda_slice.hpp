@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -35,12 +36,15 @@ struct CudaReaderDone {
 
 /// What belongs to one place on the device for as long as the transfer lives.
 struct CudaPlace {
-  explicit CudaPlace(int device) : arrived(device), ready(device), hashed(device) {}
-  CudaEvent arrived;                    // the copy
-  CudaEvent ready;                      // the device transforms, where there are any
-  CudaEvent hashed;                     // where there are digests
-  std::vector<CudaReaderDone> readers;  // grows to the number of streams
-  std::optional<CudaStamps> stamps;     // where an observer asks for spans
+  explicit CudaPlace(int device) : copied(device), arrived(device), ready(device), hashed(device) {}
+  CudaEvent copied;                       // the copy, where there is work to do behind it
+  CudaEvent arrived;                      // the copy, and that work
+  CudaEvent ready;                        // the device transforms, where there are any
+  CudaEvent hashed;                       // where there are digests
+  std::vector<CudaReaderDone> readers;    // grows to the number of streams
+  std::optional<CudaStamps> stamps;       // where an observer asks for spans
+  std::span<std::uint32_t> flags;         // pinned, of the work
+  std::shared_ptr<const SliceWork> work;  // that was queued last, until its flags were looked at
 };
 
 /// Everything on the device; slices that outlive the transfer keep it.
@@ -61,9 +65,19 @@ struct CudaState {
   TransferPlan plan;
   std::shared_ptr<DeviceMemory> memory;
   std::shared_ptr<staging::StagingRing> ring;
+  /// Queues the work of a slice that was copied to `slice`, and says when it has arrived.
+  void work(CudaPlace& place, std::byte* slice, std::shared_ptr<const SliceWork> work);
+  /// Looks at the flags of the place's last work, once that has run.
+  ///
+  /// Errors  as SliceWork::check
+  static void check_work(CudaPlace& place);
+
   std::optional<DeviceMemory> scratch;  // where there are augmentations: of one slice at a time
   CudaEvent scratch_free;
+  std::optional<DeviceMemory> work_memory;  // of one slice at a time: those of a stream
+  std::shared_ptr<staging::HostMemory> work_flags;
   CudaStream copies;
+  CudaStream works;
   CudaStream transforms;
   std::shared_ptr<CudaDigests> digests;  // null without any; results keep it, too
   // Staging slots are returned from a stream of their own, so that the host function never delays a

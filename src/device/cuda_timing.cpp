@@ -23,10 +23,13 @@ void CudaTiming::tell(CudaStamps& stamps,
   if (stamps.copied && is_over(stamps.copy_end))
     on_span(
         {DeviceSpan::Work::copy, stamps.step, ns_of(stamps.copy_begin), ns_of(stamps.copy_end)});
+  if (stamps.decoded && is_over(stamps.decode_end))
+    on_span({DeviceSpan::Work::decode, stamps.step, ns_of(stamps.decode_begin),
+             ns_of(stamps.decode_end)});
   if (stamps.transformed && is_over(stamps.transform_end))
     on_span({DeviceSpan::Work::device_transform, stamps.step, ns_of(stamps.transform_begin),
              ns_of(stamps.transform_end)});
-  stamps.copied = stamps.transformed = false;
+  stamps.copied = stamps.decoded = stamps.transformed = false;
 }
 
 }  // namespace penstock::device

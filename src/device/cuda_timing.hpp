@@ -9,17 +9,20 @@
 
 namespace penstock::device {
 
-/// The events around the copy and the device transforms of one slice.
+/// The events around the copy of one slice, its decoding and its device transforms.
 struct CudaStamps {
   explicit CudaStamps(int device)
       : copy_begin(device, CudaEvent::Timing::on),
         copy_end(device, CudaEvent::Timing::on),
+        decode_begin(device, CudaEvent::Timing::on),
+        decode_end(device, CudaEvent::Timing::on),
         transform_begin(device, CudaEvent::Timing::on),
         transform_end(device, CudaEvent::Timing::on) {}
 
-  CudaEvent copy_begin, copy_end, transform_begin, transform_end;
+  CudaEvent copy_begin, copy_end, decode_begin, decode_end, transform_begin, transform_end;
   std::uint64_t step = 0;
   bool copied = false;       // recorded, and not told of yet
+  bool decoded = false;      // likewise
   bool transformed = false;  // likewise
 };
 

@@ -36,6 +36,7 @@ class CudaTransfer final : public Transfer {
       check(cudaStreamSynchronize(state_->copies.get()));
       check(cudaStreamSynchronize(state_->releases.get()));
       if (state_->timing) {
+        check(cudaStreamSynchronize(state_->works.get()));
         check(cudaStreamSynchronize(state_->transforms.get()));
         const std::lock_guard lock(state_->mutex);
         for (CudaPlace& place : state_->places)
@@ -59,7 +60,8 @@ class CudaTransfer final : public Transfer {
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
     staging::StagingLease lease = state_->ring->acquire(stop, [this] { check_health(); });
     if (!lease) return nullptr;
-    if (!wait_for_captures(state_->places[lease.index()], stop)) return nullptr;
+    CudaPlace& place = state_->places[lease.index()];
+    if (!wait_for_captures(place, stop) || !wait_for_work(place, stop)) return nullptr;
     return std::make_shared<CudaSlice>(state_, std::move(lease));
   }
 
@@ -81,9 +83,11 @@ class CudaTransfer final : public Transfer {
                           cudaMemcpyHostToDevice, copies));
     try {
       if (place.stamps) check(cudaEventRecord(place.stamps->copy_end.get(), copies));
-      check(cudaEventRecord(place.arrived.get(), copies));
-      check(cudaStreamWaitEvent(releases, place.arrived.get(), 0));
+      const CudaEvent& copied = filled.work ? place.copied : place.arrived;
+      check(cudaEventRecord(copied.get(), copies));
+      check(cudaStreamWaitEvent(releases, copied.get(), 0));
       check(cudaLaunchHostFunc(releases, &give_back, &in_flight));
+      if (filled.work) state_->work(place, own.data(), std::move(filled.work));
     } catch (...) {
       (void)cudaStreamSynchronize(copies);  // which may still read the slot
       throw;
@@ -122,6 +126,21 @@ class CudaTransfer final : public Transfer {
         std::this_thread::sleep_for(kPoll);
       }
     }
+    return true;
+  }
+
+  // Its copy went before that of a slot which has come back meanwhile: mostly it has run. False when stopped.
+  [[nodiscard]] bool wait_for_work(CudaPlace& place, const std::stop_token& stop) const {
+    constexpr std::chrono::milliseconds kPoll(1);
+    if (!place.work) return true;
+    {
+      const CurrentDevice current(state_->device_index);
+      while (!place.arrived.is_over()) {
+        if (stop.stop_requested()) return false;
+        std::this_thread::sleep_for(kPoll);
+      }
+    }
+    state_->check_work(place);
     return true;
   }
 

@@ -15,6 +15,7 @@
 
 #include "src/device/device_augmentation.hpp"
 #include "src/device/slice_digest.hpp"
+#include "src/device/slice_work.hpp"
 #include "src/staging/host_memory.hpp"
 #include "src/staging/ring.hpp"
 
@@ -38,7 +39,7 @@ using PassGroups = std::vector<std::vector<augment::PassGroup>>;
 
 /// What a device did when, in nanoseconds of penstock::now_ns().
 struct DeviceSpan {
-  enum class Work : std::uint8_t { copy, device_transform };
+  enum class Work : std::uint8_t { copy, decode, device_transform };
   Work work = Work::copy;
   std::uint64_t step = 0;
   std::int64_t begin_ns = 0;
@@ -50,6 +51,8 @@ struct TransferPlan {
   std::size_t slice_bytes = 0;
   std::size_t transformed_bytes = 0;  ///< for what the device transforms of one slice make
   std::size_t scratch_bytes = 0;      ///< of a GPU, for augmentations; one for all slots
+  std::size_t work_bytes = 0;         ///< of a GPU, for SliceWork; one for all slots
+  std::size_t work_flags = 0;         ///< the most flags that a SliceWork has
   /// For each form that slices may have, as many of the same kind; none: no device transforms.
   std::vector<std::vector<PlacedDeviceTransform>> transforms{};
   /// What is hashed of a slice, for each form; none: no digests.
@@ -65,8 +68,9 @@ struct FilledSlice {
   std::uint64_t rows = 0;
   std::uint64_t samples = 0;  ///< of the rows: those that digests are of; they come first
   std::uint64_t step = 0;
-  std::size_t form = 0;  ///< of TransferPlan::transforms and digests
-  PassGroups groups{};   ///< what drawing the slice's augmentations gave
+  std::size_t form = 0;                     ///< of TransferPlan::transforms and digests
+  PassGroups groups{};                      ///< what drawing the slice's augmentations gave
+  std::shared_ptr<const SliceWork> work{};  ///< done before anything else; null: nothing. On GPUs
 };
 
 /// One replica's slice of a batch, on its device. Destroying it makes its memory reusable: on a
@@ -93,6 +97,8 @@ class DeviceSlice {
   /// Errors  CudaError
   virtual void copy_to(void* destination, std::span<const std::byte> from, StreamHandle stream) = 0;
   /// Lets the host wait until it has arrived and is transformed: for tests and host-side readers.
+  ///
+  /// Errors  as reserve()
   virtual void synchronize() = 0;
 };
 
@@ -110,10 +116,11 @@ class Transfer {
   /// Waits for a free place on the device; none when `stop` was requested first.
   ///
   /// Errors  CudaError  the device is lost
+  ///         Error      what SliceWork::check says of the slice that lay there before
   [[nodiscard]] virtual std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) = 0;
   /// Queues the copy of `filled` into a reserved slice, and returns without waiting.
   ///
-  /// Stream  the transfer's own copy stream, behind the last readers of that place
+  /// Stream  the transfer's own copy stream, behind the last readers of that place; SliceWork on one of its own
   /// Owns    a share of the slot until the copy has completed; on a host device until the slice is
   ///         gone
   /// Errors  CudaError  the copy could not be queued

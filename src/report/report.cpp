@@ -58,7 +58,8 @@ std::string decoders(const JpegReport& jpeg, std::uint64_t delivered) {
   if (others != 0) text += fmt::format(", libjpeg-turbo {} ({})", others, reasons);
   if (jpeg.counts.tolerated != 0)
     text += fmt::format(", {} with warnings that were tolerated", jpeg.counts.tolerated);
-  if (const std::uint64_t all = jpeg.counts.own + others; all > delivered)
+  if (jpeg.counts.on_gpu != 0) text += fmt::format(", GPUs {}", jpeg.counts.on_gpu);
+  if (const std::uint64_t all = jpeg.counts.own + jpeg.counts.on_gpu + others; all > delivered)
     text += fmt::format("; {} of them decoded ahead and not delivered", all - delivered);
   return text;
 }
@@ -71,6 +72,7 @@ nlohmann::json jpeg_json(const JpegReport& jpeg) {
   json object{
       {"own", jpeg.counts.own}, {"indexed", jpeg.counts.indexed}, {"libjpeg", std::move(libjpeg)}};
   if (jpeg.counts.tolerated != 0) object["tolerated"] = jpeg.counts.tolerated;
+  if (jpeg.counts.on_gpu != 0) object["on_gpu"] = jpeg.counts.on_gpu;
   object["index"] = jpeg.has_index
                         ? json{{"images", jpeg.index_images}, {"bytes", jpeg.index_bytes}}
                         : json(nullptr);

@@ -94,6 +94,28 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
     scratch_bytes_ += (values_[value].spec.bytes() + kScratchAlignment - 1) / kScratchAlignment *
                       kScratchAlignment;
   }
+  find_decoded();
+}
+
+void TransformChain::find_decoded() {
+  for (Step& step : steps_) {
+    const auto* const packing = dynamic_cast<const PackingTransform*>(step.transform.get());
+    if (packing == nullptr) continue;
+    const Value& image = values_[step.first_output];
+    DecodedField decoded{.name = image.spec.name, .why_not_packed = packing->why_not_packed()};
+    if (decoded.why_not_packed.empty() && image.place < 0) {
+      const auto taker = std::ranges::find_if(steps_, [&](const Step& other) {
+        return std::ranges::count(other.inputs, step.first_output) > 0;
+      });
+      decoded.why_not_packed =
+          fmt::format("{} takes the pixels on the host", transform::describe(*taker->transform));
+    }
+    if (decoded.why_not_packed.empty()) {
+      step.packs = image.place;
+      decoded.field = static_cast<std::size_t>(image.place);
+    }
+    decoded_.push_back(std::move(decoded));
+  }
 }
 
 void TransformChain::find_places(std::span<const TensorView> out,
@@ -110,7 +132,7 @@ std::vector<FunctionTime> TransformChain::functions() const {
 }
 
 Result<void> TransformChain::apply(std::span<const ConstTensorView> record, const SampleId& sample,
-                                   std::span<const TensorView> out) const {
+                                   std::span<const TensorView> out, const Packing* packing) const {
   if (record.size() != record_fields_.size()) [[unlikely]]
     return Fault{.reason = fmt::format("this sample has {} fields, and the first has {}",
                                        record.size(), record_fields_.size())};
@@ -120,7 +142,7 @@ Result<void> TransformChain::apply(std::span<const ConstTensorView> record, cons
   for (const Copy& copy : copies_)
     if (record[copy.from].raw() != out[copy.to].raw())
       std::memcpy(out[copy.to].raw(), record[copy.from].raw(), copy.bytes);
-  return steps_.empty() ? Result<void>{} : transform(record, sample, out);
+  return steps_.empty() ? Result<void>{} : transform(record, sample, out, packing);
 }
 
 // Of one thread, and of one call at a time.
@@ -161,8 +183,8 @@ class TransformChain::Growing final : public Outputs::Growth {
 };
 
 Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
-                                       const SampleId& sample,
-                                       std::span<const TensorView> out) const {
+                                       const SampleId& sample, std::span<const TensorView> out,
+                                       const Packing* packing) const {
   // A transform may run a chain of its own on this thread: it finds the scratch taken, and makes
   // another.
   thread_local Scratch idle;
@@ -189,20 +211,30 @@ Result<void> TransformChain::transform(std::span<const ConstTensorView> record,
     for (std::size_t output = step.first_output; output < step.first_output + step.outputs;
          ++output)
       scratch.out.push_back(values_[output].room >= 0 ? TensorView() : view(output));
-    result = run(step, sample, scratch);
+    result = run(step, sample, scratch, packing);
     if (!result) break;
   }
   idle = std::move(scratch);
   return result;
 }
 
-Result<void> TransformChain::run(const Step& step, const SampleId& sample, Scratch& scratch) const {
+Result<void> TransformChain::run(const Step& step, const SampleId& sample, Scratch& scratch,
+                                 const Packing* packing) const {
   const auto values = std::span(values_).subspan(step.first_output, step.outputs);
   Growing growing(values, scratch);
   Random random(step.key, sample);
   try {
-    if (auto result = step.transform->apply(scratch.in, {scratch.out, &growing}, random); !result)
-      return result;
+    const Outputs out(scratch.out, &growing);
+    Result<void> result;
+    if (packing == nullptr || step.packs < 0) {
+      result = step.transform->apply(scratch.in, out, random);
+    } else {
+      bool packed = false;
+      result = static_cast<const PackingTransform&>(*step.transform)
+                   .apply_or_pack(scratch.in, out, random, packing->packer, packed);
+      packing->packed[static_cast<std::size_t>(step.packs)] = packed ? 1 : 0;
+    }
+    if (!result) return result;
   } catch (...) {
     return transform::current_exception_fault();
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <penstock/core/error.hpp>
@@ -12,7 +13,22 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/transform/transform.hpp>
 
+#include "src/transform/image_packer.hpp"
+
 namespace penstock::transform {
+
+/// A field that a decoder makes.
+struct DecodedField {
+  std::string name;
+  std::size_t field = 0;  ///< of the sample, where `why_not_packed` is empty
+  std::string why_not_packed;
+};
+
+/// The image that a packer took of a sample, in place of its pixels.
+struct Packing {
+  ImagePacker& packer;
+  std::span<std::uint8_t> packed;  ///< of each field of the sample: 1 where the packer has it
+};
 
 /// Turns a record into a sample. What a transform makes that no later one takes is written by it
 /// straight into its place in the sample; the record's own fields that no transform takes are
@@ -38,14 +54,18 @@ class TransformChain {
   void find_places(std::span<const TensorView> out,
                    std::vector<std::span<std::byte>>& places) const;
 
+  /// Those that a PackingTransform makes.
+  [[nodiscard]] std::span<const DecodedField> decoded() const noexcept { return decoded_; }
+
   /// What the transforms' functions of other languages have cost so far.
   [[nodiscard]] std::vector<FunctionTime> functions() const;
 
   /// Makes one sample; writes every byte of `out`, which has the shapes of fields(). A record that
   /// is not what record_fields promised, or a transform that fails or throws, is a Fault; `out`
   /// then holds anything.
+  /// With `packing`, fields of the sample that may be packed are offered to the packer.
   Result<void> apply(std::span<const ConstTensorView> record, const SampleId& sample,
-                     std::span<const TensorView> out) const;
+                     std::span<const TensorView> out, const Packing* packing = nullptr) const;
 
  private:
   // Values are the record's fields followed by every transform's outputs.
@@ -57,6 +77,7 @@ class TransformChain {
   };
   struct Step {
     TransformPtr transform;
+    std::ptrdiff_t packs = -1;  // the field of the sample that it may pack
     RandomKey key;
     std::vector<std::size_t> inputs;  // values
     std::size_t first_output = 0;     // the first of its values
@@ -71,14 +92,17 @@ class TransformChain {
   struct Scratch;
   class Growing;
   Result<void> transform(std::span<const ConstTensorView> record, const SampleId& sample,
-                         std::span<const TensorView> out) const;
-  Result<void> run(const Step& step, const SampleId& sample, Scratch& scratch) const;
+                         std::span<const TensorView> out, const Packing* packing) const;
+  Result<void> run(const Step& step, const SampleId& sample, Scratch& scratch,
+                   const Packing* packing) const;
+  void find_decoded();
 
   std::vector<FieldSpec> record_fields_;
   std::vector<FieldSpec> fields_;
   std::vector<Value> values_;
   std::vector<Step> steps_;
   std::vector<Copy> copies_;
+  std::vector<DecodedField> decoded_;
   std::size_t scratch_bytes_ = 0;
   std::size_t rooms_ = 0;
 };

@@ -18,6 +18,7 @@
 #include "src/jpeg/rows.hpp"
 #include "src/transform/color.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/image_packer.hpp"
 #include "src/transform/png.hpp"
 #include "src/transform/signature.hpp"
 #include "src/transform/view.hpp"
@@ -51,7 +52,13 @@ Fault with_hint(Fault fault, const jpeg::Image& image) {
   return fault;
 }
 
-class Decoding final : public Transform {
+// The packer that an image is offered to.
+struct Offer {
+  ImagePacker& packer;
+  bool packed = false;
+};
+
+class Decoding final : public PackingTransform {
  public:
   Decoding(DecodeViewsOptions options, Description description, Masks masks)
       : options_(std::move(options)),
@@ -91,10 +98,37 @@ class Decoding final : public Transform {
 
   Result<void> apply(std::span<const ConstTensorView> in, Outputs out,
                      Random& random) const override {
+    return apply(in, out, random, nullptr);
+  }
+
+  Result<void> apply_or_pack(std::span<const ConstTensorView> in, Outputs out, Random& random,
+                             ImagePacker& packer, bool& packed) const override {
+    Offer offer{packer};
+    auto result = apply(in, out, random, &offer);
+    packed = offer.packed;
+    return result;
+  }
+
+  [[nodiscard]] std::string why_not_packed() const override {
+    if (!options_.index) return fmt::format("{} has no index", description_.name);
+    if (options_.decoder == JpegDecoder::libjpeg) return "libjpeg-turbo decodes it";
+    if (options_.scaled) return "it is decoded at a part of its size (scaled)";
+    if (options_.dtype != DType::u8 || options_.channels != 3)
+      return fmt::format("it has {} and {} channels, not u8 and 3", name_of(options_.dtype),
+                         options_.channels);
+    if (crops_.size() != 1) return fmt::format("it has {} crops of an image", crops_.size());
+    const ResizeFilter filter = options_.views.front().filter;
+    if (filter != ResizeFilter::bilinear && filter != ResizeFilter::bicubic)
+      return "its filter is none of bilinear and bicubic";
+    return {};
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out, Random& random,
+                     Offer* offer) const {
     const std::span<const std::byte> bytes = in[0].bytes();
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      if (auto decoded = decode(bytes, scratch, out, random); !decoded) return decoded;
+      if (auto decoded = decode(bytes, scratch, out, random, offer); !decoded) return decoded;
       if (masks_.empty()) return {};
       return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
                          scratch.views.front().window());
@@ -186,7 +220,7 @@ class Decoding final : public Transform {
   };
 
   Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
-                      Random& random) const {
+                      Random& random, Offer* offer) const {
     const ImageKind kind = kind_of(bytes);
     if (options_.dtype == DType::u16 && kind != ImageKind::unknown)
       return kind == ImageKind::png
@@ -194,7 +228,7 @@ class Decoding final : public Transform {
                  : fault("dtype u16 is for PNGs of 16 bits a level, found a JPEG or WebP");
     switch (kind) {
       case ImageKind::jpeg:
-        return decode_jpeg(bytes, scratch, out, random);
+        return decode_jpeg(bytes, scratch, out, random, offer);
       case ImageKind::png:
         return decode_whole<PngReader>(bytes, scratch, out, random);
       case ImageKind::webp:
@@ -205,8 +239,30 @@ class Decoding final : public Transform {
     return fault(describe_unknown(bytes));
   }
 
+  // Has the packer take a JPEG, if it can: no later than this it is known that the image is whole, and where it is cropped.
+  [[nodiscard]] bool pack(std::span<const std::byte> bytes, const StoredImage& image,
+                          const View& view, Outputs out, Offer& offer) const {
+    const Window window = view.window();
+    const bool fills = ImageSize(window.place.height, window.place.width) == window.sample;
+    if (image.exif != 1 || !fills) return false;
+    const auto index = options_.index->find(JpegKey::of(bytes));
+    if (!index) return false;
+    offer.packed = offer.packer.pack({.bytes = bytes,
+                                      .index = *index,
+                                      .box = window.region,
+                                      .mirror = window.flipped,
+                                      .size = window.sample,
+                                      .filter = view_of(0).filter,
+                                      .chroma = chroma()},
+                                     out[0].bytes());
+    if (!offer.packed) return false;
+    if (!view_of(0).geometry.empty()) view.write_geometry(out[1].data<std::int32_t>());
+    if (options_.stats) options_.stats->count_on_gpu();
+    return true;
+  }
+
   Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
-                           Random& random) const {
+                           Random& random, Offer* offer) const {
     const Closing closing{scratch};
     JpegStats* const stats = options_.stats.get();
     const Result<jpeg::Info> opened = scratch.jpeg.open(
@@ -218,6 +274,7 @@ class Decoding final : public Transform {
                       .exif = options_.exif ? opened->orientation : 1};
     const Result<std::span<View>> views = choose(image, scratch, random);
     if (!views) return views.fault();
+    if (offer != nullptr && pack(bytes, image, views->front(), out, *offer)) return {};
     image.scale = scale_for(*views);
     for (View& view : *views) view.plan(image);
     const PixelRect rect = source_of(*views);

@@ -6,11 +6,13 @@
 
 #include <penstock/transform/crop.hpp>
 
+#include "src/core/host_device.hpp"
+
 namespace penstock::transform {
 
 /// Fraction bits between the two directions. A filter with negative weights goes beyond the levels
 /// of a pixel, and needs the room of one bit there.
-[[nodiscard]] constexpr int fraction_bits(ResizeFilter filter) noexcept {
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr int fraction_bits(ResizeFilter filter) noexcept {
   return filter == ResizeFilter::bilinear ? 7 : 6;
 }
 

@@ -28,7 +28,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"device", {"core", "staging", "augment"}},
     {"loader",
      {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
-      "sequence", "augment", "prepare"}},
+      "sequence", "augment", "prepare", "gpu_jpeg"}},
     {"sync", {"core", "device"}},
     {"testing",
      {"core", "jpeg", "storage", "order", "source", "transform", "batch", "staging", "device",
@@ -36,6 +36,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"sequence", {"core", "order", "source"}},
     {"augment", {"core"}},
     {"prepare", {"core", "storage", "source", "jpeg", "transform"}},
+    {"gpu_jpeg", {"core", "jpeg", "transform", "device"}},
     {"report", {"core", "jpeg", "device", "loader"}},
 };
 // Within a room: what these folders hold is used by others, and does not know of them.

@@ -37,6 +37,7 @@ struct JpegCounts {
   std::uint64_t own = 0;        ///< by Penstock's own decoder
   std::uint64_t indexed = 0;    ///< of these, those decoded with an index
   std::uint64_t tolerated = 0;  ///< of all, those with a warning that was tolerated
+  std::uint64_t on_gpu = 0;     ///< decoded on a GPU, beside these
   std::array<std::uint64_t, kJpegFallbacks> libjpeg{};  ///< by libjpeg-turbo, per JpegFallback
 
   friend bool operator==(const JpegCounts&, const JpegCounts&) = default;
@@ -52,6 +53,7 @@ class JpegStats {
     if (indexed) indexed_.fetch_add(1, std::memory_order_relaxed);
   }
   void count_tolerated() noexcept { tolerated_.fetch_add(1, std::memory_order_relaxed); }
+  void count_on_gpu() noexcept { on_gpu_.fetch_add(1, std::memory_order_relaxed); }
   void count(JpegFallback fallback) noexcept {
     libjpeg_[static_cast<std::size_t>(fallback)].fetch_add(1, std::memory_order_relaxed);
   }
@@ -61,6 +63,7 @@ class JpegStats {
   std::atomic<std::uint64_t> own_{0};
   std::atomic<std::uint64_t> indexed_{0};
   std::atomic<std::uint64_t> tolerated_{0};
+  std::atomic<std::uint64_t> on_gpu_{0};
   std::array<std::atomic<std::uint64_t>, kJpegFallbacks> libjpeg_{};
 };
 

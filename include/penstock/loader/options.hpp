@@ -176,6 +176,11 @@ struct LoaderOptions {
   /// transforms then run on the loader's own stream, also those with on_consumer_stream.
   bool digest_transformed = false;
 
+  /// On CUDA devices, JPEGs whose decode_image knows from its index where to begin are decoded there: the CPU only finds the
+  /// parts of a scan that the crop needs. Others, and those that need more room packed than their pixels, are decoded by the
+  /// CPU, into the same batches. The pixels, faults and digests are the same. Takes at most 1 GiB of a GPU's memory. Speed only.
+  bool decode_on_gpu = false;
+
   /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
   int threads = 0;
   /// Threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/core/host_device.hpp"
 #include "src/jpeg/decoder/header.hpp"
 
 namespace penstock::jpeg {
@@ -51,7 +52,8 @@ struct McuLayout {
 /// The difference that `size` bits of `raw` stand for.
 ///
 /// Source  ITU-T T.81, F.2.2.1: EXTEND
-[[nodiscard]] constexpr std::int32_t extend(std::uint32_t raw, unsigned size) noexcept {
+[[nodiscard]] PENSTOCK_HOST_DEVICE constexpr std::int32_t extend(std::uint32_t raw,
+                                                                 unsigned size) noexcept {
   const std::uint32_t mask = ~0U << size;
   const std::uint32_t bits = raw & ~mask;
   // Below half: minus what is missing to all ones. The sign is as good as random: no branch.

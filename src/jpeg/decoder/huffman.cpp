@@ -5,26 +5,13 @@
 namespace penstock::jpeg {
 namespace {
 
-std::uint32_t make_entry(unsigned code_bits, unsigned value_bits, std::uint32_t step) {
-  return (code_bits + value_bits) | value_bits << 8 | code_bits << 16 | step << symbol::kStep;
-}
-
-std::uint32_t entry_of(unsigned symbol, unsigned code_bits, bool dc) {
-  if (dc) return make_entry(code_bits, symbol, 1);
-  const unsigned run = symbol >> 4;
-  const unsigned value_bits = symbol & 15;
-  // libjpeg takes every symbol without a value as the end of the block, but for sixteen zeros.
-  if (value_bits == 0 && run < 15) return make_entry(code_bits, 0, kBlockSize) | symbol::kEnd;
-  return make_entry(code_bits, value_bits, run + 1);
-}
-
 void fill_windows(const HuffmanSpec& spec, bool dc, SymbolTable& table) {
   auto at = table.begin();
   std::size_t k = 0;
   for (unsigned length = 1; length <= kWindowBits; ++length) {
     const std::size_t windows = std::size_t{1} << (kWindowBits - length);
     for (unsigned i = 0; i < spec.counts[length]; ++i, ++k) {
-      std::uint32_t entry = entry_of(spec.symbols[k], length, dc);
+      std::uint32_t entry = symbol::entry_of(spec.symbols[k], length, dc);
       if (symbol::bits(entry) > symbol::kLongest) entry = symbol::kNotTold;
       at = std::fill_n(at, windows, entry);
     }
@@ -60,12 +47,7 @@ bool CanonicalCode::set(const HuffmanSpec& spec, bool is_dc) {
 }
 
 std::uint32_t CanonicalCode::next_symbol(std::uint32_t next16) const noexcept {
-  for (unsigned length = 1; length <= 16; ++length) {
-    if (next16 >= limit[length]) continue;
-    const std::int32_t code = static_cast<std::int32_t>(next16 >> (16 - length));
-    return entry_of(symbols[static_cast<std::size_t>(code + offset[length]) & 255], length, dc);
-  }
-  return symbol::kInvalid;
+  return symbol::find(limit.data(), offset.data(), symbols.data(), dc, next16);
 }
 
 bool EntropyTables::set(const JpegHeader& header) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/core/host_device.hpp"
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
 
@@ -35,10 +36,37 @@ inline constexpr std::uint32_t kNotTold = kUnknown | 127U << kStep;
 /// A code that is not in the table, from CanonicalCode.
 inline constexpr std::uint32_t kInvalid = 0xFF;
 
-constexpr unsigned bits(std::uint32_t entry) { return entry & 0xFF; }
-constexpr unsigned value_bits(std::uint32_t entry) { return entry >> 8 & 15; }
-constexpr unsigned code_bits(std::uint32_t entry) { return entry >> 16 & 31; }
-constexpr int step(std::uint32_t entry) { return static_cast<int>(entry >> kStep); }
+PENSTOCK_HOST_DEVICE constexpr unsigned bits(std::uint32_t entry) { return entry & 0xFF; }
+PENSTOCK_HOST_DEVICE constexpr unsigned value_bits(std::uint32_t entry) { return entry >> 8 & 15; }
+PENSTOCK_HOST_DEVICE constexpr unsigned code_bits(std::uint32_t entry) { return entry >> 16 & 31; }
+PENSTOCK_HOST_DEVICE constexpr int step(std::uint32_t entry) {
+  return static_cast<int>(entry >> kStep);
+}
+
+/// What a symbol of a code of `code_bits` does.
+PENSTOCK_HOST_DEVICE constexpr std::uint32_t entry_of(unsigned symbol, unsigned code_bits,
+                                                      bool dc) {
+  const unsigned run = dc ? 0 : symbol >> 4;
+  const unsigned value_bits = dc ? symbol : symbol & 15;
+  const std::uint32_t code = (code_bits + value_bits) | value_bits << 8 | code_bits << 16;
+  // libjpeg takes every symbol without a value as the end of the block, but for sixteen zeros.
+  if (!dc && value_bits == 0 && run < 15)
+    return code | kEnd | static_cast<std::uint32_t>(kBlockSize) << kStep;
+  return code | (run + 1) << kStep;
+}
+
+/// That of the symbol at the start of the next 16 bits, of a canonical code; see CanonicalCode.
+PENSTOCK_HOST_DEVICE inline std::uint32_t find(const std::uint32_t* limit,
+                                               const std::int32_t* offset,
+                                               const std::uint8_t* symbols, bool dc,
+                                               std::uint32_t next16) {
+  for (unsigned length = 1; length <= 16; ++length) {
+    if (next16 >= limit[length]) continue;
+    const auto code = static_cast<std::int32_t>(next16 >> (16 - length));
+    return entry_of(symbols[(code + offset[length]) & 255], length, dc);
+  }
+  return kInvalid;
+}
 
 }  // namespace symbol
 

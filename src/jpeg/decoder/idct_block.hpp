@@ -8,6 +8,7 @@
 
 #include <hwy/detect_compiler_arch.h>
 
+#include "src/core/host_device.hpp"
 #include "src/jpeg/decoder/idct.hpp"
 
 namespace penstock::jpeg::idct {
@@ -38,14 +39,16 @@ constexpr bool kWrapsBetween = HWY_ARCH_ARM != 0;
 // around. From here on it and the long way differ, where that saturates.
 constexpr int kShortCutLimit = 8192;
 
-constexpr std::int16_t wrap(std::int32_t value) { return static_cast<std::int16_t>(value); }
-constexpr std::int16_t saturate(std::int32_t value) {
-  return static_cast<std::int16_t>(std::clamp(value, -32768, 32767));
+PENSTOCK_HOST_DEVICE constexpr std::int16_t wrap(std::int32_t value) {
+  return static_cast<std::int16_t>(value);
+}
+PENSTOCK_HOST_DEVICE constexpr std::int16_t saturate(std::int32_t value) {
+  return static_cast<std::int16_t>(value < -32768 ? -32768 : value > 32767 ? 32767 : value);
 }
 
 // A pass's sum, scaled down and rounded.
 template <int kShift>
-constexpr std::int16_t narrow(std::uint32_t sum) {
+PENSTOCK_HOST_DEVICE constexpr std::int16_t narrow(std::uint32_t sum) {
   if constexpr (!kWrapsBetween)
     return saturate(static_cast<std::int32_t>(sum + (1U << (kShift - 1))) >> kShift);
   else if constexpr (kShift == kShift1)
@@ -56,7 +59,7 @@ constexpr std::int16_t narrow(std::uint32_t sum) {
 
 // One pass over eight numbers that are `step` apart. Sums wrap at 32 bits.
 template <int kShift>
-inline void pass(std::int16_t* at, std::ptrdiff_t step) {
+PENSTOCK_HOST_DEVICE inline void pass(std::int16_t* at, std::ptrdiff_t step) {
   const auto in = [&](int i) { return static_cast<std::int32_t>(at[i * step]); };
   const auto mul = [](std::int32_t a, std::int32_t b) {
     return static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b);
@@ -80,6 +83,25 @@ inline void pass(std::int16_t* at, std::ptrdiff_t step) {
   }
 }
 
+// One block of dequantized coefficients in rows, which are lost. `first_row_only`: those of the other rows are no coefficients, not
+// just zeros after a sum has wrapped around.
+PENSTOCK_HOST_DEVICE inline void transform(std::int16_t* work, bool first_row_only,
+                                           std::uint8_t* out, std::ptrdiff_t stride) {
+  for (int x = 0; x < 8; ++x) {
+    if (first_row_only)
+      for (int y = 7; y >= 0; --y) work[8 * y + x] = wrap(work[x] << kPass1Bits);
+    else
+      pass<kShift1>(work + x, 8);
+  }
+  for (int y = 0; y < 8; ++y) {
+    pass<kShift2>(work + 8 * y, 1);
+    for (int x = 0; x < 8; ++x) {
+      const int level = work[8 * y + x] + 128;
+      out[y * stride + x] = static_cast<std::uint8_t>(level < 0 ? 0 : level > 255 ? 255 : level);
+    }
+  }
+}
+
 // One block, whatever its coefficients.
 inline void block(const Block& in, std::int16_t dc, const QuantTable& quant, std::uint8_t* out,
                   std::ptrdiff_t stride) {
@@ -91,17 +113,7 @@ inline void block(const Block& in, std::int16_t dc, const QuantTable& quant, std
     if (i >= 8 && value != 0) first_row_only = false;
     work[i] = wrap(value * quant.zigzag[k]);
   }
-  for (int x = 0; x < 8; ++x) {
-    if (first_row_only)
-      for (int y = 7; y >= 0; --y) work[8 * y + x] = wrap(work[x] << kPass1Bits);
-    else
-      pass<kShift1>(work + x, 8);
-  }
-  for (int y = 0; y < 8; ++y) {
-    pass<kShift2>(work + 8 * y, 1);
-    for (int x = 0; x < 8; ++x)
-      out[y * stride + x] = static_cast<std::uint8_t>(std::clamp(work[8 * y + x] + 128, 0, 255));
-  }
+  transform(work, first_row_only, out, stride);
 }
 
 }  // namespace penstock::jpeg::idct

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/core/fixed_vectors.hpp"
+#include "src/jpeg/decoder/pixel_numbers.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/jpeg/decoder/pixels.cpp"
 #include <hwy/foreach_target.h>
@@ -17,14 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 void YccRow(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, int h, int width,
             std::uint8_t* out) {
-  const auto level = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
-  constexpr int kHalf = 1 << 15;
   for (int x = 0; x < width; ++x, out += 4) {
-    const int b = cb[x / h] - 128;
-    const int r = cr[x / h] - 128;
-    out[0] = level(y[x] + ((91881 * r + kHalf) >> 16));
-    out[1] = level(y[x] + ((-22554 * b - 46802 * r + kHalf) >> 16));
-    out[2] = level(y[x] + ((116130 * b + kHalf) >> 16));
+    pixel::from_ycc(y[x], cb[x / h], cr[x / h], out);
     out[3] = 0;
   }
 }
@@ -42,8 +37,8 @@ void RgbRow(const std::uint8_t* r, const std::uint8_t* g, const std::uint8_t* b,
 void SmoothH2(const std::uint8_t* in, int width, std::uint8_t* out) {
   for (int x = 0; x < width; ++x) {
     const int i = x / 2;
-    out[x] = static_cast<std::uint8_t>(x % 2 == 0 ? (3 * in[i] + in[i - 1] + 1) >> 2
-                                                  : (3 * in[i] + in[i + 1] + 2) >> 2);
+    const bool odd = x % 2 != 0;
+    out[x] = static_cast<std::uint8_t>(pixel::smooth_h2(in[i], in[odd ? i + 1 : i - 1], odd));
   }
 }
 
@@ -51,15 +46,15 @@ void SmoothH2V2(const std::uint8_t* near, const std::uint8_t* far, int width, st
   const auto sum = [&](int i) { return 3 * near[i] + far[i]; };
   for (int x = 0; x < width; ++x) {
     const int i = x / 2;
-    out[x] = static_cast<std::uint8_t>(x % 2 == 0 ? (3 * sum(i) + sum(i - 1) + 8) >> 4
-                                                  : (3 * sum(i) + sum(i + 1) + 7) >> 4);
+    const bool odd = x % 2 != 0;
+    out[x] = static_cast<std::uint8_t>(pixel::smooth_h2v2(sum(i), sum(odd ? i + 1 : i - 1), odd));
   }
 }
 
 void SmoothV2(const std::uint8_t* near, const std::uint8_t* far, bool below, int width,
               std::uint8_t* out) {
   for (int x = 0; x < width; ++x)
-    out[x] = static_cast<std::uint8_t>((3 * near[x] + far[x] + (below ? 2 : 1)) >> 2);
+    out[x] = static_cast<std::uint8_t>(pixel::smooth_v2(near[x], far[x], below));
 }
 
 #else

@@ -32,6 +32,7 @@ JpegCounts JpegStats::counts() const noexcept {
   JpegCounts counts{.own = own_.load(std::memory_order_relaxed),
                     .indexed = indexed_.load(std::memory_order_relaxed),
                     .tolerated = tolerated_.load(std::memory_order_relaxed),
+                    .on_gpu = on_gpu_.load(std::memory_order_relaxed),
                     .libjpeg = {}};
   for (std::size_t i = 0; i < kJpegFallbacks; ++i)
     counts.libjpeg[i] = libjpeg_[i].load(std::memory_order_relaxed);

@@ -8,14 +8,18 @@
 
 #include <fmt/format.h>
 
+#include "src/gpu_jpeg/slice_jpegs.hpp"
+
 namespace penstock::loader {
 
 BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
                      std::vector<DeviceTransform> transforms, const RandomKey& key,
-                     std::uint64_t max_rows, bool on_gpus, DigestOnDevice digest)
+                     std::uint64_t max_rows, bool on_gpus, DigestOnDevice digest,
+                     std::vector<std::size_t> packable)
     : on_gpus_(on_gpus),
       digest_{.slices = digest.slices, .transformed = digest.transformed && !transforms.empty()},
       sample_fields_(fields.size()),
+      packable_(std::move(packable)),
       key_(key) {
   if (mask) {
     valid_ = fields.size();
@@ -80,6 +84,13 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
     fields.push_back(
         {.name = "rows of the digest", .dtype = DType::u8, .shape = {sizeof(device::DigestRow)}});
   }
+  if (!packable_.empty()) {
+    jpegs_ = fields.size();
+    fields.push_back(
+        {.name = "packed JPEGs",
+         .dtype = DType::u8,
+         .shape = {static_cast<std::int64_t>(packable_.size() * sizeof(gpu_jpeg::PlacedJpeg))}});
+  }
   for (const FieldSpec& field : fields_) row_bytes_ += field.bytes();
   slice_.emplace(std::move(fields), max_rows);
   if (!outputs.empty()) transformed_.emplace(std::move(outputs), max_rows);
@@ -93,6 +104,29 @@ std::size_t BatchForm::scratch_bytes() const {
   std::size_t bytes = 0;
   for (const Step& step : steps_) bytes += scratch_bytes(step);
   return bytes;
+}
+
+std::size_t BatchForm::jpeg_scratch() const noexcept {
+  return packable_.empty() ? 0 : gpu_jpeg::slice_scratch(most_jpegs());
+}
+
+std::size_t BatchForm::decoding_bytes() const noexcept {
+  return packable_.empty() ? 0 : gpu_jpeg::PlacedJpegs::scratch_for(jpeg_scratch(), most_jpegs());
+}
+
+std::shared_ptr<const device::SliceWork> BatchForm::decoding(
+    std::byte* slice, std::uint64_t step, const PartInfo& part,
+    std::span<const std::uint8_t> packed) const {
+  if (std::ranges::none_of(packed, [](std::uint8_t is_packed) { return is_packed != 0; }))
+    return nullptr;
+  auto jpegs = std::make_shared<gpu_jpeg::SliceJpegs>(fmt::format("step {}", step), jpeg_scratch());
+  for (std::uint64_t row = 0; row < part.slice.samples; ++row)
+    for (std::size_t k = 0; k < packable_.size(); ++k)
+      if (packed[row * packable_.size() + k] != 0)
+        jpegs->add({slice_->row(slice, packable_[k], row), slice_->fields()[packable_[k]].bytes()},
+                   slice, part.slice.first + row);
+  jpegs->finish(slice, slice_->offset(jpegs_));
+  return jpegs;
 }
 
 std::vector<device::PlacedDeviceTransform> BatchForm::transforms() const {

@@ -41,11 +41,13 @@ struct HostPart {
 /// Threads  immutable; any number of threads.
 class BatchForm {
  public:
-  /// `fields` are those of a sample; `mask` adds the field valid. `on_gpus`: some of the devices are GPUs.
+  /// `fields` are those of a sample; `mask` adds the field valid. `on_gpus`: some of the devices are GPUs, which may decode
+  /// the fields `packable`.
   ///
   /// Errors  std::invalid_argument  a device transform that finds no such image; a name used twice
   BatchForm(std::vector<FieldSpec> fields, bool mask, std::vector<DeviceTransform> transforms,
-            const RandomKey& key, std::uint64_t max_rows, bool on_gpus, DigestOnDevice digest);
+            const RandomKey& key, std::uint64_t max_rows, bool on_gpus, DigestOnDevice digest,
+            std::vector<std::size_t> packable = {});
 
   /// Of the slices that workers fill and copies move.
   [[nodiscard]] const batch::BatchLayout& slice() const noexcept { return *slice_; }
@@ -64,6 +66,20 @@ class BatchForm {
   [[nodiscard]] bool transforms_anything() const noexcept { return !steps_.empty(); }
   /// Some device transform does.
   [[nodiscard]] bool mixes() const noexcept { return mix_row_.has_value(); }
+  /// Fields of a sample whose rows may be packed JPEGs on GPUs.
+  [[nodiscard]] std::span<const std::size_t> packable() const noexcept { return packable_; }
+  /// What a GPU's memory has for the JPEGs that are decoded together, and for decoding in all; 0 where nothing is packed.
+  [[nodiscard]] std::size_t jpeg_scratch() const noexcept;
+  [[nodiscard]] std::size_t decoding_bytes() const noexcept;
+  [[nodiscard]] std::size_t most_jpegs() const noexcept {
+    return packable_.size() * slice_->max_rows();
+  }
+  /// What makes pixels of a filled slice's packed JPEGs on a GPU; null where there are none.
+  ///
+  /// Shapes  packed [samples, packable()]: not 0 where the row's field is a packed JPEG
+  [[nodiscard]] std::shared_ptr<const device::SliceWork> decoding(
+      std::byte* slice, std::uint64_t step, const PartInfo& part,
+      std::span<const std::uint8_t> packed) const;
   /// Of a transfer to `device`; none where it has nothing to hash.
   [[nodiscard]] std::optional<device::DigestPlan> digest(const Device& device) const;
 
@@ -114,6 +130,8 @@ class BatchForm {
   DigestOnDevice digest_;
   std::size_t sample_fields_;
   std::optional<std::size_t> digest_rows_;
+  std::vector<std::size_t> packable_;
+  std::size_t jpegs_ = 0;  // the field with their PlacedJpegs
   std::optional<batch::BatchLayout> slice_;
   std::optional<batch::BatchLayout> transformed_;  // one field a device transform
   std::size_t row_bytes_ = 0;

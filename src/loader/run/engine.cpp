@@ -1,6 +1,7 @@
 #include "src/loader/run/engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,9 +52,9 @@ std::function<void(const device::DeviceSpan&)> spans_of(const Device& device,
                                                         StageObserver* observer) {
   if (observer == nullptr || device.kind == Device::Kind::host) return {};
   return [device, observer](const device::DeviceSpan& span) {
-    observer->on_device(
-        device, span.work == device::DeviceSpan::Work::copy ? Stage::copy : Stage::device_transform,
-        span.step, span.begin_ns, span.end_ns);
+    constexpr std::array kStages{Stage::copy, Stage::decode, Stage::device_transform};
+    observer->on_device(device, kStages[static_cast<std::size_t>(span.work)], span.step,
+                        span.begin_ns, span.end_ns);
   };
 }
 
@@ -71,10 +72,14 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   std::size_t slice_bytes = 0;  // the most of any form
   std::size_t transformed_bytes = 0;
   std::size_t gpu_scratch_bytes = 0;
+  std::size_t decoding_bytes = 0;
+  std::size_t most_jpegs = 0;
   for (const auto& form : config_.forms) {
     slice_bytes = std::max(slice_bytes, form->slice().slice_bytes());
     transformed_bytes = std::max(transformed_bytes, form->transformed_bytes());
     gpu_scratch_bytes = std::max(gpu_scratch_bytes, form->scratch_bytes());
+    decoding_bytes = std::max(decoding_bytes, form->decoding_bytes());
+    most_jpegs = std::max(most_jpegs, form->most_jpegs());
   }
   const std::size_t slot_bytes = slice_bytes * devices.size();
   const auto gpus =
@@ -82,7 +87,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
   publishes_in_order_ = gpus > 0;
   const std::size_t bytes_per_slot =
       slot_bytes + gpus * slice_bytes + devices.size() * transformed_bytes;
-  const std::size_t scratch_bytes = gpus * gpu_scratch_bytes;  // for all slots
+  const std::size_t scratch_bytes = gpus * (gpu_scratch_bytes + decoding_bytes);  // for all slots
   const std::size_t threads = static_cast<std::size_t>(config_.threads);
   io_threads_ = config_.io_threads;
 
@@ -105,7 +110,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
           "the threads",
           mib(config_.budget_bytes), slots, mib(bytes_per_slot),
           mib(cursor_.memory_bytes() + scratch_bytes),
-          scratch_bytes == 0 ? "" : " and for augmentations on GPUs",
+          scratch_bytes == 0 ? "" : " and for augmentations and decoding on GPUs",
           mib(threads * kMinRecordBytes), threads, mib(needed)));
     record_limit =
         (config_.budget_bytes - cursor_.memory_bytes() - scratch_bytes - slots * bytes_per_slot) /
@@ -120,6 +125,8 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
                                        .slice_bytes = slice_bytes,
                                        .transformed_bytes = transformed_bytes,
                                        .scratch_bytes = gpu_scratch_bytes,
+                                       .work_bytes = decoding_bytes,
+                                       .work_flags = most_jpegs,
                                        .transforms = transforms_of(config_.forms),
                                        .digests = digests_of(config_.forms, device),
                                        .on_span = spans_of(device, config_.observer)}));
@@ -277,6 +284,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
   else
     info.samples.assign(first, first + static_cast<std::ptrdiff_t>(own));
   if (info.form->mixes()) batch->images_there = std::vector<std::atomic<std::uint8_t>>(own);
+  batch->packed.resize(own * info.form->packable().size());
   return batch;
 }
 
@@ -356,13 +364,19 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
         const auto samples = std::span(info.samples).subspan(part.first_sample, part.slice.samples);
         auto groups = info.form->draw(batch->slice(k).data(), info.step, part, samples);
         info.form->identify(batch->slice(k).data(), info.step, part, samples);
+        const std::size_t fields = info.form->packable().size();
+        auto work = info.form->decoding(
+            batch->slice(k).data(), info.step, part,
+            std::span(batch->packed)
+                .subspan(part.first_sample * fields, part.slice.samples * fields));
         transfers_[k]->enqueue(*batch->slices[k], {.slot = batch->slot,
                                                    .bytes = batch->slice(k),
                                                    .rows = part.slice.rows,
                                                    .samples = part.slice.samples,
                                                    .step = info.step,
                                                    .form = info.bucket,
-                                                   .groups = std::move(groups)});
+                                                   .groups = std::move(groups),
+                                                   .work = std::move(work)});
       }
     }
     copied = now_ns();

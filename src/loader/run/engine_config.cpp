@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -50,13 +51,33 @@ std::vector<BranchRecipe> make_branches(const Plan& plan, const Candidates& cand
 std::shared_ptr<const BatchForm> make_form(const Plan& plan, const Topology& topology,
                                            const LoaderOptions& options, std::uint64_t seed,
                                            std::size_t bucket, const BranchRecipe& branch,
-                                           bool on_gpus, DigestOnDevice digest) {
+                                           bool on_gpus, DigestOnDevice digest,
+                                           std::vector<std::size_t> packable) {
   const auto made = branch.chain.fields();
   const bool masks =
       plan.batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
   return std::make_shared<const BatchForm>(
       std::vector<FieldSpec>(made.begin(), made.end()), masks, device_transforms_of(plan, bucket),
-      RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), on_gpus, digest);
+      RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), on_gpus, digest,
+      std::move(packable));
+}
+
+// Fields that GPUs may decode, of some of the branches at the least.
+std::vector<std::size_t> find_packable(std::span<const BranchRecipe> branches) {
+  std::vector<std::size_t> packable;
+  std::string reasons;
+  for (const BranchRecipe& branch : branches)
+    for (const transform::DecodedField& decoded : branch.chain.decoded())
+      if (!decoded.why_not_packed.empty())
+        reasons += fmt::format("{}'{}': {}", reasons.empty() ? "" : "; ", decoded.name,
+                               decoded.why_not_packed);
+      else if (std::ranges::count(packable, decoded.field) == 0)
+        packable.push_back(decoded.field);
+  if (packable.empty())
+    throw std::invalid_argument(
+        fmt::format("decode_on_gpu: no image of this plan can be decoded on a GPU: {}",
+                    reasons.empty() ? "it has no decode_image" : reasons));
+  return packable;
 }
 
 }  // namespace
@@ -102,8 +123,11 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
   std::vector<std::shared_ptr<const BatchForm>> forms;
   for (std::size_t bucket = 0; bucket < buckets_of(plan->batch()); ++bucket) {
     auto branches = make_branches(*plan, candidates, seed, bucket);
-    forms.push_back(
-        make_form(*plan, topology, options, seed, bucket, branches.front(), any_gpu, digest));
+    std::vector<std::size_t> packable;
+    if (options.decode_on_gpu) packable = find_packable(branches);
+    if (!any_gpu) packable.clear();
+    forms.push_back(make_form(*plan, topology, options, seed, bucket, branches.front(), any_gpu,
+                              digest, std::move(packable)));
     recipes.push_back(std::make_shared<const RowRecipe>(RowRecipe{
         .branches = std::move(branches),
         .valid_field = forms.back()->valid_field(),
@@ -114,6 +138,8 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         .replicas_per_group = topology.replicas_per_group(),
         .retry = options.retry,
         .digest = options.digest,
+        .packable = {forms.back()->packable().begin(), forms.back()->packable().end()},
+        .jpeg_scratch = forms.back()->jpeg_scratch(),
         .jpeg_index = jpeg_index_of(*plan),
         .observer = options.observer,
     }));

@@ -30,6 +30,9 @@ struct InFlight {
 
   std::vector<std::atomic<std::uint8_t>> images_there;  // of each sample: see HostPart
 
+  /// Of each sample, by BatchForm::packable(): 1 where the row is a packed JPEG, which the GPU that it goes to decodes.
+  std::vector<std::uint8_t> packed;
+
   // Under the engine's mutex.
   bool complete = false;     // every sample is there; on GPUs it may wait for its turn
   bool done = false;         // published, or failed

@@ -46,6 +46,7 @@ RowWorker::RowWorker(RowRecipes recipes, std::size_t record_limit, std::stop_tok
     auto& out = outs_.emplace_back();
     for (const FieldSpec& spec : recipe->branches.front().chain.fields())
       out.emplace_back(nullptr, spec.dtype, spec.shape);
+    packers_.emplace_back(recipe->jpeg_scratch);
   }
 }
 
@@ -156,13 +157,15 @@ void RowWorker::read_together(InFlight& batch, std::uint64_t first, std::uint64_
 // Makes one sample in its place: the row of the part that it belongs to.
 void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSample* read) {
   const std::uint64_t row = sample - part->first_sample;
-  const Place place{.step = batch.info->step,
-                    .sample = sample,
-                    .part = static_cast<std::size_t>(part - batch.info->parts.begin()),
-                    .row = row,
-                    .global_row = part->slice.first + row,
-                    .replica = part->replica,
-                    .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host};
+  const Place place{
+      .step = batch.info->step,
+      .sample = sample,
+      .part = static_cast<std::size_t>(part - batch.info->parts.begin()),
+      .row = row,
+      .global_row = part->slice.first + row,
+      .replica = part->replica,
+      .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host,
+      .may_be_packed = !recipe_->packable.empty() && part->device.kind == Device::Kind::cuda};
   make_or_replace(batch, place, read);
   transform_ns_ += finish_rows(batch, place.part, row, 1, recipe_->observer);
 }
@@ -186,6 +189,7 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
                              ReadSample* read) {
   const BranchRecipe& branch = recipe_->branches[id.source];
   const Record& record = read != nullptr ? read->record : record_;
+  packed_.assign(out_.size(), 0);
   Result<void> result;
   if (read != nullptr) {
     result = std::move(read->result);
@@ -201,7 +205,9 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
   if (result) {
     const Observed observed(recipe_->observer, Stage::decode, place.step, place.sample);
     try {
-      result = branch.chain.apply(record.views(), id, out_);
+      const transform::Packing packing{packers_[recipe_->bucket], packed_};
+      result =
+          branch.chain.apply(record.views(), id, out_, place.may_be_packed ? &packing : nullptr);
     } catch (...) {
       result = fault_of_exception(std::current_exception());
     }
@@ -240,6 +246,9 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, ReadSample*
     if (!valid) zero(batch, slice, place.row);
   }
 
+  for (std::size_t k = 0; k < recipe_->packable.size(); ++k)
+    batch.packed[place.sample * recipe_->packable.size() + k] =
+        valid ? packed_[recipe_->packable[k]] : 0;
   if (recipe_->valid_field)
     *batch.layout->row(slice, *recipe_->valid_field, place.row) = std::byte{valid};
   if (place.is_hashed) {

@@ -15,6 +15,7 @@
 #include <penstock/source/source.hpp>
 
 #include "src/batch/layout.hpp"
+#include "src/gpu_jpeg/packed_jpeg.hpp"
 #include "src/loader/run/in_flight.hpp"
 #include "src/order/bucket_table.hpp"
 #include "src/order/order.hpp"
@@ -46,6 +47,8 @@ struct RowRecipe {
   std::uint32_t replicas_per_group = 1;
   RetryOptions retry;
   bool digest = false;                         // of rows for host devices
+  std::vector<std::size_t> packable;           // fields that GPUs may decode
+  std::size_t jpeg_scratch = 0;                // what they have for an image
   std::shared_ptr<JpegIndexStore> jpeg_index;  // of the plan; what others learn comes there
   StageObserver* observer = nullptr;
 };
@@ -83,6 +86,7 @@ class RowWorker {
     std::uint64_t global_row;
     std::uint32_t replica;
     bool is_hashed;
+    bool may_be_packed;
   };
 
   void take_recipe_of(const InFlight& batch);
@@ -97,6 +101,8 @@ class RowWorker {
 
   RowRecipes recipes_;
   std::vector<std::vector<TensorView>> outs_;  // of each
+  std::vector<gpu_jpeg::JpegPacker> packers_;  // likewise
+  std::vector<std::uint8_t> packed_;           // of the sample that was made last, by its fields
   const RowRecipe* recipe_ = nullptr;          // of the batch that is worked on
   std::span<TensorView> out_;
   std::stop_token stop_;
