@@ -1,282 +1,45 @@
-#include <algorithm>
-#include <array>
-#include <cstring>
+#include <penstock/gpu_jpeg/batch_decoder.hpp>
+
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-#include <tbb/enumerable_thread_specific.h>
-#include <tbb/parallel_for.h>
 
-#include <penstock/gpu_jpeg/batch_decoder.hpp>
-
-#include "src/device/cuda_owners.hpp"
-#include "src/device/cuda_transfer.hpp"
-#include "src/gpu_jpeg/batch_options.hpp"
-#include "src/gpu_jpeg/cuda_jpeg.hpp"
-#include "src/gpu_jpeg/packed_jpeg.hpp"
-#include "src/jpeg/image.hpp"
-#include "src/staging/host_memory.hpp"
-#include "src/transform/resize.hpp"
+#include "src/gpu_jpeg/gpu_batches.hpp"
 
 namespace penstock::gpu_jpeg {
 
 namespace {
 
-using device::check;
-using device::CudaEvent;
-using device::CurrentDevice;
-using device::DeviceMemory;
-
-class PinnedMemory {
- public:
-  PinnedMemory(int device, std::size_t bytes) : memory_(staging::HostMemory::make(bytes)) {
-    memory_->keep(device::pin_host_memory(memory_->bytes(), device));
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return memory_->bytes().data(); }
-
- private:
-  std::shared_ptr<staging::HostMemory> memory_;
-};
-
-// Grows, by half at the least. Who asks has waited for what used it.
-template <class Memory>
-struct Growing {
-  std::unique_ptr<Memory> memory;
-  std::size_t size = 0;
-
-  // Keeps the first `kept` bytes, of memory of the host.
-  std::byte* room_for(int device, std::size_t bytes, std::size_t kept = 0) {
-    if (bytes > size) {
-      const std::size_t more = std::max(bytes, size + size / 2);
-      auto larger = std::make_unique<Memory>(device, more);
-      if (kept > 0) std::memcpy(larger->data(), memory->data(), kept);
-      memory = std::move(larger);
-      size = more;
-    }
-    return memory ? memory->data() : nullptr;
-  }
-};
-
-// What a part of a batch needs while it is on its way.
-struct Place {
-  explicit Place(int device) : done(device) {}
-  Growing<PinnedMemory> packed;
-  Growing<PinnedMemory> failed;
-  Growing<DeviceMemory> on_device;
-  Growing<DeviceMemory> scratch;
-  std::size_t bytes = 0;            // that are packed
-  std::vector<std::size_t> images;  // of the batch, by their places in the part
-  bool is_sent = false;
-  CudaEvent done;
-};
-
-constexpr std::size_t kPlaces = 2;
-
-Region box_of(const BatchImage& image, int width, int height) {
-  const Region all{.x = 0, .y = 0, .width = double(width), .height = double(height)};
-  if (!image.box) return all;
-  const Region& box = *image.box;
-  if (!(box.x >= 0 && box.y >= 0 && box.width > 0 && box.height > 0 &&
-        box.x + box.width <= all.width && box.y + box.height <= all.height))
-    throw std::invalid_argument(
-        fmt::format("a box of {}x{} pixels at ({}, {}) is not within its image, which has {}x{}",
-                    box.width, box.height, box.x, box.y, width, height));
-  return box;
+void check_options(const BatchDecoderOptions& options) {
+  if (options.device.kind != Device::Kind::cuda)
+    throw std::invalid_argument(fmt::format("a GPU decodes: name one, such as cuda:0, found {}",
+                                            options.device.to_string()));
+  if (options.size.height < 1 || options.size.width < 1)
+    throw std::invalid_argument(fmt::format("images have at least one pixel, found a size of {}x{}",
+                                            options.size.height, options.size.width));
+  if (options.filter != ResizeFilter::bilinear && options.filter != ResizeFilter::bicubic)
+    throw std::invalid_argument("the filter is bilinear or bicubic");
+  if (!options.index) throw std::invalid_argument("an index is needed: leave it out for an empty one");
 }
-
-// A thread's own, for images that the host decodes.
-struct HostDecoder {
-  jpeg::Image image;
-  transform::Resize resize;
-
-  std::optional<Fault> decode(const BatchImage& wanted, const BatchDecoderOptions& options,
-                              std::byte* row) {
-    const std::shared_ptr<void> closes(nullptr, [this](void*) { image.close(); });
-    const Result<jpeg::Info> info = image.open(wanted.bytes, {}, nullptr);
-    if (!info) return info.fault();
-    const Region box = box_of(wanted, info->width, info->height);
-    resize.plan(info->width, info->height, box, options.size, wanted.mirror, options.filter);
-    const auto take = [&](jpeg::RowSource& rows) {
-      return resize.run(rows, reinterpret_cast<std::uint8_t*>(row),
-                        std::ptrdiff_t{3} * options.size.width);
-    };
-    Result<void> decoded = image.decode(
-        {.rect = resize.source(), .span = resize.row_span(), .chroma = options.chroma, .scale = 1},
-        take, options.index.get(), nullptr);
-    if (decoded) return std::nullopt;
-    return decoded.fault();
-  }
-};
 
 }  // namespace
 
-struct BatchDecoder::State {
-  explicit State(BatchDecoderOptions given)
-      : options(std::move(given)),
-        placed(options.scratch_bytes),
-        places{Place(device()), Place(device())} {}
-
-  [[nodiscard]] int device() const noexcept { return options.device.index; }
-  [[nodiscard]] std::size_t row_bytes() const noexcept {
-    return static_cast<std::size_t>(options.size.height) *
-           static_cast<std::size_t>(options.size.width) * 3;
-  }
-  [[nodiscard]] bool pack(const BatchImage& image, std::size_t number);
-  void decode_on_host(std::span<const BatchImage> images, const std::vector<std::size_t>& which,
-                      BatchReport& report, std::byte* out, StreamHandle stream);
-  void wait_for(Place& place);
-  void send(std::byte* out, StreamHandle stream);
-
-  BatchDecoderOptions options;
-  JpegPacker packer;
-  PlacedJpegs placed;
-  tbb::enumerable_thread_specific<HostDecoder> host;
-  std::array<Place, kPlaces> places;
-  std::size_t next = 0;
-  std::size_t scratch = 0;     // of the images that are packed in the next place
-  Growing<PinnedMemory> rows;  // what the host decoded, until `rows_done`
-  CudaEvent rows_done{device()};
-};
-
-bool BatchDecoder::State::pack(const BatchImage& wanted, std::size_t number) {
-  const auto index = options.index->find(JpegKey::of(wanted.bytes));
-  if (!index) return false;
-  const Region box =
-      box_of(wanted, static_cast<int>(index->width), static_cast<int>(index->height));
-  const std::size_t bytes = packer.prepare({.bytes = wanted.bytes,
-                                            .index = *index,
-                                            .box = box,
-                                            .mirror = wanted.mirror,
-                                            .size = options.size,
-                                            .filter = options.filter,
-                                            .chroma = options.chroma});
-  if (bytes == 0) return false;
-  Place& place = places[next];
-  std::byte* const to = place.packed.room_for(device(), place.bytes + bytes, place.bytes);
-  packer.write(to + place.bytes);
-  scratch += packer.scratch();
-  place.bytes += bytes;
-  place.images.push_back(number);
-  return true;
-}
-
-void BatchDecoder::State::decode_on_host(std::span<const BatchImage> images,
-                                         const std::vector<std::size_t>& which, BatchReport& report,
-                                         std::byte* out, StreamHandle stream) {
-  if (which.empty()) return;
-  check(cudaEventSynchronize(rows_done.get()));
-  std::byte* const memory = rows.room_for(device(), which.size() * row_bytes());
-  tbb::parallel_for(std::size_t{0}, which.size(), [&](std::size_t k) {
-    std::byte* const row = memory + k * row_bytes();
-    const std::size_t i = which[k];
-    report.faults[i] = host.local().decode(images[i], options, row);
-    if (report.faults[i]) std::memset(row, 0, row_bytes());
-  });
-  for (std::size_t k = 0; k < which.size(); ++k)
-    check(cudaMemcpyAsync(out + which[k] * row_bytes(), memory + k * row_bytes(), row_bytes(),
-                          cudaMemcpyHostToDevice, stream));
-  check(cudaEventRecord(rows_done.get(), stream));
-}
-
-// Until the place may be used again.
-void BatchDecoder::State::wait_for(Place& place) {
-  check(cudaEventSynchronize(place.done.get()));
-  const std::vector<std::size_t> images = std::exchange(place.images, {});
-  place.bytes = 0;
-  if (!std::exchange(place.is_sent, false)) return;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    std::uint32_t failed = 0;
-    std::memcpy(&failed, place.failed.memory->data() + i * sizeof failed, sizeof failed);
-    if (failed != 0)
-      throw Error(fmt::format(
-          "image {} of an earlier batch could not be decoded on the GPU: what the index says of it "
-          "is wrong. Its row holds anything. Begin with a new index; if you wrote none by "
-          "yourself, "
-          "this is a bug of Penstock",
-          images[i]));
-  }
-}
-
-// Queues the images that are packed.
-void BatchDecoder::State::send(std::byte* out, StreamHandle stream) {
-  Place& place = places[next];
-  if (place.images.empty()) return;
-  const std::size_t count = place.images.size();
-  const std::size_t bytes = place.bytes + count * sizeof(PlacedJpeg);
-  std::byte* const packed = place.packed.room_for(device(), bytes, place.bytes);
-  placed.clear();
-  std::size_t at = 0;
-  for (const std::size_t image : place.images) {
-    placed.add(packed + at, at, image * row_bytes());
-    PackedJpeg head;
-    std::memcpy(&head, packed + at, sizeof head);
-    at += head.bytes;
-  }
-  placed.finish();
-  std::memcpy(packed + at, placed.images().data(), count * sizeof(PlacedJpeg));
-
-  const std::size_t flags = PlacedJpegs::flag_bytes(count);
-  std::byte* const failed = place.failed.room_for(device(), flags);
-  std::byte* const there = place.on_device.room_for(device(), bytes);
-  std::byte* const memory = place.scratch.room_for(device(), placed.scratch_bytes());
-  check(cudaMemcpyAsync(there, packed, bytes, cudaMemcpyHostToDevice, stream));
-  enqueue_jpegs(placed, reinterpret_cast<const PlacedJpeg*>(there + at), there, memory, out,
-                stream);
-  check(cudaMemcpyAsync(failed, memory, flags, cudaMemcpyDeviceToHost, stream));
-  check(cudaEventRecord(place.done.get(), stream));
-  place.is_sent = true;
-  scratch = 0;
-  next = (next + 1) % kPlaces;
-}
-
 BatchDecoder::BatchDecoder(BatchDecoderOptions options) {
   check_options(options);
-  state_ = std::make_unique<State>(std::move(options));
+  batches_ = open_gpu_batches(std::move(options));
 }
 BatchDecoder::BatchDecoder(BatchDecoder&&) noexcept = default;
-BatchDecoder& BatchDecoder::operator=(BatchDecoder&& other) noexcept {
-  std::swap(state_, other.state_);
-  return *this;
-}
-BatchDecoder::~BatchDecoder() {
-  if (!state_) return;
-  try {
-    const CurrentDevice current(state_->device());
-    for (const Place& place : state_->places) (void)cudaEventSynchronize(place.done.get());
-    (void)cudaEventSynchronize(state_->rows_done.get());
-  } catch (const Error&) {  // the device is lost
-  }
-}
+BatchDecoder& BatchDecoder::operator=(BatchDecoder&&) noexcept = default;
+BatchDecoder::~BatchDecoder() = default;
 
-const BatchDecoderOptions& BatchDecoder::options() const noexcept { return state_->options; }
+const BatchDecoderOptions& BatchDecoder::options() const noexcept { return batches_->options(); }
 
 BatchReport BatchDecoder::decode(std::span<const BatchImage> images, std::byte* out,
                                  StreamHandle stream) {
-  State& state = *state_;
-  const CurrentDevice current(state.device());
-  BatchReport report;
-  report.faults.resize(images.size());
-  state.scratch = 0;
-  state.wait_for(state.places[state.next]);
-  std::vector<std::size_t> on_host;
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    if (!state.pack(images[i], i)) on_host.push_back(i);
-    if (state.scratch < state.options.scratch_bytes || state.scratch == 0) continue;
-    state.send(out, stream);
-    state.wait_for(state.places[state.next]);
-  }
-  state.send(out, stream);
-  state.decode_on_host(images, on_host, report, out, stream);
-  report.on_host = on_host.size();
-  report.on_gpu = images.size() - on_host.size();
-  return report;
+  return batches_->decode(images, out, stream);
 }
 
-void BatchDecoder::wait() {
-  const CurrentDevice current(state_->device());
-  for (Place& place : state_->places) state_->wait_for(place);
-  check(cudaEventSynchronize(state_->rows_done.get()));
-}
+void BatchDecoder::wait() { batches_->wait(); }
 
 }  // namespace penstock::gpu_jpeg

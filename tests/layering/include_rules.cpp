@@ -36,7 +36,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"sequence", {"core", "order", "source"}},
     {"augment", {"core"}},
     {"prepare", {"core", "storage", "source", "jpeg", "transform"}},
-    {"gpu_jpeg", {"core", "jpeg", "transform", "device"}},
+    {"gpu_jpeg", {"core", "jpeg", "transform", "staging", "device"}},
     {"report", {"core", "jpeg", "device", "loader"}},
 };
 // Within a room: what these folders hold is used by others, and does not know of them.

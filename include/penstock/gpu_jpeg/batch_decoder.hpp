@@ -45,6 +45,8 @@ struct BatchReport {
   std::vector<std::optional<Fault>> faults;  ///< of each image; the pixels are zeros then
 };
 
+class GpuBatches;
+
 /// Decodes JPEGs on a GPU. The CPU finds the parts of a scan that the crop needs, and copies them; the GPU does the rest: Huffman
 /// codes, the inverse DCT, colours, the resize. The pixels are, bit for bit, those that the CPU makes (jpeg::Decoder and
 /// Penstock's resize), so it does not matter who decodes an image.
@@ -80,8 +82,7 @@ class BatchDecoder {
   void wait();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<GpuBatches> batches_;
 };
 
 }  // namespace penstock::gpu_jpeg
