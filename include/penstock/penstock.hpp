@@ -60,6 +60,7 @@
 #include <penstock/transform/shrink_jpeg.hpp>
 #include <penstock/batch/slicing.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/gpu_jpeg/batch_decoder.hpp>
 #include <penstock/device/dlpack.hpp>
 #include <penstock/device/device_transform.hpp>
 

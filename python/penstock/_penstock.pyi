@@ -5,6 +5,7 @@ Penstock feeds training data to GPUs. Import penstock, not this module.
 
 from collections.abc import (
     AsyncIterator,
+    Buffer,
     Callable,
     Iterable,
     Iterator,
@@ -417,7 +418,7 @@ class JpegStats:
     def counts(self) -> dict[str, int]:
         """
         "own": by Penstock's own decoder, "indexed": those of them with an index; "tolerated", if any:
-        those with warnings; then by libjpeg-turbo, one entry per reason that occurred.
+        those with warnings; "on_gpu", if any: by GPUs, beside these; then by libjpeg-turbo, one entry per reason that occurred.
         """
 
 class Transform:
@@ -566,6 +567,80 @@ def transcode_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) 
     Threads  any number; the GIL is released.
     Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1
     """
+
+class JpegBatchReport:
+    """What became of the images of JpegBatchDecoder.decode."""
+
+    @property
+    def on_gpu(self) -> int:
+        """Images that the GPU decodes."""
+
+    @property
+    def on_host(self) -> int:
+        """
+        Images that the CPU has decoded: not in the index yet; progressive, and what else Penstock's own decoder
+        does not take; damaged.
+        """
+
+    @property
+    def faults(self) -> list[Fault | None]:
+        """
+        Of each image, what is wrong with it, or None; its pixels are zeros then.
+        """
+
+    def __repr__(self) -> str: ...
+
+class JpegBatchDecoder:
+    """
+    Decodes JPEGs on a GPU, for loaders of your own; Penstock's has loader(decode_on_gpu=True).
+
+    The CPU finds the parts of a scan that the crop needs, and copies them; the GPU does the rest: Huffman codes, the
+    inverse DCT, colours, the resize. The pixels are, bit for bit, those that the CPU makes, so it does not matter who
+    decodes an image.
+
+        decoder = penstock.JpegBatchDecoder((224, 224), index=index)
+        pixels = torch.empty(len(files), 224, 224, 3, dtype=torch.uint8, device="cuda")
+        report = decoder.decode([file.read_bytes() for file in files], pixels)
+
+    Threads  any number; calls wait for each other. Without the GIL; images that the CPU decodes go over all cores.
+    """
+
+    def __init__(self, size: int | tuple[int, int], *, device: str = 'cuda:0', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', smooth_chroma: bool = True, index: JpegIndex | None = None, scratch_bytes: int = 1073741824) -> None:
+        """
+        For images of `size`, one number for a square or (height, width).
+
+        `filter` is "bilinear" or "bicubic". `index`: says where decoding can begin: loaded from what penstock-prepare wrote, or
+        filled as images are first seen, which the CPU decodes; by default an empty one. `scratch_bytes` of the GPU's memory are for
+        the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and what one image
+        needs: batches that need more go in parts.
+
+        Errors  ValueError  no cuda device, an empty size, another filter
+                CudaError   no such device
+        """
+
+    def decode(self, images: Sequence[Buffer], out: Any, *, boxes: Sequence[tuple[float, float, float, float] | None] | None = None, mirror: Sequence[bool] | None = None, stream: int | None = None) -> JpegBatchReport:
+        """
+        Queues the decoding of a batch into `out`. The images' bytes are not needed afterwards.
+
+        `images`: bytes, or what else has a buffer, such as a memoryview or an array. `boxes`: (x, y, width, height) of each image
+        as it is stored, in its pixels; None: all of it. `mirror`: left to right. An image with a fault gives zeros.
+
+        Shapes  out uint8 [images, height, width, 3], contiguous, on the decoder's device
+        Stream  `stream`, a number as in DLPack; else torch's current one. The batch is in `out` once what was queued there has run.
+                The CPU waits for nothing but the memory of the batch before the last one (of the last one, where the CPU
+                decoded images of both)
+        Errors  ValueError  a box that is not within its image; another `out`; nothing may be expected of it then
+                TypeError   an image without a buffer
+                Error       in an earlier batch, what the index says of an image was wrong
+                CudaError
+        """
+
+    def wait(self) -> None:
+        """
+        Waits for all batches.
+
+        Errors  Error, CudaError  as decode()
+        """
 
 class Augmentation:
     """
@@ -2006,7 +2081,7 @@ class Dataset:
         Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None, remote: object | None = None) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None, remote: object | None = None, decode_on_gpu: bool = False) -> Loader:
         """
         The running iterator. Reading starts with its first step, or with start().
 
@@ -2023,7 +2098,9 @@ class Dataset:
 
         Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
         them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
-        other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit.
+        other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit. With `decode_on_gpu`, CUDA
+        devices decode JPEGs that the index of decode_image has; the CPU decodes the others, into the same batches. It takes
+        at most 1 GiB of a GPU's memory.
 
         `exchange`: gives every process the texts of all, in the order of their ranks, such as
         `penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict

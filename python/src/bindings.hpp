@@ -22,6 +22,7 @@ namespace nb = nanobind;
 void bind_core(nb::module_& module);
 void bind_crops(nb::module_& module);
 void bind_transforms(nb::module_& module);
+void bind_gpu_jpeg(nb::module_& module);
 void bind_augmentations(nb::module_& module);
 void bind_tensors(nb::module_& module);
 void bind_loader(nb::module_& module);

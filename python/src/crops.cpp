@@ -1,28 +1,21 @@
 // Which part of an image a sample shows.
 #include <utility>
-#include <variant>
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
 
 #include "bindings.hpp"
 #include "casters.hpp"
 #include "colors.hpp"
+#include "size_given.hpp"
 
 namespace penstock::python {
 
 namespace {
 
 using namespace nb::literals;
-using Size = std::variant<int, std::pair<int, int>>;
+using Size = SizeGiven;
 using Pair = std::pair<double, double>;
-
-ImageSize size_of(const Size& size) {
-  if (const int* side = std::get_if<int>(&size)) return *side;
-  const auto& [height, width] = std::get<std::pair<int, int>>(size);
-  return {height, width};
-}
 
 }  // namespace
 

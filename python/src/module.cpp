@@ -19,6 +19,7 @@ NB_MODULE(_penstock, module) {
   bind_core(module);
   bind_crops(module);
   bind_transforms(module);
+  bind_gpu_jpeg(module);
   bind_augmentations(module);
   bind_tensors(module);
   bind_report(module);

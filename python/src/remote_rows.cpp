@@ -14,6 +14,7 @@
 #include "bindings.hpp"
 #include "casters.hpp"
 #include "loader_handle.hpp"
+#include "readable_bytes.hpp"
 #include "waiting.hpp"
 
 namespace penstock::python {
@@ -56,29 +57,6 @@ std::exception_ptr read_cause(const std::string& carried) {
   }
 }
 
-// Bytes of any object that has them.
-class Buffer {
- public:
-  Buffer(nb::handle object, const char* what) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) == 0) return;
-    PyErr_Clear();
-    throw nb::type_error(
-        (std::string(what) +
-         ": expected bytes, or an array of them that lie beside each other, found " +
-         nb::cast<std::string>(nb::str(nb::type_name(object.type()))))
-            .c_str());
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { PyBuffer_Release(&view_); }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_{};
-};
-
 struct PyRowTask {
   std::unique_ptr<ForkSafe<RowTask>> task;
   RowTask& operator*() const { return **task; }
@@ -106,7 +84,7 @@ class PyRowMaker {
 
   // The answer becomes an object with a buffer, without a copy.
   [[nodiscard]] PyRowBytes make(nb::handle request) const {
-    const Buffer buffer(request, "make(request)");
+    const ReadableBytes buffer(request, "make(request)");
     return PyRowBytes(without_gil([&] { return (**maker_).make(buffer.bytes()); }));
   }
 
@@ -185,7 +163,7 @@ Threads  any)")
       .def(
           "finish",
           [](const PyRowTask& self, nb::handle made) {
-            const Buffer buffer(made, "finish(made)");
+            const ReadableBytes buffer(made, "finish(made)");
             const nb::gil_scoped_release released;
             return self->finish(buffer.bytes(), {.write = {}, .read = read_cause});
           },

@@ -248,8 +248,7 @@ def test_one_that_is_refused_is_left_out(numbers_file, tmp_path):
 
     class OneWrong(Here):
         def start(self, plan, settings, number, is_gone):
-            self.plan = plan_of(other) if number == 1 else None
-            return super().start(plan, settings, number, is_gone)
+            return super().start(plan_of(other) if number == 1 else plan, settings, number, is_gone)
 
     with pytest.warns(RuntimeWarning, match="a remote worker is left out: .*another dataset"):
         found, _ = run(plan, remote=OneWrong(2, local=False))

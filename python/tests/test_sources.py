@@ -264,3 +264,16 @@ def test_memory_has_a_fingerprint_of_its_bytes_or_says_that_it_has_not():
     with pytest.raises(ps.Error, match="another dataset"):
         ps.memory({"x": values[:6]}).batch(2).loader().load_state_dict(state)
     assert len(numbers(3)) == 3
+
+
+def test_jpegs_can_be_left_to_gpus_where_an_index_says_how():
+    plan = ps.memory({"label": np.arange(8)}).batch(4)
+    with pytest.raises(ValueError, match="decode_on_gpu: no image of this plan can be decoded on a GPU: it has no decode_image"):
+        plan.loader(decode_on_gpu=True)
+    with pytest.raises(ValueError, match="a GPU decodes: name one, such as cuda:0, found host:0"):
+        ps.JpegBatchDecoder(224, device="host:0")
+    with pytest.raises(ValueError, match="the filter is bilinear or bicubic"):
+        ps.JpegBatchDecoder(224, filter="nearest")
+    if ps.gpu_count() == 0:
+        with pytest.raises(ps.CudaError, match="cuda:0 cannot be used"):
+            ps.JpegBatchDecoder(224)

@@ -1,9 +1,9 @@
-#include <penstock/gpu_jpeg/batch_decoder.hpp>
-
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <penstock/gpu_jpeg/batch_decoder.hpp>
 
 #include "src/gpu_jpeg/gpu_batches.hpp"
 
@@ -20,7 +20,8 @@ void check_options(const BatchDecoderOptions& options) {
                                             options.size.height, options.size.width));
   if (options.filter != ResizeFilter::bilinear && options.filter != ResizeFilter::bicubic)
     throw std::invalid_argument("the filter is bilinear or bicubic");
-  if (!options.index) throw std::invalid_argument("an index is needed: leave it out for an empty one");
+  if (!options.index)
+    throw std::invalid_argument("an index is needed: leave it out for an empty one");
 }
 
 }  // namespace

@@ -150,12 +150,12 @@ bool CudaBatches::pack(const BatchImage& wanted, std::size_t number) {
   const Region box =
       box_of(wanted, static_cast<int>(index->width), static_cast<int>(index->height));
   const std::size_t bytes = packer_.prepare({.bytes = wanted.bytes,
-                                            .index = *index,
-                                            .box = box,
-                                            .mirror = wanted.mirror,
-                                            .size = options_.size,
-                                            .filter = options_.filter,
-                                            .chroma = options_.chroma});
+                                             .index = *index,
+                                             .box = box,
+                                             .mirror = wanted.mirror,
+                                             .size = options_.size,
+                                             .filter = options_.filter,
+                                             .chroma = options_.chroma});
   if (bytes == 0) return false;
   Place& place = places_[next_];
   std::byte* const to = place.packed.room_for(device(), place.bytes + bytes, place.bytes);
@@ -167,8 +167,8 @@ bool CudaBatches::pack(const BatchImage& wanted, std::size_t number) {
 }
 
 void CudaBatches::decode_on_host(std::span<const BatchImage> images,
-                                         const std::vector<std::size_t>& which, BatchReport& report,
-                                         std::byte* out, StreamHandle stream) {
+                                 const std::vector<std::size_t>& which, BatchReport& report,
+                                 std::byte* out, StreamHandle stream) {
   if (which.empty()) return;
   check(cudaEventSynchronize(rows_done_.get()));
   std::byte* const memory = rows_.room_for(device(), which.size() * row_bytes());

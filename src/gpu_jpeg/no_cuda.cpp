@@ -11,9 +11,10 @@ constexpr int kErrorNoDevice = 100;  // cudaErrorNoDevice
 }
 
 std::unique_ptr<GpuBatches> open_gpu_batches(BatchDecoderOptions options) {
-  throw CudaError(kErrorNoDevice, options.device.to_string() +
-                                      " cannot be used: penstock was built without CUDA; build it where nvcc is on "
-                                      "the PATH, or decode with jpeg::Decoder");
+  throw CudaError(kErrorNoDevice,
+                  options.device.to_string() +
+                      " cannot be used: penstock was built without CUDA; build it where nvcc is on "
+                      "the PATH, or decode with jpeg::Decoder");
 }
 
 void enqueue_jpegs(const PlacedJpegs&, const PlacedJpeg*, const std::byte*, std::byte*, std::byte*,

@@ -1,0 +1,178 @@
+// JPEGs decoded on a GPU, for loaders of one's own.
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings.hpp"
+#include "caller_tensor.hpp"
+#include "casters.hpp"
+#include "readable_bytes.hpp"
+#include "size_given.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+using gpu_jpeg::BatchDecoder;
+using gpu_jpeg::BatchImage;
+using gpu_jpeg::BatchReport;
+using Box = std::tuple<double, double, double, double>;
+
+// The GIL does not keep calls apart: decoding lets go of it.
+struct PyBatchDecoder {
+  BatchDecoder decoder;
+  std::mutex mutex;
+};
+
+template <class T>
+void require_one_each(const std::optional<std::vector<T>>& given, const char* name,
+                      std::size_t images) {
+  if (given && given->size() != images)
+    throw std::invalid_argument("decode: expected " + std::to_string(images) + " " + name +
+                                ", one an image, found " + std::to_string(given->size()));
+}
+
+BatchReport decode(PyBatchDecoder& self, const nb::sequence& images, nb::handle out,
+                   const std::optional<std::vector<std::optional<Box>>>& boxes,
+                   const std::optional<std::vector<bool>>& mirror,
+                   const std::optional<std::uintptr_t>& stream) {
+  std::deque<ReadableBytes> kept;
+  for (const nb::handle image : images)
+    kept.emplace_back(image, "images[" + std::to_string(kept.size()) + "]");
+  require_one_each(boxes, "boxes", kept.size());
+  require_one_each(mirror, "values of mirror", kept.size());
+  std::vector<BatchImage> all;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    all.push_back({.bytes = kept[i].bytes(), .mirror = mirror && (*mirror)[i]});
+    if (!boxes || !(*boxes)[i]) continue;
+    const auto& [x, y, width, height] = *(*boxes)[i];
+    all.back().box = Region{.x = x, .y = y, .width = width, .height = height};
+  }
+  const Device& device = self.decoder.options().device;
+  const ImageSize size = self.decoder.options().size;
+  const CallerTensor pixels(out, "decode(out)");
+  const std::size_t bytes =
+      all.size() * static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width) * 3;
+  if (!(pixels.device() == device))
+    throw std::invalid_argument("decode: out is on " + pixels.device().to_string() +
+                                ", and the decoder on " + device.to_string());
+  if (pixels.view().dtype() != DType::u8 || pixels.view().byte_size() != bytes)
+    throw std::invalid_argument("decode: out has to be uint8 [" + std::to_string(all.size()) +
+                                ", " + std::to_string(size.height) + ", " +
+                                std::to_string(size.width) + ", 3], found " +
+                                std::to_string(pixels.view().byte_size()) + " bytes of " +
+                                std::string(numpy_name_of(pixels.view().dtype())));
+  const StreamHandle ordered = pixels.stream(stream);
+  return without_gil([&] {
+    const std::lock_guard lock(self.mutex);
+    return self.decoder.decode(all, pixels.view().raw(), ordered);
+  });
+}
+
+}  // namespace
+
+void bind_gpu_jpeg(nb::module_& module) {
+  nb::class_<BatchReport>(module, "JpegBatchReport",
+                          "What became of the images of JpegBatchDecoder.decode.")
+      .def_ro("on_gpu", &BatchReport::on_gpu, "Images that the GPU decodes.")
+      .def_ro("on_host", &BatchReport::on_host,
+              "Images that the CPU has decoded: not in the index yet; progressive, and what else "
+              "Penstock's own decoder\n"
+              "does not take; damaged.")
+      .def_prop_ro(
+          "faults", [](const BatchReport& self) { return self.faults; },
+          "Of each image, what is wrong with it, or None; its pixels are zeros then.")
+      .def("__repr__", [](const BatchReport& self) {
+        std::size_t faults = 0;
+        for (const auto& fault : self.faults) faults += fault ? 1 : 0;
+        return "JpegBatchReport(on_gpu=" + std::to_string(self.on_gpu) +
+               ", on_host=" + std::to_string(self.on_host) + ", faults=" + std::to_string(faults) +
+               ")";
+      });
+
+  nb::class_<PyBatchDecoder>(
+      module, "JpegBatchDecoder",
+      R"(Decodes JPEGs on a GPU, for loaders of your own; Penstock's has loader(decode_on_gpu=True).
+
+The CPU finds the parts of a scan that the crop needs, and copies them; the GPU does the rest: Huffman codes, the
+inverse DCT, colours, the resize. The pixels are, bit for bit, those that the CPU makes, so it does not matter who
+decodes an image.
+
+    decoder = penstock.JpegBatchDecoder((224, 224), index=index)
+    pixels = torch.empty(len(files), 224, 224, 3, dtype=torch.uint8, device="cuda")
+    report = decoder.decode([file.read_bytes() for file in files], pixels)
+
+Threads  any number; calls wait for each other. Without the GIL; images that the CPU decodes go over all cores.)")
+      .def(
+          "__init__",
+          [](PyBatchDecoder* self, const SizeGiven& size, const std::string& device,
+             const Choice<ResizeFilter>& filter, bool smooth,
+             const std::optional<PyJpegIndex>& index, std::size_t scratch_bytes) {
+            gpu_jpeg::BatchDecoderOptions options{
+                .device = Device::parse(device),
+                .size = size_of(size),
+                .filter = filter.value("filter"),
+                .chroma = smooth ? jpeg::Chroma::smooth : jpeg::Chroma::repeated,
+                .scratch_bytes = scratch_bytes};
+            if (index) options.index = index->store;
+            new (self) PyBatchDecoder{BatchDecoder(std::move(options)), {}};
+          },
+          "size"_a, nb::kw_only(), "device"_a = "cuda:0",
+          "filter"_a = Choice<ResizeFilter>{"bilinear"}, "smooth_chroma"_a = true,
+          "index"_a.none() = nb::none(), "scratch_bytes"_a = std::size_t{1} << 30,
+          R"(For images of `size`, one number for a square or (height, width).
+
+`filter` is "bilinear" or "bicubic". `index`: says where decoding can begin: loaded from what penstock-prepare wrote, or
+filled as images are first seen, which the CPU decodes; by default an empty one. `scratch_bytes` of the GPU's memory are for
+the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and what one image
+needs: batches that need more go in parts.
+
+Errors  ValueError  no cuda device, an empty size, another filter
+        CudaError   no such device)")
+      .def(ExplainedConstructor())
+      .def(
+          "decode", &decode, "images"_a, "out"_a, nb::kw_only(), "boxes"_a.none() = nb::none(),
+          "mirror"_a.none() = nb::none(), "stream"_a.none() = nb::none(),
+          nb::sig("def decode(self, images: collections.abc.Sequence[collections.abc.Buffer], out: "
+                  "typing.Any, *, "
+                  "boxes: collections.abc.Sequence[tuple[float, float, float, float] | None] | "
+                  "None = None, "
+                  "mirror: collections.abc.Sequence[bool] | None = None, stream: int | None = "
+                  "None) -> JpegBatchReport"),
+          R"(Queues the decoding of a batch into `out`. The images' bytes are not needed afterwards.
+
+`images`: bytes, or what else has a buffer, such as a memoryview or an array. `boxes`: (x, y, width, height) of each image
+as it is stored, in its pixels; None: all of it. `mirror`: left to right. An image with a fault gives zeros.
+
+Shapes  out uint8 [images, height, width, 3], contiguous, on the decoder's device
+Stream  `stream`, a number as in DLPack; else torch's current one. The batch is in `out` once what was queued there has run.
+        The CPU waits for nothing but the memory of the batch before the last one (of the last one, where the CPU
+        decoded images of both)
+Errors  ValueError  a box that is not within its image; another `out`; nothing may be expected of it then
+        TypeError   an image without a buffer
+        Error       in an earlier batch, what the index says of an image was wrong
+        CudaError)")
+      .def(
+          "wait",
+          [](PyBatchDecoder& self) {
+            without_gil([&] {
+              const std::lock_guard lock(self.mutex);
+              self.decoder.wait();
+              return 0;
+            });
+          },
+          R"(Waits for all batches.
+
+Errors  Error, CudaError  as decode())");
+}
+
+}  // namespace penstock::python
