@@ -1,5 +1,6 @@
 // JPEGs decoded on a GPU have the host's pixels. Needs a GPU, and says so where there is none.
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -169,6 +170,93 @@ TEST_F(CudaJpegGpu, DamagedDataAreReadNowhereElse) {
     told += std::ranges::any_of(failed, [](std::byte byte) { return byte != std::byte{}; }) ? 1 : 0;
   }
   EXPECT_GT(told, 0U);
+}
+
+// Files and indices of any kind, as from a hostile file of them: packed or not, nothing else is read or written.
+// PENSTOCK_FUZZ_INPUTS says how many.
+TEST_F(CudaJpegGpu, AnyFileAndIndexStayWithinTheBatch) {
+  const char* const given = std::getenv("PENSTOCK_FUZZ_INPUTS");
+  const std::uint64_t inputs =
+      given != nullptr ? std::stoull(given) : testing_support::steps(50'000);
+  struct Seed {
+    Bytes bytes;
+    JpegIndex index;
+  };
+  std::vector<Seed> seeds;
+  for (const JpegKind& kind : kinds())
+    for (const int restart : {0, 2}) {
+      JpegKind own = kind;
+      own.restart = restart;
+      const int channels = kind.input == JCS_GRAYSCALE ? 1 : 3;
+      seeds.push_back({.bytes = jpeg_of(picture(50, 40, channels), own), .index = {}});
+      seeds.back().index = *build_jpeg_index(seeds.back().bytes);
+    }
+  std::mt19937 random(11);
+  const auto below = [&](std::size_t most) { return random() % most; };
+  JpegPacker packer(std::size_t{1} << 20);
+  const DeviceMemory in(0, std::size_t{1} << 16);
+  const DeviceMemory scratch(0, PlacedJpegs::scratch_for(std::size_t{1} << 20, 1));
+  const DeviceMemory out(0, std::size_t{6} * 8 * 3);
+  std::uint64_t packed = 0;
+  std::uint64_t failed = 0;
+  for (std::uint64_t input = 0; input < inputs; ++input) {
+    Seed seed = seeds[below(seeds.size())];
+    JpegIndex& index = seed.index;
+    for (std::size_t k = below(4); k-- > 0;) {
+      const std::size_t at = below(3) == 0 ? below(seed.bytes.size())
+                                           : seed.bytes.size() / 2 + below(seed.bytes.size() / 2);
+      seed.bytes[at] = static_cast<std::byte>(random());
+    }
+    for (std::size_t k = below(4); k-- > 0;) {
+      JpegIndex::Entry& entry = index.entries[below(index.entries.size())];
+      const std::size_t what = below(6);
+      if (what == 0) entry.mcu = static_cast<std::uint32_t>(below(30));
+      if (what == 1) entry.byte = static_cast<std::uint32_t>(below(2 * seed.bytes.size()));
+      if (what == 2) entry.bit = static_cast<std::uint8_t>(below(8));
+      if (what == 3) entry.dc[below(3)] = static_cast<std::int16_t>(random());
+      if (what == 4)
+        index.entries.erase(index.entries.begin() +
+                            static_cast<std::ptrdiff_t>(below(index.entries.size())));
+      if (what == 5) index.valid_mcus = static_cast<std::uint32_t>(below(30));
+      if (index.entries.empty()) break;
+    }
+    const double x = static_cast<double>(below(45));
+    const double y = static_cast<double>(below(35));
+    const std::size_t size = packer.prepare(
+        {.bytes = seed.bytes,
+         .index = index,
+         .box = {x, y, 1 + static_cast<double>(below(49 - below(45))) * (49 - x) / 49,
+                 1 + static_cast<double>(below(39)) * (39 - y) / 39},
+         .size = {6, 8}});
+    if (size == 0) continue;
+    ASSERT_LT(size, std::size_t{1} << 15);
+    std::vector<std::byte> bytes(size + sizeof(PlacedJpeg));
+    packer.write(bytes.data());
+    PlacedJpegs placed(std::size_t{1} << 20);
+    placed.add(bytes.data(), 0, 0);
+    placed.finish();
+    std::memcpy(bytes.data() + size, placed.images().data(), sizeof(PlacedJpeg));
+    check(cudaMemcpyAsync(in.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, stream()));
+    enqueue_jpegs(placed, reinterpret_cast<const PlacedJpeg*>(in.data() + size), in.data(),
+                  scratch.data(), out.data(), stream());
+    const auto flags = to_host({scratch.data(), 4}, stream());
+    ++packed;
+    failed += flags[0] != std::byte{} ? 1 : 0;
+  }
+  EXPECT_GT(packed, inputs / 4);
+  EXPECT_GT(failed, inputs / 50);
+  EXPECT_LT(failed, packed);
+}
+
+TEST_F(CudaJpegGpu, CornersOfALargeImageAreTheHosts) {
+  const int side = std::getenv("PENSTOCK_LARGE_SIDE") != nullptr ? 8192 : 1536;
+  const Bytes bytes =
+      jpeg_of(gradient(side, side), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .quality = 60});
+  std::vector<Wanted> all;
+  for (const double x : {0.0, side - 90.0})
+    for (const double y : {0.0, side - 70.0})
+      all.push_back({.bytes = bytes, .box = {x, y, 90, 70}});
+  expect_the_hosts_pixels(all, {20, 30}, ResizeFilter::bilinear, jpeg::Chroma::smooth);
 }
 
 }  // namespace

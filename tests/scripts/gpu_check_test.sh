@@ -85,7 +85,7 @@ AllStagesAreOkOnSimulatedGpus() {
   printf '%s\n' PENSTOCK_SIMULATED_CUDA:BOOL=ON PENSTOCK_NCCL_INCLUDE_DIR:PATH=/include >"$build/CMakeCache.txt"
   rm "$work"/bin/{nvidia-smi,nvcc}
   check --simulated --only build,tests,digest,train,bench,sanitizer
-  for stage in build tests digest train bench-copy bench-transform bench-nccl bench-loop; do says "^$stage +[0-9]+ s  ok$"; done
+  for stage in build tests digest train bench-copy bench-transform bench-jpeg bench-nccl bench-loop; do says "^$stage +[0-9]+ s  ok$"; done
   says '^sanitizer +[0-9]+ s  SKIPPED \(not in a simulation\)$'
   ends_with 0
 }
