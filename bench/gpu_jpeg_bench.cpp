@@ -1,6 +1,8 @@
 // JPEGs decoded on a GPU: the work in a batch, what the kernels take for it, and how fast one core feeds them.
 //
-//   penstock_gpu_jpeg_bench [--work] [FOLDER]     a table in Markdown; of generated photographs without a folder; --work needs no GPU
+//   penstock_gpu_jpeg_bench [--work|--quick] [FOLDER]   tables in Markdown; of generated photographs without a folder
+//
+// --work leaves out the times, and needs no GPU; --quick is a trial with 4 images.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -36,7 +38,11 @@ using gpu_jpeg::PlacedJpeg;
 
 constexpr ImageSize kSize{224, 224};
 constexpr std::size_t kRow = std::size_t{224} * 224 * 3;
-constexpr int kRounds = 15;
+
+struct Size {
+  std::vector<std::size_t> batches{64, 256};
+  int rounds = 15;
+};
 
 struct Photo {
   std::vector<std::byte> bytes;
@@ -121,9 +127,9 @@ struct Batch {
 };
 
 template <class Work>
-double median_ms(const Work& work) {
+double median_ms(int rounds, const Work& work) {
   std::vector<double> times;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     const auto begin = std::chrono::steady_clock::now();
     work();
     check(cudaDeviceSynchronize());
@@ -135,12 +141,12 @@ double median_ms(const Work& work) {
   return times[times.size() / 2];
 }
 
-void print_work(const std::vector<Photo>& photos) {
+void print_work(const std::vector<Photo>& photos, const Size& size) {
   fmt::print(
       "| images | threads for Huffman codes | bits of them | most of one thread | blocks | pixels "
       "before the resize | bytes to "
       "the device | scratch |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  for (const std::size_t count : {std::size_t{64}, std::size_t{256}}) {
+  for (const std::size_t count : size.batches) {
     const Batch batch(photos, count);
     fmt::print("| {} | {} | {:.1f} M | {} | {:.2f} M | {:.1f} M | {:.1f} MB | {:.0f} MB |\n",
                batch.images, batch.pieces, static_cast<double>(batch.bits) / 1e6, batch.longest,
@@ -150,23 +156,23 @@ void print_work(const std::vector<Photo>& photos) {
   }
 }
 
-void print_times(const std::vector<Photo>& photos) {
+void print_times(const std::vector<Photo>& photos, const Size& size) {
   fmt::print(
       "\n| images | kernels ms | images/s of them | copy ms | one core packs, copies and decodes: "
       "images/s |\n"
       "| --- | --- | --- | --- | --- |\n");
   const auto index = std::make_shared<MemoryJpegIndex>();
   for (const Photo& photo : photos) index->put(JpegKey::of(photo.bytes), photo.index);
-  for (const std::size_t count : {std::size_t{64}, std::size_t{256}}) {
+  for (const std::size_t count : size.batches) {
     const Batch batch(photos, count);
     const DeviceMemory in(0, batch.bytes.size());
     const DeviceMemory scratch(0, batch.placed.scratch_bytes());
     const DeviceMemory out(0, kRow * count);
-    const double copy = median_ms([&] {
+    const double copy = median_ms(size.rounds, [&] {
       check(cudaMemcpyAsync(in.data(), batch.bytes.data(), batch.bytes.size(),
                             cudaMemcpyHostToDevice, nullptr));
     });
-    const double kernels = median_ms([&] {
+    const double kernels = median_ms(size.rounds, [&] {
       gpu_jpeg::enqueue_jpegs(batch.placed,
                               reinterpret_cast<const PlacedJpeg*>(in.data() + batch.placed_at),
                               in.data(), scratch.data(), out.data(), nullptr);
@@ -178,7 +184,7 @@ void print_times(const std::vector<Photo>& photos) {
       images.push_back({.bytes = photo.bytes, .box = crop_of(photo, i)});
     }
     constexpr int kBatches = 8;
-    const double all = median_ms([&] {
+    const double all = median_ms(size.rounds, [&] {
       for (int k = 0; k < kBatches; ++k) (void)decoder.decode(images, out.data(), nullptr);
     });
     fmt::print("| {} | {:.2f} | {:.0f} | {:.2f} | {:.0f} |\n", batch.images, kernels,
@@ -188,22 +194,26 @@ void print_times(const std::vector<Photo>& photos) {
 }
 
 int run(int count, char** arguments) {
-  const bool only_work = count > 1 && std::string_view(arguments[1]) == "--work";
-  const int folder = only_work ? 2 : 1;
+  const std::string_view first = count > 1 ? arguments[1] : "";
+  const bool only_work = first == "--work";
+  Size size;
+  if (first == "--quick") size = {.batches = {4}, .rounds = 1};
+  const int folder = first.starts_with("--") ? 2 : 1;
+  const std::size_t most = size.batches.back();
   const std::vector<Photo> photos = read_photos(
       count > folder ? fs::path(arguments[folder]) : source::synthetic_image_folder({.count = 256}),
-      256);
+      most);
   if (photos.empty()) {
     fmt::print(stderr, "penstock_gpu_jpeg_bench: no JPEG that has an index\n");
     return 1;
   }
-  print_work(photos);
+  print_work(photos, size);
   if (only_work) return 0;
   if (gpu_count() == 0) {
     fmt::print(stderr, "penstock_gpu_jpeg_bench: no GPU here; --work needs none\n");
     return 1;
   }
-  print_times(photos);
+  print_times(photos, size);
   return 0;
 }
 

@@ -50,6 +50,14 @@ def numbers(count: int) -> ps.Dataset:
     return ps.memory({"number": np.stack([values, values * values], axis=1)})
 
 
+@pytest.fixture(scope="session")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 24 JPEGs, most of them of 500 x 375 pixels."""
+    cache = tmp_path_factory.mktemp("photographs")
+    ps.synthetic_images(24, cache=cache)
+    return next(path for path in cache.iterdir() if path.is_dir())
+
+
 def order_of(steps) -> list[int]:
     """The sample numbers of steps, in order."""
     return [sample.number for step in steps for sample in step.samples]
