@@ -215,7 +215,9 @@ std::vector<ImageSize> aspect_shapes(const AspectShapesOptions& options) {
   const auto refuse_shapes = [](const std::string& what) {
     throw std::invalid_argument("aspect_shapes: " + what);
   };
-  const auto& [pixels, multiple, ratio] = options;
+  const std::uint64_t pixels = options.pixels;
+  const auto multiple = options.multiple;
+  const Range& ratio = options.ratio;
   if (multiple < 1) refuse_shapes(fmt::format("multiple is 1 or more, found {}", multiple));
   if (!(ratio.low > 0 && ratio.low <= ratio.high && std::isfinite(ratio.high)))
     refuse_shapes(fmt::format("ratio is a range above 0, width over height, found [{}, {}]",
