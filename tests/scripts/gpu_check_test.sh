@@ -59,6 +59,7 @@ row() { echo "{\"name\": \"$1\", \"run_name\": \"$1\", \"run_type\": \"iteration
 echo "{\"benchmarks\": [$(row BM_ToDevice_Ceiling_BareCopy/1 5e9), $(row BM_ToDevice_Transfer/1 4e9)]}" >"$out"
 END
 stub "$build/bench/penstock_nccl_bench" <<<'echo "all_reduce f32 97%"'
+stub "$build/bench/penstock_gpu_jpeg_bench" <<<'echo "| 256 | 1.00 |"'
 mkdir -p "$build"
 printf '%s\n' CMAKE_CUDA_COMPILER:FILEPATH=/nvcc PENSTOCK_NCCL_INCLUDE_DIR:PATH=/include >"$build/CMakeCache.txt"
 export PATH=$work/bin:$PATH PENSTOCK_SKIP_SETUP=1
