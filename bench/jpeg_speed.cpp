@@ -91,6 +91,7 @@ struct Row {
   std::string name;
   std::function<bool(const Image&)> run;
   std::int64_t targets = 0;  // 0 for the best there is
+  Lockstep::When lockstep = Lockstep::When::faster;
   std::vector<double> seconds{};
 };
 
@@ -137,6 +138,7 @@ bool measure(std::vector<Row> rows, const std::vector<Image>& images, int rounds
     for (std::size_t first = 0; first < images.size(); first += together) {
       for (Row& row : rows) {
         hwy::SetSupportedTargetsForTest(row.targets);
+        Lockstep::use(row.lockstep);
         const double begin = thread_seconds();
         for (std::size_t i = first; i < std::min(images.size(), first + together); ++i) {
           if (row.run(images[i])) continue;
@@ -206,12 +208,16 @@ int main(int argc, char** argv) {
                   [&](const Image& i) { return by_libjpeg(i.remarked, i.rect, false, pixels); }});
   std::vector<Row> large_rows;
   large_rows.push_back({"libjpeg-turbo, region", libjpeg_region});
-  for (const bool avx2 : {false, true}) {
-    const std::string suffix = avx2 ? ", AVX2" : "";
-    const std::int64_t targets = avx2 ? kAvx2 : 0;
+  struct Way {
+    std::string suffix;
+    std::int64_t targets = 0;
+    Lockstep::When lockstep = Lockstep::When::faster;
+  };
+  for (const Way& way :
+       {Way{""}, Way{", in lockstep", 0, Lockstep::When::always}, Way{", AVX2", kAvx2}}) {
     const auto add = [&](std::vector<Row>& to, const std::string& name,
                          std::function<bool(const Image&)> run) {
-      to.push_back({name + suffix, std::move(run), targets});
+      to.push_back({name + way.suffix, std::move(run), way.targets, way.lockstep});
     };
     const auto as_it_is = [&](const Image& i) { return own(i.bytes, i.rect, kPlain); };
     const auto with_index = [&](const Image& i) {

@@ -73,6 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (own != expected) fail("other pixels");
   };
+  Lockstep::use(Lockstep::When::always);
   check(decode(*kOwn, rect, upsampling, scale));
   kOwn->close();
 
@@ -94,11 +95,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
 
   // Once more, learning an index, and by it.
+  Lockstep::use(Lockstep::When::never);
   if (kOwn->open(bytes)) fail("another header");
   check(decode(*kOwn, rect, upsampling, scale, IndexUse{.build_index = true}));
   const auto index = kOwn->take_index();
   kOwn->close();
   if (!index) return 0;
+  Lockstep::use(Lockstep::When::always);
   if (kOwn->open(bytes)) fail("another header");
   check(decode(*kOwn, rect, upsampling, scale, IndexUse{.index = &*index}));
   kOwn->close();

@@ -32,6 +32,13 @@ void for_every_target(const Run& run) {
     hwy::SetSupportedTargetsForTest(0);
     if (testing::Test::HasFatalFailure()) return;
   }
+  for (const auto when : {jpeg::Lockstep::When::always, jpeg::Lockstep::When::never}) {
+    SCOPED_TRACE(when == jpeg::Lockstep::When::always ? "in lockstep" : "not in lockstep");
+    jpeg::Lockstep::use(when);
+    run();
+    jpeg::Lockstep::use(jpeg::Lockstep::When::faster);
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 class Dice {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
+
+#include <penstock/core/clock.hpp>
 
 #include "src/jpeg/decoder/pixels.hpp"
 #include "src/jpeg/index/entry_points.hpp"
@@ -165,9 +168,9 @@ void JpegRegion::begin_chunk(std::size_t lane, const Piece& piece) {
   lanes_.start(lane, piece.from.at.bit, blocks);
 }
 
-bool JpegRegion::finish_chunk(std::size_t lane, Piece& piece) {
-  const Lane& stream = lanes_.lane[lane];
-  if (stream.failed || stream.bit > std::uint64_t{8} * unstuffed_.size()) return false;
+// `bit` is behind it.
+bool JpegRegion::finish_chunk(const Chunk& chunk, std::uint64_t bit, Piece& piece) {
+  if (bit > std::uint64_t{8} * unstuffed_.size()) return false;
   const auto mcus =
       static_cast<int>(std::min<std::int64_t>(piece.end - piece.from.mcu, kChunkMcus));
   const auto first =
@@ -176,14 +179,13 @@ bool JpegRegion::finish_chunk(std::size_t lane, Piece& piece) {
   const std::int64_t column = piece.from.mcu + first - row_begin;
   const auto last = static_cast<int>(
       std::clamp<std::int64_t>(row_begin + plan_.last_column - piece.from.mcu, first, mcus));
-  if (!planes_.put(lanes_.chunks[lane], first, last, static_cast<int>(column), piece.row,
-                   piece.from.at.dc))
+  if (!planes_.put(chunk, first, last, static_cast<int>(column), piece.row, piece.from.at.dc))
     return false;
   piece.from.mcu += mcus;
-  piece.from.at.bit = stream.bit;
+  piece.from.at.bit = bit;
   // A byte that was not used would be one too many, where a marker comes next.
   if (piece.last_bit != 0 && piece.from.mcu == piece.end &&
-      (stream.bit > piece.last_bit || piece.last_bit - stream.bit >= 8))
+      (bit > piece.last_bit || piece.last_bit - bit >= 8))
     return false;
   if (piece.from.mcu < piece.end || piece.then == nullptr) return true;
   // A restart marker stands before some checkpoints; where it does is known.
@@ -191,7 +193,57 @@ bool JpegRegion::finish_chunk(std::size_t lane, Piece& piece) {
   return restarts || piece.then->at == piece.from.at;
 }
 
+bool JpegRegion::decode_in_lockstep() {
+  std::array<Piece, kLockstepLanes> piece{};
+  std::size_t next = 0;
+  std::size_t live = 0;
+  const auto begin_chunk = [&](std::size_t lane) {
+    const Piece& own = piece[lane];
+    const auto mcus = std::min<std::int64_t>(own.end - own.from.mcu, kChunkMcus);
+    lockstep_.start(lane, own.from.at.bit, static_cast<int>(mcus) * layout_.blocks);
+  };
+  const auto begin_piece = [&](std::size_t lane) {
+    if (next == pieces_.size()) return;
+    piece[lane] = pieces_[next++];
+    ++live;
+    begin_chunk(lane);
+  };
+  lockstep_.begin(lanes_.entropy, layout_, lanes_.data);
+  for (std::size_t lane = 0; lane < kLockstepLanes; ++lane) begin_piece(lane);
+  while (live > 0) {
+    std::uint32_t done = lockstep_.decode();
+    if (done == 0) return false;
+    for (; done != 0; done &= done - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(done));
+      Chunk& chunk = lanes_.chunks[0];
+      lockstep_.take(lane, chunk);
+      if (!finish_chunk(chunk, lockstep_.bit(lane), piece[lane])) return false;
+      if (piece[lane].from.mcu < piece[lane].end) {
+        begin_chunk(lane);
+        continue;
+      }
+      --live;
+      begin_piece(lane);
+    }
+  }
+  return true;
+}
+
 bool JpegRegion::decode_pieces() {
+  if (plan_.luma_side == 1) return decode_in_lanes();
+  const bool in_lockstep = Lockstep::is_wanted(pieces_.size());
+  const bool is_timed = Lockstep::is_undecided();
+  const std::int64_t begin = is_timed ? now_ns() : 0;
+  if (!(in_lockstep ? decode_in_lockstep() : decode_in_lanes())) return false;
+  if (is_timed) {
+    std::int64_t mcus = 0;
+    for (const Piece& piece : pieces_) mcus += piece.end - piece.from.mcu;
+    Lockstep::note(in_lockstep, now_ns() - begin, mcus);
+  }
+  return true;
+}
+
+bool JpegRegion::decode_in_lanes() {
   constexpr std::size_t kLanes = kDecodingLanes;
   std::array<Piece, kLanes> piece{};
   std::array<bool, kLanes> busy{};
@@ -215,7 +267,8 @@ bool JpegRegion::decode_pieces() {
       begin_piece(lane);
       continue;
     }
-    if (!finish_chunk(lane, piece[lane])) return false;
+    const Lane& stream = lanes_.lane[lane];
+    if (stream.failed || !finish_chunk(lanes_.chunks[lane], stream.bit, piece[lane])) return false;
     if (piece[lane].from.mcu < piece[lane].end) {
       begin_chunk(lane, piece[lane]);
       continue;

@@ -14,6 +14,7 @@
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
 #include "src/jpeg/decoder/lanes.hpp"
+#include "src/jpeg/decoder/lockstep.hpp"
 #include "src/jpeg/decoder/plan.hpp"
 #include "src/jpeg/decoder/planes.hpp"
 #include "src/jpeg/decoder/scan.hpp"
@@ -79,9 +80,11 @@ class JpegRegion final : public RowSource {
   void prepare_rows(int span);
   [[nodiscard]] bool decode_band();
   [[nodiscard]] bool decode_pieces();
+  [[nodiscard]] bool decode_in_lanes();
+  [[nodiscard]] bool decode_in_lockstep();
   void add_pieces(int row);
   void begin_chunk(std::size_t lane, const Piece& piece);
-  [[nodiscard]] bool finish_chunk(std::size_t lane, Piece& piece);
+  [[nodiscard]] bool finish_chunk(const Chunk& chunk, std::uint64_t bit, Piece& piece);
   void convert(int y);
   [[nodiscard]] std::uint8_t* slot(int y) noexcept {
     return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * stride_;
@@ -97,6 +100,7 @@ class JpegRegion final : public RowSource {
 
   Unstuffed unstuffed_;
   Lanes lanes_;
+  Lockstep lockstep_;
   ScanReader reader_;
   std::vector<Checkpoint> known_;
   std::vector<std::uint32_t> markers_;   // where the scan's are, when an index is used
