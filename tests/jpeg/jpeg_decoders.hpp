@@ -22,6 +22,17 @@ using jpeg::Chroma;
 using jpeg::JpegReader;
 using jpeg::JpegRegion;
 
+// With `always` or `never` while it lives.
+class UsingLockstep {
+ public:
+  explicit UsingLockstep(bool always) {
+    jpeg::Lockstep::use(always ? jpeg::Lockstep::When::always : jpeg::Lockstep::When::never);
+  }
+  ~UsingLockstep() { jpeg::Lockstep::use(jpeg::Lockstep::When::faster); }
+  UsingLockstep(const UsingLockstep&) = delete;
+  UsingLockstep& operator=(const UsingLockstep&) = delete;
+};
+
 // Runs what follows with one instruction set after another, the best one first.
 template <class Run>
 void for_every_target(const Run& run) {
@@ -32,11 +43,10 @@ void for_every_target(const Run& run) {
     hwy::SetSupportedTargetsForTest(0);
     if (testing::Test::HasFatalFailure()) return;
   }
-  for (const auto when : {jpeg::Lockstep::When::always, jpeg::Lockstep::When::never}) {
-    SCOPED_TRACE(when == jpeg::Lockstep::When::always ? "in lockstep" : "not in lockstep");
-    jpeg::Lockstep::use(when);
+  for (const bool always : {false, true}) {
+    SCOPED_TRACE(always ? "in lockstep" : "not in lockstep");
+    const UsingLockstep lockstep(always);
     run();
-    jpeg::Lockstep::use(jpeg::Lockstep::When::faster);
     if (testing::Test::HasFatalFailure()) return;
   }
 }

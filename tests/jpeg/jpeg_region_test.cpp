@@ -213,6 +213,7 @@ TEST(JpegRegion, TakesNoDamageThatLibjpegWarnsOf) {
       SCOPED_TRACE(kind.name + " restart " + std::to_string(kind.restart) + ", file " +
                    std::to_string(file) + ", damage " + std::to_string(i));
       const Bytes bad = damaged(bytes, dice, i % 4 == 0 ? 0 : scan);
+      const UsingLockstep lockstep(i % 3 != 0);
       const Chroma upsampling = kChromas[static_cast<std::size_t>(i % 2)];
       // Where the header claims other sizes, this is not part of the image.
       if (region.open(bad)) continue;
@@ -240,6 +241,7 @@ TEST(JpegRegion, TakesNoTruncationThatLibjpegWarnsOf) {
         SCOPED_TRACE(kind.name + ", the first " + std::to_string(size) + " bytes");
         const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
         const PixelRect rect = dice.part_of(181, 133);
+        const UsingLockstep lockstep(size / 97 % 2 == 0);
         ASSERT_NO_FATAL_FAILURE(
             expect_no_more_than_libjpeg(region, reader, cut, rect, kChromas[size % 2], taken));
       }
@@ -270,11 +272,47 @@ TEST(JpegRegion, DecodesTheNextImageAfterOneThatItGaveUp) {
   const Bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
   const Pixels whole = libjpeg_whole(good);
   JpegRegion region;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 6; ++i) {
+    const UsingLockstep lockstep(i < 3);
     EXPECT_TRUE(by_own(region, cut, {0, 0, 90, 70}, Chroma::repeated).empty());
     EXPECT_EQ(by_own(region, good, {3, 5, 60, 50}, Chroma::repeated),
               part_of(whole, {3, 5, 60, 50}));
   }
+}
+
+// An index of another image's data, as a hostile file of them may have: what is decoded by it is given up, or right, and the next
+// image is not touched by what was left of it.
+TEST(JpegRegion, GivesUpInLockstepAsInLanes) {
+  JpegRegion region;
+  Dice dice(12);
+  std::size_t given_up = 0;
+  for (const int restart : {0, 2, 5}) {
+    const Bytes bytes = jpeg_of(picture(240, 200, 3, 5),
+                                {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = restart});
+    const auto index = build_jpeg_index(bytes);
+    ASSERT_TRUE(index);
+    const PixelRect rect{10, 20, 200, 170};
+    const auto whole = by_own(region, bytes, rect, Chroma::repeated);
+    ASSERT_FALSE(whole.empty());
+    for (int round = 0; round < 400; ++round) {
+      Bytes bad = bytes;
+      for (int i = 0; i < 3; ++i)
+        bad[bad.size() / 4 +
+            static_cast<std::size_t>(dice.below(static_cast<int>(bad.size() / 2)))] =
+            static_cast<std::byte>(dice.below(255));
+      std::vector<std::uint8_t> found[2];
+      for (const bool always : {false, true}) {
+        const UsingLockstep lockstep(always);
+        found[always ? 1 : 0] =
+            by_own(region, bad, rect, Chroma::repeated, 3, 1, {.index = &*index});
+        ASSERT_EQ(by_own(region, bytes, rect, Chroma::repeated), whole);
+      }
+      ASSERT_TRUE(found[0] == found[1]) << round;
+      given_up += found[0].empty() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(given_up, 100U);
+  EXPECT_LT(given_up, 1200U);
 }
 
 }  // namespace

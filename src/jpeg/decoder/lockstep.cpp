@@ -212,7 +212,6 @@ void Lockstep::begin(const EntropyTables& entropy, const McuLayout& layout,
 void Lockstep::start(std::size_t lane, std::uint64_t bit, int blocks) noexcept {
   state_.bit[lane] = static_cast<std::uint32_t>(bit);
   state_.at[lane] = 0;
-  state_.block[lane] = 0;
   state_.out[lane] = static_cast<std::uint32_t>(lane * kChunkBlocks * kBlockSize);
   state_.left[lane] = blocks_[lane] = static_cast<std::uint32_t>(blocks);
   state_.live |= 1U << lane;
