@@ -1,6 +1,8 @@
 // Loaders whose JPEGs are decoded on GPUs: digests, faults and states are the host's. Needs a GPU, and says so where there is none.
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -257,6 +259,60 @@ TEST_F(LoaderJpegsGpu, BatchesThatNobodyLooksAtDoNoHarm) {
     ++looked_at;
   }
   EXPECT_GT(looked_at, 5U);
+}
+
+class Spans final : public StageObserver {
+ public:
+  void begin(Stage, std::uint64_t, std::uint64_t) noexcept override {}
+  void end(Stage, std::uint64_t, std::uint64_t) noexcept override {}
+  void on_device(const Device&, Stage stage, std::uint64_t step, std::int64_t begin_ns,
+                 std::int64_t end_ns) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (stage == Stage::decode && begin_ns <= end_ns) steps_.insert(step);
+  }
+  [[nodiscard]] std::set<std::uint64_t> steps() const {
+    const std::lock_guard lock(mutex_);
+    return steps_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::uint64_t> steps_;
+};
+
+TEST_F(LoaderJpegsGpu, TimelinesShowTheDecoding) {
+  Plan plan;
+  plan.index = index_of(plan.images);
+  Spans spans;
+  std::set<std::uint64_t> steps;
+  {
+    LoaderOptions observed = options(true);
+    observed.observer = &spans;
+    Loader loader = batches(plan.make(), lists_[0]).loader(observed);
+    while (const auto step = loader.next()) steps.insert(step->number());
+  }
+  EXPECT_EQ(spans.steps(), steps);
+}
+
+TEST_F(LoaderJpegsGpu, ABudgetCountsWhatDecodingTakes) {
+  Plan plan;
+  plan.index = index_of(plan.images);
+  const auto loader_of = [&](std::size_t mib) {
+    LoaderOptions limited = options(true);
+    limited.budget_bytes = mib << 20;
+    return batches(plan.make(), lists_[0]).loader(limited);
+  };
+  try {
+    (void)loader_of(40);  // 10 rows of two fields want 100 MB
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("for augmentations and decoding on GPUs"),
+              std::string::npos)
+        << error.what();
+  }
+  Loader loader = loader_of(160);
+  EXPECT_TRUE(loader.next());
+  EXPECT_GT(loader.stats().memory_bytes, std::size_t{95} << 20);
 }
 
 // Wherever a file is damaged, it is a fault or none as on the host, and no other sample changes.

@@ -100,7 +100,7 @@ class StageObserver {
   /// with row 0. device_transform comes both ways: for each sample that goes to a host device, and for the batch.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
-  /// A GPU copied or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
+  /// A GPU copied, decoded or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
   /// when its memory is used again. Timing costs a few events a batch.
   virtual void on_device(const Device& device, Stage stage, std::uint64_t step,
                          std::int64_t begin_ns, std::int64_t end_ns) noexcept {
