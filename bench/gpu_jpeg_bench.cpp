@@ -25,6 +25,9 @@
 
 #include "src/device/cuda_owners.hpp"
 #include "src/gpu_jpeg/cuda_jpeg.hpp"
+#ifdef PENSTOCK_HAVE_NVJPEG
+#include "nvjpeg_decoding.hpp"
+#endif
 
 namespace penstock::bench {
 namespace {
@@ -193,6 +196,30 @@ void print_times(const std::vector<Photo>& photos, const Size& size) {
   }
 }
 
+// Whole images, one CPU thread; grey ones and others of unusual kinds may be none for it.
+void print_nvjpeg([[maybe_unused]] const std::vector<Photo>& photos,
+                  [[maybe_unused]] const Size& size) {
+#ifdef PENSTOCK_HAVE_NVJPEG
+  fmt::print("\n| nvJPEG, whole images | ms | images/s |\n| --- | --- | --- |\n");
+  for (const std::size_t count : size.batches)
+    for (const NvjpegBackend backend : {NvjpegBackend::gpu, NvjpegBackend::hardware}) {
+      std::vector<std::span<const std::byte>> images;
+      for (std::size_t i = 0; i < count; ++i) images.emplace_back(photos[i % photos.size()].bytes);
+      const std::string name = fmt::format(
+          "{} by {}", count, backend == NvjpegBackend::gpu ? "kernels" : "the hardware's engine");
+      const auto decoding = NvjpegDecoding::make(backend, images);
+      if (!decoding) {
+        fmt::print("| {} | does not take them | |\n", name);
+        continue;
+      }
+      const double ms = median_ms(size.rounds, [&] { decoding->decode(); });
+      fmt::print("| {} | {:.2f} | {:.0f} |\n", name, ms, 1e3 * static_cast<double>(count) / ms);
+    }
+#else
+  fmt::print("\nno nvJPEG was found when this was built\n");
+#endif
+}
+
 int run(int count, char** arguments) {
   const std::string_view first = count > 1 ? arguments[1] : "";
   const bool only_work = first == "--work";
@@ -214,6 +241,7 @@ int run(int count, char** arguments) {
     return 1;
   }
   print_times(photos, size);
+  print_nvjpeg(photos, size);
   return 0;
 }
 
