@@ -87,6 +87,8 @@ CallerTensor::CallerTensor(nb::handle value, const std::string& what) {
     refuse(what, "a " + type + " on a device that is neither the host nor a CUDA device");
   view_ = TensorView(static_cast<std::byte*>(array.data()), *dtype,
                      Shape{static_cast<std::int64_t>(array.size())});
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis)
+    extents_.push_back(static_cast<std::int64_t>(array.shape(axis)));
   kept_ = std::make_shared<const nb::ndarray<>>(std::move(array));
 }
 

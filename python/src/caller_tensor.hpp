@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 
@@ -24,7 +25,9 @@ class CallerTensor {
   /// Errors  std::invalid_argument  not such memory, or a dtype that penstock has not; names `what`
   CallerTensor(nb::handle value, const std::string& what);
 
+  /// Flat.
   [[nodiscard]] const TensorView& view() const noexcept { return view_; }
+  [[nodiscard]] const std::vector<std::int64_t>& extents() const noexcept { return extents_; }
   /// host:0 for all memory of the host.
   [[nodiscard]] const Device& device() const noexcept { return device_; }
   /// The stream that a call with this tensor is ordered on: `given`, a number as in DLPack, else
@@ -34,6 +37,7 @@ class CallerTensor {
  private:
   std::shared_ptr<const void> kept_;
   TensorView view_;
+  std::vector<std::int64_t> extents_;
   Device device_;
   bool is_torch_ = false;
 };

@@ -41,6 +41,13 @@ void require_one_each(const std::optional<std::vector<T>>& given, const char* na
                                 ", one an image, found " + std::to_string(given->size()));
 }
 
+std::string text_of_extents(const std::vector<std::int64_t>& extents) {
+  std::string text;
+  for (const std::int64_t extent : extents)
+    text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
 BatchReport decode(PyBatchDecoder& self, const nb::sequence& images, nb::handle out,
                    const std::optional<std::vector<std::optional<Box>>>& boxes,
                    const std::optional<std::vector<bool>>& mirror,
@@ -60,17 +67,15 @@ BatchReport decode(PyBatchDecoder& self, const nb::sequence& images, nb::handle 
   const Device& device = self.decoder.options().device;
   const ImageSize size = self.decoder.options().size;
   const CallerTensor pixels(out, "decode(out)");
-  const std::size_t bytes =
-      all.size() * static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width) * 3;
+  const std::vector<std::int64_t> expected{static_cast<std::int64_t>(all.size()), size.height,
+                                           size.width, 3};
   if (!(pixels.device() == device))
     throw std::invalid_argument("decode: out is on " + pixels.device().to_string() +
                                 ", and the decoder on " + device.to_string());
-  if (pixels.view().dtype() != DType::u8 || pixels.view().byte_size() != bytes)
-    throw std::invalid_argument("decode: out has to be uint8 [" + std::to_string(all.size()) +
-                                ", " + std::to_string(size.height) + ", " +
-                                std::to_string(size.width) + ", 3], found " +
-                                std::to_string(pixels.view().byte_size()) + " bytes of " +
-                                std::string(numpy_name_of(pixels.view().dtype())));
+  if (pixels.view().dtype() != DType::u8 || pixels.extents() != expected)
+    throw std::invalid_argument("decode: out has to be uint8 " + text_of_extents(expected) +
+                                ", found " + std::string(numpy_name_of(pixels.view().dtype())) +
+                                " " + text_of_extents(pixels.extents()));
   const StreamHandle ordered = pixels.stream(stream);
   return without_gil([&] {
     const std::lock_guard lock(self.mutex);
@@ -133,8 +138,9 @@ Threads  any number; calls wait for each other. Without the GIL; images that the
 
 `filter` is "bilinear" or "bicubic". `index`: says where decoding can begin: loaded from what penstock-prepare wrote, or
 filled as images are first seen, which the CPU decodes; by default an empty one. `scratch_bytes` of the GPU's memory are for
-the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and what one image
-needs: batches that need more go in parts.
+the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and for each image of a batch
+its packed data and up to 24 KiB of tables. Batches that need more go in parts; an image that needs more by itself is
+decoded by the CPU.
 
 Errors  ValueError  no cuda device, an empty size, another filter
         CudaError   no such device)")

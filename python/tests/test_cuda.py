@@ -91,7 +91,7 @@ def test_a_decoder_of_batches_learns(photographs):
         decoder.decode(files, out, boxes=[(10, 5, 9000, 40)] + [None] * 23)
     with pytest.raises(ValueError, match="expected 24 boxes, one an image, found 1"):
         decoder.decode(files, out, boxes=[None])
-    with pytest.raises(ValueError, match=r"out has to be uint8 \[3, 32, 40, 3\], found 92160 bytes of uint8"):
+    with pytest.raises(ValueError, match=r"out has to be uint8 \[3, 32, 40, 3\], found uint8 \[24, 32, 40, 3\]"):
         decoder.decode(files[:3], out)
     with pytest.raises(ValueError, match="out is on host:0, and the decoder on cuda:0"):
         decoder.decode(files, np.zeros((24, 32, 40, 3), np.uint8))

@@ -102,11 +102,18 @@ void CudaState::work(CudaPlace& place, std::byte* slice, std::shared_ptr<const S
   }
   check(cudaEventRecord(place.arrived.get(), stream));
   place.work = std::move(work);
+  place.run = run;
 }
 
 void CudaState::check_work(CudaPlace& place) {
+  const std::lock_guard lock(mutex);
   const auto work = std::exchange(place.work, nullptr);
-  if (work) work->check(place.flags.first(work->flags()));
+  if (work && place.run == run) work->check(place.flags.first(work->flags()));
+}
+
+bool CudaState::has_work(const CudaPlace& place) {
+  const std::lock_guard lock(mutex);
+  return place.work != nullptr;
 }
 
 void CudaState::transform(CudaPlace& place, std::byte* slice, std::uint64_t rows, std::size_t form,

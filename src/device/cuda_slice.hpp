@@ -45,6 +45,7 @@ struct CudaPlace {
   std::optional<CudaStamps> stamps;       // where an observer asks for spans
   std::span<std::uint32_t> flags;         // pinned, of the work
   std::shared_ptr<const SliceWork> work;  // that was queued last, until its flags were looked at
+  std::uint64_t run = 0;                  // CudaState::run then
 };
 
 /// Everything on the device; slices that outlive the transfer keep it.
@@ -67,10 +68,11 @@ struct CudaState {
   std::shared_ptr<staging::StagingRing> ring;
   /// Queues the work of a slice that was copied to `slice`, and says when it has arrived.
   void work(CudaPlace& place, std::byte* slice, std::shared_ptr<const SliceWork> work);
-  /// Looks at the flags of the place's last work, once that has run.
+  /// Looks at the flags of the place's last work, once that has run, unless it was another run's.
   ///
   /// Errors  as SliceWork::check
-  static void check_work(CudaPlace& place);
+  void check_work(CudaPlace& place);
+  [[nodiscard]] bool has_work(const CudaPlace& place);
 
   std::optional<DeviceMemory> scratch;  // where there are augmentations: of one slice at a time
   CudaEvent scratch_free;
@@ -94,7 +96,8 @@ struct CudaState {
   SlotInFlight& hold(std::shared_ptr<staging::StagingLease> lease);
   std::mutex in_flight_mutex;
   std::list<SlotInFlight> in_flight;
-  std::mutex mutex;                  // one at a time queues work, and touches stamps
+  std::mutex mutex;                  // one at a time queues work, and touches stamps and flags
+  std::uint64_t run = 0;             // goes up where work is forgotten
   std::optional<CudaTiming> timing;  // until the transfer is gone, and with it who asked
 };
 

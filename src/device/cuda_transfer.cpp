@@ -57,6 +57,19 @@ class CudaTransfer final : public Transfer {
     (void)state_->places.front().arrived.is_over();
   }
 
+  void check_work() override {
+    const CurrentDevice current(state_->device_index);
+    for (CudaPlace& place : state_->places) {
+      if (!state_->has_work(place)) continue;
+      check(cudaEventSynchronize(place.arrived.get()));
+      state_->check_work(place);
+    }
+  }
+  void forget_work() override {
+    const std::lock_guard lock(state_->mutex);
+    ++state_->run;
+  }
+
   [[nodiscard]] std::shared_ptr<DeviceSlice> reserve(std::stop_token stop) override {
     staging::StagingLease lease = state_->ring->acquire(stop, [this] { check_health(); });
     if (!lease) return nullptr;
@@ -132,7 +145,7 @@ class CudaTransfer final : public Transfer {
   // Its copy went before that of a slot which has come back meanwhile: mostly it has run. False when stopped.
   [[nodiscard]] bool wait_for_work(CudaPlace& place, const std::stop_token& stop) const {
     constexpr std::chrono::milliseconds kPoll(1);
-    if (!place.work) return true;
+    if (!state_->has_work(place)) return true;
     {
       const CurrentDevice current(state_->device_index);
       while (!place.arrived.is_over()) {

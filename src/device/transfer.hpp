@@ -113,6 +113,13 @@ class Transfer {
   ///
   /// Errors  CudaError
   virtual void check_health() {}
+  /// Waits for the SliceWork that was queued, and looks at its flags.
+  ///
+  /// Errors  Error      what SliceWork::check says
+  ///         CudaError  the device is lost
+  virtual void check_work() {}
+  /// What was queued until now is not looked at any more: another run begins.
+  virtual void forget_work() {}
   /// Waits for a free place on the device; none when `stop` was requested first.
   ///
   /// Errors  CudaError  the device is lost

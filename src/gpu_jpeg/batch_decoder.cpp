@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <stdexcept>
 #include <utility>
 
@@ -18,6 +19,10 @@ void check_options(const BatchDecoderOptions& options) {
   if (options.size.height < 1 || options.size.width < 1)
     throw std::invalid_argument(fmt::format("images have at least one pixel, found a size of {}x{}",
                                             options.size.height, options.size.width));
+  constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+  if (std::int64_t{options.size.height} * options.size.width > kMostPixels)
+    throw std::invalid_argument(fmt::format("images have at most {} pixels, found a size of {}x{}",
+                                            kMostPixels, options.size.height, options.size.width));
   if (options.filter != ResizeFilter::bilinear && options.filter != ResizeFilter::bicubic)
     throw std::invalid_argument("the filter is bilinear or bicubic");
   if (!options.index)

@@ -44,9 +44,12 @@ struct Growing {
   std::size_t size = 0;
 
   // Keeps the first `kept` bytes, of memory of the host.
-  std::byte* room_for(int device, std::size_t bytes, std::size_t kept = 0) {
+  std::byte* room_for(int device, std::size_t bytes, std::size_t kept = 0,
+                      std::size_t most = SIZE_MAX) {
     if (bytes > size) {
-      const std::size_t more = std::max(bytes, size + size / 2);
+      const std::size_t more = std::max(bytes, std::min(size + size / 2, most));
+      if (kept == 0) memory.reset();
+      size = 0;
       auto larger = std::make_unique<Memory>(device, more);
       if (kept > 0) std::memcpy(larger->data(), memory->data(), kept);
       memory = std::move(larger);
@@ -71,12 +74,16 @@ struct Place {
 
 constexpr std::size_t kPlaces = 2;
 
+bool is_within(const Region& box, const Region& all) {
+  return box.x >= 0 && box.y >= 0 && box.width > 0 && box.height > 0 &&
+         box.x + box.width <= all.width && box.y + box.height <= all.height;
+}
+
 Region box_of(const BatchImage& image, int width, int height) {
   const Region all{.x = 0, .y = 0, .width = double(width), .height = double(height)};
   if (!image.box) return all;
   const Region& box = *image.box;
-  if (!(box.x >= 0 && box.y >= 0 && box.width > 0 && box.height > 0 &&
-        box.x + box.width <= all.width && box.y + box.height <= all.height))
+  if (!is_within(box, all))
     throw std::invalid_argument(
         fmt::format("a box of {}x{} pixels at ({}, {}) is not within its image, which has {}x{}",
                     box.width, box.height, box.x, box.y, width, height));
@@ -107,10 +114,22 @@ struct HostDecoder {
   }
 };
 
+// What was queued before a failure may still use the memory.
+template <class Work>
+void or_wait(StreamHandle stream, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    (void)cudaStreamSynchronize(stream);
+    throw;
+  }
+}
+
 class CudaBatches final : public GpuBatches {
  public:
   explicit CudaBatches(BatchDecoderOptions given)
       : options_(std::move(given)),
+        packer_(options_.scratch_bytes),
         placed_(options_.scratch_bytes),
         places_{Place(device()), Place(device())},
         rows_done_(device()) {}
@@ -146,9 +165,12 @@ class CudaBatches final : public GpuBatches {
 
 bool CudaBatches::pack(const BatchImage& wanted, std::size_t number) {
   const auto index = options_.index->find(JpegKey::of(wanted.bytes));
-  if (!index) return false;
-  const Region box =
-      box_of(wanted, static_cast<int>(index->width), static_cast<int>(index->height));
+  const auto all =
+      index ? Region{.x = 0, .y = 0, .width = double(index->width), .height = double(index->height)}
+            : Region{};
+  // Who decodes it on the host finds out whether the index is wrong or the box.
+  if (!index || (wanted.box && !is_within(*wanted.box, all))) return false;
+  const Region box = wanted.box.value_or(all);
   const std::size_t bytes = packer_.prepare({.bytes = wanted.bytes,
                                              .index = *index,
                                              .box = box,
@@ -160,6 +182,7 @@ bool CudaBatches::pack(const BatchImage& wanted, std::size_t number) {
   Place& place = places_[next_];
   std::byte* const to = place.packed.room_for(device(), place.bytes + bytes, place.bytes);
   packer_.write(to + place.bytes);
+  packer_.trim();
   scratch_ += packer_.scratch();
   place.bytes += bytes;
   place.images.push_back(number);
@@ -178,10 +201,12 @@ void CudaBatches::decode_on_host(std::span<const BatchImage> images,
     report.faults[i] = host_.local().decode(images[i], options_, row);
     if (report.faults[i]) std::memset(row, 0, row_bytes());
   });
-  for (std::size_t k = 0; k < which.size(); ++k)
-    check(cudaMemcpyAsync(out + which[k] * row_bytes(), memory + k * row_bytes(), row_bytes(),
-                          cudaMemcpyHostToDevice, stream));
-  check(cudaEventRecord(rows_done_.get(), stream));
+  or_wait(stream, [&] {
+    for (std::size_t k = 0; k < which.size(); ++k)
+      check(cudaMemcpyAsync(out + which[k] * row_bytes(), memory + k * row_bytes(), row_bytes(),
+                            cudaMemcpyHostToDevice, stream));
+    check(cudaEventRecord(rows_done_.get(), stream));
+  });
 }
 
 // Until the place may be used again.
@@ -224,12 +249,16 @@ void CudaBatches::send(std::byte* out, StreamHandle stream) {
   const std::size_t flags = PlacedJpegs::flag_bytes(count);
   std::byte* const failed = place.failed.room_for(device(), flags);
   std::byte* const there = place.on_device.room_for(device(), bytes);
-  std::byte* const memory = place.scratch.room_for(device(), placed_.scratch_bytes());
-  check(cudaMemcpyAsync(there, packed, bytes, cudaMemcpyHostToDevice, stream));
-  enqueue_jpegs(placed_, reinterpret_cast<const PlacedJpeg*>(there + at), there, memory, out,
-                stream);
-  check(cudaMemcpyAsync(failed, memory, flags, cudaMemcpyDeviceToHost, stream));
-  check(cudaEventRecord(place.done.get(), stream));
+  std::byte* const memory =
+      place.scratch.room_for(device(), placed_.scratch_bytes(), 0,
+                             PlacedJpegs::scratch_for(options_.scratch_bytes, count));
+  or_wait(stream, [&] {
+    check(cudaMemcpyAsync(there, packed, bytes, cudaMemcpyHostToDevice, stream));
+    enqueue_jpegs(placed_, reinterpret_cast<const PlacedJpeg*>(there + at), there, memory, out,
+                  stream);
+    check(cudaMemcpyAsync(failed, memory, flags, cudaMemcpyDeviceToHost, stream));
+    check(cudaEventRecord(place.done.get(), stream));
+  });
   place.is_sent = true;
   scratch_ = 0;
   next_ = (next_ + 1) % kPlaces;
@@ -247,6 +276,11 @@ CudaBatches::~CudaBatches() {
 BatchReport CudaBatches::decode(std::span<const BatchImage> images, std::byte* out,
                                 StreamHandle stream) {
   const CurrentDevice current(device());
+  if (device::is_capturing(stream))
+    throw CudaError(
+        cudaErrorStreamCaptureUnsupported,
+        "images cannot be decoded in a capture: a graph would decode the same ones at "
+        "every launch, from memory that others have by then; decode before each launch");
   BatchReport report;
   report.faults.resize(images.size());
   scratch_ = 0;
@@ -267,8 +301,9 @@ BatchReport CudaBatches::decode(std::span<const BatchImage> images, std::byte* o
 
 void CudaBatches::wait() {
   const CurrentDevice current(device());
-  for (Place& place : places_) wait_for(place);
+  for (const Place& place : places_) check(cudaEventSynchronize(place.done.get()));
   check(cudaEventSynchronize(rows_done_.get()));
+  for (Place& place : places_) wait_for(place);
 }
 
 }  // namespace

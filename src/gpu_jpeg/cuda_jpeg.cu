@@ -208,7 +208,10 @@ __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group grou
       ++row;
     }
   }
-  if (bits.position() + piece.slack < piece.end_bit) group.failed[placed.number] = 1;
+  bool is_right = bits.position() + piece.slack >= piece.end_bit;
+  for (int c = 0; c < image.components && piece.slack == 0; ++c)
+    is_right = is_right && dc[c] == piece.then_dc[c];
+  if (!is_right) group.failed[placed.number] = 1;
 }
 
 __device__ std::uint64_t blocks_of(const PackedJpeg& image, int component) {

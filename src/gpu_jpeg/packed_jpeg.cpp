@@ -6,6 +6,7 @@
 
 #include "src/jpeg/decoder/idct.hpp"
 #include "src/jpeg/index/entry_points.hpp"
+#include "src/jpeg/rows.hpp"
 
 namespace penstock::gpu_jpeg {
 
@@ -125,6 +126,7 @@ void JpegPacker::find_pieces() {
             header_.restart_interval > 0 && next->mcu % header_.restart_interval == 0;
         piece.end_bit = static_cast<std::uint32_t>(next->at.bit);
         piece.slack = at_marker ? 7 : 0;
+        std::ranges::copy(next->at.dc, piece.then_dc);
       }
       std::ranges::copy(from.at.dc, piece.dc);
       pieces_.push_back(piece);
@@ -191,9 +193,17 @@ void JpegPacker::write(std::byte* to) const noexcept {
 bool JpegPacker::pack(const transform::PackRequest& request, std::span<std::byte> place) {
   const std::span to = aligned_place(place);
   const std::size_t bytes = prepare(request);
-  if (bytes == 0 || bytes > to.size()) return false;
-  write(to.data());
-  return true;
+  const bool fits = bytes != 0 && bytes <= to.size();
+  if (fits) write(to.data());
+  trim();
+  return fits;
+}
+
+void JpegPacker::trim() {
+  unstuffed_.trim();
+  jpeg::trim(pieces_);
+  jpeg::trim(points_);
+  jpeg::trim(markers_);
 }
 
 std::span<std::byte> aligned_place(std::span<std::byte> place) noexcept {

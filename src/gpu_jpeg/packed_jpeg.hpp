@@ -33,7 +33,7 @@ struct PackedPiece {
   std::uint32_t end_bit = 0;
   std::uint32_t slack = 0;
   std::int16_t dc[kPackedComponents] = {};
-  std::int16_t unused = 0;
+  std::int16_t then_dc[kPackedComponents] = {};  ///< behind the last one, where there is no slack
 };
 
 /// Of a component: steps by natural place, 8 * row + column.
@@ -114,6 +114,8 @@ class JpegPacker final : public transform::ImagePacker {
   [[nodiscard]] std::size_t scratch() const noexcept { return scratch_bytes(head_); }
   /// `to` is aligned to kPackedAlignment.
   void write(std::byte* to) const noexcept;
+  /// Gives large memory back.
+  void trim();
   /// A PackedJpeg at the first place that is aligned.
   [[nodiscard]] bool pack(const transform::PackRequest& request,
                           std::span<std::byte> place) override;

@@ -14,7 +14,8 @@ namespace penstock::gpu_jpeg {
 std::size_t slice_scratch(std::size_t images) noexcept {
   constexpr std::size_t kOfImage = std::size_t{500'000} * 10;
   constexpr std::size_t kMost = std::size_t{1} << 30;
-  return std::min(images * kOfImage, kMost);
+  const std::size_t others = PlacedJpegs::scratch_for(0, images);
+  return std::min(images * kOfImage, kMost - std::min(others, kMost / 2));
 }
 
 void SliceJpegs::add(std::span<std::byte> place, const std::byte* slice, std::uint64_t row) {

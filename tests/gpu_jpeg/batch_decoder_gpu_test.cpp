@@ -78,25 +78,30 @@ TEST_F(BatchDecoderGpu, BatchesGoInPartsWhereMemoryIsSmall) {
   for (const Wanted& wanted : all_)
     if (auto found = build_jpeg_index(wanted.bytes)) index->put(JpegKey::of(wanted.bytes), *found);
   const DeviceMemory out(0, kRow * kImages);
-  for (const std::size_t scratch : {std::size_t{0}, std::size_t{100'000}}) {
+  for (const std::size_t scratch : {std::size_t{0}, std::size_t{60'000}, std::size_t{100'000}}) {
     BatchDecoder decoder({.size = kSize,
                           .filter = ResizeFilter::bicubic,
                           .chroma = jpeg::Chroma::repeated,
                           .index = index,
                           .scratch_bytes = scratch});
     const BatchReport report = decoder.decode(images_, out.data(), stream());
-    EXPECT_EQ(report.on_gpu, kImages - 2);
+    EXPECT_EQ(report.on_gpu, scratch == 0 ? 0 : kImages - 2);  // too small for any of them
     expect_pixels(out, ResizeFilter::bicubic, jpeg::Chroma::repeated);
   }
 }
 
-TEST_F(BatchDecoderGpu, AWrongIndexIsTold) {
+enum class What { bit, dc };
+class WrongIndexGpu : public BatchDecoderGpu, public testing::WithParamInterface<What> {};
+INSTANTIATE_TEST_SUITE_P(Entries, WrongIndexGpu, testing::Values(What::bit, What::dc));
+
+TEST_P(WrongIndexGpu, IsToldOnce) {
   const auto index = std::make_shared<MemoryJpegIndex>();
   const Bytes& bytes = all_[0].bytes;
   auto wrong = build_jpeg_index(bytes);
   ASSERT_TRUE(wrong);
+  if (GetParam() == What::bit) wrong->entries[1].bit ^= 1;
+  if (GetParam() == What::dc) wrong->entries[1].dc[0] += 50;
   ASSERT_GE(wrong->entries.size(), 3U);
-  wrong->entries[1].bit ^= 1;
   index->put(JpegKey::of(bytes), *wrong);
   BatchDecoder decoder({.size = kSize, .index = index});
   const DeviceMemory out(0, kRow);
@@ -115,6 +120,32 @@ TEST_F(BatchDecoderGpu, AWrongIndexIsTold) {
   decoder.wait();  // told once
 }
 
+TEST_F(BatchDecoderGpu, AnIndexOfAnotherSizeOnlyCostsTime) {
+  const auto index = std::make_shared<MemoryJpegIndex>();
+  auto wrong = build_jpeg_index(all_[0].bytes);
+  ASSERT_TRUE(wrong);
+  wrong->width = wrong->height = 20;
+  index->put(JpegKey::of(all_[0].bytes), *wrong);
+  BatchDecoder decoder({.size = kSize, .index = index});
+  const DeviceMemory out(0, kRow * kImages);
+  for (int round = 0; round < 2; ++round) {
+    (void)decoder.decode(images_, out.data(), stream());
+    expect_pixels(out);
+  }
+}
+
+TEST_F(BatchDecoderGpu, ACaptureIsRefused) {
+  BatchDecoder decoder({.size = kSize});
+  const DeviceMemory out(0, kRow * kImages);
+  device::check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeRelaxed));
+  EXPECT_THROW((void)decoder.decode(images_, out.data(), stream()), CudaError);
+  cudaGraph_t graph = nullptr;
+  (void)cudaStreamEndCapture(stream(), &graph);
+  if (graph != nullptr) (void)cudaGraphDestroy(graph);
+  (void)decoder.decode(images_, out.data(), stream());
+  expect_pixels(out);
+}
+
 TEST_F(BatchDecoderGpu, OptionsAndBoxesAreChecked) {
   EXPECT_THROW(BatchDecoder({.device = {Device::Kind::host, 0}, .size = kSize}),
                std::invalid_argument);
@@ -124,6 +155,7 @@ TEST_F(BatchDecoderGpu, OptionsAndBoxesAreChecked) {
   EXPECT_THROW(BatchDecoder({.size = kSize, .filter = ResizeFilter::pillow_bicubic}),
                std::invalid_argument);
   EXPECT_THROW(BatchDecoder({.size = kSize, .index = nullptr}), std::invalid_argument);
+  EXPECT_THROW(BatchDecoder({.size = {50'000, 50'000}}), std::invalid_argument);
   BatchDecoder decoder({.size = kSize});
   const DeviceMemory out(0, kRow * kImages);
   for (int round = 0; round < 2; ++round) {  // decoded by the host, and then by the GPU

@@ -337,23 +337,49 @@ TEST_F(LoaderJpegsGpu, DamageIsFoundOnTheHost) {
   }
 }
 
+// Also where only the last batches had it, and in batch_at; and the next run has nothing of it.
 TEST_F(LoaderJpegsGpu, AWrongIndexEndsTheRun) {
   Plan plan;
-  plan.images.assign(40, jpeg_of(picture(90, 80, 3, 2), {.sampling = {{2, 2}, {1, 1}, {1, 1}}}));
-  auto wrong = *build_jpeg_index(plan.images[0]);
-  for (JpegIndex::Entry& entry : wrong.entries) entry.bit ^= entry.mcu == 0 ? 0 : 1;
-  const auto index = std::make_shared<MemoryJpegIndex>();
-  index->put(JpegKey::of(plan.images[0]), wrong);
+  plan.images.clear();
+  for (unsigned i = 0; i < 40; ++i)
+    plan.images.push_back(
+        jpeg_of(picture(90, 80, 3, i), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 0}));
+  const auto index = index_of(plan.images);
+  const auto spoil = [&](std::size_t number) {
+    auto wrong = *build_jpeg_index(plan.images[number]);
+    for (JpegIndex::Entry& entry : wrong.entries) entry.bit ^= entry.mcu == 0 ? 0 : 1;
+    index->put(JpegKey::of(plan.images[number]), wrong);
+  };
   plan.index = index;
-  Loader loader = batches(plan.make(), lists_[0]).loader(options(true));
-  try {
-    (void)drain(loader);
-    FAIL() << "nobody has noticed";
-  } catch (const Error& error) {
-    EXPECT_NE(
-        std::string(error.what()).find("could not be decoded on the GPU: what its index says"),
-        std::string::npos)
-        << error.what();
+  const Dataset data =
+      Dataset(std::make_shared<Images>(plan.images))
+          .map(decode_image({.crop = center_crop(60, {.resize = 60}), .index = index}))
+          .map(pad({.field = "other", .to = 1, .truncate = true}))
+          .seed(3);
+  const auto expect_told = [](const auto& run) {
+    try {
+      run();
+      FAIL() << "nobody has noticed";
+    } catch (const Error& error) {
+      EXPECT_NE(
+          std::string(error.what()).find("could not be decoded on the GPU: what its index says"),
+          std::string::npos)
+          << error.what();
+    }
+  };
+  for (const std::size_t number : {std::size_t{0}, std::size_t{39}}) {
+    spoil(number);
+    Loader loader = data.batch(10).prefetch_to_devices(lists_[0]).loader({.decode_on_gpu = true});
+    expect_told([&] {
+      while (loader.next()) {
+      }
+    });
+    expect_told([&] { (void)loader.batch_at(number / 10); });
+    index->put(JpegKey::of(plan.images[number]), *build_jpeg_index(plan.images[number]));
+    loader.rewind();
+    std::size_t steps = 0;
+    while (loader.next()) ++steps;
+    EXPECT_EQ(steps, 4U);
   }
 }
 

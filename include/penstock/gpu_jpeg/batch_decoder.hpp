@@ -32,15 +32,16 @@ struct BatchDecoderOptions {
   /// Says where decoding can begin: loaded from what penstock-prepare wrote, or filled as images are first seen, which the
   /// CPU decodes.
   std::shared_ptr<JpegIndexStore> index = std::make_shared<MemoryJpegIndex>();
-  /// Of the GPU's memory, for the pixels of the crops before they are resized: 8 to 13 bytes each. Twice that is taken at most,
-  /// and what one image needs; batches that need more go in parts.
+  /// Of the GPU's memory, for the pixels of the crops before they are resized: 8 to 13 bytes each. Twice that is taken at most, and
+  /// for each image of a batch its packed data and up to 24 KiB of tables. Batches that need more go in parts; an image that needs
+  /// more by itself is decoded by the CPU.
   std::size_t scratch_bytes = std::size_t{1} << 30;
 };
 
 /// What became of a batch's images.
 struct BatchReport {
   std::size_t on_gpu = 0;
-  /// Not in the index yet; progressive, and what else Penstock's own decoder does not take; damaged.
+  /// Not in the index yet; progressive, and what else Penstock's own decoder does not take; damaged; too large.
   std::size_t on_host = 0;
   std::vector<std::optional<Fault>> faults;  ///< of each image; the pixels are zeros then
 };
@@ -74,7 +75,7 @@ class BatchDecoder {
   /// Shapes  out: u8 [images, H, W, 3] on the device, dense
   /// Errors  std::invalid_argument  a box that is not within its image; nothing may be expected of `out` then
   ///         Error                  in an earlier batch, what the index says of an image was wrong
-  ///         CudaError
+  ///         CudaError              the device is lost; a stream in a capture, or one of another device
   BatchReport decode(std::span<const BatchImage> images, std::byte* out, StreamHandle stream);
   /// Waits for all batches.
   ///

@@ -161,17 +161,15 @@ Trials trials;
 
 }  // namespace
 
-bool Lockstep::is_undecided() noexcept {
-  return trials.ended.load(std::memory_order_relaxed) < 2 * kTrials;
-}
-
-bool Lockstep::is_wanted(std::size_t streams) {
+Lockstep::Choice Lockstep::choose(std::size_t streams) {
   const When when = trials.when.load(std::memory_order_relaxed);
-  if (when == When::never || !HWY_DYNAMIC_DISPATCH(IsPossible)()) return false;
-  if (when == When::always) return true;
-  if (streams < kFewestStreams) return false;
-  if (is_undecided()) return trials.started.fetch_add(1, std::memory_order_relaxed) % 2 == 0;
-  return trials.is_faster.load(std::memory_order_relaxed);
+  if (when == When::never || !HWY_DYNAMIC_DISPATCH(IsPossible)()) return {};
+  if (when == When::always) return {.in_lockstep = true};
+  if (streams < kFewestStreams) return {};
+  if (trials.ended.load(std::memory_order_relaxed) < 2 * kTrials)
+    return {.in_lockstep = trials.started.fetch_add(1, std::memory_order_relaxed) % 2 == 0,
+            .is_timed = true};
+  return {.in_lockstep = trials.is_faster.load(std::memory_order_relaxed)};
 }
 
 void Lockstep::note(bool in_lockstep, std::int64_t ns, std::int64_t mcus) noexcept {

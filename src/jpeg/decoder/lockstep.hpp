@@ -18,11 +18,14 @@ inline constexpr std::size_t kLockstepLanes = 16;
 /// Threads  one caller at a time
 class Lockstep {
  public:
+  struct Choice {
+    bool in_lockstep = false;
+    bool is_timed = false;  ///< note() wants to know how long it took
+  };
   /// Whether to decode so many streams in lockstep, rather than by Lanes. CPUs differ in how fast they gather, so the first
   /// images are decoded in turns, and timed; then it is what took less.
-  [[nodiscard]] static bool is_wanted(std::size_t streams);
-  [[nodiscard]] static bool is_undecided() noexcept;
-  /// Where it is undecided: how long streams with so many MCUs took.
+  [[nodiscard]] static Choice choose(std::size_t streams);
+  /// How long streams with so many MCUs took.
   static void note(bool in_lockstep, std::int64_t ns, std::int64_t mcus) noexcept;
   /// For tests and benchmarks: `always` with any number of streams, where the CPU has AVX-512.
   enum class When : std::uint8_t { faster, always, never };
@@ -37,6 +40,8 @@ class Lockstep {
   [[nodiscard]] std::uint32_t decode();
   /// The blocks of a lane that is done.
   void take(std::size_t lane, Chunk& chunk) noexcept;
+  /// All of them were taken.
+  void finish() noexcept { is_clean_ = true; }
   /// Where it stands.
   [[nodiscard]] std::uint64_t bit(std::size_t lane) const noexcept { return state_.bit[lane]; }
 

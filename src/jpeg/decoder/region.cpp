@@ -226,13 +226,13 @@ bool JpegRegion::decode_in_lockstep() {
       begin_piece(lane);
     }
   }
+  lockstep_.finish();
   return true;
 }
 
 bool JpegRegion::decode_pieces() {
   if (plan_.luma_side == 1) return decode_in_lanes();
-  const bool in_lockstep = Lockstep::is_wanted(pieces_.size());
-  const bool is_timed = Lockstep::is_undecided();
+  const auto [in_lockstep, is_timed] = Lockstep::choose(pieces_.size());
   const std::int64_t begin = is_timed ? now_ns() : 0;
   if (!(in_lockstep ? decode_in_lockstep() : decode_in_lanes())) return false;
   if (is_timed) {

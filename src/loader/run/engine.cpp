@@ -167,8 +167,14 @@ void Engine::interrupt() {
   consumer_.notify_all();
 }
 
-void Engine::restart(EngineConfig config, std::uint64_t first) {
+void Engine::check_devices() {
+  for (const auto& transfer : transfers_) transfer->check_work();
+}
+
+void Engine::restart(EngineConfig config, std::uint64_t first, bool is_new_run) {
   stop();
+  if (is_new_run)
+    for (const auto& transfer : transfers_) transfer->forget_work();
   const std::lock_guard lock(mutex_);
   queue_.clear();
   times_.clear();

@@ -46,8 +46,9 @@ class Engine {
   /// Joins the threads and ends the data: waiting callers get null.
   void interrupt();
   /// Stops, discards what was read ahead, and will continue from `first`; the memory stays.
-  /// `config` differs from the first one in nothing but the seed and what follows from it.
-  void restart(EngineConfig config, std::uint64_t first);
+  /// `config` differs from the first one in nothing but the seed and what follows from it. `is_new_run`: what devices found wrong
+  /// with batches until now is forgotten.
+  void restart(EngineConfig config, std::uint64_t first, bool is_new_run);
   /// Waits for the oldest batch to be published; null at the end of the data. Leaves it in its
   /// place. None when it is not there by the deadline.
   [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Deadline deadline = kNever);
@@ -56,6 +57,10 @@ class Engine {
       Deadline deadline = kNever);
   /// Takes the oldest batch out.
   void pop();
+  /// Waits until the devices have decoded what they were given.
+  ///
+  /// Errors  Error  something was wrong with it
+  void check_devices();
 
   /// Whether the driver waits for a slot.
   [[nodiscard]] bool wants_slot() const noexcept { return wants_slot_; }

@@ -157,6 +157,7 @@ std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline de
   auto batch = wait(lock, Until::numbers, consumers_, deadline);
   if (error_) std::rethrow_exception(error_);
   if (batch && !*batch) {
+    engine_->check_devices();
     ended_ = true;
     end_meters(consumers_);
   }
@@ -189,11 +190,12 @@ Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> wait
     if (generation != generation_ || stopped_ || error_) continue;
     if (!waited) return Fetched::late;
     const std::shared_ptr<InFlight>& batch = *waited;
-    if (!batch) {
-      ended_ = true;
-      continue;
-    }
     try {
+      if (!batch) {
+        engine_->check_devices();
+        ended_ = true;
+        continue;
+      }
       if (batch->error) std::rethrow_exception(batch->error);
       refuse_untolerated_faults(*batch);
     } catch (...) {
@@ -415,7 +417,7 @@ void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
   (void)StepCursor(*config.plan, config.seed, config.topology, config.weights);  // are they sound?
   const std::uint64_t next = fetched_;
   auto taken = std::move(pending_);
-  restart_from(next, std::move(config));
+  restart_from(next, std::move(config), false);
   pending_ = std::move(taken);
   weights_ = std::move(changes);
   ended_ = false;
@@ -434,10 +436,10 @@ std::string Run::row_settings() const {
       .to_json();
 }
 
-void Run::restart_from(std::uint64_t step, EngineConfig config) {
+void Run::restart_from(std::uint64_t step, EngineConfig config, bool is_new_run) {
   pending_.clear();
   config_ = std::move(config);
-  engine_->restart(*config_, step);
+  engine_->restart(*config_, step, is_new_run);
   fetched_ = step;
   ++generation_;
   if (fetching_) engine_->start();  // a consumer waits
@@ -455,6 +457,7 @@ Step Run::batch_at(std::uint64_t step) const {
   if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
   if (batch->error) std::rethrow_exception(batch->error);
   if (batch->fatal) throw untolerated(*batch->fatal, options_.faults);
+  engine.check_devices();
   engine.pop();
   batch->slot.reset();
   std::vector<DeviceBatch> parts;
