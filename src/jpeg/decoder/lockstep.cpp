@@ -145,43 +145,45 @@ namespace {
 
 // Fewer leave lanes idle for too long.
 constexpr std::size_t kFewestStreams = 2 * kLockstepLanes;
-// Of each way, before it is decided: an image or a large part of one each.
-constexpr int kTrials = 24;
+// Before it is decided. An odd number: one of them is the middle.
+constexpr int kTrials = 15;
+// Below that share of the lanes' time it is worth it.
+constexpr float kFaster = 0.97F;
 
-// By both ways; any number of threads.
+// Any number of threads.
 struct Trials {
   std::atomic<Lockstep::When> when{Lockstep::When::faster};
   std::atomic<int> started{0};
-  std::atomic<int> ended{0};
-  std::array<std::atomic<std::int64_t>, 2> ns{};
-  std::array<std::atomic<std::int64_t>, 2> mcus{};
+  std::atomic<int> noting{0};
+  std::atomic<int> noted{0};
+  std::array<std::atomic<float>, kTrials> shares{};  // of the lanes' time
   std::atomic<bool> is_faster{false};
 };
 Trials trials;
 
 }  // namespace
 
-Lockstep::Choice Lockstep::choose(std::size_t streams) {
+Lockstep::Choice Lockstep::choose(std::size_t streams) noexcept {
   const When when = trials.when.load(std::memory_order_relaxed);
-  if (when == When::never || !HWY_DYNAMIC_DISPATCH(IsPossible)()) return {};
-  if (when == When::always) return {.in_lockstep = true};
-  if (streams < kFewestStreams) return {};
-  if (trials.ended.load(std::memory_order_relaxed) < 2 * kTrials)
-    return {.in_lockstep = trials.started.fetch_add(1, std::memory_order_relaxed) % 2 == 0,
-            .is_timed = true};
-  return {.in_lockstep = trials.is_faster.load(std::memory_order_relaxed)};
+  if (when == When::never || !HWY_DYNAMIC_DISPATCH(IsPossible)()) return Choice::no;
+  if (when == When::always) return Choice::yes;
+  if (streams < kFewestStreams) return Choice::no;
+  if (trials.started.load(std::memory_order_relaxed) < kTrials &&
+      trials.started.fetch_add(1, std::memory_order_relaxed) < kTrials)
+    return Choice::try_both;
+  return trials.is_faster.load(std::memory_order_relaxed) ? Choice::yes : Choice::no;
 }
 
-void Lockstep::note(bool in_lockstep, std::int64_t ns, std::int64_t mcus) noexcept {
-  const std::size_t way = in_lockstep ? 1 : 0;
-  trials.ns[way] += ns;
-  trials.mcus[way] += mcus;
-  const auto each = [](std::size_t of) {
-    return static_cast<double>(trials.ns[of]) /
-           static_cast<double>(std::max<std::int64_t>(trials.mcus[of], 1));
-  };
-  trials.is_faster = trials.mcus[1] > 0 && each(1) < each(0);
-  ++trials.ended;
+void Lockstep::note(std::int64_t lockstep_ns, std::int64_t lanes_ns) noexcept {
+  const int number = trials.noting.fetch_add(1);
+  if (number >= kTrials) return;
+  trials.shares[static_cast<std::size_t>(number)] =
+      static_cast<float>(lockstep_ns) / static_cast<float>(std::max<std::int64_t>(lanes_ns, 1));
+  if (trials.noted.fetch_add(1) + 1 < kTrials) return;  // others are not there yet
+  std::array<float, kTrials> shares;
+  std::ranges::copy(trials.shares, shares.begin());
+  std::ranges::nth_element(shares, shares.begin() + kTrials / 2);
+  trials.is_faster = shares[kTrials / 2] < kFaster;
 }
 
 void Lockstep::use(When when) noexcept { trials.when.store(when, std::memory_order_relaxed); }

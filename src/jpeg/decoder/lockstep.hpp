@@ -18,15 +18,12 @@ inline constexpr std::size_t kLockstepLanes = 16;
 /// Threads  one caller at a time
 class Lockstep {
  public:
-  struct Choice {
-    bool in_lockstep = false;
-    bool is_timed = false;  ///< note() wants to know how long it took
-  };
+  enum class Choice : std::uint8_t { no, yes, try_both };
   /// Whether to decode so many streams in lockstep, rather than by Lanes. CPUs differ in how fast they gather, so the first
-  /// images are decoded in turns, and timed; then it is what took less.
-  [[nodiscard]] static Choice choose(std::size_t streams);
-  /// How long streams with so many MCUs took.
-  static void note(bool in_lockstep, std::int64_t ns, std::int64_t mcus) noexcept;
+  /// streams of a process are decoded twice, and timed; then it is what mostly took less.
+  [[nodiscard]] static Choice choose(std::size_t streams) noexcept;
+  /// How long the same streams took both ways.
+  static void note(std::int64_t lockstep_ns, std::int64_t lanes_ns) noexcept;
   /// For tests and benchmarks: `always` with any number of streams, where the CPU has AVX-512.
   enum class When : std::uint8_t { faster, always, never };
   static void use(When when) noexcept;

@@ -232,14 +232,21 @@ bool JpegRegion::decode_in_lockstep() {
 
 bool JpegRegion::decode_pieces() {
   if (plan_.luma_side == 1) return decode_in_lanes();
-  const auto [in_lockstep, is_timed] = Lockstep::choose(pieces_.size());
-  const std::int64_t begin = is_timed ? now_ns() : 0;
-  if (!(in_lockstep ? decode_in_lockstep() : decode_in_lanes())) return false;
-  if (is_timed) {
-    std::int64_t mcus = 0;
-    for (const Piece& piece : pieces_) mcus += piece.end - piece.from.mcu;
-    Lockstep::note(in_lockstep, now_ns() - begin, mcus);
+  switch (Lockstep::choose(pieces_.size())) {
+    case Lockstep::Choice::no:
+      return decode_in_lanes();
+    case Lockstep::Choice::yes:
+      return decode_in_lockstep();
+    case Lockstep::Choice::try_both:
+      break;
   }
+  // The same samples twice. The first time brings the data into the cache, and is not timed.
+  if (!decode_in_lanes()) return false;
+  const std::int64_t begin = now_ns();
+  if (!decode_in_lockstep()) return false;
+  const std::int64_t between = now_ns();
+  if (!decode_in_lanes()) return false;
+  Lockstep::note(between - begin, now_ns() - between);
   return true;
 }
 
