@@ -611,8 +611,9 @@ class JpegBatchDecoder:
 
         `filter` is "bilinear" or "bicubic". `index`: says where decoding can begin: loaded from what penstock-prepare wrote, or
         filled as images are first seen, which the CPU decodes; by default an empty one. `scratch_bytes` of the GPU's memory are for
-        the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and what one image
-        needs: batches that need more go in parts.
+        the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and for each image of a batch
+        its packed data and up to 24 KiB of tables. Batches that need more go in parts; an image that needs more by itself is
+        decoded by the CPU.
 
         Errors  ValueError  no cuda device, an empty size, another filter
                 CudaError   no such device

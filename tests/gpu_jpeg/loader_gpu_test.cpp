@@ -19,8 +19,8 @@ namespace {
 using namespace testing_images;
 using Devices = std::vector<Device>;
 
-constexpr int kSide = 64;
-constexpr std::uint64_t kImages = 37;
+constexpr int kSide = 48;
+constexpr std::uint64_t kImages = 19;
 
 // A bit of everything: samplings, restart markers, turned and progressive ones, a PNG; number 11 is cut.
 Bytes image_of(std::uint64_t number) {
@@ -30,7 +30,7 @@ Bytes image_of(std::uint64_t number) {
   if (n % 5 == 2) kind.restart = 3;
   kind.progressive = n % 13 == 6;
   if (n % 17 == 8) kind = {.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE};
-  const Pixels pixels = picture(70 + n * 3 % 50, 66 + n * 5 % 40,
+  const Pixels pixels = picture(50 + n * 3 % 40, 52 + n * 5 % 30,
                                 kind.input == JCS_GRAYSCALE ? 1 : 3, static_cast<unsigned>(n));
   if (n % 19 == 9) return png_of(pixels);
   if (n % 7 == 3) kind.app1 = exif_app1(1 + n % 8);
@@ -125,7 +125,7 @@ Found drain(Loader& loader) {
 }
 
 Dataset batches(const Dataset& data, const Devices& devices) {
-  return data.batch(10, {.uneven = true})
+  return data.batch(6, {.uneven = true})
       .transform_on_device({.field = "other", .layout = ImageLayout::nhwc, .flip = 0.3})
       .prefetch_to_devices(devices);
 }
@@ -160,7 +160,7 @@ TEST_F(LoaderJpegsGpu, DigestsAndFaultsAreTheHosts) {
     OnFault policy = OnFault::mask;
   };
   for (const Devices& devices : lists_)
-    for (const Run& run : {Run{1, false}, Run{8, false}, Run{8, true, OnFault::replace}}) {
+    for (const Run& run : {Run{1, false}, Run{8, true, OnFault::replace}}) {
       SCOPED_TRACE(testing::Message() << devices.size() << " devices, " << run.threads
                                       << " threads, prepared " << run.is_prepared);
       Loader host =
@@ -210,15 +210,13 @@ TEST_F(LoaderJpegsGpu, EveryStepResumes) {
 }
 
 TEST_F(LoaderJpegsGpu, FiltersAndChromaAreTheHosts) {
-  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic})
-    for (const JpegDecoder decoder : {JpegDecoder::fast, JpegDecoder::reference}) {
-      Plan plan{.filter = filter, .decoder = decoder};
-      Loader host = batches(plan.make(), hosts(1)).loader(options(false));
-      const Found expected = drain(host);
-      plan.index = index_of(plan.images);
-      Loader loader = batches(plan.make(), lists_[0]).loader(options(true));
-      ASSERT_EQ(drain(loader), expected);
-    }
+  // The other two combinations are those of all other tests, and of the kernels' own.
+  Plan plan{.filter = ResizeFilter::bicubic, .decoder = JpegDecoder::fast};
+  Loader host = batches(plan.make(), hosts(1)).loader(options(false));
+  const Found expected = drain(host);
+  plan.index = index_of(plan.images);
+  Loader loader = batches(plan.make(), lists_[0]).loader(options(true));
+  ASSERT_EQ(drain(loader), expected);
 }
 
 // What is delivered, byte by byte: also rows that are masked, and fields beside the image.
@@ -244,7 +242,7 @@ TEST_F(LoaderJpegsGpu, BatchesThatNobodyLooksAtDoNoHarm) {
   Plan plan;
   plan.index = index_of(plan.images);
   const auto loader_of = [&](const Devices& devices, bool on_gpu) {
-    return plan.make().repeat(4).batch(5).prefetch_to_devices(devices).loader(
+    return plan.make().repeat(3).batch(4).prefetch_to_devices(devices).loader(
         {.faults = {.policy = OnFault::mask}, .decode_on_gpu = on_gpu});
   };
   Loader host = loader_of(hosts(1), false);
@@ -258,7 +256,7 @@ TEST_F(LoaderJpegsGpu, BatchesThatNobodyLooksAtDoNoHarm) {
     ASSERT_TRUE(std::ranges::equal(found, (*expected)[0]["image"].bytes()));
     ++looked_at;
   }
-  EXPECT_GT(looked_at, 5U);
+  EXPECT_GT(looked_at, 2U);
 }
 
 class Spans final : public StageObserver {
@@ -303,24 +301,24 @@ TEST_F(LoaderJpegsGpu, ABudgetCountsWhatDecodingTakes) {
     return batches(plan.make(), lists_[0]).loader(limited);
   };
   try {
-    (void)loader_of(40);  // 10 rows of two fields want 100 MB
+    (void)loader_of(20);  // 6 rows of two fields want 60 MB
     FAIL() << "taken";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("for augmentations and decoding on GPUs"),
               std::string::npos)
         << error.what();
   }
-  Loader loader = loader_of(160);
+  Loader loader = loader_of(120);
   EXPECT_TRUE(loader.next());
-  EXPECT_GT(loader.stats().memory_bytes, std::size_t{95} << 20);
+  EXPECT_GT(loader.stats().memory_bytes, std::size_t{55} << 20);
 }
 
 // Wherever a file is damaged, it is a fault or none as on the host, and no other sample changes.
 TEST_F(LoaderJpegsGpu, DamageIsFoundOnTheHost) {
   Plan plan;
-  const Bytes whole = jpeg_of(picture(70, 60, 3, 2), {.sampling = {{2, 2}, {1, 1}, {1, 1}}});
+  const Bytes whole = jpeg_of(picture(60, 52, 3, 2), {.sampling = {{2, 2}, {1, 1}, {1, 1}}});
   plan.images.clear();
-  for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 50) {
+  for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 16) {
     plan.images.push_back(whole);
     plan.images.back()[at] ^= std::byte{0x55};
     plan.images.push_back({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)});
@@ -328,7 +326,7 @@ TEST_F(LoaderJpegsGpu, DamageIsFoundOnTheHost) {
   }
   Loader host = batches(plan.make(), hosts(1)).loader(options(false));
   const Found expected = drain(host);
-  ASSERT_GT(expected.faults.size(), 70U);
+  ASSERT_GT(expected.faults.size(), 25U);
   for (const bool is_whole : {false, true}) {
     // What is known of the whole file says nothing of the others.
     plan.index = is_whole ? index_of({whole}) : index_of(plan.images);
@@ -341,7 +339,7 @@ TEST_F(LoaderJpegsGpu, DamageIsFoundOnTheHost) {
 TEST_F(LoaderJpegsGpu, AWrongIndexEndsTheRun) {
   Plan plan;
   plan.images.clear();
-  for (unsigned i = 0; i < 40; ++i)
+  for (unsigned i = 0; i < 16; ++i)
     plan.images.push_back(
         jpeg_of(picture(90, 80, 3, i), {.sampling = {{2, 2}, {1, 1}, {1, 1}}, .restart = 0}));
   const auto index = index_of(plan.images);
@@ -367,14 +365,14 @@ TEST_F(LoaderJpegsGpu, AWrongIndexEndsTheRun) {
           << error.what();
     }
   };
-  for (const std::size_t number : {std::size_t{0}, std::size_t{39}}) {
+  for (const std::size_t number : {std::size_t{0}, std::size_t{15}}) {
     spoil(number);
-    Loader loader = data.batch(10).prefetch_to_devices(lists_[0]).loader({.decode_on_gpu = true});
+    Loader loader = data.batch(4).prefetch_to_devices(lists_[0]).loader({.decode_on_gpu = true});
     expect_told([&] {
       while (loader.next()) {
       }
     });
-    expect_told([&] { (void)loader.batch_at(number / 10); });
+    expect_told([&] { (void)loader.batch_at(number / 4); });
     index->put(JpegKey::of(plan.images[number]), *build_jpeg_index(plan.images[number]));
     loader.rewind();
     std::size_t steps = 0;
