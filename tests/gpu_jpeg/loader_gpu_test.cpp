@@ -365,20 +365,30 @@ TEST_F(LoaderJpegsGpu, AWrongIndexEndsTheRun) {
           << error.what();
     }
   };
+  const auto mend = [&](std::size_t number) {
+    index->put(JpegKey::of(plan.images[number]), *build_jpeg_index(plan.images[number]));
+  };
+  const auto steps_of = [](Loader& loader) {
+    std::size_t steps = 0;
+    while (loader.next()) ++steps;
+    return steps;
+  };
   for (const std::size_t number : {std::size_t{0}, std::size_t{15}}) {
     spoil(number);
     Loader loader = data.batch(4).prefetch_to_devices(lists_[0]).loader({.decode_on_gpu = true});
-    expect_told([&] {
-      while (loader.next()) {
-      }
-    });
+    expect_told([&] { (void)steps_of(loader); });
     expect_told([&] { (void)loader.batch_at(number / 4); });
-    index->put(JpegKey::of(plan.images[number]), *build_jpeg_index(plan.images[number]));
+    mend(number);
     loader.rewind();
-    std::size_t steps = 0;
-    while (loader.next()) ++steps;
-    EXPECT_EQ(steps, 4U);
+    EXPECT_EQ(steps_of(loader), 4U);
   }
+  // Where all batches were wrong, one of them is told of.
+  for (std::size_t number = 0; number < plan.images.size(); ++number) spoil(number);
+  Loader loader = data.batch(2).prefetch_to_devices(lists_[0]).loader({.decode_on_gpu = true});
+  expect_told([&] { (void)steps_of(loader); });
+  for (std::size_t number = 0; number < plan.images.size(); ++number) mend(number);
+  loader.rewind();
+  EXPECT_EQ(steps_of(loader), 8U);
 }
 
 TEST(LoaderJpegs, WhatNoGpuDecodesIsRefused) {
