@@ -312,12 +312,17 @@ mkdir -p "$3/usr/include/x86_64-linux-gnu" "$3/usr/lib/x86_64-linux-gnu"
 touch "$3/usr/include/x86_64-linux-gnu/jconfig.h" "$3/usr/lib/x86_64-linux-gnu/"{libz.so,libz.a}
 END
   stub "$work/bin/python3" <<END
+if [[ \$2 == zipfile ]]; then
+  mkdir -p "\$5/nvidia/cu13/"{include,lib} && touch "\$5/nvidia/cu13/"{include/nvjpeg.h,lib/libnvjpeg.so.13}
+  exit
+fi
 [[ \$* == *"--python-version 3.12 --only-binary=:all:"* ]] || exit 1
 mkdir -p $work/deps/wheels && head -c 41M /dev/zero >$work/deps/wheels/numpy.whl
 END
   said=$("$root/scripts/offline-deps" --python 3.12 "$work/deps" 2>&1) && fail "it was taken"
   says '4[12] MiB, and at most 40 are to be carried'
   says '41.0 MiB  wheels/numpy.whl'
+  [[ -e $work/deps/usr/include/nvjpeg.h && -e $work/deps/usr/lib/x86_64-linux-gnu/libnvjpeg.so.13 ]] || fail "no nvJPEG"
   [[ -e $work/deps/usr/lib/x86_64-linux-gnu/libz.so && ! -e $work/deps/usr/lib/x86_64-linux-gnu/libz.a ]] || fail "the wrong library"
 }
 
