@@ -109,7 +109,7 @@ int run_program(std::vector<std::string> flags, const Output& output) {
   try {
     return options.verify ? verify(options, output) : pack(options, output);
   } catch (const std::exception& error) {
-    output.err(fmt::format("penstock-prepare: {}\n", error.what()));
+    output.err(fmt::format("penstock-prepare: {}\n", programs::text_of(error)));
     return kDataError;
   }
 }

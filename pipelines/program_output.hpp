@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <functional>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,13 @@ namespace programs {
 
 /// The exit status of wrong flags.
 inline constexpr int kUsageError = 2;
+
+/// What a program says of `error`, which ends it.
+inline std::string text_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return "out of memory: give this process more, or use fewer threads";
+  return error.what();
+}
 
 /// `out` throws penstock::Error where the text is lost, as on a full disk.
 struct Output {

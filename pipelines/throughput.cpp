@@ -230,7 +230,7 @@ int run_program(std::vector<std::string> flags, const Output& output) {
     output.err(fmt::format("penstock-throughput: {}\n", error.what()));
     return kUsageError;
   } catch (const std::exception& error) {
-    output.err(fmt::format("penstock-throughput: {}\n", error.what()));
+    output.err(fmt::format("penstock-throughput: {}\n", programs::text_of(error)));
     return kDataError;
   }
 }

@@ -264,8 +264,7 @@ void require_same_run(const Options& options, ps::Communicator& processes, const
   ps::require_agreement(ps::exchange_over(processes), facts);
 }
 
-int run(const Options& options) {
-  const auto processes = connect(options);
+int train(const Options& options, const std::shared_ptr<ps::Communicator>& processes) {
   ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
@@ -292,6 +291,18 @@ int run(const Options& options) {
   fmt::print(stderr, "penstock-train-classifier: accuracy {:.4f} is below the target {:.4f}\n",
              report.accuracy, options.target);
   return kMissedTarget;
+}
+
+int run(const Options& options) {
+  const auto processes = connect(options);
+  try {
+    return train(options, processes);
+  } catch (const ps::SyncError&) {  // the others know
+    throw;
+  } catch (const std::exception& error) {
+    if (processes) processes->leave(error.what());
+    throw;
+  }
 }
 
 }  // namespace

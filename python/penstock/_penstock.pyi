@@ -2911,7 +2911,7 @@ def require_agreement(exchange: Callable[[str], list[str]], facts: Mapping[str, 
 def transports() -> list[str]:
     """The transports in this build: of "gloo", "mpi" and "nccl"."""
 
-def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '', secret: str = '') -> Communicator:
+def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, device: str | Device | None = None, file: str | os.PathLike[str] | None = None, address: str | None = None, rank: int | None = None, world: int | None = None, timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '', secret: str = '', any_order: bool = False) -> Communicator:
     """
     Finds the other processes of this run, and returns when all have joined.
 
@@ -2930,6 +2930,9 @@ def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, devic
     `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
                   default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
                   what is sent is not encrypted. Without one, process 0 may give a RuntimeWarning.
+    `any_order`   sums and products of more than 64 bytes are made by Gloo's or MPI's own all_reduce: their
+                  last bits are the same in all processes, and differ from those of other transports and
+                  numbers of processes. Not of 16-bit floats. The same in every process.
 
     Errors  Error       processes did not join (names them); another run at that address; a transport
                         that this build lacks; says what to do

@@ -134,6 +134,7 @@ struct Meeting {
   std::optional<std::string> address;
   Launch launch;
   double timeout_s = 0;
+  bool any_order = false;
   RendezvousOptions options;
 };
 
@@ -151,7 +152,8 @@ std::pair<std::string, std::uint16_t> host_and_port(const std::string& address) 
 // May wait for as long as it takes the others to come.
 std::unique_ptr<Communicator> meet(const Meeting& where) {
 #ifdef PENSTOCK_HAVE_MPI
-  if (where.transport == "mpi") return mpi_communicator({.timeout_s = where.timeout_s});
+  if (where.transport == "mpi")
+    return mpi_communicator({.timeout_s = where.timeout_s, .any_order = where.any_order});
 #endif
   std::shared_ptr<Rendezvous> rendezvous;
   if (where.file) {
@@ -165,7 +167,8 @@ std::unique_ptr<Communicator> meet(const Meeting& where) {
   }
 #ifdef PENSTOCK_HAVE_GLOO
   if (where.transport == "gloo")
-    return gloo_communicator(std::move(rendezvous), {.timeout_s = where.timeout_s});
+    return gloo_communicator(std::move(rendezvous),
+                             {.timeout_s = where.timeout_s, .any_order = where.any_order});
 #endif
   return nccl_communicator(std::move(rendezvous), *where.device, {.timeout_s = where.timeout_s});
 }
@@ -193,7 +196,7 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                         std::optional<std::filesystem::path> file,
                         std::optional<std::string> address, std::optional<std::uint32_t> rank,
                         std::optional<std::uint32_t> world, double timeout_s, double join_timeout_s,
-                        std::string run_id, std::string secret) {
+                        std::string run_id, std::string secret, bool any_order) {
   if (file && address)
     throw std::invalid_argument("file and address exclude each other: give one of them");
   if (rank.has_value() != world.has_value())
@@ -226,6 +229,8 @@ PyCommunicator* connect(std::string transport, nb::handle device,
   if ((on->kind == Device::Kind::cuda) != (transport == "nccl"))
     throw std::invalid_argument("'" + transport + "' does not carry memory of " + on->to_string() +
                                 ": " + (on_cuda ? "'nccl' does" : "'gloo' does"));
+  if (any_order && transport == "nccl")
+    throw std::invalid_argument("any_order is for 'gloo' and 'mpi': NCCL always chooses its order");
   const auto warnings = std::make_shared<std::vector<std::string>>();
   const auto warn = [warnings](const std::string& what) { warnings->push_back(what); };
   auto met = meet_interruptibly({transport,
@@ -234,6 +239,7 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                                  std::move(address),
                                  launch,
                                  timeout_s,
+                                 any_order,
                                  {.timeout_s = join_timeout_s,
                                   .run_id = std::move(run_id),
                                   .secret = std::move(secret),
@@ -380,12 +386,12 @@ Errors  Error  in every process: each fact that differs, with its values and who
       "connect", &connect, "transport"_a = "auto", nb::kw_only(), "device"_a.none() = nb::none(),
       "file"_a.none() = nb::none(), "address"_a.none() = nb::none(), "rank"_a.none() = nb::none(),
       "world"_a.none() = nb::none(), "timeout_s"_a = 300.0, "join_timeout_s"_a = 60.0,
-      "run_id"_a = "", "secret"_a = "",
+      "run_id"_a = "", "secret"_a = "", "any_order"_a = false,
       nb::sig("def connect(transport: typing.Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, "
               "device: str | Device | None = None, file: str | os.PathLike[str] | None = None, "
               "address: str | None = None, rank: int | None = None, world: int | None = None, "
               "timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '', "
-              "secret: str = '') -> "
+              "secret: str = '', any_order: bool = False) -> "
               "Communicator"),
       R"(Finds the other processes of this run, and returns when all have joined.
 
@@ -404,6 +410,9 @@ that no launcher started is a world of one: it connects to no other process and 
 `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
               default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
               what is sent is not encrypted. Without one, process 0 may give a RuntimeWarning.
+`any_order`   sums and products of more than 64 bytes are made by Gloo's or MPI's own all_reduce: their
+              last bits are the same in all processes, and differ from those of other transports and
+              numbers of processes. Not of 16-bit floats. The same in every process.
 
 Errors  Error       processes did not join (names them); another run at that address; a transport
                     that this build lacks; says what to do

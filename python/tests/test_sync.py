@@ -238,6 +238,23 @@ print(group, weights["w"].tolist(), int(weights["steps"]), total)
 
 
 @gloo
+def test_sums_in_any_order_are_the_same_in_all_processes():
+    out = outputs(
+        """
+group = connect(any_order=True)
+values = np.linspace(0.1, 0.9, 1000, dtype=np.float32) * (rank + 1)
+group.all_reduce(values, "mean")
+print(float(abs(values - np.linspace(0.1, 0.9, 1000) * 1.5).max()) < 1e-6)
+"""
+    )
+    assert out == ["True\n"] * 2
+    found = errors("connect(any_order=rank == 1).barrier()")
+    assert all("processes 0 and 1 have different any_order" in text for text in found), found
+    with pytest.raises(ValueError, match="any_order is for 'gloo' and 'mpi'"):
+        connect("nccl", device="cuda:0", any_order=True)
+
+
+@gloo
 def test_other_gradients_are_an_error_that_names_both():
     found = errors('GradientSync({"w": np.zeros(3 + rank)}, connect())')
     assert all("replica 0 has 'w' f64 [3], replica 1 has 'w' f64 [4]" in text for text in found), found

@@ -108,6 +108,12 @@ void CudaDigests::collect() {
   collect_locked();
 }
 
+bool CudaDigests::is_over() {
+  const std::lock_guard lock(mutex_);
+  collect_locked();
+  return on_their_way_ == 0;
+}
+
 void CudaDigests::collect_locked() {
   const auto* const arrived = reinterpret_cast<const SliceDigests*>(pinned_->bytes().data());
   while (on_their_way_ > 0 && places_[oldest_].event.is_over()) {

@@ -42,6 +42,8 @@ class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
                                                         std::uint64_t samples, std::size_t form,
                                                         const CudaEvent& arrived,
                                                         const CudaEvent& hashed);
+  /// Whether all that was queued is over. A device that is lost throws a CudaError.
+  [[nodiscard]] bool is_over();
   /// Waits for all that is queued; nobody needs the device for it afterwards. Where that is lost, who asks for a result
   /// that never came is told.
   void finish() noexcept;

@@ -1,8 +1,12 @@
 #include "src/device/cuda_owners.hpp"
 
+#include <chrono>
+
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
+
+#include "src/device/cuda_reaper.hpp"
 
 namespace penstock::device {
 
@@ -81,6 +85,20 @@ bool is_capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
+namespace {
+
+// What a query says.
+bool is_ready(cudaError_t status) {
+  if (status == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // or the next launch would report it as its own
+    return false;
+  }
+  check(status);
+  return true;
+}
+
+}  // namespace
+
 CudaStream::CudaStream(int device) : device_(device) {
   const CurrentDevice current(device);
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
@@ -94,6 +112,11 @@ CudaStream::~CudaStream() {
   } catch (const CudaError&) {
     // The device is lost, and the stream with it.
   }
+}
+
+bool CudaStream::is_over() const {
+  const CurrentDevice current(device_);
+  return is_ready(cudaStreamQuery(stream_));
 }
 
 CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
@@ -114,19 +137,18 @@ CudaEvent::~CudaEvent() {
 
 bool CudaEvent::is_over() const {
   const CurrentDevice current(device_);
-  const cudaError_t status = cudaEventQuery(event_);
-  if (status == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // or the next launch would report it as its own
-    return false;
-  }
-  check(status);
-  return true;
+  return is_ready(cudaEventQuery(event_));
 }
 
 DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
   const CurrentDevice current(device);
   void* data = nullptr;
-  const cudaError_t status = cudaMalloc(&data, bytes);
+  cudaError_t status = cudaMalloc(&data, bytes);
+  // Loaders that are gone may still have memory there.
+  if (status == cudaErrorMemoryAllocation && wait_until_freed(std::chrono::seconds(10))) {
+    (void)cudaGetLastError();
+    status = cudaMalloc(&data, bytes);
+  }
   if (status == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     throw CudaError(status,

@@ -43,6 +43,8 @@ class CudaStream {
   CudaStream& operator=(const CudaStream&) = delete;
 
   [[nodiscard]] cudaStream_t get() const noexcept { return stream_; }
+  /// Whether all that was queued is over. Does not wait.
+  [[nodiscard]] bool is_over() const;
 
  private:
   int device_;

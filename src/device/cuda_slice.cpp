@@ -7,6 +7,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/device/aligned.hpp"
+#include "src/device/cuda_reaper.hpp"
 #include "src/device/cuda_transfer.hpp"
 
 namespace penstock::device {
@@ -50,6 +51,28 @@ CudaState::CudaState(int device, TransferPlan asked)
   if (plan.on_span) timing.emplace(device, copies.get());
 }
 
+std::shared_ptr<CudaState> CudaState::make(int device, TransferPlan plan) {
+  return {new CudaState(device, std::move(plan)), [](CudaState* state) {
+            free_when_over([state] { return state->is_over(); }, [state] { delete state; });
+          }};
+}
+
+bool CudaState::is_over() noexcept {
+  try {
+    const CurrentDevice current(device_index);
+    const auto is_free = [](CudaReaderDone& done) {
+      const CurrentDevice of_reader(done.device);
+      return done.record_after_capture() && done.event.is_over();
+    };
+    return copies.is_over() && works.is_over() && transforms.is_over() && releases.is_over() &&
+           (!digests || digests->is_over()) && std::ranges::all_of(places, [&](CudaPlace& place) {
+             return std::ranges::all_of(place.readers, is_free);
+           });
+  } catch (const CudaError&) {
+    return true;
+  }
+}
+
 CudaState::~CudaState() {
   if (digests) digests->finish();
   try {
@@ -57,6 +80,7 @@ CudaState::~CudaState() {
     check(cudaStreamSynchronize(copies.get()));
     check(cudaStreamSynchronize(works.get()));
     check(cudaStreamSynchronize(transforms.get()));
+    check(cudaStreamSynchronize(releases.get()));
     for (CudaPlace& place : places) {
       for (CudaReaderDone& done : place.readers) {
         const CurrentDevice of_reader(done.device);

@@ -50,12 +50,16 @@ struct CudaPlace {
 
 /// Everything on the device; slices that outlive the transfer keep it.
 struct CudaState {
+  /// Destroyed once the device uses nothing of it any more: by whom lets go of it last, or later on a thread for that.
+  [[nodiscard]] static std::shared_ptr<CudaState> make(int device, TransferPlan plan);
   CudaState(int device, TransferPlan plan);
   /// Waits for the readers of all places.
   ~CudaState();
   CudaState(const CudaState&) = delete;
   CudaState& operator=(const CudaState&) = delete;
 
+  /// Whether nothing on the device uses any of it. Does not wait. A device that is lost uses nothing.
+  [[nodiscard]] bool is_over() noexcept;
   [[nodiscard]] bool transforms_anything() const noexcept { return !plan.transforms.empty(); }
   /// Runs the device transforms of `rows` rows in the slice at `slice`, which has that form, on `stream`, whose device
   /// is current.
@@ -96,6 +100,8 @@ struct CudaState {
   SlotInFlight& hold(std::shared_ptr<staging::StagingLease> lease);
   std::mutex in_flight_mutex;
   std::list<SlotInFlight> in_flight;
+  // Those that were there when the transfer ended: a host function must not be the one that unpins the ring.
+  std::vector<std::shared_ptr<staging::StagingLease>> left_in_flight;
   std::mutex mutex;                  // one at a time queues work, and touches stamps and flags
   std::uint64_t run = 0;             // goes up where work is forgotten
   std::optional<CudaTiming> timing;  // until the transfer is gone, and with it who asked

@@ -26,30 +26,29 @@ void give_back(void* data) noexcept {
 
 class CudaTransfer final : public Transfer {
  public:
-  CudaTransfer(int device, TransferPlan plan)
-      : state_(std::make_shared<CudaState>(device, std::move(plan))) {}
+  CudaTransfer(int device, TransferPlan plan) : state_(CudaState::make(device, std::move(plan))) {}
+  /// Does not wait for the device: what that still reads stays with the state. Who asked for spans waits for them a second.
   ~CudaTransfer() override {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (state_->timing && !state_->is_over() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::lock_guard lock(state_->mutex);
     try {
       const CurrentDevice current(state_->device_index);
-      // The host functions that return staging slots must have run while the loader still holds the
-      // ring: a host function must not be the one that unpins it.
-      check(cudaStreamSynchronize(state_->copies.get()));
-      check(cudaStreamSynchronize(state_->releases.get()));
-      if (state_->timing) {
-        check(cudaStreamSynchronize(state_->works.get()));
-        check(cudaStreamSynchronize(state_->transforms.get()));
-        const std::lock_guard lock(state_->mutex);
+      if (state_->timing)
         for (CudaPlace& place : state_->places)
           state_->timing->tell(*place.stamps, state_->plan.on_span);
-      }
     } catch (const CudaError&) {
-      // The device is lost, with the last spans; nothing reads the slots any more.
+      // The device is lost, with the last spans.
     }
-    if (state_->digests) state_->digests->finish();
-    const std::lock_guard lock(state_->mutex);
     state_->timing.reset();
+    state_->plan.on_span = nullptr;
+    const bool is_lost = is_lost_now();
+    if (state_->digests && is_lost) state_->digests->finish();
     const std::lock_guard in_flight(state_->in_flight_mutex);
-    state_->in_flight.clear();
+    for (const CudaState::SlotInFlight& slot : state_->in_flight)
+      state_->left_in_flight.push_back(slot.lease);
+    if (is_lost) state_->in_flight.clear();  // no host function comes for them
   }
 
   void check_health() override {
@@ -125,6 +124,15 @@ class CudaTransfer final : public Transfer {
   }
 
  private:
+  [[nodiscard]] bool is_lost_now() noexcept {
+    try {
+      check_health();
+      return false;
+    } catch (const CudaError&) {
+      return true;
+    }
+  }
+
   // A reader's stream was in a capture when its batch was released; what it was given before that is over only behind
   // what can be recorded when the capture has ended. False when stopped.
   [[nodiscard]] bool wait_for_captures(CudaPlace& place, const std::stop_token& stop) const {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -51,9 +52,13 @@ class Reading {
                                  source_.max_concurrent_reads()});
       const std::uint64_t grains = (sizes_.size() + kGrain - 1) / kGrain;
       std::vector<std::jthread> threads;
-      for (std::uint64_t k = 0;
-           k < std::min<std::uint64_t>(static_cast<std::uint64_t>(most), grains); ++k)
-        threads.emplace_back([this] { work(); });
+      try {
+        for (std::uint64_t k = 1;
+             k < std::min<std::uint64_t>(static_cast<std::uint64_t>(most), grains); ++k)
+          threads.emplace_back([this] { work(); });
+      } catch (const std::system_error&) {  // those that could be started, then
+      }
+      work();
     }
     if (error_) std::rethrow_exception(error_);
     if (!fault_) return std::move(sizes_);

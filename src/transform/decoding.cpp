@@ -134,6 +134,7 @@ class Decoding final : public PackingTransform {
                          scratch.views.front().window());
     } catch (const std::bad_alloc&) {
       return Fault{.reason = "not enough memory to decode this image",
+                   .out_of_memory = true,
                    .cause = std::current_exception()};
     }
   }

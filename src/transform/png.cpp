@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "src/jpeg/rows.hpp"
 
@@ -14,6 +15,8 @@ PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 void PngReader::fail(png_structp png, png_const_charp message) {
   auto* reader = static_cast<PngReader*>(png_get_error_ptr(png));
   std::snprintf(reader->message_, sizeof(reader->message_), "%s", message);
+  reader->out_of_memory_ = std::strcmp(message, "Out of memory") == 0 ||
+                           std::strcmp(message, "insufficient memory") == 0;  // zlib's
   std::longjmp(reader->jump_, 1);
 }
 
@@ -26,7 +29,9 @@ void PngReader::give(png_structp png, png_bytep out, std::size_t size) {
 
 bool PngReader::open(std::span<const std::byte> bytes) {
   left_ = bytes;
-  return read_header();
+  const bool is_read = read_header();
+  if (out_of_memory_) throw std::bad_alloc();
+  return is_read;
 }
 
 bool PngReader::read_header() noexcept {
@@ -36,7 +41,7 @@ bool PngReader::read_header() noexcept {
                                 [](png_structp, png_const_charp) {});
   if (png_ != nullptr) info_ = png_create_info_struct(png_);
   if (info_ == nullptr) {
-    std::snprintf(message_, sizeof(message_), "not enough memory to decode this PNG");
+    out_of_memory_ = true;
     return false;
   }
   png_set_read_fn(png_, this, give);
@@ -66,7 +71,9 @@ bool PngReader::read_rows(void* pixels, std::size_t pixel_bytes, Convert* conver
   std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
   for (std::size_t y = 0; y < rows.size(); ++y)
     rows[y] = static_cast<png_bytep>(pixels) + y * stride;
-  return read_pixels(rows.data(), stride, convert);
+  const bool is_read = read_pixels(rows.data(), stride, convert);
+  if (out_of_memory_) throw std::bad_alloc();
+  return is_read;
 }
 
 void PngReader::convert_to_rgba(png_structp png, png_infop info) {

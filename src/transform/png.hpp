@@ -59,6 +59,7 @@ class PngReader {
   int width_ = 0;
   int height_ = 0;
   int bits_ = 0;
+  bool out_of_memory_ = false;
   char message_[128] = "";
 };
 

@@ -1,5 +1,7 @@
 #include "src/transform/webp.hpp"
 
+#include <new>
+
 #include <webp/decode.h>
 
 #include "src/jpeg/rows.hpp"
@@ -9,8 +11,6 @@ namespace {
 
 const char* explain(VP8StatusCode status) {
   switch (status) {
-    case VP8_STATUS_OUT_OF_MEMORY:
-      return "not enough memory to decode this WebP";
     case VP8_STATUS_UNSUPPORTED_FEATURE:
       return "a WebP with a feature that libwebp does not know";
     case VP8_STATUS_NOT_ENOUGH_DATA:
@@ -55,6 +55,7 @@ bool WebpReader::read(std::uint8_t* rgba) {
   const VP8StatusCode status =
       WebPDecode(reinterpret_cast<const std::uint8_t*>(bytes_.data()), bytes_.size(), &config);
   if (status == VP8_STATUS_OK) return true;
+  if (status == VP8_STATUS_OUT_OF_MEMORY) throw std::bad_alloc();
   message_ = explain(status);
   return false;
 }

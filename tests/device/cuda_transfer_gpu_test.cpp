@@ -1,11 +1,16 @@
 // Needs a GPU, and says so where there is none.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_reaper.hpp"
 #include "src/device/transfer.hpp"
 #include "tests/device/cuda_support.hpp"
 
@@ -81,6 +86,58 @@ TEST_F(CudaTransferGpu, SlicesOutliveTheirTransfer) {
   slice->wait_on(stream());
   const auto bytes = testing_support::to_host({slice->data(), kMiB}, stream());
   EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{42}; }));
+}
+
+// A kernel that does not end until it is told to, as one that waits for another process.
+class Unending {
+ public:
+  explicit Unending(cudaStream_t stream) {
+    device::check(cudaLaunchHostFunc(
+        stream, [](void* self) { static_cast<Unending*>(self)->ended_.get_future().wait(); },
+        this));
+  }
+  void end() { ended_.set_value(); }
+
+ private:
+  std::promise<void> ended_;
+};
+
+TEST_F(CudaTransferGpu, EndsAtOnceWhileItsSlicesAreRead) {
+  auto memory = staging::HostMemory::make(2 * kMiB);
+  device::pin_host_memory(*memory, {Device::Kind::cuda, 0});
+  auto ring = staging::StagingRing::make(memory, memory->bytes(), 2, kMiB);
+  const std::weak_ptr<staging::HostMemory> pinned = memory;
+  auto transfer = device::open_transfer({Device::Kind::cuda, 0}, {.slots = 1, .slice_bytes = kMiB});
+  const auto send = [&] {
+    auto slot = std::make_shared<staging::StagingLease>(ring->acquire({}));
+    std::ranges::fill(slot->bytes(), std::byte{42});
+    auto slice = transfer->reserve({});
+    const auto bytes = slot->bytes();
+    transfer->enqueue(*slice, {.slot = std::move(slot), .bytes = bytes});
+    transfer->transform(*slice);
+    return slice;
+  };
+  auto first = send();
+  first->wait_on(stream());
+  Unending reader(stream());
+  const device::DeviceMemory copy(0, kMiB);
+  first->copy_to(copy.data(), {first->data(), kMiB}, stream());
+  first.reset();
+  auto second = send();  // its copy waits for the reader
+
+  const auto begin = std::chrono::steady_clock::now();
+  second.reset();
+  transfer.reset();
+  ring.reset();
+  memory.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(100));
+  EXPECT_FALSE(pinned.expired()) << "a copy from there is on its way";
+
+  reader.end();
+  EXPECT_TRUE(device::wait_until_freed(std::chrono::seconds(10)));
+  EXPECT_TRUE(pinned.expired());
+  const auto bytes = testing_support::to_host({copy.data(), kMiB}, stream());
+  EXPECT_THAT(bytes, testing::Each(std::byte{42})) << "what the reader read was not freed under it";
 }
 
 }  // namespace

@@ -1,23 +1,27 @@
-// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; tar
-// shards, token files, entries of the object cache, and what S3 servers answer.
+// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar shards, .npy and
+// TFRecord files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, tar, tokens, cache and answers
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, tokens, cache, answers, messages and texts
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <penstock/transform/decode_image.hpp>
+#include <penstock/penstock.hpp>
 
+#include "src/loader/remote/row_message.hpp"
+#include "src/source/stream/queue_protocol.hpp"
 #include "src/storage/cache/object_cache.hpp"
 #include "tests/fuzz/cache_entry.hpp"
 #include "tests/fuzz/index_image.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/loader/fakes.hpp"
 #include "tests/source/shards.hpp"
 
 namespace {
@@ -121,6 +125,91 @@ void write_answers(const std::filesystem::path& folder) {
   write_text(folder / "profile", "[default]\nregion = r # \n[profile a]\naws_access_key_id=k\n");
 }
 
+void write_records(const std::filesystem::path& folder) {
+  using namespace penstock::test;
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path golden(PENSTOCK_GOLDEN);
+  write_text(folder / "npy", text_of(golden / "tokens.npy") + '\x00');
+  const std::string example = plain_example("an image", 7);
+  write_text(folder / "example", example + '\x01');
+  const std::string floats = wire(1, feature("f", 2, wire(1, raw(1.5F) + raw(2.5F))) +
+                                         feature("n", 3, wire(1, "\x01\x96\x01")));
+  write_text(folder / "floats", floats + '\x01');
+  for (const char how : {'\x02', '\x03'})
+    write_text(folder / fmt::format("tfrecord_{}", static_cast<int>(how)),
+               frame(example) + frame("") + frame(floats) + how);
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void write_messages(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  // Of a rendezvous: u32 length, a kind, and texts with their lengths.
+  const auto number = [](std::size_t value) {
+    const auto word = static_cast<std::uint32_t>(value);
+    return std::string(reinterpret_cast<const char*>(&word), sizeof word);
+  };
+  std::string pending(1, '\x0F');
+  for (const std::string text : {"0", "12", "1", "3", "barrier()"})
+    pending += number(text.size()) + text;
+  write_text(folder / "frames",
+             std::string(1, '\0') + number(pending.size()) + pending + number(1) + '\x08');
+  write_text(
+      folder / "hello",
+      '\x01' + source::write_hello(
+                   {"a client", {{"image", DType::u8, {kDynamic, 3}}, {"label", DType::i64, {}}}}));
+  const loader::RowPlace place{.step = 1, .rows = 2};
+  RowBytes answer = loader::make_answer(16);
+  loader::RowFindings findings{
+      .bytes_read = 5, .replaced = {{1, {.number = 3}}}, .learned = {std::byte{1}}};
+  findings.faults.push_back({.reason = "bad", .file = "f"});
+  loader::complete_answer(answer, place, 16, findings, {});
+  write_text(folder / "answer", '\x02' + text_of(std::span<const std::byte>(answer.bytes())));
+  const std::vector<SampleId> samples{{.number = 1}, {.number = 7, .epoch = 2}};
+  write_text(folder / "request", '\x03' + text_of(loader::write_request(place, samples)));
+  write_text(folder / "settings",
+             '\x04' + loader::RowSettings{.seed = 7, .identity = "[{\"op\": \"read\"}]"}.to_json());
+}
+
+void write_texts(const std::filesystem::path& folder) {
+  using namespace penstock::testing_support;
+  std::filesystem::create_directories(folder);
+  const Registry registry = fake_registry();
+  const Dataset plain =
+      Dataset(fake(100)).shuffle({.buffer = 9}).seed(7).repeat(2).take(50).batch(4);
+  const Dataset mixed =
+      mix({Dataset(fake(9)).skip(1).shard(3, 1), Dataset(fake(5)).repeat_each(2)}).seed(7).batch(4);
+  const Dataset picked = Dataset(fake(20)).select({1, 3, 5}).sample({1, 2, 3}).seed(1).batch(
+      2, {.remainder = Remainder::pad});
+  int which = 0;
+  for (const Dataset& plan : {plain, mixed, picked}) {
+    write_text(folder / fmt::format("plan_{}", which), plan.to_json({.registry = registry}));
+    write_text(folder / fmt::format("state_{}", which++), plan.loader().state().to_json());
+  }
+}
+
+void write_pictures(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  unsigned seed = 0;
+  for (const int channels : {1, 3, 4}) {
+    const Pixels pixels = picture(13, 9, channels, ++seed);
+    write(folder / fmt::format("{}.png", channels), png_of(pixels));
+    if (channels == 1) continue;
+    write(folder / fmt::format("{}_lossless.webp", channels), webp_of(pixels, true));
+    if (channels == 3) write(folder / "lossy.webp", webp_of(pixels, false));
+  }
+  const std::vector<std::uint8_t> samples(13 * 9 * 8, 77);
+  write(folder / "wide.png", png_of(13, 9, {samples.begin(), samples.begin() + 13 * 9 * 6},
+                                    {.bits = 16, .interlaced = true}));
+  write(folder / "grey16.png", png_of(13, 9, {samples.begin(), samples.begin() + 13 * 9 * 2},
+                                      {.color = PNG_COLOR_TYPE_GRAY, .bits = 16}));
+  write(folder / "palette.png",
+        png_of(13, 9, std::vector<std::uint8_t>(13 * 9, 1),
+               {.color = PNG_COLOR_TYPE_PALETTE, .palette = {{1, 2, 3}, {4, 5, 6}}}));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -136,6 +225,10 @@ int main(int argc, char** argv) {
   write_cache_entries(folder / "cache");
   write_answers(folder / "answers");
   write_tokens(folder / "tokens");
+  write_records(folder / "records");
+  write_messages(folder / "messages");
+  write_texts(folder / "texts");
+  write_pictures(folder / "pictures");
   unsigned seed = 0;
   for (JpegKind kind : kinds()) {
     for (const auto& [width, height, quality] :

@@ -12,27 +12,12 @@
 
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
+#include "tests/fuzz/memory_file.hpp"
 
 namespace {
 
 using namespace penstock;
 using namespace penstock::source;
-using namespace penstock::storage;
-
-class MemoryFile final : public StoredFile {
- public:
-  explicit MemoryFile(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
-  FileStamp stamp() const noexcept override { return {bytes_.size(), 1}; }
-  std::size_t window_bytes() const noexcept override { return 700; }
-  Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override {
-    if (offset > bytes_.size() || into.size() > bytes_.size() - offset) std::abort();
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
-    return {};
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-};
 
 // Few mutations keep a header's checksum: without this, what stands behind it is hardly reached.
 void mend_checksums(std::vector<std::byte>& bytes) {
@@ -59,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes(size);
   std::copy_n(reinterpret_cast<const std::byte*>(data), size, bytes.begin());
   if (size > 0 && data[size - 1] % 2 == 0) mend_checksums(bytes);
-  const MemoryFile file(std::move(bytes));
+  const fuzz::MemoryFile file(std::move(bytes));
   ScannedShard scanned;
   try {
     const std::string labels = "cls";

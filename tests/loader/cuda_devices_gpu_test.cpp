@@ -13,6 +13,7 @@
 #include <penstock/testing/synthetic.hpp>
 
 #include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_reaper.hpp"
 #include "tests/device/cuda_support.hpp"
 #include "tests/loader/fakes.hpp"
 #include "tests/loader/slow_check.hpp"
@@ -199,6 +200,7 @@ TEST_F(CudaFaultsGpu, AStepThatIsDecodedLateIsCopiedBeforeTheNext) {
   EXPECT_EQ(decoded, 2);
   open = true;
   arrived.get();
+  device::check(cudaStreamSynchronize(slow.get()));
 }
 
 TEST_F(CudaFaultsGpu, MemoryStaysFlatOverManyLoaders) {
@@ -207,8 +209,10 @@ TEST_F(CudaFaultsGpu, MemoryStaysFlatOverManyLoaders) {
     const Step step = *loader.next();
   };
   run();
+  (void)device::wait_until_freed(std::chrono::seconds(10));
   const sim::Usage before = sim::usage();
   for (std::uint64_t k = 0; k < steps(1'000); ++k) run();
+  (void)device::wait_until_freed(std::chrono::seconds(10));
   const sim::Usage after = sim::usage();
   EXPECT_EQ(after.device_bytes, before.device_bytes);
   EXPECT_EQ(after.streams, before.streams);
@@ -237,6 +241,7 @@ TEST_F(CudaFaultsGpu, AnyCallMayFail) {
       }
       sim::repair();
       device::check(cudaDeviceSynchronize());
+      (void)device::wait_until_freed(std::chrono::seconds(10));
       const sim::Usage after = sim::usage();
       ASSERT_EQ(after.device_bytes, before.device_bytes) << function << ' ' << n;
       ASSERT_EQ(after.streams, before.streams) << function << ' ' << n;

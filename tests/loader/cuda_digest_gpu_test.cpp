@@ -16,6 +16,7 @@
 #include <penstock/penstock.hpp>
 
 #include "src/device/cuda_owners.hpp"
+#include "src/device/cuda_reaper.hpp"
 #include "tests/device/cuda_support.hpp"
 #ifdef PENSTOCK_SIMULATED_CUDA
 #include "testing/simulated_cuda/simulated_cuda.hpp"
@@ -477,6 +478,7 @@ TEST_F(CudaDigestGpu, AnyCallMayFail) {
       }
       sim::repair();
       device::check(cudaDeviceSynchronize());
+      (void)device::wait_until_freed(std::chrono::seconds(10));
       const sim::Usage after = sim::usage();
       ASSERT_EQ(after.device_bytes, before.device_bytes) << function << ' ' << n;
       ASSERT_EQ(after.streams, before.streams) << function << ' ' << n;

@@ -128,6 +128,36 @@ TEST(Faults, ReplaceGivesUpWhenAllReplacementsAreBad) {
                   AllOf(HasSubstr("sample 0"), HasSubstr("16 replacements were bad too"))));
 }
 
+// A machine that has too little memory at the moment says nothing of the sample: another one in its place would make the
+// data depend on the machine.
+TEST(Faults, WhereMemoryIsOutNothingIsReplaced) {
+  constexpr std::uint64_t kLarge = 70;
+  for (const OnFault policy : {OnFault::raise, OnFault::replace, OnFault::mask}) {
+    for (const int io_threads : {0, 2}) {
+      const Dataset data =
+          Dataset(fake(200))
+              .map(map_function({.name = "greedy",
+                                 .inputs = {"number"},
+                                 .outputs = {{"number", DType::u64, {2}}}},
+                                [](std::span<const ConstTensorView> in, Outputs out, Random&) {
+                                  if (in[0].data<std::uint64_t>()[0] == kLarge)
+                                    throw std::bad_alloc();
+                                  std::ranges::copy(in[0].bytes(), out[0].bytes().begin());
+                                }))
+              .seed(1)
+              .batch(20);
+      Loader loader =
+          data.loader({.faults = {.policy = policy}, .threads = 2, .io_threads = io_threads});
+      for (int step = 0; step < 3; ++step) ASSERT_TRUE(loader.next());
+      EXPECT_THAT(
+          [&] { (void)loader.next(); },
+          ThrowsMessage<DataError>(AllOf(HasSubstr("sample 70 "), HasSubstr("out of memory"),
+                                         HasSubstr("more memory"))));
+      EXPECT_EQ(loader.state().step, 3U);
+    }
+  }
+}
+
 TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
   auto source = fake(1'000);
   for (std::uint64_t number = 300; number < 360; number += 2) source->bad.insert(number);

@@ -210,10 +210,17 @@ TEST(State, IsReadStrictly) {
   refuses("faults", {{"count", 1}}, "'list' is missing");
   refuses("sead", 7, "there is no field 'sead'");
   refuses("random", 1ULL << 40, "a whole number from 0 to 4294967295");
-  nlohmann::json other = nlohmann::json::parse(good);
-  other["random"] = 1;
+  refuses("checksum", "0123456789abcdef", "and the others have");
+  for (const char* field : {"step", "samples", "seed"}) {  // which another number would pass for
+    nlohmann::json json = nlohmann::json::parse(good);
+    json[field] = 1;
+    EXPECT_THAT([&] { (void)LoaderState::from_json(json.dump()); },
+                ThrowsMessage<Error>(HasSubstr("its field 'checksum'")));
+  }
+  LoaderState other = LoaderState::from_json(good);
+  other.random_version = 1;
   EXPECT_THAT(
-      [&] { Dataset(fake(10)).batch(4).loader().restore(LoaderState::from_json(other.dump())); },
+      [&] { Dataset(fake(10)).batch(4).loader().restore(LoaderState::from_json(other.to_json())); },
       ThrowsMessage<Error>(HasSubstr("version 1 of the random numbers")));
 }
 

@@ -66,6 +66,26 @@ class TrainClassifier : public Throughput {
       EXPECT_NEAR(found.at(step), loss, 1e-4 * std::abs(loss)) << what << ", step " << step;
   }
 
+  /// Of processes of one launch with these flags.
+  std::vector<Outcome> processes_with(const std::vector<std::vector<std::string>>& flags) {
+    const std::string port = std::to_string(20'000 + (getpid() + 5'000) % 10'000);
+    std::vector<pid_t> processes;
+    for (std::size_t rank = 0; rank < flags.size(); ++rank)
+      processes.push_back(start(flags[rank], 0,
+                                variables({{"RANK", std::to_string(rank)},
+                                           {"LOCAL_RANK", std::to_string(rank)},
+                                           {"WORLD_SIZE", std::to_string(flags.size())},
+                                           {"LOCAL_WORLD_SIZE", std::to_string(flags.size())},
+                                           {"MASTER_ADDR", "127.0.0.1"},
+                                           {"MASTER_PORT", port},
+                                           {"TORCHELASTIC_RUN_ID", "test"}}),
+                                std::to_string(rank)));
+    std::vector<Outcome> all;
+    for (std::size_t rank = 0; rank < flags.size(); ++rank)
+      all.push_back(finish(processes[rank], std::to_string(rank)));
+    return all;
+  }
+
   std::string throughput_;
   std::string trainer_;
   fs::path losses_ = folder_ / "losses";
@@ -108,24 +128,6 @@ TEST_F(TrainClassifier, FourProcessesGiveBitByBitWhatFourReplicasOfOneDo) {
 #ifdef PENSTOCK_HAVE_GLOO
 // Ranks that differ would spoil each other's weights: all are told at the start.
 TEST_F(TrainClassifier, ProcessesThatDifferAreToldAtOnce) {
-  const std::string port = std::to_string(20'000 + (getpid() + 5'000) % 10'000);
-  const auto outcomes = [&](const std::vector<std::vector<std::string>>& flags) {
-    std::vector<pid_t> processes;
-    for (std::size_t rank = 0; rank < flags.size(); ++rank)
-      processes.push_back(start(small(flags[rank]), 0,
-                                variables({{"RANK", std::to_string(rank)},
-                                           {"LOCAL_RANK", std::to_string(rank)},
-                                           {"WORLD_SIZE", std::to_string(flags.size())},
-                                           {"LOCAL_WORLD_SIZE", std::to_string(flags.size())},
-                                           {"MASTER_ADDR", "127.0.0.1"},
-                                           {"MASTER_PORT", port},
-                                           {"TORCHELASTIC_RUN_ID", "test"}}),
-                                std::to_string(rank)));
-    std::vector<Outcome> all;
-    for (std::size_t rank = 0; rank < flags.size(); ++rank)
-      all.push_back(finish(processes[rank], std::to_string(rank)));
-    return all;
-  };
   for (const auto& [flags, says] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{"--seed", "8"}, "the seed is '7' in process 0, '8' in process 1"},
            {{"--rate", "0.1"}, "--rate is '0.05' in process 0, '0.1' in process 1"},
@@ -133,7 +135,7 @@ TEST_F(TrainClassifier, ProcessesThatDifferAreToldAtOnce) {
            {{"--micro-steps", "2"}, "--micro-steps is '1' in process 0, '2' in process 1"},
            {{"--wire", "bf16"}, "--wire is 'none' in process 0, 'bf16' in process 1"}}) {
     const auto begin = std::chrono::steady_clock::now();
-    for (const Outcome& outcome : outcomes({{}, flags})) {
+    for (const Outcome& outcome : processes_with({small({}), small(flags)})) {
       EXPECT_EQ(outcome.status, 1) << says;
       EXPECT_THAT(outcome.err, HasSubstr(says));
     }
@@ -147,13 +149,38 @@ TEST_F(TrainClassifier, ProcessesThatDifferAreToldAtOnce) {
                                       "--checkpoint-every", "12",     "--steps",      "12"};
   ASSERT_EQ(train(small(half)).status, 0);
   fs::remove(losses_);
-  for (const Outcome& outcome : outcomes({{"--checkpoint", checkpoint, "--resume"},
-                                          {"--checkpoint", checkpoint + ".none", "--resume"}}))
+  for (const Outcome& outcome :
+       processes_with({small({"--checkpoint", checkpoint, "--resume"}),
+                       small({"--checkpoint", checkpoint + ".none", "--resume"})}))
     EXPECT_EQ(outcome.status, 0) << outcome.err;
   const Losses rest = read_losses(losses_);
   EXPECT_EQ(rest.size(), 12U);
   for (const auto& [step, loss] : rest)
     EXPECT_NEAR(loss, whole.at(step), 1e-4 * whole.at(step)) << "step " << step;
+}
+
+TEST_F(TrainClassifier, WhyOneProcessEndedIsSaidByAll) {
+  const fs::path good = folder_ / "good";
+  const fs::path damaged = folder_ / "damaged";
+  fs::copy(photos(), good, fs::copy_options::recursive);
+  fs::copy(photos(), damaged, fs::copy_options::recursive);
+  for (const auto& each : fs::recursive_directory_iterator(damaged))
+    if (each.path().extension() == ".jpg")
+      write_file(each.path(), std::string(fs::file_size(each.path()), 'x'));
+  const auto of = [&](const fs::path& data) {
+    return std::vector<std::string>{trainer_,      "--data",    data.string(), "--held-out",
+                                    good.string(), "--classes", "10",          "--batch",
+                                    "12",          "--quiet"};
+  };
+  for (const auto& [data, says] : std::vector<std::pair<fs::path, const char*>>{
+           {folder_ / "missing", "missing, found nothing; check the path"}, {damaged, "sample "}}) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (const Outcome& outcome : processes_with({of(good), of(data), of(good)})) {
+      EXPECT_EQ(outcome.status, 1) << says;
+      EXPECT_THAT(outcome.err, HasSubstr(says));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << says;
+  }
 }
 
 TEST_F(TrainClassifier, SurvivorsOfAKilledProcessNameItAndARestartGoesOn) {

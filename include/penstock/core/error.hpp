@@ -40,6 +40,7 @@ struct Fault {
   std::uint64_t step = 0;
   std::uint64_t row = 0;       ///< row of the global batch
   bool transient = false;      ///< reading again may help: a network file system was away, say
+  bool out_of_memory = false;  ///< says nothing of the sample: raised under every policy
   std::exception_ptr cause{};  ///< what a user's function threw, if that was it
 
   /// "sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".

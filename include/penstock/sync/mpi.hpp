@@ -11,6 +11,8 @@ struct MpiOptions {
   /// How long a collective waits for the others. MPI itself notices a dead process, and its
   /// launcher then ends the whole job; this is for those that are late.
   double timeout_s = 300;
+  /// Sums and products by MPI's own all_reduce: as GlooOptions has it.
+  bool any_order = false;
 };
 
 /// All processes of MPI_COMM_WORLD, by messages on a communicator of our own. MPI is initialised,

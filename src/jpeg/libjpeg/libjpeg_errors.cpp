@@ -9,6 +9,7 @@ namespace {
 void fail(j_common_ptr jpeg) {
   auto* errors = reinterpret_cast<LibjpegErrors*>(jpeg->err);
   (*jpeg->err->format_message)(jpeg, errors->message);
+  errors->out_of_memory = jpeg->err->msg_code == JERR_OUT_OF_MEMORY;
   std::longjmp(errors->jump, 1);
 }
 

@@ -15,9 +15,10 @@ struct LibjpegErrors {
   jpeg_error_mgr base;  // the first member: libjpeg knows no other
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX];
-  bool tolerant;    ///< of all warnings but that the file ends too early
-  int tolerated;    ///< warnings so far
-  bool is_warning;  ///< what failed was one that may be tolerated
+  bool tolerant;       ///< of all warnings but that the file ends too early
+  int tolerated;       ///< warnings so far
+  bool is_warning;     ///< what failed was one that may be tolerated
+  bool out_of_memory;  ///< what failed says nothing of the image
 
   /// For the `err` of a decompressor or compressor, which may not outlive this.
   [[nodiscard]] jpeg_error_mgr* set_up() noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "src/jpeg/exif.hpp"
 
@@ -40,7 +41,8 @@ JpegReader::JpegReader() {
 JpegReader::~JpegReader() { close(); }
 
 bool JpegReader::open(std::span<const std::byte> bytes, Keep keep) {
-  return read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), keep);
+  return checked(
+      read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), keep));
 }
 
 bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept {
@@ -50,6 +52,7 @@ bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Kee
   close();
   error_.tolerated = 0;
   error_.is_warning = false;
+  error_.out_of_memory = false;
   if (setjmp(error_.jump) != 0) return false;
   jpeg_create_decompress(&jpeg_);
   jpeg_save_markers(&jpeg_, kExifMarker, 0xFFFF);
@@ -58,6 +61,11 @@ bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Kee
   jpeg_mem_src(&jpeg_, bytes, size);
   jpeg_read_header(&jpeg_, TRUE);
   return true;
+}
+
+bool JpegReader::checked(bool result) const {
+  if (!result && error_.out_of_memory) throw std::bad_alloc();
+  return result;
 }
 
 int JpegReader::orientation() const noexcept {
@@ -82,7 +90,7 @@ std::vector<std::span<const std::uint8_t>> JpegReader::profile() const {
 
 bool JpegReader::begin(const PixelRect& rect, int span, Chroma upsampling, int scale) {
   rect_ = rect;
-  if (!start(rect, upsampling, scale)) return false;
+  if (!checked(start(rect, upsampling, scale))) return false;
   ring_rows_ = span + kMaxRowGroup;
   stride_ = static_cast<std::size_t>(jpeg_.output_width) * kPixelBytes + kRowSlack;
   const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
@@ -153,7 +161,7 @@ void JpegReader::start_within(const PixelRect& rect, Chroma upsampling) {
 }
 
 const std::uint8_t* const* JpegReader::rows(int first, int last) {
-  if (next_ < last && !read_until(last)) return nullptr;
+  if (next_ < last && !checked(read_until(last))) return nullptr;
   const std::size_t skipped = static_cast<std::size_t>(rect_.x - left_) * kPixelBytes;
   for (int y = first; y < last; ++y)
     pointers_[static_cast<std::size_t>(y - first)] = slot(y) + skipped;

@@ -21,6 +21,7 @@ namespace penstock::jpeg {
 /// Usage    open, begin, rows as often as needed, close; each returns false or nullptr where
 ///          libjpeg finds an error or has a warning, and message() then says what. close() is due
 ///          either way.
+/// Errors   std::bad_alloc  libjpeg could get no memory
 /// Threads  one caller at a time; keeps its buffers between images.
 class JpegReader final : public RowSource {
  public:
@@ -67,6 +68,8 @@ class JpegReader final : public RowSource {
 
  private:
   static void count_scans(j_common_ptr jpeg);
+  /// `result`; throws where memory was out.
+  [[nodiscard]] bool checked(bool result) const;
 
   bool read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept;
   bool start(const PixelRect& rect, Chroma upsampling, int scale) noexcept;

@@ -149,6 +149,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, CarriedFault& carried) {
   visit.required("fault", carried.fault);
   visit.required("transient", carried.fault.transient);
+  visit.required("out_of_memory", carried.fault.out_of_memory);
   visit("cause", carried.cause);
 }
 
@@ -297,8 +298,8 @@ RowAnswer read_answer(std::span<const std::byte> bytes, const RowPlace& place,
   if (saved.fatal) answer.findings.fatal = unpack(*saved.fatal);
   if (saved.learned) {
     const std::string learned = from_hex(*saved.learned);
-    const auto bytes = std::as_bytes(std::span(learned));
-    answer.findings.learned.assign(bytes.begin(), bytes.end());
+    const auto learned_bytes = std::as_bytes(std::span(learned));
+    answer.findings.learned.assign(learned_bytes.begin(), learned_bytes.end());
   }
   for (const Replacement& replacement : answer.findings.replaced)
     if (replacement.row >= place.rows)

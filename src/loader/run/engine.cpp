@@ -9,6 +9,7 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
 
+#include "src/core/start_thread.hpp"
 #include "src/loader/run/observed.hpp"
 #include "src/staging/host_memory.hpp"
 
@@ -189,8 +190,9 @@ void Engine::restart(EngineConfig config, std::uint64_t first, bool is_new_run) 
 
 void Engine::start() {
   if (driver_.joinable()) return;
-  driver_ = std::jthread([this](const std::stop_token& stop) { drive(stop); });
   rows_->start();
+  driver_ =
+      core::start_thread("a loader's steps", [this](const std::stop_token& stop) { drive(stop); });
 }
 
 // ---- the driver ----

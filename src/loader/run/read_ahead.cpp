@@ -5,6 +5,7 @@
 #include <penstock/core/clock.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/start_thread.hpp"
 #include "src/loader/run/observed.hpp"
 #include "src/loader/run/record_reader.hpp"
 
@@ -27,7 +28,8 @@ void ReadAhead::start() {
     free_.back()->record.set_limit(record_limit_);
   }
   for (int i = 0; i < count_; ++i)
-    threads_.emplace_back([this](const std::stop_token& stop) { read(stop); });
+    threads_.push_back(
+        core::start_thread("reading", [this](const std::stop_token& stop) { read(stop); }));
 }
 
 void ReadAhead::request_stop() {
@@ -95,8 +97,12 @@ void ReadAhead::read_one(ReadSample& sample, const std::stop_token& stop) const 
   const std::int64_t begin = now_ns();
   const std::size_t held = sample.record.memory_bytes();
   const BranchRecipe& branch = recipe_->branches[id.source];
-  sample.result = read_record(*branch.source, id, branch.read_key, sample.record, recipe_->retry,
-                              stop, batch.retries);
+  try {
+    sample.result = read_record(*branch.source, id, branch.read_key, sample.record, recipe_->retry,
+                                stop, batch.retries);
+  } catch (...) {
+    sample.result = fault_of_exception(std::current_exception());
+  }
   note_memory_(static_cast<std::int64_t>(sample.record.memory_bytes()) -
                static_cast<std::int64_t>(held));
   batch.read_ns += now_ns() - begin;

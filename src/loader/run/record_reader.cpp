@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,7 +25,13 @@ bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
 }  // namespace
 
 Fault fault_of_exception(const std::exception_ptr& thrown) {
-  return {.reason = core::text_of(thrown), .cause = thrown};
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    return {.reason = "out of memory", .out_of_memory = true, .cause = thrown};
+  } catch (...) {
+    return {.reason = core::text_of(thrown), .cause = thrown};
+  }
 }
 
 Result<void> read_record(const Source& source, const SampleId& sample, const RandomKey& key,

@@ -1,11 +1,13 @@
 #include "src/loader/run/row_threads.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <penstock/core/clock.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/start_thread.hpp"
 
 namespace penstock::loader {
 
@@ -67,12 +69,28 @@ void RowThreads::use(RowRecipes recipes) {
 
 void RowThreads::start() {
   if (!threads_.empty()) return;
-  if (read_ahead_) read_ahead_->start();
-  for (int i = 0; i < options_.threads; ++i)
-    // Inside the arena a user's own parallel code uses these threads and no others.
-    threads_.emplace_back([this](const std::stop_token& stop) {
-      arena_.execute([&] { read_ahead_ ? work_on_read(stop) : work(stop); });
-    });
+  try {
+    arena_.initialize();
+    if (read_ahead_) read_ahead_->start();
+    for (int i = 0; i < options_.threads; ++i)
+      // Inside the arena a user's own parallel code uses these threads and no others.
+      threads_.push_back(core::start_thread("decoding", [this](const std::stop_token& stop) {
+        try {
+          arena_.execute([&] { read_ahead_ ? work_on_read(stop) : work(stop); });
+        } catch (...) {  // oneTBB got no memory for this thread
+          give_up(std::current_exception(), stop);
+        }
+      }));
+  } catch (...) {  // all of them or none: the next start begins anew
+    stop_threads();
+    throw;
+  }
+}
+
+void RowThreads::stop_threads() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();  // joins
+  if (read_ahead_) read_ahead_->stop();
 }
 
 void RowThreads::request_stop() {
@@ -84,8 +102,7 @@ void RowThreads::request_stop() {
 void RowThreads::stop() {
   request_stop();
   door_->close();
-  threads_.clear();  // joins
-  if (read_ahead_) read_ahead_->stop();
+  stop_threads();
   open_.clear();
 }
 
@@ -94,26 +111,32 @@ std::int64_t RowThreads::least_of_grain(std::int64_t sample_ns) const {
   return recipes_.front()->reads_together > 1 && sample_ns < 10 * kGrainNs ? 2 : 1;
 }
 
+// Without a thread's worker what it would have made is not made by others alone: that would be slow without a word.
+void RowThreads::give_up(const std::exception_ptr& error, const std::stop_token& stop) {
+  while (const auto claim = open_.claim(1, stop)) failed_(*claim->batch, error);
+}
+
 void RowThreads::work(const std::stop_token& stop) {
   const core::Interruption interruption(stop);
-  RowWorker rows(recipes_, options_.record_limit, stop);
+  std::optional<RowWorker> rows;
   std::int64_t sample_ns = kGrainNs;
   while (true) {
     const auto worthwhile = std::max(kGrainNs / sample_ns, least_of_grain(sample_ns));
     const auto claim = open_.claim(static_cast<std::uint64_t>(worthwhile), stop);
     if (!claim) return;
-    const std::size_t held = rows.memory_bytes();
+    const std::size_t held = rows ? rows->memory_bytes() : 0;
     const CoreLease core(options_.budget.get());
     const std::int64_t begin = now_ns();
     try {
-      rows.work(*claim->batch, claim->first, claim->count);
+      if (!rows) rows.emplace(recipes_, options_.record_limit, stop);
+      rows->work(*claim->batch, claim->first, claim->count);
     } catch (...) {  // what is wrong with a sample is a fault; this is out of memory or worse
       failed_(*claim->batch, std::current_exception());
       continue;
     }
     sample_ns =
         std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(claim->count), 1);
-    note_memory(static_cast<std::int64_t>(rows.memory_bytes()) - static_cast<std::int64_t>(held));
+    note_memory(static_cast<std::int64_t>(rows->memory_bytes()) - static_cast<std::int64_t>(held));
     if (stop.stop_requested()) return;  // in the middle of it
     claim->batch->made_here = now_ns();
     finish(claim->batch, claim->count);
@@ -122,14 +145,15 @@ void RowThreads::work(const std::stop_token& stop) {
 
 // What was read ahead, one sample after the other.
 void RowThreads::work_on_read(const std::stop_token& stop) {
-  RowWorker rows(recipes_, options_.record_limit, stop);
+  std::optional<RowWorker> rows;
   while (auto sample = read_ahead_->pop(stop)) {
     const std::shared_ptr<InFlight> batch = sample->batch;
     bool made = true;
     {
       const CoreLease core(options_.budget.get());
       try {
-        rows.work(*sample);
+        if (!rows) rows.emplace(recipes_, options_.record_limit, stop);
+        rows->work(*sample);
       } catch (...) {
         made = false;
         failed_(*batch, std::current_exception());

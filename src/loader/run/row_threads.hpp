@@ -73,8 +73,10 @@ class RowThreads {
   [[nodiscard]] std::size_t memory_peak_bytes() const noexcept;
 
  private:
+  void give_up(const std::exception_ptr& error, const std::stop_token& stop);
   void work(const std::stop_token& stop);
   void work_on_read(const std::stop_token& stop);
+  void stop_threads();
   [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
   [[nodiscard]] std::int64_t least_of_grain(std::int64_t sample_ns) const;
   void note_memory(std::int64_t grown);

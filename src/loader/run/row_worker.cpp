@@ -231,12 +231,14 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, ReadSample*
   if (auto result = make(batch, id, place, read); !result) [[unlikely]] {
     Fault fault = std::move(result.fault());
     valid = false;
-    if (recipe_->on_fault == OnFault::raise) {
+    if (recipe_->on_fault == OnFault::raise || fault.out_of_memory) {
       if (!fatal_) fatal_ = fault;
     } else if (recipe_->on_fault == OnFault::replace) {
       const auto last = replace(batch, id, place);
       valid = !last;
-      if (last && !fatal_) {
+      if (last && last->out_of_memory) {
+        if (!fatal_) fatal_ = last;
+      } else if (last && !fatal_) {
         fatal_ = fault;
         fatal_->reason += fmt::format("; and {} replacements were bad too, the last was {}",
                                       kReplacementAttempts, last->to_string());
@@ -259,7 +261,7 @@ void RowWorker::make_or_replace(InFlight& batch, const Place& place, ReadSample*
 }
 
 // Attempt k takes a sample that depends on (seed, epoch, number, k) alone; returns the last fault
-// if all are bad.
+// if all are bad, or memory is out.
 std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Place& place) {
   const BranchRecipe& branch = recipe_->branches[id.source];
   const order::OrderPtr& candidates =
@@ -283,6 +285,7 @@ std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Pla
       return std::nullopt;
     }
     last = std::move(result.fault());
+    if (last->out_of_memory) break;
   }
   return last;
 }

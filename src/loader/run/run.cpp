@@ -34,6 +34,10 @@ Deadline deadline_in(std::chrono::nanoseconds timeout) {
 }
 
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
+  if (fault.out_of_memory)
+    return DataError(fault,
+                     "give this process more memory, or have fewer threads, a smaller batch or a "
+                     "smaller prefetch depth");
   if (tolerated.policy != OnFault::raise)
     return DataError(
         fault, "repair the data, or raise the number or the rate of faults that is tolerated");

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <penstock/loader/state.hpp>
 
@@ -40,6 +41,7 @@ struct Saved {
   std::string digest;
   std::optional<std::string> transformed_digest;  // where there is one
   Json plan;
+  std::string checksum;
 };
 
 template <class Visitor>
@@ -55,6 +57,14 @@ void visit_fields(Visitor& visit, Saved& saved) {
   visit("transformed_digest", saved.transformed_digest);
   visit.required("faults", saved.faults);
   visit.required("plan", saved.plan);
+  visit.required("checksum", saved.checksum);
+}
+
+// Of all other fields, however they are written.
+std::string checksum_of(const Json& json) {
+  nlohmann::json sorted = nlohmann::json::parse(core::dump_json(json));
+  sorted.erase("checksum");
+  return hash_text(sorted.dump());
 }
 
 }  // namespace
@@ -67,9 +77,12 @@ std::string LoaderState::to_json() const {
                     .transformed_digest = transformed_digest == Digest{}
                                               ? std::nullopt
                                               : std::optional(transformed_digest.to_string()),
-                    .plan = core::parse_json(plan, "the plan of a state")};
+                    .plan = core::parse_json(plan, "the plan of a state"),
+                    .checksum = ""};
+  Json json = core::write_json(saved);
+  json["checksum"] = checksum_of(json);
   // A path may be any bytes: what is not UTF-8 is replaced rather than refused.
-  return core::dump_json(core::write_json(saved), 1);
+  return core::dump_json(json, 1);
 }
 
 LoaderState LoaderState::from_json(std::string_view text) {
@@ -89,6 +102,9 @@ LoaderState LoaderState::from_json(std::string_view text) {
         "version that saved it, or start without the state",
         core::shorten(format), kFormat));
   auto saved = core::read_options<Saved>(json, kWhere);
+  if (saved.checksum != checksum_of(json))
+    throw Error(fmt::format("{}: its field 'checksum' is {}, and the others have {}", kWhere,
+                            core::shorten(saved.checksum), checksum_of(json)));
   LoaderState state = std::move(saved.state);
   state.plan = core::dump_json(saved.plan);
   state.fault_count = saved.faults.count;

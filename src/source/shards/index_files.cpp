@@ -156,7 +156,10 @@ class IndexOpener {
     };
     {
       std::vector<std::jthread> helpers;
-      for (std::size_t i = 1; i < threads(); ++i) helpers.emplace_back(loop);
+      try {
+        for (std::size_t i = 1; i < threads(); ++i) helpers.emplace_back(loop);
+      } catch (const std::system_error&) {  // those that could be started, then
+      }
       loop();
     }
     if (failure) std::rethrow_exception(failure);

@@ -14,6 +14,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/remote_queue.hpp>
 
+#include "src/core/start_thread.hpp"
 #include "src/source/stream/queue_core.hpp"
 #include "src/source/stream/queue_protocol.hpp"
 
@@ -124,8 +125,9 @@ class QueueServer::Impl {
       if (connections_.size() > options_.max_clients)
         throw Error(fmt::format("the server has room for {} connections: raise its max_clients",
                                 options_.max_clients));
-      connection->thread =
-          std::jthread([this, connection](const std::stop_token& stop) { run(connection, stop); });
+      connection->thread = core::start_thread(
+          "a connection",
+          [this, connection](const std::stop_token& stop) { run(connection, stop); });
     } catch (const std::exception& error) {  // no room, or no thread
       (void)refuse(*connection, error.what());
       ++stats_.refused;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -18,7 +19,10 @@
 
 #include <penstock/sync/gloo.hpp>
 
+#include "src/core/half.hpp"
+#include "src/sync/collectives/element_types.hpp"
 #include "src/sync/collectives/process_communicator.hpp"
+#include "src/sync/collectives/reduction.hpp"
 
 namespace penstock {
 
@@ -89,12 +93,42 @@ class Store final : public gloo::rendezvous::Store {
   Deadline deadline_;
 };
 
+struct Message {
+  std::uint32_t peer = 0;
+  bool receives = false;
+  std::vector<std::byte> copy;  // of what is sent, where it has to outlive its sender
+  std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+  bool done = false;
+};
+
 // What all duplicates have in common.
-struct Mesh {
+class Mesh {
+ public:
   std::uint32_t number = 0;  // of this rendezvous's
   std::shared_ptr<Rendezvous> rendezvous;
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::atomic<std::uint64_t> next_channel = 1;
+
+  /// Ends what Gloo waits for, on all connections: a wait in vain is what makes it.
+  void break_off() noexcept {
+    try {
+      std::byte nothing{};
+      context->createUnboundBuffer(&nothing, 1)->waitRecv(nullptr, std::chrono::milliseconds(1));
+    } catch (...) {  // "timed out"
+    }
+  }
+  /// For a peer that asks for it later: Gloo forgets what was sent when its buffer goes.
+  void keep(Message message) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(message));
+    if (kept_.size() > kMost) kept_.pop_front();
+  }
+
+ private:
+  static constexpr std::size_t kMost = 4096;
+
+  std::mutex mutex_;
+  std::deque<Message> kept_;  // end before the context
 };
 
 class GlooLinks final : public sync::Links {
@@ -111,11 +145,16 @@ class GlooLinks final : public sync::Links {
   [[nodiscard]] std::uint32_t size() const noexcept override { return mesh_->rendezvous->world(); }
 
   Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
-    return start(peer, false, const_cast<std::byte*>(bytes.data()), bytes.size(),
+    Message message{.peer = peer};
+    if (lane != Lane::data) {
+      message.copy.assign(bytes.begin(), bytes.end());
+      bytes = message.copy;
+    }
+    return start(std::move(message), {const_cast<std::byte*>(bytes.data()), bytes.size()},
                  slot(sent_, peer, lane));
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
-    return start(peer, true, bytes.data(), bytes.size(), slot(received_, peer, lane));
+    return start({.peer = peer, .receives = true}, bytes, slot(received_, peer, lane));
   }
 
   [[nodiscard]] std::uint32_t peer_of(Ticket ticket) const override {
@@ -138,9 +177,45 @@ class GlooLinks final : public sync::Links {
       const bool done = message.receives ? message.buffer->waitRecv(nullptr, left)
                                          : message.buffer->waitSend(nullptr, left);
       if (!done) throw PeerError(message.peer, false, interruption());
+      message.done = true;
     } catch (const gloo::IoException& error) {
       // Gloo says that it waited for too long by the same exception as that a peer is gone.
       throw PeerError(message.peer, SteadyClock::now() >= deadline, error.what());
+    }
+  }
+
+  void all_reduce(const Collective& call, std::byte* data, Deadline deadline) override {
+    const std::uint32_t next = (rank() + 1) % size();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+    if (left.count() <= 0) throw PeerError(next, true, "nothing came");
+    // Of its slots' numbers ours are told apart by their highest bit.
+    gloo::AllreduceOptions options(mesh_->context);
+    options.setTag(static_cast<std::uint32_t>(channel_ << 16 | (calls_++ & 0xffffU)));
+    options.setTimeout(left);
+    sync::with_element_type<core::Half, core::Bfloat16>(
+        call.dtype, [&]<class T>(T) { options.setOutput(reinterpret_cast<T*>(data), call.count); });
+    const ReduceOp op = call.op == ReduceOp::product ? ReduceOp::product : ReduceOp::sum;
+    options.setReduceFunction(
+        [&](void* sum, const void* one, const void* other, std::size_t count) {
+          const std::array inputs{static_cast<const std::byte*>(one),
+                                  static_cast<const std::byte*>(other)};
+          sync::reduce_elements(inputs, std::array{static_cast<std::byte*>(sum)}, count, call.dtype,
+                                op, size());
+        });
+    {
+      const std::lock_guard lock(mutex_);
+      if (interrupted_) throw PeerError(next, false, interrupted_);
+      reduces_ = true;
+    }
+    const std::shared_ptr<void> over(nullptr, [this](void*) {
+      const std::lock_guard lock(mutex_);
+      reduces_ = false;
+    });
+    try {
+      const NoSigpipe quiet;
+      gloo::allreduce(options);
+    } catch (const gloo::Exception& error) {
+      throw PeerError(next, SteadyClock::now() >= deadline, error.what());
     }
   }
 
@@ -163,7 +238,11 @@ class GlooLinks final : public sync::Links {
     return std::uint64_t{mesh_->number} << 32 | channel_;
   }
 
-  void clear() noexcept override { messages_.clear(); }
+  void clear() noexcept override {
+    for (Message& message : messages_)
+      if (!message.done && !message.copy.empty()) mesh_->keep(std::move(message));
+    messages_.clear();
+  }
 
   [[nodiscard]] std::uint64_t next_channel() noexcept override { return mesh_->next_channel++; }
   [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
@@ -175,15 +254,10 @@ class GlooLinks final : public sync::Links {
   }
 
  private:
-  struct Message {
-    std::uint32_t peer;
-    bool receives;
-    std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
-  };
-
   void interrupt(const char* why) noexcept {
     const std::lock_guard lock(mutex_);
     if (interrupted_ == nullptr) interrupted_ = why;
+    if (reduces_) mesh_->break_off();
     if (waited_for_ == nullptr) return;
     if (waited_for_->receives)
       waited_for_->buffer->abortWaitRecv();
@@ -198,20 +272,21 @@ class GlooLinks final : public sync::Links {
   // The number of a message between two peers, the same on both sides.
   std::uint64_t slot(std::vector<std::uint64_t>& counts, std::uint32_t peer, Lane lane) {
     const auto which = static_cast<std::uint64_t>(lane);
-    return channel_ << 48 | which << 46 | counts[sync::kLanes * peer + which]++;
+    return std::uint64_t{1} << 63 | channel_ << 48 | which << 46 |
+           counts[sync::kLanes * peer + which]++;
   }
-  Ticket start(std::uint32_t peer, bool receives, std::byte* data, std::size_t bytes,
-               std::uint64_t slot) {
+  Ticket start(Message message, std::span<std::byte> bytes, std::uint64_t slot) {
     const NoSigpipe quiet;
-    messages_.push_back({peer, receives, mesh_->context->createUnboundBuffer(data, bytes)});
-    gloo::transport::UnboundBuffer& buffer = *messages_.back().buffer;
+    message.buffer = mesh_->context->createUnboundBuffer(bytes.data(), bytes.size());
+    messages_.push_back(std::move(message));
+    const Message& started = messages_.back();
     try {
-      if (receives)
-        buffer.recv(static_cast<int>(peer), slot);
+      if (started.receives)
+        started.buffer->recv(static_cast<int>(started.peer), slot);
       else
-        buffer.send(static_cast<int>(peer), slot);
+        started.buffer->send(static_cast<int>(started.peer), slot);
     } catch (const gloo::IoException& error) {
-      throw PeerError(peer, false, error.what());
+      throw PeerError(started.peer, false, error.what());
     }
     return messages_.size() - 1;
   }
@@ -221,8 +296,10 @@ class GlooLinks final : public sync::Links {
   std::vector<std::uint64_t> sent_;
   std::vector<std::uint64_t> received_;
   std::deque<Message> messages_;
+  std::uint64_t calls_ = 0;  // of Gloo's own all_reduce
   std::mutex mutex_;
   const char* interrupted_ = nullptr;  // why
+  bool reduces_ = false;               // Gloo does
   Message* waited_for_ = nullptr;
   std::shared_ptr<void> failures_;  // end first: they use what is above
   std::shared_ptr<void> reports_;
@@ -267,7 +344,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
     }
   }
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
-                                                     options.timeout_s);
+                                                     options.timeout_s, options.any_order);
 }
 
 }  // namespace penstock

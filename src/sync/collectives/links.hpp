@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/sync/communicator.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
 namespace penstock::sync {
@@ -52,14 +53,18 @@ class Links {
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
 
-  /// Starts; the memory must stay, and may not be touched, until wait() has returned.
+  /// Starts. Data must stay, and may not be touched, until wait() has returned. Heads and farewells are copied: they arrive
+  /// also when nobody waits for them, after clear() and after the end of these links, as long as the process is connected.
   virtual Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
   virtual Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
   /// Whose message it is, or for whom.
   [[nodiscard]] virtual std::uint32_t peer_of(Ticket ticket) const = 0;
   /// Errors  PeerError
   virtual void wait(Ticket ticket, Deadline deadline) = 0;
-  /// Forgets all messages, finished or not: none touches its memory from now on.
+  /// The transport's own all_reduce, in place and in an order of its own, of anything but minima, maxima and 16-bit floats.
+  /// Errors  PeerError
+  virtual void all_reduce(const Collective& call, std::byte* data, Deadline deadline) = 0;
+  /// Forgets all messages, finished or not: none touches the caller's memory from now on.
   virtual void clear() noexcept = 0;
   /// Ends a wait() in progress, and every later one, with a PeerError. From any thread.
   virtual void interrupt() noexcept = 0;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,6 +33,42 @@ void check(int status, const char* what) {
   throw Error(fmt::format("MPI: {} failed: {}", what, text.data()));
 }
 
+struct Message {
+  std::uint32_t peer = 0;
+  bool receives = false;
+  std::vector<std::byte> copy;  // of what is sent, where it has to outlive its sender
+  std::vector<MPI_Request> parts;
+};
+
+MPI_Datatype mpi_type(DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return MPI_UINT8_T;
+    case DType::i8:
+      return MPI_INT8_T;
+    case DType::u16:
+      return MPI_UINT16_T;
+    case DType::i16:
+      return MPI_INT16_T;
+    case DType::u32:
+      return MPI_UINT32_T;
+    case DType::i32:
+      return MPI_INT32_T;
+    case DType::u64:
+      return MPI_UINT64_T;
+    case DType::i64:
+      return MPI_INT64_T;
+    case DType::f32:
+      return MPI_FLOAT;
+    case DType::f64:
+      return MPI_DOUBLE;
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  throw std::logic_error("MPI has no 16-bit floats");
+}
+
 // MPI can be initialised once in a process, and must be finalised when it ends. All our messages go
 // through one MPI communicator. Channels have different tags, which are never reused: to a reused
 // number MPI might deliver what was sent to the earlier owner.
@@ -46,6 +83,18 @@ class Session {
   ~Session() {
     int finalised = 0;
     if (ours_ && MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) MPI_Finalize();
+  }
+
+  /// For a peer that asks for it later: what MPI sends must stay until then.
+  void keep(Message message) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(kept_, [](Message& each) {
+      int done = 0;
+      MPI_Testall(static_cast<int>(each.parts.size()), each.parts.data(), &done,
+                  MPI_STATUSES_IGNORE);
+      return done != 0;
+    });
+    kept_.push_back(std::move(message));
   }
 
   [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
@@ -116,11 +165,15 @@ class Session {
   std::atomic<std::uint64_t> next_channel_ = 0;
   std::mutex mutex_;
   std::deque<std::uint64_t> ended_;
+  std::vector<Message> kept_;  // until MPI_Finalize at the latest
 };
 
 class MpiLinks final : public sync::Links {
  public:
-  explicit MpiLinks(std::uint64_t channel) : channel_(channel), comm_(session_.comm()) {
+  /// MPI's collectives get a communicator of their own, made from `parent`, on which nothing else is called meanwhile; none
+  /// without a parent. MPI_Finalize frees it: to free one is a collective call, which broken groups cannot make.
+  MpiLinks(std::uint64_t channel, MPI_Comm parent) : channel_(channel), comm_(session_.comm()) {
+    if (parent != MPI_COMM_NULL) check(MPI_Comm_dup(parent, &collectives_), "MPI_Comm_dup");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
   }
@@ -140,52 +193,59 @@ class MpiLinks final : public sync::Links {
   }
 
   Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
-    return start(peer, false, bytes.size(), [&](std::size_t at, int count, MPI_Request* request) {
-      return MPI_Isend(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
-                       session_.tag(channel_, lane), comm_, request);
-    });
+    Message message{.peer = peer};
+    if (lane != Lane::data) {
+      message.copy.assign(bytes.begin(), bytes.end());
+      bytes = message.copy;
+    }
+    return start(std::move(message), bytes.size(),
+                 [&](std::size_t at, int count, MPI_Request* request) {
+                   return MPI_Isend(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
+                                    session_.tag(channel_, lane), comm_, request);
+                 });
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
-    return start(peer, true, bytes.size(), [&](std::size_t at, int count, MPI_Request* request) {
-      return MPI_Irecv(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
-                       session_.tag(channel_, lane), comm_, request);
-    });
+    return start({.peer = peer, .receives = true}, bytes.size(),
+                 [&](std::size_t at, int count, MPI_Request* request) {
+                   return MPI_Irecv(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
+                                    session_.tag(channel_, lane), comm_, request);
+                 });
   }
 
   [[nodiscard]] std::uint32_t peer_of(Ticket ticket) const override {
     return messages_[ticket].peer;
   }
   void wait(Ticket ticket, Deadline deadline) override {
-    for (MPI_Request& part : messages_[ticket].parts) {
-      const auto begin = SteadyClock::now();
-      for (int done = 0, round = 0;; ++round) {
-        if (const int status = MPI_Test(&part, &done, MPI_STATUS_IGNORE); status != MPI_SUCCESS) {
-          throw PeerError(messages_[ticket].peer, false, "MPI reports an error");
-        }
-        if (done != 0) break;
-        if (round % 64 != 63) continue;
-        const auto now = SteadyClock::now();
-        if (interrupted_ || now > deadline) {
-          throw PeerError(messages_[ticket].peer, !interrupted_,
-                          interrupted_ ? "this process has left" : "nothing came");
-        }
-        // Others may need this core, to begin with those that are waited for.
-        if (now - begin > std::chrono::milliseconds(2))
-          std::this_thread::sleep_for(std::chrono::microseconds(50));
-        else
-          std::this_thread::yield();
-      }
+    for (MPI_Request& part : messages_[ticket].parts) wait(part, messages_[ticket].peer, deadline);
+  }
+  void all_reduce(const Collective& call, std::byte* data, Deadline deadline) override {
+    const std::size_t unit = size_of(call.dtype);
+    for (std::size_t at = 0; at < call.count; at += kMost) {
+      const auto count = static_cast<int>(std::min<std::size_t>(kMost, call.count - at));
+      MPI_Request request = MPI_REQUEST_NULL;  // which, as a send, cannot be called back
+      check(
+          MPI_Iallreduce(MPI_IN_PLACE, data + at * unit, count, mpi_type(call.dtype),
+                         call.op == ReduceOp::product ? MPI_PROD : MPI_SUM, collectives_, &request),
+          "MPI_Iallreduce");
+      wait(request, static_cast<std::uint32_t>(rank_ + 1) % size(), deadline);
     }
   }
 
   void clear() noexcept override {
-    for (Message& message : messages_)
+    for (Message& message : messages_) {
+      const bool pending = std::ranges::any_of(
+          message.parts, [](MPI_Request part) { return part != MPI_REQUEST_NULL; });
+      if (pending && !message.copy.empty()) {
+        session_.keep(std::move(message));
+        continue;
+      }
       for (MPI_Request& part : message.parts)
         if (part != MPI_REQUEST_NULL) {
           // A send that was not taken cannot be called back; a receive can.
           if (message.receives) MPI_Cancel(&part);
           MPI_Request_free(&part);
         }
+    }
     messages_.clear();
   }
 
@@ -193,25 +253,38 @@ class MpiLinks final : public sync::Links {
 
   [[nodiscard]] std::uint64_t next_channel() noexcept override { return session_.next_channel(); }
   [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
-    return std::make_unique<MpiLinks>(channel);
+    return std::make_unique<MpiLinks>(channel, collectives_);
   }
 
  private:
-  struct Message {
-    std::uint32_t peer = 0;
-    bool receives = false;
-    std::vector<MPI_Request> parts;
-  };
+  static constexpr std::size_t kMost = std::size_t{1} << 30;  // MPI counts in int
 
-  // MPI counts in int.
+  void wait(MPI_Request& request, std::uint32_t peer, Deadline deadline) const {
+    const auto begin = SteadyClock::now();
+    for (int done = 0, round = 0;; ++round) {
+      if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        throw PeerError(peer, false, "MPI reports an error");
+      if (done != 0) return;
+      if (round % 64 != 63) continue;
+      const auto now = SteadyClock::now();
+      if (interrupted_ || now > deadline)
+        throw PeerError(peer, !interrupted_,
+                        interrupted_ ? "this process has left" : "nothing came");
+      // Others may need this core, to begin with those that are waited for.
+      if (now - begin > std::chrono::milliseconds(2))
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      else
+        std::this_thread::yield();
+    }
+  }
+
   template <class F>
-  Ticket start(std::uint32_t peer, bool receives, std::size_t bytes, const F& begin) {
-    constexpr std::size_t kMost = std::size_t{1} << 30;
-    messages_.push_back({.peer = peer, .receives = receives});
-    Message& message = messages_.back();
+  Ticket start(Message message, std::size_t bytes, const F& begin) {
+    messages_.push_back(std::move(message));
+    std::vector<MPI_Request>& parts = messages_.back().parts;
     for (std::size_t at = 0; at < bytes; at += kMost) {
-      message.parts.push_back(MPI_REQUEST_NULL);
-      check(begin(at, static_cast<int>(std::min(kMost, bytes - at)), &message.parts.back()),
+      parts.push_back(MPI_REQUEST_NULL);
+      check(begin(at, static_cast<int>(std::min(kMost, bytes - at)), &parts.back()),
             "sending or receiving");
     }
     return messages_.size() - 1;
@@ -220,6 +293,7 @@ class MpiLinks final : public sync::Links {
   Session& session_ = Session::get();
   std::uint64_t channel_;
   MPI_Comm comm_;
+  MPI_Comm collectives_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   std::atomic<bool> interrupted_ = false;
@@ -230,10 +304,17 @@ class MpiLinks final : public sync::Links {
 
 std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
   Session& session = Session::get();
+  std::array<int, 2> orders{options.any_order ? 1 : 0, options.any_order ? 0 : 1};
+  check(MPI_Allreduce(MPI_IN_PLACE, orders.data(), 2, MPI_INT, MPI_MAX, session.comm()),
+        "MPI_Allreduce");
+  if (orders == std::array{1, 1})
+    throw Error(
+        "the processes have different any_order: every process must be connected with the same");
   std::uint64_t channel = session.next_channel();  // process 0's counts
   check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session.comm()), "MPI_Bcast");
-  return std::make_unique<sync::ProcessCommunicator>(std::make_unique<MpiLinks>(channel),
-                                                     options.timeout_s);
+  return std::make_unique<sync::ProcessCommunicator>(
+      std::make_unique<MpiLinks>(channel, options.any_order ? session.comm() : MPI_COMM_NULL),
+      options.timeout_s, options.any_order);
 }
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 #include "src/sync/collectives/process_communicator.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -16,8 +17,9 @@ namespace {
 
 // Below this size all data go to every process at once: one step instead of two.
 constexpr std::size_t kSmallBytes = 16U << 10;
-// Shares of a piece come in slices that stay in the second-level cache until they are added up.
-constexpr std::size_t kSliceBytes = 256U << 10;
+// Shares of a piece come in slices: each costs messages to all, and memory for twice that of every process.
+constexpr std::size_t kSliceBytes = 2U << 20;
+constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kRootBytes = 1U << 20;
 // After the steps of the heads: the data, and what the sums are handed out in.
 constexpr std::uint32_t kDataPhase = 100;
@@ -43,10 +45,13 @@ Deadline deadline_in(double seconds) {
              std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
 }
 
-ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s)
+ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s,
+                                         bool any_order)
     : Communicator(links->rank(), links->size(), Device{}),
       links_(std::move(links)),
       timeout_s_(timeout_s),
+      any_order_(any_order),
+      heard_(size()),
       heads_(size()) {
   links_->on_inquiry([this] { return report(); });
 }
@@ -62,9 +67,9 @@ std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
   std::unique_ptr<Links> copy;
   guarded(call, [&] {
     agree(call);
-    copy = links_->duplicate(head_of(0).channel);
+    copy = links_->duplicate(heads_[0].channel);
   });
-  return std::make_unique<ProcessCommunicator>(std::move(copy), timeout_s_);
+  return std::make_unique<ProcessCommunicator>(std::move(copy), timeout_s_, any_order_);
 }
 
 void ProcessCommunicator::leave(const std::string& why) noexcept {
@@ -87,7 +92,6 @@ bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
     std::ranges::fill(heads_, Head{.sequence = sequence_ + 1, .leaves = true, .leaver = rank()});
     farewell_.fill('\0');
     std::ranges::copy(std::string_view(why).substr(0, kTextBytes - 1), farewell_.begin());
-    // Not waited for: who reads it does so much later, or never.
     const auto send = [&](std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
       try {
         (void)links_->send(peer, lane, bytes);
@@ -97,21 +101,23 @@ bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
     for_peers([&](std::uint32_t peer) {
       send(peer, Lane::farewell, std::as_bytes(std::span(farewell_)));
     });
-    for_steps([&](std::uint32_t to, std::uint32_t, std::span<Head> gives, std::span<Head>) {
-      send(to, Lane::head, std::as_bytes(gives));
-    });
+    const std::span<const Head> all = heads_;
+    if (rank() != 0) send(parent(), Lane::head, std::as_bytes(all.first(below(rank()))));
+    for_children([&](std::uint32_t child) { send(child, Lane::head, std::as_bytes(all)); });
   } catch (...) {
   }
   return broke_off;
 }
 
+std::uint32_t ProcessCommunicator::below(std::uint32_t peer) const {
+  const std::uint32_t span = peer == 0 ? size() : peer & (~peer + 1);
+  return std::min(span, size() - peer);
+}
+
 template <class F>
-void ProcessCommunicator::for_steps(const F& body) {
-  for (std::uint32_t known = 1; known < size(); known *= 2) {
-    const std::uint32_t more = std::min(known, size() - known);
-    body((rank() + known) % size(), (rank() + size() - known) % size(),
-         std::span(heads_).first(more), std::span(heads_).subspan(known, more));
-  }
+void ProcessCommunicator::for_children(const F& body) const {
+  for (std::uint32_t step = std::bit_floor(below(rank()) - 1); step > 0; step /= 2)
+    body(rank() + step);
 }
 
 template <class F>
@@ -225,39 +231,51 @@ void ProcessCommunicator::wait(const Tickets& tickets) {
 }
 
 void ProcessCommunicator::agree(const Collective& call, std::span<const std::byte> small) {
-  Head& mine = heads_[0];
-  mine = {.sequence = sequence_, .call = call};
+  Head& mine = heard_[rank()];
+  mine = {.sequence = sequence_, .call = call, .any_order = any_order_};
   if (call.kind == Collective::Kind::duplicate) mine.channel = links_->next_channel();
   std::ranges::copy(small, mine.carried.begin());
-  // All that will come is asked for at once: transports hold a message back until then, and who leaves does not wait for it.
-  Tickets received;
-  for_steps([&](std::uint32_t, std::uint32_t from, std::span<Head>, std::span<Head> gets) {
-    received.push_back(links_->receive(from, Lane::head, std::as_writable_bytes(gets)));
+  // All that will come is asked for at once: transports hold a message back until then.
+  Tickets from_below;
+  for_children([&](std::uint32_t child) {
+    from_below.push_back(links_->receive(
+        child, Lane::head, std::as_writable_bytes(std::span(heard_).subspan(child, below(child)))));
   });
+  Tickets from_above;
+  if (rank() != 0)
+    from_above.push_back(
+        links_->receive(parent(), Lane::head, std::as_writable_bytes(std::span(heads_))));
+  wait(from_below);
   Tickets sent;
-  for_steps([&](std::uint32_t to, std::uint32_t, std::span<Head> gives, std::span<Head>) {
-    const Links::Ticket next = received[sent.size()];
-    sent.push_back(links_->send(to, Lane::head, std::as_bytes(gives)));
-    wait({next});
-    note_pending([](auto& pending) { ++pending->phase; });
+  const std::span<const Head> heard = std::span(heard_).subspan(rank(), below(rank()));
+  if (rank() != 0) sent.push_back(links_->send(parent(), Lane::head, std::as_bytes(heard)));
+  note_pending([](auto& pending) { ++pending->phase; });
+  wait(from_above);
+  if (rank() == 0) heads_ = heard_;
+  for_children([&](std::uint32_t child) {
+    sent.push_back(links_->send(child, Lane::head, std::as_bytes(std::span(heads_))));
   });
-  wait(sent);
   note_pending([](auto& pending) { pending->phase = kDataPhase; });
-  const Head& first = head_of(0);
+  const Head& first = heads_[0];
   for (std::uint32_t peer = 0; peer < size(); ++peer) {
-    const Head& head = head_of(peer);
+    const Head& head = heads_[peer];
     if (head.leaves)
+      fail(fmt::format(
+          "process {} of {} waits in its {} collective, {}, and process {} makes no more: {}",
+          rank(), size(), ordinal(sequence_), call.to_string(), head.leaver,
+          why_left(head.leaver)));
+    if (head.any_order != first.any_order)
       fail(
-          fmt::format("process {} of {} waits in its {} collective, {}, and process {} makes no "
-                      "more: {}",
-                      rank(), size(), ordinal(sequence_), call.to_string(), head.leaver,
-                      farewell_of(head.leaver)));
+          fmt::format("processes 0 and {} have different any_order: every process must be "
+                      "connected with the same",
+                      peer));
     if (head.call != first.call)
       fail(
           fmt::format("the processes' {} collectives differ: process 0 calls {}, process {} calls "
                       "{}; every process must make the same calls in the same order",
                       ordinal(sequence_), first.call.to_string(), peer, head.call.to_string()));
   }
+  wait(sent);  // not before: who has left takes none
 }
 
 // Why it left; its last word may have gone with it.
@@ -271,6 +289,14 @@ std::string ProcessCommunicator::farewell_of(std::uint32_t leaver) {
   }
 }
 
+// With what else is known by then: a part of a process may end a moment before the process says why.
+std::string ProcessCommunicator::why_left(std::uint32_t leaver) {
+  const std::string said = farewell_of(leaver);
+  const std::optional<std::string> known = links_->explanation();
+  if (!known || known->ends_with(said)) return said;
+  return fmt::format("{}; {}", said, *known);
+}
+
 // All data of a call that came with the heads.
 void ProcessCommunicator::take_small(const Collective& call, std::byte* out) {
   const std::size_t bytes = call.count * size_of(call.dtype);
@@ -279,7 +305,7 @@ void ProcessCommunicator::take_small(const Collective& call, std::byte* out) {
       call.kind == Collective::Kind::reduce_scatter ? rank() * bytes : std::size_t{0};
   std::vector<const std::byte*> inputs;
   for (std::uint32_t peer = 0; peer < size(); ++peer)
-    inputs.push_back(head_of(peer).carried.data() + offset);
+    inputs.push_back(heads_[peer].carried.data() + offset);
   switch (call.kind) {
     case Collective::Kind::reduce:
       if (rank() != call.root) return;
@@ -331,7 +357,37 @@ std::pair<std::size_t, std::size_t> ProcessCommunicator::piece(std::size_t bytes
   return {begin, units * (piece + 1) / size() * unit - begin};
 }
 
+bool ProcessCommunicator::in_any_order(const Collective& call) const {
+  const bool adds =
+      call.op == ReduceOp::sum || call.op == ReduceOp::product || call.op == ReduceOp::mean;
+  return any_order_ && adds && sum_dtype(call.dtype) == call.dtype;
+}
+
+void ProcessCommunicator::all_reduce_in_any_order(const Collective& call, std::byte* data) {
+  // Who is late is known to nobody: in a ring each waits for the next.
+  note_pending([&](auto& pending) { pending->peer = (rank() + 1) % size(); });
+  links_->all_reduce(call, data, deadline_);
+  if (call.op == ReduceOp::mean)
+    reduce_elements(std::array<const std::byte*, 1>{data}, std::array{data}, call.count, call.dtype,
+                    call.op, size());
+}
+
+// As one, in a row.
+void ProcessCommunicator::all_reduce_in_any_order(const Collective& call,
+                                                  std::span<const std::span<std::byte>> parts) {
+  scratch_.resize(std::max(scratch_.size(), call.count * size_of(call.dtype)));
+  std::byte* end = scratch_.data();
+  for (const std::span<std::byte> part : parts) end = std::ranges::copy(part, end).out;
+  all_reduce_in_any_order(call, scratch_.data());
+  const std::byte* begin = scratch_.data();
+  for (const std::span<std::byte> part : parts) {
+    std::copy_n(begin, part.size(), part.data());
+    begin += part.size();
+  }
+}
+
 void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
+  if (in_any_order(call)) return all_reduce_in_any_order(call, data);
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= kSmallBytes) {
     Tickets sent;
@@ -349,6 +405,7 @@ void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
 
 void ProcessCommunicator::all_reduce_parts(const Collective& call,
                                            std::span<const std::span<std::byte>> parts) {
+  if (in_any_order(call)) return all_reduce_in_any_order(call, parts);
   const std::size_t unit = size_of(call.dtype);
   std::vector<Share> shares;
   for (const std::span<std::byte> part : parts)
@@ -406,9 +463,13 @@ void ProcessCommunicator::reduce_pieces(const Collective& call, std::span<const 
           {share.whole + begin + at, share.sum + at, std::min(kSliceBytes, length - at)});
   }
   // Two slices of every peer: one is on its way while the other is added up.
-  scratch_.resize(std::max(scratch_.size(), 2 * size() * kSliceBytes));
+  std::size_t longest_slice = 0;
+  for (const Slice& slice : slices) longest_slice = std::max(longest_slice, slice.bytes);
+  longest_slice = (longest_slice + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t in_flight = std::min<std::size_t>(slices.size(), 2);
+  scratch_.resize(std::max(scratch_.size(), in_flight * size() * longest_slice));
   const auto place = [&](std::size_t index, std::uint32_t peer) {
-    return scratch_.data() + ((index % 2) * size() + peer) * kSliceBytes;
+    return scratch_.data() + ((index % 2) * size() + peer) * longest_slice;
   };
   std::array<Tickets, 2> received;
   const auto ask = [&](std::size_t index) {

@@ -19,18 +19,16 @@
 namespace penstock::sync {
 
 /// Before a collective every process learns what every other one is about to do; so a difference is
-/// an error on all, and no bytes are taken for those of another call. These heads go round in
-/// ceil(log2 n) steps, one message each, and carry small data with them.
-///
-/// Source  the heads' way: Bruck et al., "Efficient Algorithms for All-to-All Communications in
-///         Multiport Message-Passing Systems", IEEE TPDS 8 (1997)
+/// an error on all, and no bytes are taken for those of another call. These heads go up a binomial tree to process 0, and all of
+/// them down again: 2 (n - 1) messages, of which 2 log2 n at most wait for one another. They carry small data with them.
 ///
 /// Every process adds up one piece, gets the others' shares of it in no particular order, adds them
 /// in the order of ranks, and hands the sum out. That is as many bytes as a ring moves, in two
 /// steps; the result is that of the in-process group, bit by bit.
 class ProcessCommunicator final : public Communicator {
  public:
-  ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s);
+  /// `any_order`: sums by the transport's own all_reduce.
+  ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s, bool any_order = false);
   ~ProcessCommunicator() override;
 
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() override;
@@ -45,6 +43,7 @@ class ProcessCommunicator final : public Communicator {
     std::uint64_t sequence = 0;
     Collective call;
     std::uint64_t channel = 0;  // of a duplicate; process 0's counts
+    bool any_order = false;
     bool leaves = false;
     std::uint32_t leaver = 0;                                    // whose text says why
     alignas(16) std::array<std::byte, kCarriedBytes> carried{};  // all data of a small call
@@ -68,11 +67,18 @@ class ProcessCommunicator final : public Communicator {
   void agree(const Collective& call, std::span<const std::byte> small = {});
   void transfer(const Collective& call, const std::byte* in, std::byte* out);
   [[nodiscard]] std::string farewell_of(std::uint32_t leaver);
+  [[nodiscard]] std::string why_left(std::uint32_t leaver);
   void take_small(const Collective& call, std::byte* out);
-  /// body(to, from, heads to send, heads to receive) for each step of the heads' way.
+  /// Those whose heads are known to `peer` when it sends them to its parent in the tree: it and those after it.
+  [[nodiscard]] std::uint32_t below(std::uint32_t peer) const;
+  [[nodiscard]] std::uint32_t parent() const { return rank() & (rank() - 1); }
+  /// body(child) from the one with the most below it.
   template <class F>
-  void for_steps(const F& body);
+  void for_children(const F& body) const;
+  [[nodiscard]] bool in_any_order(const Collective& call) const;
   void all_reduce(const Collective& call, std::byte* data);
+  void all_reduce_in_any_order(const Collective& call, std::byte* data);
+  void all_reduce_in_any_order(const Collective& call, std::span<const std::span<std::byte>> parts);
   void all_reduce_parts(const Collective& call, std::span<const std::span<std::byte>> parts);
   void reduce_pieces(const Collective& call, std::span<const Share> shares);
   void reduce_wholes(const Collective& call, const std::byte* mine, std::byte* out);
@@ -85,9 +91,6 @@ class ProcessCommunicator final : public Communicator {
                                                           std::uint32_t piece) const;
   template <class F>
   void for_peers(const F& body) const;
-  [[nodiscard]] const Head& head_of(std::uint32_t peer) const {
-    return heads_[(rank() + size() - peer) % size()];
-  }
   [[noreturn]] void fail(const std::string& message);
   [[nodiscard]] std::string explain(const PeerError& error, const std::string& what);
   /// What the others are told that wait for this one.
@@ -102,9 +105,11 @@ class ProcessCommunicator final : public Communicator {
   std::mutex mutex_;
   std::unique_ptr<Links> links_;
   double timeout_s_;
+  bool any_order_;
   std::uint64_t sequence_ = 0;
   Deadline deadline_;
-  std::vector<Head> heads_;  // my own, then those of the ranks below it, from the nearest on
+  std::vector<Head> heard_;  // from those below, and my own, each at its rank's place
+  std::vector<Head> heads_;  // of all
   std::array<char, kTextBytes> farewell_{};
   std::vector<std::byte> scratch_;
   std::exception_ptr broken_;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/core/start_thread.hpp"
 #include "src/sync/collectives/reduction.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
 
@@ -32,7 +33,8 @@ class HostGradientEngine final : public GradientEngine {
       memory_.push_back(std::move(memory));
     }
     // A single rank waits for no other, so it needs no thread.
-    if (exchange.communicator->size() > 1) thread_ = std::jthread([this] { work(); });
+    if (exchange.communicator->size() > 1)
+      thread_ = core::start_thread("gradients", [this] { work(); });
   }
   ~HostGradientEngine() override { stop(); }
 

@@ -12,6 +12,7 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/sync/nccl.hpp>
 
+#include "src/core/start_thread.hpp"
 #include "src/sync/nccl/nccl_library.hpp"
 
 namespace penstock::sync {
@@ -58,7 +59,7 @@ NcclChannel::NcclChannel(Place place, ncclComm_t comm, std::string key)
 }
 
 void NcclChannel::begin() {
-  watchdog_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  watchdog_ = core::start_thread("NCCL", [this](const std::stop_token& stop) { watch(stop); });
 }
 
 NcclChannel::~NcclChannel() {

@@ -22,6 +22,7 @@
 #include <penstock/sync/rendezvous.hpp>
 
 #include "src/core/printable.hpp"
+#include "src/core/start_thread.hpp"
 #include "src/sync/rendezvous/inquest.hpp"
 #include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
@@ -168,7 +169,8 @@ class Rendezvous::Impl {
     if (answer->kind != FrameKind::welcome) return false;
     own_address_ = answer->texts.at(0);
     socket_ = std::move(*socket);
-    thread_ = std::jthread([this, in = std::move(in)]() mutable { listen(std::move(in)); });
+    thread_ = core::start_thread("the rendezvous",
+                                 [this, in = std::move(in)]() mutable { listen(std::move(in)); });
     return true;
   }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/core/printable.hpp"
+#include "src/core/start_thread.hpp"
 
 namespace penstock::sync {
 
@@ -47,7 +48,7 @@ RendezvousServer::RendezvousServer(Socket listener, LaunchKey key, std::uint32_t
         "-n)");
   wake_read_ = Socket(ends[0]);
   wake_write_ = Socket(ends[1]);
-  thread_ = std::jthread([this] { serve(); });
+  thread_ = core::start_thread("the rendezvous", [this] { serve(); });
 }
 
 RendezvousServer::~RendezvousServer() {

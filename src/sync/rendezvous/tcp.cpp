@@ -86,8 +86,8 @@ std::optional<Socket> listen_at(const std::string& address, std::uint16_t port) 
   for (const addrinfo* at = any.first; at != nullptr; at = at->ai_next) places.push_back(at);
   // A socket for IPv6 takes IPv4, too; within the machine each address is its own.
   if (!local)
-    std::ranges::stable_partition(places,
-                                  [](const addrinfo* at) { return at->ai_family == AF_INET6; });
+    std::stable_partition(places.begin(), places.end(),
+                          [](const addrinfo* at) { return at->ai_family == AF_INET6; });
   int error = EADDRNOTAVAIL;
   for (const addrinfo* at : places) {
     Socket socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

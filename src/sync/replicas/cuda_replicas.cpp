@@ -10,6 +10,7 @@
 
 #include <penstock/sync/nccl.hpp>
 
+#include "src/core/start_thread.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
 #include "src/sync/nccl/nccl_communicator.hpp"
 #include "src/sync/replicas/replica_backend.hpp"
@@ -106,7 +107,7 @@ class CudaBackend final : public Replicas::Backend {
     {
       std::vector<std::jthread> threads;
       for (std::uint32_t local = 0; local < count; ++local)
-        threads.emplace_back([&, local] {
+        threads.push_back(core::start_thread("a replica", [&, local] {
           try {
             channels_[local] = std::make_shared<sync::NcclChannel>(
                 sync::NcclChannel::Place{process_ * count + local, world_ * count,
@@ -115,7 +116,7 @@ class CudaBackend final : public Replicas::Backend {
           } catch (...) {
             errors[local] = std::current_exception();
           }
-        });
+        }));
     }
     for (const auto& error : errors)
       if (error) std::rethrow_exception(error);

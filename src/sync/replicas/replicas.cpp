@@ -10,6 +10,7 @@
 #include <penstock/sync/replicas.hpp>
 
 #include "src/core/exception_text.hpp"
+#include "src/core/start_thread.hpp"
 #include "src/sync/collectives/in_process.hpp"
 #include "src/sync/replicas/replica_backend.hpp"
 
@@ -120,9 +121,10 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   std::mutex mutex;
   std::exception_ptr first;
   bool first_follows = false;
-  const auto replica = [&](std::size_t index) {
+  const auto replica = [&](std::size_t index, const std::exception_ptr& not_started = nullptr) {
     Communicator& communicator = *communicators[index];
     try {
+      if (not_started) std::rethrow_exception(not_started);
       const auto entered = backend_->enter(index);
       ReplicaContext context(communicator, index, backend_->stream(index));
       fn(context);
@@ -147,8 +149,11 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t index = 1; index < local_size(); ++index)
-      threads.emplace_back([&, index] { replica(index); });
+    for (std::size_t index = 1; index < local_size(); ++index) try {
+        threads.push_back(core::start_thread("a replica", [&, index] { replica(index); }));
+      } catch (...) {  // the others are told
+        replica(index, std::current_exception());
+      }
     replica(0);
   }
   if (backend_->processes) {

@@ -6,6 +6,7 @@ Each case says within which time what must have been said by whom. scripts/chaos
 import argparse
 import contextlib
 import os
+import queue
 import re
 import signal
 import socket
@@ -35,9 +36,14 @@ def make_hosts(count):
         sh(f"ip netns add {name}")
         sh(f"ip link add eth0 netns {name} type veth peer name port{host} netns {BRIDGE}")
         sh(f"ip -n {name} addr add {address(host)}/24 dev eth0")
-        sh(f"ip -n {name} addr add fd77::{10 + host}/64 dev eth0 nodad")
-        sh(f"ip -n {name} link set eth0 up && ip -n {name} link set lo up")
+        sh(f"ip -n {name} link set lo up")
+        set_up(host)
         sh(f"ip -n {BRIDGE} link set port{host} master br0 up")
+
+
+def set_up(host):
+    inside(host, "ip link set eth0 up")
+    inside(host, f"ip addr replace fd77::{10 + host}/64 dev eth0 nodad")  # gone when it was down
 
 
 def remove_hosts(count):
@@ -62,6 +68,67 @@ def dropped(*pairs, both=False):
     finally:
         for _, b in pairs:
             inside(b, "nft delete table inet torn", check=False)
+
+
+@contextlib.contextmanager
+def losing(host, percent):
+    """Some packets from and to a host are lost."""
+    try:
+        inside(host, "nft add table inet lossy")
+        for hook in ("input", "output"):
+            inside(host, f"nft add chain inet lossy {hook} '{{ type filter hook {hook} priority 0; }}'")
+            inside(host, f"nft add rule inet lossy {hook} numgen random mod 100 '<' {percent} drop")
+        yield
+    finally:
+        inside(host, "nft delete table inet lossy", check=False)
+
+
+@contextlib.contextmanager
+def delayed(host, ms):
+    """All that a host sends and gets goes through a relay of ours: not every kernel has netem."""
+    sh(f"ip -n {BRIDGE} link set port{host} nomaster")
+    sh(f"ip -n {BRIDGE} link add relay0 type veth peer name relay1")
+    sh(f"ip -n {BRIDGE} link set relay0 up && ip -n {BRIDGE} link set relay1 up && ip -n {BRIDGE} link set relay1 master br0")
+    relay = subprocess.Popen(["ip", "netns", "exec", BRIDGE, sys.executable, __file__, "--relay", f"port{host}", "relay0", str(ms)],
+                             stdout=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        if relay.stdout.readline().strip() != "relays":
+            raise AssertionError("the relay does not run")
+        yield
+    finally:
+        relay.kill()
+        relay.wait()
+        sh(f"ip -n {BRIDGE} link del relay0 && ip -n {BRIDGE} link set port{host} master br0")
+
+
+def relay(names, seconds):
+    """Frames from each of two devices to the other, some time later. With their headers of offloading, so that none is cut up."""
+    packet, vnet_header, ignore_outgoing, all_protocols = 263, 15, 23, 3
+    devices = []
+    for name in names:
+        device = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(all_protocols))
+        device.setsockopt(packet, vnet_header, 1)
+        device.setsockopt(packet, ignore_outgoing, 1)
+        device.bind((name, all_protocols))
+        devices.append(device)
+
+    def forward(source, to):
+        frames = queue.SimpleQueue()
+
+        def read():
+            while True:
+                frames.put((time.monotonic() + seconds, source.recv(1 << 17)))
+
+        threading.Thread(target=read, daemon=True).start()
+        while True:
+            due, frame = frames.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            with contextlib.suppress(OSError):
+                to.send(frame)
+
+    threading.Thread(target=forward, args=devices, daemon=True).start()
+    print("relays", flush=True)
+    forward(devices[1], devices[0])
 
 
 class Process:
@@ -202,9 +269,12 @@ class Cases:
         self.fault("packets of host 2 dropped both ways, timeout 3 s", 3, 4,
                    lambda _, torn: torn.enter_context(dropped(*everybody, both=True)), [0, 1, 3], 15,
                    lambda _: unreachable(2), self.runs // 3 or 1)  # fmt: skip
+        for name, pairs in (("to", [(r, 2) for r in (0, 1, 3)]), ("from", everybody)):
+            self.fault(f"packets {name} host 2 dropped, timeout 3 s", 3, 4,
+                       lambda _, torn, pairs=pairs: torn.enter_context(dropped(*pairs)), [0, 1, 3], 15,
+                       lambda _: unreachable(2), self.runs // 3 or 1)  # fmt: skip
         self.fault("host 2's link down, timeout 3 s", 3, 4,
-                   lambda _, torn: (inside(2, "ip link set eth0 down"),
-                                    torn.callback(lambda: inside(2, "ip link set eth0 up"))),
+                   lambda _, torn: (inside(2, "ip link set eth0 down"), torn.callback(lambda: set_up(2))),
                    [0, 1, 3], 15, lambda _: unreachable(2))  # fmt: skip
         self.fault("packets from 2 to 1 dropped, timeout 3 s", 3, 4,
                    lambda _, torn: torn.enter_context(dropped((2, 1))), [0, 1, 2, 3], 15,
@@ -218,7 +288,7 @@ class Cases:
                    lambda rank: unreachable(2) + unreachable(3) if rank < 2 else unreachable(0))  # fmt: skip
 
     def outages(self):
-        for seconds, timeout in ((5, 20), (10, 20)):
+        for seconds, timeout in ((5, 20), (10, 20), (15, 40)):
             with Run([self.worker, "gloo", "beat", str(timeout)], 3) as run:
                 run.wait_until_said("beating")
                 with dropped((2, 0), (2, 1), both=True):
@@ -278,6 +348,15 @@ class Cases:
         with Run(command, 3) as run:
             quiet, took = losses(run)
         self.record("nothing", "ends", took)
+        short = [*command[: command.index("300")], "6", *command[command.index("300") + 1 :]]
+        with Run(short, 3) as run:
+            first, _ = losses(run)
+        with delayed(1, 200), Run(short, 3) as run:
+            slow, took = losses(run)
+        self.record("200 ms on all ways of host 1, 6 steps", "the same losses", took, without_times(slow) == without_times(first))
+        with delayed(1, 200), losing(1, 5), Run(short, 3) as run:
+            slow, took = losses(run)
+        self.record("the same, and 5% of its packets lost", "the same losses", took, without_times(slow) == without_times(first))
         inside(1, "tc qdisc add dev eth0 root tbf rate 50mbit burst 64kbit latency 400ms")
         try:
             with Run(command, 3) as run:
@@ -350,10 +429,13 @@ def main():
     parser.add_argument("--runs", type=int, default=30, help="of the cases in which somebody may be blamed wrongly")
     parser.add_argument("--only", nargs="*", default=["killed", "stopped", "links", "outages", "connecting", "training", "many"])
     parser.add_argument("--attack", metavar="ADDRESS", help=argparse.SUPPRESS)
+    parser.add_argument("--relay", nargs=3, metavar=("DEVICE", "DEVICE", "MS"), help=argparse.SUPPRESS)
     parser.add_argument("--listen", type=int, metavar="PORT", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.attack:
         attack(options.attack)
+    if options.relay:
+        relay(options.relay[:2], int(options.relay[2]) / 1e3)
     if options.listen:
         listen(options.listen)
         return 0

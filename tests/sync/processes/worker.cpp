@@ -31,7 +31,8 @@
 
 namespace penstock::test {
 
-std::string transport;  // NOLINT
+std::string transport;   // NOLINT
+bool any_order = false;  // NOLINT
 
 namespace {
 
@@ -83,12 +84,12 @@ int run(const std::string& how, double timeout_s) {
 
 std::shared_ptr<Communicator> connect(double timeout_s) {
 #ifdef PENSTOCK_HAVE_MPI
-  if (transport == "mpi") return mpi_communicator({.timeout_s = timeout_s});
+  if (transport == "mpi") return mpi_communicator({.timeout_s = timeout_s, .any_order = any_order});
 #endif
 #ifdef PENSTOCK_HAVE_GLOO
   if (transport == "gloo")
     return gloo_communicator(Rendezvous::from_environment({.timeout_s = 60}),
-                             {.timeout_s = timeout_s});
+                             {.timeout_s = timeout_s, .any_order = any_order});
 #endif
   if (transport == "nccl")
     return nccl_communicator(Rendezvous::from_environment({.timeout_s = 60}),
@@ -102,7 +103,9 @@ std::shared_ptr<Communicator> connect(double timeout_s) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc < 2) return 2;
-  penstock::test::transport = argv[1];
+  const std::string transport = argv[1];
+  penstock::test::any_order = transport.ends_with("-any-order");
+  penstock::test::transport = transport.substr(0, transport.find('-'));
   if (argc == 4) return penstock::test::run(argv[2], std::atof(argv[3]));
   return RUN_ALL_TESTS();
 }

@@ -10,6 +10,8 @@ namespace penstock::test {
 
 /// "mpi", "gloo" or "nccl".
 extern std::string transport;  // NOLINT
+/// Started as "gloo-any-order", or "mpi-any-order".
+extern bool any_order;  // NOLINT
 
 /// A communicator between the processes, over the transport that the worker was started for.
 [[nodiscard]] std::shared_ptr<Communicator> connect(double timeout_s = 60);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,12 +55,20 @@ std::vector<float> expected_sum(std::uint32_t size, std::size_t count, ReduceOp 
   return result;
 }
 
+// Bit by bit, unless the transport adds in an order of its own.
+void expect_sums(const std::vector<float>& found, const std::vector<float>& expected) {
+  if (test::any_order)
+    EXPECT_THAT(found, testing::Pointwise(testing::FloatNear(1e-5F), expected));
+  else
+    EXPECT_EQ(found, expected);
+}
+
 void expect_every_collective(Communicator& all, std::size_t count) {
   const std::uint32_t size = all.size();
   for (const auto op : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max}) {
     auto values = values_of(all.rank(), count);
     all.all_reduce(view_of(values), op);
-    EXPECT_EQ(values, expected_sum(size, count, op)) << "bit by bit";
+    expect_sums(values, expected_sum(size, count, op));
   }
   const std::uint32_t root = size - 1;
   auto values = values_of(all.rank(), count);
@@ -156,6 +165,44 @@ TEST(Mismatch, IsAnErrorOnAllThatNamesBoth) {
   EXPECT_THAT(differing([](Communicator& all) { all.barrier(); }), HasSubstr("barrier()"));
 }
 
+// Small whole numbers, which come to the same in any order, of every type; and a mean.
+TEST(Collectives, AllTypesAreAddedAndMultiplied) {
+  const auto all = connect();
+  const auto n = static_cast<int>(all->size());
+  const auto expect = [&]<class T>(T) {
+    std::vector<T> values(1000, static_cast<T>(all->rank() + 1));
+    all->all_reduce(view_of(values));
+    EXPECT_THAT(values, testing::Each(static_cast<T>(n * (n + 1) / 2)));
+    all->all_reduce(view_of(values), ReduceOp::mean);
+    EXPECT_THAT(values, testing::Each(static_cast<T>(static_cast<T>(n * (n + 1) / 2 * n) / n)));
+    values.assign(1000, static_cast<T>(all->rank() == 0 ? 5 : 1));
+    all->all_reduce(view_of(values), ReduceOp::product);
+    EXPECT_THAT(values, testing::Each(static_cast<T>(5)));
+  };
+  expect(std::int8_t{});
+  expect(std::uint16_t{});
+  expect(std::int16_t{});
+  expect(std::uint32_t{});
+  expect(std::int32_t{});
+  expect(std::uint64_t{});
+  expect(std::int64_t{});
+  expect(float{});
+  expect(double{});
+}
+
+TEST(Mismatch, IsAnErrorWhereOneAddsInAnyOrder) {
+  const bool before = test::any_order;
+  test::any_order = Launch::from_environment().rank == 1;
+  std::string said = "(nothing)";
+  try {
+    connect()->barrier();
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  test::any_order = before;
+  EXPECT_THAT(said, HasSubstr("different any_order"));
+}
+
 TEST(Mismatch, IsAnErrorWhereOnlyTheCutsOfThePartsDiffer) {
   const auto all = connect();
   const bool odd = all->rank() + 1 == all->size();
@@ -190,6 +237,23 @@ TEST(Mismatch, AProcessThatEndsEarlierIsAnErrorWithinASecond) {
   EXPECT_THAT(said_by([&] { all->all_reduce(view_of(values)); }),
               AllOf(HasSubstr("process 1"), HasSubstr("it had no more data")));
   EXPECT_LT(now_ns() - begin, 1'000'000'000);
+}
+
+// Goodbyes wait for those that come later, though the communicator that said them is gone.
+TEST(Mismatch, WhoHasLeftADuplicateIsNamedToThoseThatComeLater) {
+  const auto all = connect(20);
+  auto aside = all->duplicate();
+  if (all->rank() == all->size() - 1) {
+    aside.reset();
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const std::int64_t begin = now_ns();
+    std::vector<float> values(100'000);
+    EXPECT_THAT(said_by([&] { aside->all_reduce(view_of(values)); }),
+                HasSubstr(fmt::format("process {} makes no more: it ended", all->size() - 1)));
+    EXPECT_LT(now_ns() - begin, 2'000'000'000);
+  }
+  all->barrier();
 }
 
 TEST(Late, CallsOfDifferentCommunicatorsThatWaitForEachOtherAreNamed) {

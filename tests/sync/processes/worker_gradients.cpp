@@ -144,5 +144,25 @@ TEST(Gradients, LeavingInTheMiddleReturnsAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
+// Its gradient sync goes first, and knows no reason.
+TEST(Gradients, WhyAProcessLeftIsSaidToTheOthers) {
+  const auto all = connect(60);
+  test::GradientSet set({{DType::f32, 10'000}}, all->device());
+  try {
+    GradientSync sync(*all, set.list());
+    if (all->rank() == 1) throw std::runtime_error("sample 10 is damaged");
+    sync.ready(0);
+    sync.wait();
+    ADD_FAILURE() << "reduced without process 1";
+  } catch (const SyncError& error) {
+    if (test::transport == "gloo") {
+      EXPECT_THAT(error.what(), HasSubstr("sample 10 is damaged"));
+    }
+    EXPECT_THAT(error.what(), HasSubstr("process 1"));
+  } catch (const std::runtime_error& error) {
+    all->leave(error.what());
+  }
+}
+
 }  // namespace
 }  // namespace penstock

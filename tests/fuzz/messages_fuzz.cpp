@@ -1,0 +1,87 @@
+// What other processes send: a rendezvous's frames, a queue's greeting, requests for rows, their answers and settings. The first byte says
+// which.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/loader/remote/row_message.hpp"
+#include "src/source/stream/queue_protocol.hpp"
+#include "src/sync/rendezvous/inquest.hpp"
+#include "src/sync/rendezvous/tcp.hpp"
+
+namespace {
+
+using namespace penstock;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void read_frames(std::span<const std::byte> bytes) {
+  std::array<int, 2> ends{};
+  require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  const sync::Socket reads(ends[0]);
+  {
+    const sync::Socket writes(ends[1]);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    require(sync::send_all(writes.get(), text));
+  }
+  sync::FrameReader reader;
+  while (reader.read(reads.get()) == sync::FrameReader::Result::open) {
+  }
+  while (const std::optional<sync::Frame> frame = reader.next()) {
+    std::size_t size = 0;
+    for (const std::string& text : frame->texts) size += text.size();
+    require(size <= bytes.size());
+    (void)sync::calls_from(frame->texts);
+  }
+}
+
+void read_row_messages(std::span<const std::byte> bytes, bool is_answer) {
+  const loader::RowPlace place{.step = 1, .rows = 2};
+  constexpr std::size_t kRowBytes = 16;
+  if (is_answer) {
+    const loader::RowAnswer answer = loader::read_answer(bytes, place, kRowBytes, {});
+    require(answer.rows.size() == kRowBytes && answer.rows.data() >= bytes.data() &&
+            answer.rows.data() + kRowBytes <= bytes.data() + bytes.size());
+    require(answer.findings.learned.size() <= bytes.size());
+  } else {
+    require(loader::read_request(bytes).samples.size() <= bytes.size());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
+  try {
+    switch (data[0] % 5) {
+      case 0:
+        read_frames(bytes);
+        break;
+      case 1:
+        if (const auto hello = source::read_hello(bytes))
+          require(hello->name.size() <= size && hello->fields.size() <= size);
+        break;
+      case 2:
+      case 3:
+        read_row_messages(bytes, data[0] % 5 == 2);
+        break;
+      default:
+        (void)loader::RowSettings::parse(
+            {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    }
+  } catch (const Error&) {  // it says what is wrong
+  }
+  return 0;
+}

@@ -1,0 +1,75 @@
+// PNGs and WebPs, through decode_image: a sample or a fault, whatever the libraries find. Of a few thousand pixels, so that many are tried.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include <zlib.h>
+
+#include "src/transform/png.hpp"
+#include "src/transform/webp.hpp"
+
+namespace {
+
+constexpr int kMostPixels = 1 << 16;
+
+template <class Reader, class Read>
+void decode(std::span<const std::byte> bytes, const Read& read) {
+  Reader reader;
+  if (!reader.open(bytes)) return;
+  if (reader.width() <= 0 || reader.height() <= 0) std::abort();
+  if (reader.width() > kMostPixels / reader.height()) return;
+  read(reader,
+       static_cast<std::size_t>(reader.width()) * static_cast<std::size_t>(reader.height()));
+}
+
+std::uint32_t big_endian(const std::byte* at) {
+  std::uint32_t value = 0;
+  for (int k = 0; k < 4; ++k) value = value << 8 | static_cast<std::uint32_t>(at[k]);
+  return value;
+}
+
+// Of a PNG's chunks. Few mutations keep one: without this, what stands behind it is hardly reached.
+void mend_checksums(std::vector<std::byte>& bytes) {
+  constexpr std::size_t kSignature = 8;
+  constexpr std::size_t kFrame = 12;  // a length, a type and a checksum
+  for (std::size_t at = kSignature; at + kFrame <= bytes.size();) {
+    const std::size_t length = big_endian(&bytes[at]);
+    if (length > bytes.size() - at - kFrame) return;
+    const auto crc =
+        ::crc32(0, reinterpret_cast<const Bytef*>(&bytes[at + 4]), static_cast<uInt>(length + 4));
+    for (std::size_t k = 0; k < 4; ++k)
+      bytes[at + 8 + length + k] = static_cast<std::byte>(crc >> (24 - 8 * k));
+    at += kFrame + length;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace penstock::transform;
+  std::vector<std::byte> bytes(size);
+  std::copy_n(reinterpret_cast<const std::byte*>(data), size, bytes.begin());
+  if (size > 0 && data[size / 2] % 8 != 0) mend_checksums(bytes);
+  // Of the exact size, for the sanitizer to watch its end.
+  decode<PngReader>(bytes, [](PngReader& png, std::size_t pixels) {
+    std::vector<std::uint8_t> out(4 * pixels);
+    (void)png.read(out.data());
+  });
+  decode<PngReader>(bytes, [](PngReader& png, std::size_t pixels) {
+    std::vector<std::uint8_t> out(pixels);
+    (void)png.read_numbers(out.data());
+  });
+  for (const int channels : {1, 3})
+    decode<PngReader>(bytes, [&](PngReader& png, std::size_t pixels) {
+      std::vector<std::uint16_t> out(static_cast<std::size_t>(channels) * pixels);
+      (void)png.read_wide(out.data(), channels);
+    });
+  decode<WebpReader>(bytes, [](WebpReader& webp, std::size_t pixels) {
+    std::vector<std::uint8_t> out(4 * pixels);
+    (void)webp.read(out.data());
+  });
+  return 0;
+}

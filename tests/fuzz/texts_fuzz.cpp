@@ -1,0 +1,33 @@
+// Saved states and plans: a text is refused by an Error, or comes back as it is when it is written again.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+
+#include "tests/loader/fakes.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace penstock;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const LoaderState state = LoaderState::from_json(text);
+    if (LoaderState::from_json(state.to_json()).to_json() != state.to_json()) std::abort();
+  } catch (const Error&) {
+  }
+  // A source that a plan names is opened.
+  for (const char* opens : {"path", "files", "image_folder", "synthetic"})
+    if (text.find(opens) != text.npos) return 0;
+  try {
+    static const Registry kRegistry = testing_support::fake_registry();
+    const Dataset plan = Dataset::from_json(text, {.registry = kRegistry});
+    const std::string written = plan.to_json({.registry = kRegistry});
+    if (Dataset::from_json(written, {.registry = kRegistry}).to_json({.registry = kRegistry}) !=
+        written)
+      std::abort();
+  } catch (const Error&) {
+  } catch (const std::invalid_argument&) {  // also std::stoull's, of the tests' source
+  } catch (const std::out_of_range&) {
+  }
+  return 0;
+}
