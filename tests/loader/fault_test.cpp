@@ -134,20 +134,12 @@ TEST(Faults, WhereMemoryIsOutNothingIsReplaced) {
   constexpr std::uint64_t kLarge = 70;
   for (const OnFault policy : {OnFault::raise, OnFault::replace, OnFault::mask}) {
     for (const int io_threads : {0, 2}) {
-      const Dataset data =
-          Dataset(fake(200))
-              .map(map_function({.name = "greedy",
-                                 .inputs = {"number"},
-                                 .outputs = {{"number", DType::u64, {2}}}},
-                                [](std::span<const ConstTensorView> in, Outputs out, Random&) {
-                                  if (in[0].data<std::uint64_t>()[0] == kLarge)
-                                    throw std::bad_alloc();
-                                  std::ranges::copy(in[0].bytes(), out[0].bytes().begin());
-                                }))
-              .seed(1)
-              .batch(20);
-      Loader loader =
-          data.loader({.faults = {.policy = policy}, .threads = 2, .io_threads = io_threads});
+      auto source = fake(200);
+      source->on_read = [](std::uint64_t number) {
+        if (number == kLarge) throw std::bad_alloc();
+      };
+      Loader loader = Dataset(source).seed(1).batch(20).loader(
+          {.faults = {.policy = policy}, .threads = 2, .io_threads = io_threads});
       for (int step = 0; step < 3; ++step) ASSERT_TRUE(loader.next());
       EXPECT_THAT(
           [&] { (void)loader.next(); },
@@ -156,6 +148,25 @@ TEST(Faults, WhereMemoryIsOutNothingIsReplaced) {
       EXPECT_EQ(loader.state().step, 3U);
     }
   }
+}
+
+// The consumer reads the first error while other threads find theirs.
+TEST(Faults, ManyThreadsThatFailInOneStepAreOneError) {
+  class Lost : public testing_support::FakeSource {
+   public:
+    using FakeSource::FakeSource;
+    [[nodiscard]] std::string location(std::uint64_t number) const override {
+      throw std::runtime_error("no place has number " + std::to_string(number));
+    }
+  };
+  auto source = std::make_shared<Lost>(1'000);
+  for (std::uint64_t number = 0; number < source->size(); ++number) source->bad.insert(number);
+  for (const int io_threads : {0, 2})
+    for (int round = 0; round < 100; ++round) {
+      Loader loader = Dataset(source).batch(1'000).loader({.threads = 4, .io_threads = io_threads});
+      EXPECT_THAT([&] { (void)loader.next(); },
+                  ThrowsMessage<std::runtime_error>(HasSubstr("no place has number")));
+    }
 }
 
 TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {

@@ -8,16 +8,16 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::AnyOf;
 using testing::HasSubstr;
 using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
 class Limits : public Throughput {
  protected:
-  /// With `limit`: "-v 100000".
+  /// With `limit`, "-v 100000"; dumps no core.
   Outcome run_within(const std::string& limit, const std::vector<std::string>& flags,
                      const std::string& name = program) {
-    std::vector<std::string> command{"-c", "ulimit " + limit + " && exec \"$0\" \"$@\"", name};
+    std::vector<std::string> command{
+        "-c", "ulimit -c 0 && ulimit " + limit + " && exec \"$0\" \"$@\"", name};
     command.insert(command.end(), flags.begin(), flags.end());
     const std::string before = std::exchange(program, "/bin/sh");
     Outcome outcome = finish(start(command));
@@ -30,6 +30,15 @@ class Limits : public Throughput {
             "16",      "--seed",          "7",       "--digest",   "--json",
             "-",       "--threads",       "2",       "--on-fault", "replace",
             "--quiet", "--io-threads",    io_threads};
+  }
+  // Where glibc itself gets no memory for a new thread's destructors, it ends the program.
+  static void expect_error(const Outcome& outcome, const char* what_is_short) {
+    if (outcome.status == -SIGABRT) {
+      EXPECT_THAT(outcome.err, HasSubstr("Fatal glibc error"));
+      return;
+    }
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr(what_is_short));
   }
   // Hashes; not of what says when files were written.
   static std::map<std::string, std::size_t> shards_in(const fs::path& folder) {
@@ -49,7 +58,7 @@ TEST_F(Limits, LittleMemoryIsAnErrorAndNeverOtherBytes) {
     ASSERT_EQ(enough.status, 0) << enough.err;
     int errors = 0;
     int successes = 0;
-    for (int mib = 40; mib <= 400; mib += mib < 200 ? 8 : 50) {
+    for (int mib = 40; mib <= 400; mib += mib < 120 ? 4 : 40) {
       const Outcome outcome = run_within("-v " + std::to_string(mib * 1024), flags(io_threads));
       if (outcome.status == kCannotLoad) continue;
       SCOPED_TRACE(std::to_string(mib) + " MiB: " + outcome.err);
@@ -60,8 +69,7 @@ TEST_F(Limits, LittleMemoryIsAnErrorAndNeverOtherBytes) {
         EXPECT_EQ(report["faults"]["count"], 0);
       } else {
         ++errors;
-        EXPECT_EQ(outcome.status, 1);
-        EXPECT_THAT(outcome.err, HasSubstr("memory"));
+        expect_error(outcome, "memory");
       }
     }
     EXPECT_GT(errors, 0);
@@ -80,8 +88,7 @@ TEST_F(Limits, FewDescriptorsAreEnoughOrAnError) {
       ++successes;
       EXPECT_EQ(outcome.report()["digest"], enough.report()["digest"]);
     } else {
-      EXPECT_EQ(outcome.status, 1);
-      EXPECT_THAT(outcome.err, HasSubstr("oo many open files"));
+      expect_error(outcome, "oo many open files");
     }
   }
   EXPECT_GT(successes, 0);
@@ -97,10 +104,9 @@ TEST_F(Limits, PreparingWithLittleMemoryWritesTheSameShardsOrNone) {
   ASSERT_EQ(run_within("-n 100", to(whole), prepare).status, 0);
   const auto expected = shards_in(whole);
   ASSERT_FALSE(expected.empty());
-  int errors = 0;
   int successes = 0;
   const fs::path out = folder_ / "packed";
-  for (int mib = 40; mib <= 400; mib += mib < 200 ? 8 : 50) {
+  for (int mib = 40; mib <= 400; mib += mib < 120 ? 4 : 40) {
     const Outcome outcome = run_within("-v " + std::to_string(mib * 1024), to(out), prepare);
     if (outcome.status == kCannotLoad) continue;
     SCOPED_TRACE(std::to_string(mib) + " MiB: " + outcome.err);
@@ -109,12 +115,9 @@ TEST_F(Limits, PreparingWithLittleMemoryWritesTheSameShardsOrNone) {
       EXPECT_EQ(shards_in(out), expected);
       fs::remove_all(out);
     } else {
-      ++errors;
-      EXPECT_EQ(outcome.status, 1);
-      EXPECT_THAT(outcome.err, HasSubstr("memory"));
+      expect_error(outcome, "memory");
     }
   }
-  EXPECT_GT(errors, 0);
   EXPECT_GT(successes, 0);
 }
 

@@ -190,6 +190,7 @@ void Engine::restart(EngineConfig config, std::uint64_t first, bool is_new_run) 
 
 void Engine::start() {
   if (driver_.joinable()) return;
+  if (ending_.empty()) ending_.push_back(std::make_shared<InFlight>());
   rows_->start();
   driver_ =
       core::start_thread("a loader's steps", [this](const std::stop_token& stop) { drive(stop); });
@@ -300,11 +301,13 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
   {
     const std::lock_guard lock(mutex_);
     if (error) {
-      auto failed = std::make_shared<InFlight>();
-      failed->info->step = step;
-      failed->error = std::move(error);
-      failed->done = true;
-      queue_.push_back(std::move(failed));
+      if (queue_.empty() ||
+          queue_.back()->info->step != step) {  // else it failed when it was opened
+        ending_.front()->info->step = step;
+        queue_.splice(queue_.end(), ending_);
+      }
+      queue_.back()->error = std::move(error);
+      queue_.back()->done = true;
     }
     ended_ = true;
   }
@@ -341,6 +344,7 @@ void Engine::publish_in_order(std::unique_lock<std::mutex>& lock) {
 void Engine::give_up(InFlight& batch, std::exception_ptr error) {
   {
     std::unique_lock lock(mutex_);
+    if (batch.done) return;  // the consumer may read another thread's error by now
     batch.error = std::move(error);
     batch.done = true;
     if (publishes_in_order_) publish_in_order(lock);

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -99,7 +100,8 @@ class Engine {
 
   mutable std::mutex mutex_;
   std::condition_variable consumer_;
-  std::deque<std::shared_ptr<InFlight>> queue_;  // in order of steps, until delivered
+  std::list<std::shared_ptr<InFlight>> queue_;   // in order of steps, until delivered
+  std::list<std::shared_ptr<InFlight>> ending_;  // one, for an error: there may be no memory then
   mutable std::deque<StepTimes> times_;          // of the oldest, what is known by now
   bool ended_ = false;
   bool publishes_in_order_ = false;

@@ -27,6 +27,7 @@ void ReadAhead::start() {
     free_.push_back(std::make_unique<ReadSample>());
     free_.back()->record.set_limit(record_limit_);
   }
+  read_.reserve(samples_);
   for (int i = 0; i < count_; ++i)
     threads_.push_back(
         core::start_thread("reading", [this](const std::stop_token& stop) { read(stop); }));
@@ -52,7 +53,7 @@ std::unique_ptr<ReadSample> ReadAhead::pop(const std::stop_token& stop) {
   ready_.wait(lock, stop, [&] { return !read_.empty(); });
   if (stop.stop_requested()) return nullptr;  // what was read is wanted no longer
   auto sample = std::move(read_.front());
-  read_.pop_front();
+  read_.erase(read_.begin());
   return sample;
 }
 
@@ -101,7 +102,7 @@ void ReadAhead::read_one(ReadSample& sample, const std::stop_token& stop) const 
     sample.result = read_record(*branch.source, id, branch.read_key, sample.record, recipe_->retry,
                                 stop, batch.retries);
   } catch (...) {
-    sample.result = fault_of_exception(std::current_exception());
+    sample.thrown = std::current_exception();
   }
   note_memory_(static_cast<std::int64_t>(sample.record.memory_bytes()) -
                static_cast<std::int64_t>(held));

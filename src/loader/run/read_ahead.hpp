@@ -5,7 +5,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,7 +57,7 @@ class ReadAhead {
   std::condition_variable_any wanted_;  // by readers: a record to read into
   std::condition_variable_any ready_;   // for decoders
   std::vector<std::unique_ptr<ReadSample>> free_;
-  std::deque<std::unique_ptr<ReadSample>> read_;
+  std::vector<std::unique_ptr<ReadSample>> read_;  // few: one each record; takes no memory later
   std::vector<std::jthread> threads_;
 };
 

@@ -26,11 +26,15 @@ bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
 
 Fault fault_of_exception(const std::exception_ptr& thrown) {
   try {
-    std::rethrow_exception(thrown);
-  } catch (const std::bad_alloc&) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (...) {
+      return {.reason = core::text_of(thrown), .cause = thrown};
+    }
+  } catch (const std::bad_alloc&) {  // that, or no memory for the text
     return {.reason = "out of memory", .out_of_memory = true, .cause = thrown};
-  } catch (...) {
-    return {.reason = core::text_of(thrown), .cause = thrown};
   }
 }
 

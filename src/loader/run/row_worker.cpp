@@ -100,6 +100,7 @@ void RowWorker::work(InFlight& batch, std::uint64_t first, std::uint64_t count) 
 }
 
 void RowWorker::work(ReadSample& sample) {
+  if (sample.thrown) std::rethrow_exception(std::exchange(sample.thrown, nullptr));
   InFlight& batch = *sample.batch;
   take_recipe_of(batch);
   const std::int64_t begin = now_ns();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -61,6 +62,7 @@ struct ReadSample {
   std::uint64_t sample = 0;         // index in the batch
   Record record;
   Result<void> result;
+  std::exception_ptr thrown;  // instead of a result, for which there was no memory
 };
 
 /// Threads  one each.
