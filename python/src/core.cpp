@@ -95,6 +95,9 @@ void bind_identities(nb::module_& module) {
       .def_ro("sample", &Fault::sample)
       .def_ro("step", &Fault::step)
       .def_ro("row", &Fault::row, "Row of the global batch.")
+      .def_ro("out_of_memory", &Fault::out_of_memory,
+              "Whether memory was out, which says nothing of the sample: raised under every "
+              "policy. So is a MemoryError.")
       .def_prop_ro(
           "cause",
           [](const Fault& self) -> nb::object {
@@ -109,12 +112,13 @@ void bind_identities(nb::module_& module) {
                return nb::bytes(text.data(), text.size());
              };
              return nb::make_tuple(bytes(self.reason), bytes(self.file), self.offset, self.sample,
-                                   self.step, self.row, self.transient);
+                                   self.step, self.row, self.transient, self.out_of_memory);
            })
       .def("__setstate__",
            [](Fault& self, const std::tuple<nb::bytes, nb::bytes, std::uint64_t, SampleId,
-                                            std::uint64_t, std::uint64_t, bool>& state) {
-             const auto& [reason, file, offset, sample, step, row, transient] = state;
+                                            std::uint64_t, std::uint64_t, bool, bool>& state) {
+             const auto& [reason, file, offset, sample, step, row, transient, out_of_memory] =
+                 state;
              const auto text = [](const nb::bytes& bytes) {
                return std::string(bytes.c_str(), bytes.size());
              };
@@ -125,6 +129,7 @@ void bind_identities(nb::module_& module) {
                                .step = step,
                                .row = row,
                                .transient = transient,
+                               .out_of_memory = out_of_memory,
                                .cause = {}};
            })
       .def(

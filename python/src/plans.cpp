@@ -64,7 +64,7 @@ Description describe_object(const char* kind, const std::string& what, const Obj
     const nb::object text = ask(plan_module(), object_or_none(objects));
     return {.name = kind, .options = nb::cast<std::string>(text), .text = {}};
   } catch (nb::python_error& error) {
-    throw PythonException(error);
+    rethrow(error);
   }
 }
 
@@ -112,7 +112,7 @@ auto with_object(const char* make, const char* what, std::string_view text, cons
   try {
     return use(nb::object(plan_module().attr(make)(copy, object_or_none(objects))));
   } catch (nb::python_error& error) {
-    throw PythonException(error);
+    rethrow(error);
   }
 }
 

@@ -25,7 +25,7 @@ namespace penstock::python {
     try {
       return nb::cast<std::vector<std::string>>(object_of(kept)(own));
     } catch (nb::python_error& error) {
-      throw PythonException(error);
+      rethrow(error);
     } catch (const nb::cast_error&) {
       throw Error("an exchange returns the texts of all processes, a list of str");
     }

@@ -110,10 +110,25 @@ std::shared_ptr<const void> keep_memory(nb::object object) {
   return {object.release().ptr(), drop};
 }
 
-PythonException::PythonException(nb::python_error& error)
-    : PythonException(nb::borrow(error.value())) {}
 PythonException::PythonException(nb::object raised)
     : Error(text_of(raised)), value_(std::make_shared<Kept>(std::move(raised))) {}
+
+namespace {
+
+class PythonMemoryError final : public PythonException, public OutOfMemory {
+ public:
+  using PythonException::PythonException;
+};
+
+}  // namespace
+
+std::exception_ptr as_cpp(nb::object raised) {
+  if (PyErr_GivenExceptionMatches(raised.ptr(), PyExc_MemoryError) != 0)
+    return std::make_exception_ptr(PythonMemoryError(std::move(raised)));
+  return std::make_exception_ptr(PythonException(std::move(raised)));
+}
+
+void rethrow(nb::python_error& error) { std::rethrow_exception(as_cpp(nb::borrow(error.value()))); }
 
 nb::object python_cause(const std::exception_ptr& cause) {
   if (!cause) return {};

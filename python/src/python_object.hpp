@@ -107,9 +107,7 @@ class TimedGil {
 /// What a user's Python function raised, on its way through the library as a C++ exception.
 class PythonException : public Error {
  public:
-  /// Takes over a pending error. Needs the GIL.
-  explicit PythonException(nb::python_error& error);
-  /// Takes an exception object over, as the reason for the end of a queue. Needs the GIL.
+  /// Takes an exception object over. Needs the GIL.
   explicit PythonException(nb::object raised);
   /// None when it was taken away. Needs the GIL.
   [[nodiscard]] nb::object value() const { return object_of(value_); }
@@ -117,6 +115,11 @@ class PythonException : public Error {
  private:
   ObjectRef value_;
 };
+
+/// What was raised, as a PythonException; a MemoryError as one that is an OutOfMemory, too. Needs the GIL.
+[[nodiscard]] std::exception_ptr as_cpp(nb::object raised);
+/// Takes over a pending error, and throws that.
+[[noreturn]] void rethrow(nb::python_error& error);
 
 /// The Python exception inside, or null.
 [[nodiscard]] nb::object python_cause(const std::exception_ptr& cause);

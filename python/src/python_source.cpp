@@ -40,10 +40,9 @@ Result<void> store_checked(const nb::object& item, std::span<const FieldSpec> fi
   try {
     return store_item(item, fields, record);
   } catch (nb::python_error& error) {
-    const PythonException exception(error);
-    return Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
-  } catch (const std::exception& error) {
-    return Fault{.reason = error.what(), .cause = std::current_exception()};
+    return Fault::of(as_cpp(nb::borrow(error.value())));
+  } catch (const std::exception&) {
+    return Fault::of(std::current_exception());
   }
 }
 
@@ -60,7 +59,7 @@ Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
   try {
     return store_item(item_of(taken(items_), number), items_.fields, record);
   } catch (nb::python_error& error) {
-    throw PythonException(error);
+    rethrow(error);
   }
 }
 
@@ -81,8 +80,7 @@ void PythonSource::read_together(std::span<RecordRead> reads) const {
     try {
       one.result = store_checked(item_of(items, one.number), items_.fields, *one.record);
     } catch (nb::python_error& error) {
-      const PythonException exception(error);
-      one.result = Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
+      one.result = Fault::of(as_cpp(nb::borrow(error.value())));
     }
   }
 }

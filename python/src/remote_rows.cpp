@@ -51,9 +51,9 @@ std::exception_ptr read_cause(const std::string& carried) {
   const nb::gil_scoped_acquire gil;
   try {
     const nb::bytes pickled(carried.data() + 1, carried.size() - 1);
-    return std::make_exception_ptr(PythonException(workers_module().attr("exception_of")(pickled)));
+    return as_cpp(workers_module().attr("exception_of")(pickled));
   } catch (nb::python_error& error) {
-    return std::make_exception_ptr(PythonException(error));
+    return as_cpp(nb::borrow(error.value()));
   }
 }
 
@@ -177,7 +177,7 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
           [](const PyRowTask& self, nb::object error) {
             if (PyExceptionInstance_Check(error.ptr()) == 0)
               throw nb::type_error("fail(error): expected an exception");
-            auto raised = std::make_exception_ptr(PythonException(std::move(error)));
+            auto raised = as_cpp(std::move(error));
             const nb::gil_scoped_release released;
             self->fail(std::move(raised));
           },

@@ -34,7 +34,7 @@ void close_queue(const PyQueue& self, nb::object cause) {
   if (!cause.is_none()) {
     if (PyExceptionInstance_Check(cause.ptr()) == 0)
       throw nb::type_error("close: the cause must be an exception");
-    exception = std::make_exception_ptr(PythonException(cause));
+    exception = as_cpp(nb::borrow(cause));
   }
   without_gil([&] { self.queue->close(exception); });
 }
@@ -111,7 +111,7 @@ Dataset generate(const Fields& given, nb::handle records, std::string name) {
       for (std::size_t i = 0; i < fields.size(); ++i) writer.set(fields[i].name, views[i]);
       return true;
     } catch (nb::python_error& error) {
-      throw PythonException(error);
+      rethrow(error);
     }
   };
   return Dataset(source::generator(std::move(fields), std::move(next), std::move(name)));

@@ -90,7 +90,7 @@ class PythonFunction {
       const nb::object result = taken(function_)(*arguments, **named);
       write_all(result, outputs_, out);
     } catch (nb::python_error& error) {
-      throw PythonException(error);
+      rethrow(error);
     }
   }
 

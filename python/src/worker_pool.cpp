@@ -34,9 +34,9 @@ struct Request {
   std::uint64_t block;
 };
 
-enum class Kind : std::uint32_t { fields, fault, exception };
+enum class Kind : std::uint32_t { fields, fault, exception, out_of_memory };
 
-// Then follow `bytes`: of fields, a FieldHeader for each; else a text, or a pickled exception.
+// Then follow `bytes`: of fields, a FieldHeader for each; of an exception, its pickle; else a text.
 struct Answer {
   Kind kind;
   std::uint32_t bytes;
@@ -92,6 +92,10 @@ std::optional<Kind> receive_answer(int fd, std::vector<std::byte>& body) {
   return answer.kind;
 }
 
+struct NoSharedMemory final : Error, OutOfMemory {
+  using Error::Error;
+};
+
 // A file in memory, of which this process sees as much as it has asked for.
 class SharedBlock {
  public:
@@ -114,15 +118,15 @@ class SharedBlock {
         (static_cast<std::size_t>(status.st_size) < bytes &&
          ::ftruncate(fd_, static_cast<off_t>(room)) != 0) ||
         ::fstat(fd_, &status) != 0)
-      throw Error(fmt::format("{} bytes of shared memory for an item cannot be had: {}", room,
-                              std::strerror(errno)));
+      throw NoSharedMemory(fmt::format("{} bytes of shared memory for an item cannot be had: {}",
+                                       room, std::strerror(errno)));
     if (data_ != nullptr) ::munmap(data_, size_);
     data_ = nullptr;
     const auto size = static_cast<std::size_t>(status.st_size);
     void* const mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
     if (mapped == MAP_FAILED)
-      throw Error(fmt::format("{} bytes of shared memory cannot be mapped: {}", size,
-                              std::strerror(errno)));
+      throw NoSharedMemory(fmt::format("{} bytes of shared memory cannot be mapped: {}", size,
+                                       std::strerror(errno)));
     data_ = static_cast<std::byte*>(mapped);
     size_ = size;
     return data_;
@@ -245,7 +249,7 @@ void WorkerPool::start(Worker& worker) {
     worker.handle = std::make_shared<Kept>(nb::object(started[1]));
     worker.process = nb::cast<std::string>(nb::str(nb::object(started[1].attr("pid"))));
   } catch (nb::python_error& error) {
-    throw PythonException(error);
+    rethrow(error);
   }
 }
 
@@ -322,9 +326,11 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
     if (record.is_unwanted()) end = End::stopped;
   std::vector<std::byte> body;
   std::optional<Kind> kind;
+  std::exception_ptr no_memory;  // and what was not read stands before the next answer
   try {
     if (end == End::answered) kind = receive_answer(worker.socket, body);
-  } catch (const std::bad_alloc&) {  // and what was not read stands before the next answer
+  } catch (const std::bad_alloc&) {
+    no_memory = std::current_exception();
   }
   {
     const std::lock_guard lock(mutex_);
@@ -341,6 +347,7 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
     }
     changed_.notify_all();
   }
+  if (no_memory) std::rethrow_exception(no_memory);
   if (end != End::answered) return end;
 
   if (*kind == Kind::fields) {
@@ -359,18 +366,17 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
         std::memcpy(room->data(), block.at_least(header.offset + bytes) + header.offset, bytes);
       record.set(field, room->data(), fields_[field].dtype, shape);
     }
-  } else if (*kind == Kind::fault) {
-    result = Fault{.reason = {reinterpret_cast<const char*>(body.data()), body.size()}};
+  } else if (*kind == Kind::fault || *kind == Kind::out_of_memory) {
+    result = Fault{.reason = {reinterpret_cast<const char*>(body.data()), body.size()},
+                   .out_of_memory = *kind == Kind::out_of_memory};
   } else {
     const nb::gil_scoped_acquire gil;
     try {
       const nb::object raised = nb::module_::import_("penstock._workers")
                                     .attr("exception_of")(nb::bytes(body.data(), body.size()));
-      const PythonException exception{raised};
-      result = Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
+      result = Fault::of(as_cpp(raised));
     } catch (nb::python_error& error) {
-      const PythonException exception{error};
-      result = Fault{.reason = exception.what(), .cause = std::make_exception_ptr(exception)};
+      result = Fault::of(as_cpp(nb::borrow(error.value())));
     }
   }
   return End::answered;
@@ -450,8 +456,10 @@ void serve_items(nb::object items, const std::vector<FieldSpec>& fields, int soc
           nb::module_::import_("penstock._workers").attr("pickle_exception")(error.value()));
       alive =
           send(Kind::exception, {static_cast<const std::byte*>(pickled.data()), pickled.size()});
-    } catch (const std::exception& error) {
-      alive = send(Kind::fault, std::as_bytes(std::span(std::string_view(error.what()))));
+    } catch (const std::exception&) {
+      const Fault fault = Fault::of(std::current_exception());
+      alive = send(fault.out_of_memory ? Kind::out_of_memory : Kind::fault,
+                   std::as_bytes(std::span(fault.reason)));
     }
     if (!alive) break;
   }

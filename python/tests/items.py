@@ -80,6 +80,15 @@ class Bad(Points):
         return super().__getitem__(number)
 
 
+class Hungry(Points):
+    """For item 7 there is no memory."""
+
+    def __getitem__(self, number: int):
+        if number == 7:
+            raise MemoryError("no room for seven")
+        return super().__getitem__(number)
+
+
 class Changing(Points):
     """Item 7 is of another shape, 8 of another type, 9 lacks a field."""
 

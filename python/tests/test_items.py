@@ -132,6 +132,15 @@ def test_a_bad_item_is_a_fault_of_its_own(workers):
 
 
 @WORKERS
+@pytest.mark.parametrize("policy", ["raise", "replace", "mask"])
+def test_an_item_without_memory_is_no_bad_item(workers, policy):
+    loader = ps.Dataset(items.Hungry(30), workers=workers).batch(10).loader(on_fault=policy)
+    with pytest.raises(ps.DataError, match="no room for seven.*more memory") as raised:
+        next(loader)
+    assert raised.value.fault.out_of_memory
+
+
+@WORKERS
 def test_an_item_unlike_the_first_says_what_differs(workers):
     fields = {"x": ("f32", (4,)), "label": ("i64", ())}
     loader = ps.Dataset(items.Changing(12), fields=fields, workers=workers).batch(12).loader(on_fault="mask")

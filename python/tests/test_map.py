@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import threading
 import time
 
@@ -123,6 +124,21 @@ def test_an_exception_is_a_fault_of_its_sample():
     masked = list(dataset.loader(on_fault="mask"))
     assert masked[1]["valid"].numpy().tolist() == [1, 0, 1, 1]
     assert [str(fault.cause) for fault in masked[1].faults] == ["no five here"]
+
+
+@pytest.mark.parametrize("policy", ["raise", "replace", "mask"])
+def test_a_memory_error_says_nothing_of_the_sample(policy):
+    def function(number):
+        if number[0] == 5:
+            raise MemoryError("no room for five")
+        return number
+
+    loader = numbers(8).map(function, outputs={"number": ("i64", (2,))}).batch(4).loader(on_fault=policy)
+    next(loader)
+    with pytest.raises(ps.DataError, match="no room for five.*more memory") as error:
+        next(loader)
+    assert error.value.fault.out_of_memory
+    assert pickle.loads(pickle.dumps(error.value)).fault.out_of_memory
 
 
 @pytest.mark.parametrize(

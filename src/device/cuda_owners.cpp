@@ -145,8 +145,10 @@ DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
   void* data = nullptr;
   cudaError_t status = cudaMalloc(&data, bytes);
   // Loaders that are gone may still have memory there.
-  if (status == cudaErrorMemoryAllocation && wait_until_freed(std::chrono::seconds(10))) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  for (bool more = true; status == cudaErrorMemoryAllocation && more;) {
     (void)cudaGetLastError();
+    more = wait_for_a_free(deadline);
     status = cudaMalloc(&data, bytes);
   }
   if (status == cudaErrorMemoryAllocation) {

@@ -1,11 +1,14 @@
 #include "src/device/cuda_reaper.hpp"
 
 #include <condition_variable>
+#include <cstdint>
+#include <iterator>
 #include <list>
 #include <mutex>
-#include <stop_token>
 #include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 namespace penstock::device {
 
@@ -16,71 +19,89 @@ struct Used {
   std::function<void()> free;
 };
 
+// Never destroyed: its thread may be inside the driver when the program ends.
 class Reaper {
  public:
-  /// None once the program ends.
-  static Reaper* get() {
-    static Reaper reaper;
-    return is_alive ? &reaper : nullptr;
+  static Reaper& get() {
+    static auto* const reaper = new Reaper;
+    static const AtExit at_exit;
+    return *reaper;
   }
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  ~Reaper() {
-    constexpr std::chrono::seconds kGrace(2);
-    (void)wait_until_freed(kGrace);
-    is_alive = false;
-    thread_.request_stop();
-    if (thread_.joinable()) thread_.join();
-    // Never freed: to free memory that a kernel reads waits for the kernel, which may not end.
-    if (!used_.empty()) still_used = new std::list<Used>(std::move(used_));
-  }
 
-  void take(Used used) {
+  /// False once the program ends, or where no thread can be had.
+  [[nodiscard]] bool take(Used& used) {
     const std::lock_guard lock(mutex_);
-    if (!thread_.joinable())
-      thread_ = std::jthread([this](const std::stop_token& stop) { reap(stop); });
+    if (has_ended_) return false;
+    if (!is_running_) std::thread([this] { reap(); }).detach();
+    is_running_ = true;
     used_.push_back(std::move(used));
     changed_.notify_all();
+    return true;
   }
 
-  [[nodiscard]] bool wait_until_freed(std::chrono::milliseconds timeout) {
+  [[nodiscard]] bool wait_for_a_free(Deadline deadline) {
     std::unique_lock lock(mutex_);
+    const std::uint64_t before = freed_;
     if (used_.empty()) return false;
-    return changed_.wait_for(lock, timeout, [&] { return used_.empty(); });
+    return changed_.wait_until(lock, deadline, [&] { return freed_ != before; });
+  }
+
+  [[nodiscard]] bool wait_until_freed(Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, deadline, [&] { return used_.empty(); });
   }
 
  private:
+  // What is in use after that is left: to free memory that a kernel reads waits for the kernel, which may not end.
+  struct AtExit {
+    pid_t process = getpid();  // in another one, forked from it, there is no thread to wait for
+    ~AtExit() {
+      if (process == getpid()) get().end();
+    }
+  };
+
   Reaper() = default;
 
-  void reap(const std::stop_token& stop) {
+  void end() {
+    constexpr std::chrono::seconds kGrace(2);
+    (void)wait_until_freed(std::chrono::steady_clock::now() + kGrace);
+    std::unique_lock lock(mutex_);
+    has_ended_ = true;
+    (void)changed_.wait_for(lock, kGrace, [&] { return !is_busy_; });
+  }
+
+  void reap() {
     constexpr std::chrono::milliseconds kPoll(2);
     std::unique_lock lock(mutex_);
-    while (!stop.stop_requested()) {
+    while (!has_ended_) {
       if (used_.empty()) {
-        changed_.wait(lock, stop, [&] { return !used_.empty(); });
+        changed_.wait(lock);
         continue;
       }
-      for (auto each = used_.begin(); each != used_.end() && !stop.stop_requested();) {
+      is_busy_ = true;
+      for (auto each = used_.begin(); each != used_.end() && !has_ended_;) {
         lock.unlock();
         const bool is_over = each->is_over();
         if (is_over) each->free();
         lock.lock();
         each = is_over ? used_.erase(each) : std::next(each);
+        if (is_over) ++freed_;
       }
-      if (used_.empty())
-        changed_.notify_all();
-      else
-        changed_.wait_for(lock, stop, kPoll, [] { return false; });
+      is_busy_ = false;
+      changed_.notify_all();
+      if (!used_.empty() && !has_ended_) changed_.wait_for(lock, kPoll);
     }
   }
 
-  static inline bool is_alive = true;
-  static inline std::list<Used>* still_used = nullptr;
-
   std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable changed_;
   std::list<Used> used_;  // only the thread takes out of it
-  std::jthread thread_;
+  std::uint64_t freed_ = 0;
+  bool is_running_ = false;
+  bool is_busy_ = false;
+  bool has_ended_ = false;
 };
 
 }  // namespace
@@ -88,15 +109,17 @@ class Reaper {
 void free_when_over(std::function<bool()> is_over, std::function<void()> free) noexcept {
   try {
     if (is_over()) return free();
-    if (Reaper* const reaper = Reaper::get()) return reaper->take({std::move(is_over), free});
+    Used used{std::move(is_over), free};
+    if (Reaper::get().take(used)) return;
   } catch (...) {  // no memory for it, or no thread
   }
   free();
 }
 
+bool wait_for_a_free(Deadline deadline) { return Reaper::get().wait_for_a_free(deadline); }
+
 bool wait_until_freed(std::chrono::milliseconds timeout) {
-  Reaper* const reaper = Reaper::get();
-  return reaper != nullptr && reaper->wait_until_freed(timeout);
+  return Reaper::get().wait_until_freed(std::chrono::steady_clock::now() + timeout);
 }
 
 }  // namespace penstock::device

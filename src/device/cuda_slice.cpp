@@ -64,10 +64,26 @@ bool CudaState::is_over() noexcept {
       const CurrentDevice of_reader(done.device);
       return done.record_after_capture() && done.event.is_over();
     };
-    return copies.is_over() && works.is_over() && transforms.is_over() && releases.is_over() &&
-           (!digests || digests->is_over()) && std::ranges::all_of(places, [&](CudaPlace& place) {
+    return work_is_over() && releases.is_over() && (!digests || digests->is_over()) &&
+           std::ranges::all_of(places, [&](CudaPlace& place) {
              return std::ranges::all_of(place.readers, is_free);
            });
+  } catch (const CudaError&) {
+    return true;
+  }
+}
+
+bool CudaState::work_is_over() noexcept {
+  try {
+    return copies.is_over() && works.is_over() && transforms.is_over();
+  } catch (const CudaError&) {
+    return true;
+  }
+}
+
+bool CudaState::no_slot_is_in_flight() noexcept {
+  try {
+    return copies.is_over() && releases.is_over();
   } catch (const CudaError&) {
     return true;
   }
@@ -103,6 +119,7 @@ bool CudaReaderDone::record_after_capture() {
 
 CudaState::SlotInFlight& CudaState::hold(std::shared_ptr<staging::StagingLease> lease) {
   const std::lock_guard lock(in_flight_mutex);
+  if (!staging) staging = lease->ring();
   const auto place = in_flight.insert(in_flight.end(), {this, std::move(lease), {}});
   place->self = place;
   return *place;

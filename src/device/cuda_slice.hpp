@@ -58,8 +58,11 @@ struct CudaState {
   CudaState(const CudaState&) = delete;
   CudaState& operator=(const CudaState&) = delete;
 
-  /// Whether nothing on the device uses any of it. Does not wait. A device that is lost uses nothing.
+  /// Whether nothing on the device uses any of it. Does not wait. A device that is lost uses nothing. Once no slice is left.
   [[nodiscard]] bool is_over() noexcept;
+  /// The same of copies and of what is queued behind them, whatever readers do.
+  [[nodiscard]] bool work_is_over() noexcept;
+  [[nodiscard]] bool no_slot_is_in_flight() noexcept;
   [[nodiscard]] bool transforms_anything() const noexcept { return !plan.transforms.empty(); }
   /// Runs the device transforms of `rows` rows in the slice at `slice`, which has that form, on `stream`, whose device
   /// is current.
@@ -100,8 +103,8 @@ struct CudaState {
   SlotInFlight& hold(std::shared_ptr<staging::StagingLease> lease);
   std::mutex in_flight_mutex;
   std::list<SlotInFlight> in_flight;
-  // Those that were there when the transfer ended: a host function must not be the one that unpins the ring.
-  std::vector<std::shared_ptr<staging::StagingLease>> left_in_flight;
+  // The ring of those slots: a host function must not be the one that unpins it.
+  std::shared_ptr<const void> staging;
   std::mutex mutex;                  // one at a time queues work, and touches stamps and flags
   std::uint64_t run = 0;             // goes up where work is forgotten
   std::optional<CudaTiming> timing;  // until the transfer is gone, and with it who asked

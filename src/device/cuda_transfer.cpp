@@ -30,7 +30,7 @@ class CudaTransfer final : public Transfer {
   /// Does not wait for the device: what that still reads stays with the state. Who asked for spans waits for them a second.
   ~CudaTransfer() override {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    while (state_->timing && !state_->is_over() && std::chrono::steady_clock::now() < deadline)
+    while (state_->timing && !state_->work_is_over() && std::chrono::steady_clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const std::lock_guard lock(state_->mutex);
     try {
@@ -45,10 +45,11 @@ class CudaTransfer final : public Transfer {
     state_->plan.on_span = nullptr;
     const bool is_lost = is_lost_now();
     if (state_->digests && is_lost) state_->digests->finish();
-    const std::lock_guard in_flight(state_->in_flight_mutex);
-    for (const CudaState::SlotInFlight& slot : state_->in_flight)
-      state_->left_in_flight.push_back(slot.lease);
-    if (is_lost) state_->in_flight.clear();  // no host function comes for them
+    {
+      const std::lock_guard in_flight(state_->in_flight_mutex);
+      if (is_lost) state_->in_flight.clear();  // no host function comes for them
+    }
+    if (is_lost || state_->no_slot_is_in_flight()) state_->staging.reset();
   }
 
   void check_health() override {

@@ -29,6 +29,8 @@ class StagingLease {
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   /// The slot's memory, on whichever side the ring's memory lies.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept;
+  /// Whose slot it is.
+  [[nodiscard]] std::shared_ptr<const void> ring() const noexcept { return ring_; }
   /// Returns the slot now.
   void release() noexcept;
 

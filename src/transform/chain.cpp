@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "src/transform/descriptions.hpp"
-#include "src/transform/exception_fault.hpp"
 
 namespace penstock::transform {
 
@@ -236,7 +235,7 @@ Result<void> TransformChain::run(const Step& step, const SampleId& sample, Scrat
     }
     if (!result) return result;
   } catch (...) {
-    return transform::current_exception_fault();
+    return Fault::of(std::current_exception());
   }
   for (std::size_t output = 0; output < step.outputs; ++output)
     if (values[output].room >= 0 && scratch.out[output].raw() == nullptr)

@@ -133,9 +133,7 @@ class Decoding final : public PackingTransform {
       return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
                          scratch.views.front().window());
     } catch (const std::bad_alloc&) {
-      return Fault{.reason = "not enough memory to decode this image",
-                   .out_of_memory = true,
-                   .cause = std::current_exception()};
+      return Fault::of(std::current_exception());
     }
   }
 

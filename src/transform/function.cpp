@@ -7,7 +7,6 @@
 #include <penstock/transform/transform.hpp>
 
 #include "src/transform/descriptions.hpp"
-#include "src/transform/exception_fault.hpp"
 #include "src/transform/find_field.hpp"
 
 namespace penstock {
@@ -32,7 +31,7 @@ class Function final : public Transform {
       function_(in, out, random);
       return {};
     } catch (...) {
-      return transform::current_exception_fault();
+      return Fault::of(std::current_exception());
     }
   }
 

@@ -4,10 +4,21 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "src/jpeg/rows.hpp"
 
 namespace penstock::transform {
+
+namespace {
+
+// libpng's words, or zlib's, which may come behind the name of a chunk: "IDAT: insufficient memory".
+bool says_that_memory_is_out(std::string_view message) noexcept {
+  return message.ends_with("Out of memory") || message.ends_with("out of memory") ||
+         message.ends_with("insufficient memory");
+}
+
+}  // namespace
 
 PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
@@ -15,8 +26,7 @@ PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 void PngReader::fail(png_structp png, png_const_charp message) {
   auto* reader = static_cast<PngReader*>(png_get_error_ptr(png));
   std::snprintf(reader->message_, sizeof(reader->message_), "%s", message);
-  reader->out_of_memory_ = std::strcmp(message, "Out of memory") == 0 ||
-                           std::strcmp(message, "insufficient memory") == 0;  // zlib's
+  reader->out_of_memory_ = says_that_memory_is_out(message);
   std::longjmp(reader->jump_, 1);
 }
 

@@ -1,13 +1,19 @@
 // Needs a GPU, and says so where there is none.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <future>
 #include <memory>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "src/device/cuda_owners.hpp"
 #include "src/device/cuda_reaper.hpp"
@@ -130,7 +136,8 @@ TEST_F(CudaTransferGpu, EndsAtOnceWhileItsSlicesAreRead) {
   transfer.reset();
   ring.reset();
   memory.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(100));
+  // The reader does not end by itself: waiting for it would take for ever.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   EXPECT_FALSE(pinned.expired()) << "a copy from there is on its way";
 
   reader.end();
@@ -138,6 +145,43 @@ TEST_F(CudaTransferGpu, EndsAtOnceWhileItsSlicesAreRead) {
   EXPECT_TRUE(pinned.expired());
   const auto bytes = testing_support::to_host({copy.data(), kMiB}, stream());
   EXPECT_THAT(bytes, testing::Each(std::byte{42})) << "what the reader read was not freed under it";
+}
+
+TEST_F(CudaTransferGpu, WhatNeverEndsKeepsNobodyFromWhatIsFreed) {
+  std::atomic<bool> first_is_over = false;
+  std::atomic<bool> second_is_over = false;
+  std::atomic<int> freed = 0;
+  device::free_when_over([&] { return first_is_over.load(); }, [&] { ++freed; });
+  device::free_when_over([&] { return second_is_over.load(); }, [&] { ++freed; });
+  EXPECT_FALSE(device::wait_for_a_free(std::chrono::steady_clock::now()));
+  std::jthread later([&] { second_is_over = true; });
+  EXPECT_TRUE(device::wait_for_a_free(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+  EXPECT_EQ(freed, 1);
+  first_is_over = true;
+  EXPECT_TRUE(device::wait_until_freed(std::chrono::seconds(60)));
+  EXPECT_EQ(freed, 2);
+}
+
+// There the thread that frees is not.
+TEST_F(CudaTransferGpu, AProcessThatWasForkedEnds) {
+  std::atomic<bool> is_over = false;
+  device::free_when_over([&] { return is_over.load(); }, [] {});
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) std::exit(0);  // with what static objects do at the end
+  int status = 0;
+  pid_t ended = 0;
+  for (int waited = 0; waited < 6'000 && ended == 0; ++waited) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ended = waitpid(child, &status, WNOHANG);
+  }
+  if (ended == 0) {
+    kill(child, SIGKILL);
+    (void)waitpid(child, &status, 0);
+  }
+  is_over = true;
+  EXPECT_TRUE(device::wait_until_freed(std::chrono::seconds(60)));
+  EXPECT_EQ(ended, child) << "it hangs";
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <new>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <penstock/jpeg/transcode_jpeg.hpp>
 
@@ -134,6 +139,54 @@ TEST(TranscodeJpeg, ABadFileIsAFault) {
     (void)transcode_jpeg(damaged);
   }
 }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PENSTOCK_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PENSTOCK_SANITIZED
+#endif
+#endif
+#ifndef PENSTOCK_SANITIZED
+
+// Bytes of address space that this process has.
+rlim_t address_space() {
+  long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(TranscodeJpeg, WhereMemoryIsOutNothingIsWrongWithTheImage) {
+  constexpr int kNoMemory = 3;
+  constexpr int kBadImage = 4;
+  const Bytes file = jpeg_of(picture(1600, 1200));
+  int successes = 0;
+  int errors = 0;
+  for (rlim_t mib = 0; mib <= 80; mib += 4) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const rlim_t most = address_space() + (mib << 20);
+      const rlimit limit{most, most};
+      if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(1);
+      try {
+        const auto made = transcode_jpeg(file, {.max_growth = 10});
+        _exit(made && made->kept.empty() ? 0 : kBadImage);
+      } catch (const std::bad_alloc&) {
+        _exit(kNoMemory);
+      }
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_THAT(WEXITSTATUS(status), testing::AnyOf(0, kNoMemory)) << mib << " MiB";
+    ++(WEXITSTATUS(status) == 0 ? successes : errors);
+  }
+  EXPECT_GT(successes, 0);
+  EXPECT_GT(errors, 0);
+}
+
+#endif
 
 }  // namespace
 }  // namespace penstock

@@ -150,6 +150,31 @@ TEST(Faults, WhereMemoryIsOutNothingIsReplaced) {
   }
 }
 
+TEST(Faults, AFunctionThatFindsNoMemoryMakesNoBadSample) {
+  struct NoShare : std::runtime_error, OutOfMemory {
+    using std::runtime_error::runtime_error;
+  };
+  for (const OnFault policy : {OnFault::raise, OnFault::replace, OnFault::mask}) {
+    for (const bool by_type : {false, true}) {
+      const auto hungry = map_function(
+          {.name = "hungry", .inputs = {"number"}, .outputs = {{"number", DType::u64, {2}}}},
+          [by_type](std::span<const ConstTensorView> in, Outputs out, Random&) {
+            if (in[0].data<std::uint64_t>()[0] == 7) {
+              if (by_type) throw NoShare("7 GiB cannot be had");
+              throw std::bad_alloc();
+            }
+            std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
+          });
+      Loader loader = Dataset(fake(20)).map(hungry).batch(4).loader({.faults = {.policy = policy}});
+      ASSERT_TRUE(loader.next());
+      EXPECT_THAT([&] { (void)loader.next(); },
+                  ThrowsMessage<DataError>(
+                      AllOf(HasSubstr("sample 7 "), HasSubstr("more memory"),
+                            HasSubstr(by_type ? "7 GiB cannot be had" : "out of memory"))));
+    }
+  }
+}
+
 // The consumer reads the first error while other threads find theirs.
 TEST(Faults, ManyThreadsThatFailInOneStepAreOneError) {
   class Lost : public testing_support::FakeSource {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -476,6 +477,58 @@ TEST(RemoteRows, CarryWhatAFunctionThrew) {
     EXPECT_THAT([&] { std::rethrow_exception(error.fault().cause); },
                 ThrowsMessage<std::range_error>("9"));
   }
+}
+
+// Bad where said, and of some numbers nothing more can be found out.
+class Lost final : public FakeSource {
+ public:
+  using FakeSource::FakeSource;
+  std::set<std::uint64_t> lost;
+  [[nodiscard]] std::string location(std::uint64_t number) const override {
+    if (lost.contains(number)) throw std::runtime_error("no place has that number");
+    return FakeSource::location(number);
+  }
+};
+
+TEST(RemoteRows, ThatFailInOneThreadLeaveWhatOthersStillWriteTo) {
+  const auto source = std::make_shared<Lost>(2'000);
+  for (std::uint64_t number = 0; number < source->size(); number += 50) source->bad.insert(number);
+  source->lost = source->bad;
+  source->on_read = [](std::uint64_t) { std::this_thread::sleep_for(20us); };
+  const Dataset plan =
+      Dataset(source).batch(1'000).prefetch_to_devices(host_devices(1), {.depth = 2});
+  for (const int io_threads : {0, 2}) {
+    Loader loader = plan.loader({.threads = 1});
+    loader.let_threads_make_rows(false);
+    loader.start();
+    const auto task = *loader.take_task(1'000, 10s);
+    RowMaker maker(plan, loader.row_settings(), {.threads = 4, .io_threads = io_threads});
+    for (int round = 0; round < 20; ++round)
+      EXPECT_THAT([&] { (void)maker.make(task.request()); },
+                  ThrowsMessage<std::runtime_error>(HasSubstr("no place has that number")));
+  }
+}
+
+TEST(RemoteRows, KnowNothingOfFaultsInARequestThatFailed) {
+  const auto source = std::make_shared<Lost>(40);
+  source->bad = {18, 19};
+  source->lost = {19};
+  const Dataset plan = Dataset(source).batch(20).prefetch_to_devices(host_devices(1), {.depth = 2});
+  Loader loader = plan.loader({.faults = {.policy = OnFault::mask}, .threads = 1});
+  loader.let_threads_make_rows(false);
+  loader.start();
+  auto first = *loader.take_task(20, 10s);
+  auto second = *loader.take_task(20, 10s);
+  RowMaker maker(plan, loader.row_settings(), {.threads = 1, .io_threads = 0});
+  EXPECT_THROW((void)maker.make(first.request()), std::runtime_error);
+  const RowBytes made = maker.make(second.request());
+  source->lost = {};
+  EXPECT_TRUE(first.finish(maker.make(first.request()).bytes()));
+  EXPECT_TRUE(second.finish(made.bytes()));
+  ASSERT_TRUE(loader.next());
+  EXPECT_EQ(loader.faults().size(), 2U);
+  ASSERT_TRUE(loader.next());
+  EXPECT_EQ(loader.faults().size(), 2U) << "those of the first request are not the second's";
 }
 
 }  // namespace

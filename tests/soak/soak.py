@@ -244,12 +244,17 @@ class Soak:
                               + (["--state-in", str(state)] if state else [])])  # fmt: skip
         if last.join() != [0]:
             raise Finding(f"the last run failed\n    {last.said()}")
-        self.compare_records(expected, folder / "record.end", 1, last)
+        first = 0
+        if state:
+            saved = state if state.exists() else pathlib.Path(f"{state}.0")
+            first = json.loads(saved.read_text())["step"]
+        self.compare_records(expected, folder / "record.end", 1, last, range(first, len(expected)))
         left = [path for path in folder.iterdir() if path.suffix in (".part", ".new", ".lock")]
         # Those of processes that were killed may stay.
         self.counts["files left by those that were killed"] += len(left)
 
-    def compare_records(self, expected, record, world, processes):
+    def compare_records(self, expected, record, world, processes, steps=()):
+        """All of `steps` must be there."""
         sums = collections.defaultdict(int)
         for path in [record] if world == 1 else [pathlib.Path(f"{record}.{rank}") for rank in range(world)]:
             for line in path.read_text().splitlines()[1:]:
@@ -259,6 +264,8 @@ class Soak:
             self.counts["steps compared by digest"] += 1
             if step not in expected or digest % (1 << 128) != expected[step]:
                 raise Finding(f"step {step} has other bytes\n    {processes.said()}")
+        if missing := [step for step in steps if str(step) not in sums]:
+            raise Finding(f"steps {missing} are missing\n    {processes.said()}")
 
     # ---- prepare ----
 
@@ -313,6 +320,8 @@ class Soak:
         if last.join() != [0]:
             raise Finding(f"the last run failed\n    {last.said()}")
         expected, found = (dict(line.split() for line in (folder / name).read_text().splitlines()) for name in ("reference", "losses"))
+        if found.keys() != expected.keys():
+            raise Finding(f"losses of steps {sorted(found)}, expected {sorted(expected)}\n    {last.said()}")
         for step, loss in found.items():
             self.counts["losses compared"] += 1
             if abs(float(loss) - float(expected[step])) > 1e-4:

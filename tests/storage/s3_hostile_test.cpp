@@ -159,6 +159,20 @@ TEST(HostileS3, LessThanAKibibyteASecondIsNoAnswer) {
 }
 
 // It lists, says how large its object is, and never gives it.
+void expect_to_stop_at_once(const Server& server, const LoaderOptions& loading) {
+  ObjectStorageOptions options = server.options();
+  options.timeout = 60s;
+  Loader loader = Dataset(source::image_folder("s3://photos/train", {.storage = options}))
+                      .map(decode_image({.crop = random_resized_crop(32)}))
+                      .batch(1)
+                      .loader(loading);
+  loader.start();
+  std::this_thread::sleep_for(300ms);
+  const auto begin = std::chrono::steady_clock::now();
+  loader.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s) << *loading.io_threads;
+}
+
 TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForIt) {
   const Server server([](const std::string& request) -> std::string {
     if (request.find("list-type") != std::string::npos)
@@ -167,18 +181,24 @@ TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForIt) {
           "</Contents></ListBucketResult>");
     return "";
   });
-  ObjectStorageOptions options = server.options();
-  options.timeout = 60s;
+  expect_to_stop_at_once(server, {.threads = 1, .io_threads = 0});
+  expect_to_stop_at_once(server, {.threads = 1, .io_threads = 4});
+}
+
+// The first answer is no image; whoever reads its replacement gets none.
+TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForReplacements) {
   for (const int io_threads : {0, 4}) {
-    Loader loader = Dataset(source::image_folder("s3://photos/train", {.storage = options}))
-                        .map(decode_image({.crop = random_resized_crop(32)}))
-                        .batch(1)
-                        .loader({.threads = 1, .io_threads = io_threads});
-    loader.start();
-    std::this_thread::sleep_for(200ms);
-    const auto begin = std::chrono::steady_clock::now();
-    loader.stop();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms) << io_threads;
+    std::atomic<bool> asked = false;
+    const Server server([&](const std::string& request) -> std::string {
+      if (request.find("list-type") != std::string::npos)
+        return Server::xml(
+            "<ListBucketResult><Contents><Key>train/a.jpg</Key><Size>4</Size><ETag>x</ETag>"
+            "</Contents></ListBucketResult>");
+      return asked.exchange(true) ? "" : Server::xml("none");
+    });
+    expect_to_stop_at_once(
+        server, {.faults = {.policy = OnFault::replace}, .threads = 1, .io_threads = io_threads});
+    EXPECT_TRUE(asked);
   }
 }
 

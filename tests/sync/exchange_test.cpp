@@ -43,6 +43,37 @@ TEST(ExchangeOver, LoadersThatDifferAreToldInEveryReplica) {
                 ThrowsMessage<Error>(HasSubstr("the seed is '7' in process 0, '8' in process 1")));
     EXPECT_THAT([&] { require_agreement(exchange_over(all), facts(7, 2 + all.rank())); },
                 ThrowsMessage<Error>(HasSubstr("the plan is ")));
+    const auto mixed = [&](double weight) {
+      Loader loader = mix({Dataset(testing_support::fake(10)).repeat(),
+                           Dataset(testing_support::fake(20)).repeat()})
+                          .seed(7)
+                          .batch(2)
+                          .loader();
+      loader.set_weights(3, {1, weight});
+      return loader.facts();
+    };
+    require_agreement(exchange_over(all), mixed(2));
+    EXPECT_THAT([&] { require_agreement(exchange_over(all), mixed(2 + all.rank())); },
+                ThrowsMessage<Error>(
+                    HasSubstr("the weighting of the mixture is 'from step 3: 1, 2' in process 0")));
+    const auto divided = [&](ShardPolicy policy) {
+      return Dataset(testing_support::fake(100))
+          .seed(7)
+          .shuffle()
+          .batch(2)
+          .loader(
+              {.context = InputContext{.num_input_pipelines = 2, .input_pipeline_id = all.rank()},
+               .mode = InputMode::per_worker,
+               .shards = policy})
+          .facts();
+    };
+    require_agreement(exchange_over(all), divided(ShardPolicy::data));
+    EXPECT_THAT(
+        [&] {
+          require_agreement(exchange_over(all),
+                            divided(all.rank() == 0 ? ShardPolicy::data : ShardPolicy::off));
+        },
+        ThrowsMessage<Error>(HasSubstr("the division of the data is ")));
   });
 }
 

@@ -30,6 +30,13 @@ class CudaError : public Error {
   int code_;
 };
 
+/// A base, beside a std::exception, of what is thrown where memory is out: as std::bad_alloc, it says nothing of
+/// the sample that was being read or made, and is raised under every policy. With a text of its own.
+class OutOfMemory {
+ protected:
+  ~OutOfMemory() = default;
+};
+
 /// One bad sample: which one, where its bytes came from, and why. The finder fills in file, offset
 /// and reason; the loader, which knows them, adds the identity, the step and the row.
 struct Fault {
@@ -42,6 +49,9 @@ struct Fault {
   bool transient = false;      ///< reading again may help: a network file system was away, say
   bool out_of_memory = false;  ///< says nothing of the sample: raised under every policy
   std::exception_ptr cause{};  ///< what a user's function threw, if that was it
+
+  /// What the reading or the making of a sample threw: its text, itself as the cause, and whether memory is out.
+  [[nodiscard]] static Fault of(const std::exception_ptr& thrown);
 
   /// "sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".
   [[nodiscard]] std::string to_string() const;

@@ -1,5 +1,7 @@
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
 
+#include <new>
+
 #include <jerror.h>
 
 namespace penstock::jpeg {
@@ -27,6 +29,11 @@ void warn(j_common_ptr jpeg, int level) {
 }
 
 }  // namespace
+
+bool LibjpegErrors::checked(bool result) const {
+  if (!result && out_of_memory) throw std::bad_alloc();
+  return result;
+}
 
 jpeg_error_mgr* LibjpegErrors::set_up() noexcept {
   jpeg_std_error(&base);

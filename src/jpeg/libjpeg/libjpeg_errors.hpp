@@ -20,6 +20,11 @@ struct LibjpegErrors {
   bool is_warning;     ///< what failed was one that may be tolerated
   bool out_of_memory;  ///< what failed says nothing of the image
 
+  /// `result`, of a call that left by `jump` where it is false.
+  ///
+  /// Errors  std::bad_alloc  it failed because memory is out, which says nothing of the image
+  [[nodiscard]] bool checked(bool result) const;
+
   /// For the `err` of a decompressor or compressor, which may not outlive this.
   [[nodiscard]] jpeg_error_mgr* set_up() noexcept;
 };

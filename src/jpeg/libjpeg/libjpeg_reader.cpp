@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "src/jpeg/exif.hpp"
 
@@ -41,7 +40,7 @@ JpegReader::JpegReader() {
 JpegReader::~JpegReader() { close(); }
 
 bool JpegReader::open(std::span<const std::byte> bytes, Keep keep) {
-  return checked(
+  return error_.checked(
       read_header(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), keep));
 }
 
@@ -61,11 +60,6 @@ bool JpegReader::read_header(const unsigned char* bytes, unsigned long size, Kee
   jpeg_mem_src(&jpeg_, bytes, size);
   jpeg_read_header(&jpeg_, TRUE);
   return true;
-}
-
-bool JpegReader::checked(bool result) const {
-  if (!result && error_.out_of_memory) throw std::bad_alloc();
-  return result;
 }
 
 int JpegReader::orientation() const noexcept {
@@ -90,7 +84,7 @@ std::vector<std::span<const std::uint8_t>> JpegReader::profile() const {
 
 bool JpegReader::begin(const PixelRect& rect, int span, Chroma upsampling, int scale) {
   rect_ = rect;
-  if (!checked(start(rect, upsampling, scale))) return false;
+  if (!error_.checked(start(rect, upsampling, scale))) return false;
   ring_rows_ = span + kMaxRowGroup;
   stride_ = static_cast<std::size_t>(jpeg_.output_width) * kPixelBytes + kRowSlack;
   const std::size_t size = stride_ * static_cast<std::size_t>(ring_rows_);
@@ -161,7 +155,7 @@ void JpegReader::start_within(const PixelRect& rect, Chroma upsampling) {
 }
 
 const std::uint8_t* const* JpegReader::rows(int first, int last) {
-  if (next_ < last && !checked(read_until(last))) return nullptr;
+  if (next_ < last && !error_.checked(read_until(last))) return nullptr;
   const std::size_t skipped = static_cast<std::size_t>(rect_.x - left_) * kPixelBytes;
   for (int y = first; y < last; ++y)
     pointers_[static_cast<std::size_t>(y - first)] = slot(y) + skipped;

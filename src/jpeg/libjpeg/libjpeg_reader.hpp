@@ -68,8 +68,6 @@ class JpegReader final : public RowSource {
 
  private:
   static void count_scans(j_common_ptr jpeg);
-  /// `result`; throws where memory was out.
-  [[nodiscard]] bool checked(bool result) const;
 
   bool read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept;
   bool start(const PixelRect& rect, Chroma upsampling, int scale) noexcept;

@@ -91,7 +91,16 @@ void LibjpegWriter::create() {
   out_.dest = &destination_.base;
 }
 
-bool LibjpegWriter::encode(const JpegFormat& format, const std::uint8_t* pixels) noexcept {
+bool LibjpegWriter::encode(const JpegFormat& format, const std::uint8_t* pixels) {
+  return error_.checked(write(format, pixels));
+}
+
+bool LibjpegWriter::transcode(jpeg_decompress_struct& in, jvirt_barray_ptr* coefficients,
+                              int interval) {
+  return error_.checked(write(in, coefficients, interval));
+}
+
+bool LibjpegWriter::write(const JpegFormat& format, const std::uint8_t* pixels) noexcept {
   const int channels = format.pixels == JpegFormat::Pixels::grey ? 1 : 3;
   if (setjmp(error_.jump) != 0) return false;
   create();
@@ -124,8 +133,8 @@ bool LibjpegWriter::encode(const JpegFormat& format, const std::uint8_t* pixels)
   return true;
 }
 
-bool LibjpegWriter::transcode(jpeg_decompress_struct& in, jvirt_barray_ptr* coefficients,
-                              int interval) noexcept {
+bool LibjpegWriter::write(jpeg_decompress_struct& in, jvirt_barray_ptr* coefficients,
+                          int interval) noexcept {
   if (setjmp(error_.jump) != 0) return false;
   create();
   jpeg_copy_critical_parameters(&in, &out_);

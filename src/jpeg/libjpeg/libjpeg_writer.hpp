@@ -29,6 +29,8 @@ struct JpegFormat {
 };
 
 /// Writes one JPEG. Accurate DCT, which gives the same bytes with and without SIMD.
+///
+/// Errors  std::bad_alloc  libjpeg could get no memory
 class LibjpegWriter {
  public:
   LibjpegWriter() noexcept;
@@ -37,11 +39,11 @@ class LibjpegWriter {
   LibjpegWriter& operator=(const LibjpegWriter&) = delete;
 
   /// Encodes u8 [height, width, 3], or [height, width] of grey. False where libjpeg has an error.
-  [[nodiscard]] bool encode(const JpegFormat& format, const std::uint8_t* pixels) noexcept;
+  [[nodiscard]] bool encode(const JpegFormat& format, const std::uint8_t* pixels);
   /// Writes the coefficients of `in` as baseline in one scan, with its markers and with `interval`
   /// MCUs between restart markers. False where libjpeg has an error.
   [[nodiscard]] bool transcode(jpeg_decompress_struct& in, jvirt_barray_ptr* coefficients,
-                               int interval) noexcept;
+                               int interval);
 
   /// What was written; valid as long as this.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
@@ -61,6 +63,8 @@ class LibjpegWriter {
   static void end(j_compress_ptr out);
 
   void create();
+  bool write(const JpegFormat& format, const std::uint8_t* pixels) noexcept;
+  bool write(jpeg_decompress_struct& in, jvirt_barray_ptr* coefficients, int interval) noexcept;
 
   LibjpegErrors error_{};
   jpeg_compress_struct out_{};

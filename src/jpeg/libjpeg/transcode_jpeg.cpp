@@ -27,7 +27,25 @@ class Coefficients {
   Coefficients(const Coefficients&) = delete;
   Coefficients& operator=(const Coefficients&) = delete;
 
-  [[nodiscard]] bool read(std::span<const std::byte> bytes) noexcept {
+  /// False where libjpeg finds something wrong with the image.
+  ///
+  /// Errors  std::bad_alloc  libjpeg could get no memory; equals() too
+  [[nodiscard]] bool read(std::span<const std::byte> bytes) {
+    return error_.checked(read_arrays(bytes));
+  }
+  /// Whether both are the same picture.
+  [[nodiscard]] bool equals(Coefficients& other) { return error_.checked(compare(other)); }
+
+  [[nodiscard]] const char* message() const noexcept { return error_.message; }
+  [[nodiscard]] jpeg_decompress_struct& jpeg() noexcept { return jpeg_; }
+  [[nodiscard]] jvirt_barray_ptr* arrays() noexcept { return arrays_; }
+  [[nodiscard]] int mcus_in_row() const noexcept {
+    const int columns = jpeg_.num_components == 1 ? DCTSIZE : jpeg_.max_h_samp_factor * DCTSIZE;
+    return (static_cast<int>(jpeg_.image_width) + columns - 1) / columns;
+  }
+
+ private:
+  bool read_arrays(std::span<const std::byte> bytes) noexcept {
     if (setjmp(error_.jump) != 0) return false;
     jpeg_create_decompress(&jpeg_);
     jpeg_save_markers(&jpeg_, JPEG_COM, 0xFFFF);
@@ -39,16 +57,7 @@ class Coefficients {
     return true;
   }
 
-  [[nodiscard]] const char* message() const noexcept { return error_.message; }
-  [[nodiscard]] jpeg_decompress_struct& jpeg() noexcept { return jpeg_; }
-  [[nodiscard]] jvirt_barray_ptr* arrays() noexcept { return arrays_; }
-  [[nodiscard]] int mcus_in_row() const noexcept {
-    const int columns = jpeg_.num_components == 1 ? DCTSIZE : jpeg_.max_h_samp_factor * DCTSIZE;
-    return (static_cast<int>(jpeg_.image_width) + columns - 1) / columns;
-  }
-
-  /// Whether both are the same picture.
-  [[nodiscard]] bool equals(Coefficients& other) noexcept {
+  bool compare(Coefficients& other) noexcept {
     if (setjmp(error_.jump) != 0) return false;
     jpeg_decompress_struct& one = jpeg_;
     jpeg_decompress_struct& two = other.jpeg_;
@@ -61,7 +70,6 @@ class Coefficients {
     return true;
   }
 
- private:
   bool component_equals(Coefficients& other, int c) {
     const jpeg_component_info& one = jpeg_.comp_info[c];
     const jpeg_component_info& two = other.jpeg_.comp_info[c];

@@ -66,11 +66,18 @@ class RowMakerState {
     RowRequest request = read_request(bytes);
     check(request);
     const RowPlace& place = request.place;
-    const auto layout = layout_of_rows(*config_.recipes[place.bucket], place.rows);
-    RowBytes answer = make_answer(layout.slice_bytes());
-    const auto batch = std::make_shared<InFlight>();
-    batch->layout = &layout;
-    batch->memory = {answer.data.get() + kRowsOffset, layout.slice_bytes()};
+    struct Rows : InFlight {
+      explicit Rows(batch::BatchLayout as)
+          : layout_of(std::move(as)), answer(make_answer(layout_of.slice_bytes())) {
+        layout = &layout_of;
+        memory = {answer.data.get() + kRowsOffset, layout_of.slice_bytes()};
+      }
+      batch::BatchLayout layout_of;
+      RowBytes answer;
+    };
+    // Other threads may still be at it when one has failed.
+    const auto batch =
+        std::make_shared<Rows>(layout_of_rows(*config_.recipes[place.bucket], place.rows));
     batch->unfinished = place.rows;
     StepInfo& info = *batch->info;
     info.step = place.step;
@@ -89,8 +96,8 @@ class RowMakerState {
     }
     RowFindings found = findings(*batch, request, begin);
     if (const auto& index = config_.recipes.front()->jpeg_index) found.learned = index->take_new();
-    complete_answer(answer, place, layout.slice_bytes(), found, causes_);
-    return answer;
+    complete_answer(batch->answer, place, batch->layout_of.slice_bytes(), found, causes_);
+    return std::move(batch->answer);
   }
 
  private:

@@ -119,8 +119,12 @@ void RowTask::give_back() noexcept {
   if (!visit) return;
   ++visit->threads->counters().given_back;
   visit->batch->elsewhere -= state_->place.rows;
-  visit->threads->open().give_back(
-      {.batch = visit->batch, .first = state_->first_sample, .count = state_->place.rows});
+  try {
+    visit->threads->open().give_back(
+        {.batch = visit->batch, .first = state_->first_sample, .count = state_->place.rows});
+  } catch (...) {  // no memory for that
+    visit->threads->fail(*visit->batch, std::current_exception());
+  }
 }
 
 std::uint64_t RowTask::step() const noexcept { return state_->place.step; }
@@ -148,11 +152,16 @@ bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes
     recipe.jpeg_index->load_bytes(answer.findings.learned, "made rows");
   if (state_->is_settled.exchange(true)) return false;
   const std::int64_t arrived = now_ns();
-  loader::copy_rows(answer, layout, batch, *state_);
-  loader::hand_in(batch, *state_, recipe, answer.findings);
-  (void)loader::finish_rows(batch, state_->part,
-                            state_->place.first_row - batch.info->parts[state_->part].slice.first,
-                            state_->place.rows, recipe.observer);
+  try {
+    loader::copy_rows(answer, layout, batch, *state_);
+    loader::hand_in(batch, *state_, recipe, answer.findings);
+    (void)loader::finish_rows(batch, state_->part,
+                              state_->place.first_row - batch.info->parts[state_->part].slice.first,
+                              state_->place.rows, recipe.observer);
+  } catch (...) {  // nobody else makes them
+    visit->threads->fail(batch, std::current_exception());
+    throw;
+  }
   loader::TaskCounters& counters = visit->threads->counters();
   counters.rows += state_->place.rows;
   ++counters.tasks;

@@ -147,7 +147,7 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
 
 Engine::~Engine() {
   stop();
-  transfers_.clear();  // waits for copies that still read the slots
+  transfers_.clear();  // copies that still read the slots keep them
 }
 
 void Engine::stop() {

@@ -92,6 +92,7 @@ void ReadAhead::read(const std::stop_token& stop) {
 }
 
 void ReadAhead::read_one(ReadSample& sample, const std::stop_token& stop) const {
+  sample.thrown = nullptr;
   InFlight& batch = *sample.batch;
   const SampleId& id = batch.info->samples[sample.sample];
   const Observed observed(recipe_->observer, Stage::read, batch.info->step, sample.sample);

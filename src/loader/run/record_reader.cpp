@@ -2,12 +2,9 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "src/core/exception_text.hpp"
 
 namespace penstock::loader {
 
@@ -24,20 +21,6 @@ bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
 
 }  // namespace
 
-Fault fault_of_exception(const std::exception_ptr& thrown) {
-  try {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (...) {
-      return {.reason = core::text_of(thrown), .cause = thrown};
-    }
-  } catch (const std::bad_alloc&) {  // that, or no memory for the text
-    return {.reason = "out of memory", .out_of_memory = true, .cause = thrown};
-  }
-}
-
 Result<void> read_record(const Source& source, const SampleId& sample, const RandomKey& key,
                          Record& record, const RetryOptions& retry, const std::stop_token& stop,
                          std::atomic<std::uint64_t>& retries, std::optional<Result<void>> first) {
@@ -52,7 +35,7 @@ Result<void> read_record(const Source& source, const SampleId& sample, const Ran
       try {
         result = source.read(sample.number, record);
       } catch (...) {
-        return fault_of_exception(std::current_exception());
+        return Fault::of(std::current_exception());
       }
     }
     if (result || !result.fault().transient) return result;

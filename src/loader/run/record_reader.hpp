@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <stop_token>
 
@@ -12,9 +11,6 @@
 #include <penstock/source/source.hpp>
 
 namespace penstock::loader {
-
-/// What a source or a transform threw, as a fault.
-[[nodiscard]] Fault fault_of_exception(const std::exception_ptr& thrown);
 
 /// Reads a sample's record; `key` is for its random numbers. A transient fault is read again, after a wait that doubles each time;
 /// when no attempt is left, the fault says how many there were. `stop` ends the waiting. `first` is the first

@@ -113,7 +113,14 @@ std::int64_t RowThreads::least_of_grain(std::int64_t sample_ns) const {
 
 // Without a thread's worker what it would have made is not made by others alone: that would be slow without a word.
 void RowThreads::give_up(const std::exception_ptr& error, const std::stop_token& stop) {
-  while (const auto claim = open_.claim(1, stop)) failed_(*claim->batch, error);
+  if (!read_ahead_) {
+    while (const auto claim = open_.claim(1, stop)) failed_(*claim->batch, error);
+    return;
+  }
+  while (auto sample = read_ahead_->pop(stop)) {
+    failed_(*sample->batch, error);
+    read_ahead_->give_back(std::move(sample));
+  }
 }
 
 void RowThreads::work(const std::stop_token& stop) {
@@ -145,6 +152,7 @@ void RowThreads::work(const std::stop_token& stop) {
 
 // What was read ahead, one sample after the other.
 void RowThreads::work_on_read(const std::stop_token& stop) {
+  const core::Interruption interruption(stop);  // replacements are read here
   std::optional<RowWorker> rows;
   while (auto sample = read_ahead_->pop(stop)) {
     const std::shared_ptr<InFlight> batch = sample->batch;

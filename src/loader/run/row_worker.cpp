@@ -53,6 +53,12 @@ RowWorker::RowWorker(RowRecipes recipes, std::size_t record_limit, std::stop_tok
 void RowWorker::take_recipe_of(const InFlight& batch) {
   recipe_ = recipes_[batch.info->bucket].get();
   out_ = outs_[batch.info->bucket];
+  // What was found when something was thrown belongs to a batch that failed.
+  faults_.clear();
+  fatal_.reset();
+  digest_ = {};
+  bytes_read_ = 0;
+  transform_ns_ = 0;
 }
 
 std::size_t RowWorker::memory_bytes() const noexcept {
@@ -210,7 +216,7 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
       result =
           branch.chain.apply(record.views(), id, out_, place.may_be_packed ? &packing : nullptr);
     } catch (...) {
-      result = fault_of_exception(std::current_exception());
+      result = Fault::of(std::current_exception());
     }
   }
   if (result) return result;
@@ -286,7 +292,7 @@ std::optional<Fault> RowWorker::replace(InFlight& batch, SampleId& id, const Pla
       return std::nullopt;
     }
     last = std::move(result.fault());
-    if (last->out_of_memory) break;
+    if (last->out_of_memory || stop_.stop_requested()) break;
   }
   return last;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
@@ -31,6 +32,14 @@ std::uint64_t draw_seed() {
 Deadline deadline_in(std::chrono::nanoseconds timeout) {
   const Deadline now = Deadline::clock::now();
   return timeout < kNever - now ? now + timeout : kNever;
+}
+
+std::string text_of(const std::vector<WeightChange>& changes) {
+  std::string text;
+  for (const WeightChange& change : changes)
+    text += fmt::format("{}from step {}: {}", text.empty() ? "" : "; ", change.step,
+                        fmt::join(change.weights, ", "));
+  return text.empty() ? "the plan's" : text;
 }
 
 DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
@@ -206,9 +215,9 @@ Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> wait
       error_ = std::current_exception();
       continue;
     }
+    pending_.push_back(batch);  // first: without memory for it nothing has happened
     engine_->pop();
     batch->slot.reset();  // the slices hold it for as long as they need it
-    pending_.push_back(batch);
     ++fetched_;
   }
   return Fetched::end;
@@ -218,10 +227,11 @@ Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> wait
 std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
                                                    std::span<Consumer> waiting, Deadline deadline) {
   start_locked();
+  std::vector<Fact> facts;
+  if (options_.exchange && !agreed_) facts = facts_locked();
+  agreed_ = true;
   for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
   fetching_ = true;
-  std::vector<Fact> facts;
-  if (options_.exchange && !std::exchange(agreed_, true)) facts = facts_locked();
   const std::uint64_t restores = restores_;
   lock.unlock();
   std::optional<std::shared_ptr<InFlight>> batch;
@@ -348,10 +358,14 @@ std::vector<Fact> Run::facts() const {
 }
 
 std::vector<Fact> Run::facts_locked() const {
+  const std::string world = config_->topology.describe();
   return {{"the plan", identity()},
           {"the seed", std::to_string(config_->seed)},
           {"the next step", std::to_string(progress_.step)},
-          {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)}};
+          {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)},
+          {"the division of the data", world.empty() ? "by the batch" : world},
+          {"the weighting of the mixture", text_of(weights_)},
+          {"the version of the random numbers", std::to_string(kRandomVersion)}};
 }
 
 LoaderState Run::state() const {
@@ -405,6 +419,7 @@ void Run::restore(const LoaderState& state) {
   progress_.faults = state.faults;
   progress_.digests = {.slice = state.digest, .transformed = state.transformed_digest};
   progress_.pending_digests.clear();
+  start_for_who_waits();
 }
 
 void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
@@ -425,6 +440,7 @@ void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
   pending_ = std::move(taken);
   weights_ = std::move(changes);
   ended_ = false;
+  start_for_who_waits();
 }
 
 std::string Run::row_settings() const {
@@ -446,7 +462,17 @@ void Run::restart_from(std::uint64_t step, EngineConfig config, bool is_new_run)
   engine_->restart(*config_, step, is_new_run);
   fetched_ = step;
   ++generation_;
-  if (fetching_) engine_->start();  // a consumer waits
+}
+
+// Another thread may be in next(): where no thread can be started it gets that error.
+void Run::start_for_who_waits() {
+  if (!fetching_) return;
+  try {
+    engine_->start();
+  } catch (...) {
+    error_ = std::current_exception();
+    engine_->interrupt();
+  }
 }
 
 Step Run::batch_at(std::uint64_t step) const {

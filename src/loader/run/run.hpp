@@ -88,6 +88,7 @@ class Run {
 
   void start_locked();
   [[nodiscard]] std::vector<Fact> facts_locked() const;
+  void start_for_who_waits();
   void restart_from(std::uint64_t step, EngineConfig config, bool is_new_run = true);
   /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
   [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
