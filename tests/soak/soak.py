@@ -26,6 +26,8 @@ import time
 
 TIMEOUT_S = 180  # of a process that nobody kills
 REFUSED = 4
+# Sums in another order differ by 1e-8, until that turns a ReLU: 2e-4 some steps later. A sample more or less makes 1e-2.
+LOSS_TOLERANCE = 3e-3
 
 
 class Finding(Exception):
@@ -320,11 +322,12 @@ class Soak:
         if last.join() != [0]:
             raise Finding(f"the last run failed\n    {last.said()}")
         expected, found = (dict(line.split() for line in (folder / name).read_text().splitlines()) for name in ("reference", "losses"))
-        if found.keys() != expected.keys():
+        # Of a run that was killed none are written: those since its checkpoint are.
+        if sorted(found, key=int) != sorted(expected, key=int)[len(expected) - len(found) :]:
             raise Finding(f"losses of steps {sorted(found)}, expected {sorted(expected)}\n    {last.said()}")
         for step, loss in found.items():
             self.counts["losses compared"] += 1
-            if abs(float(loss) - float(expected[step])) > 1e-4:
+            if abs(float(loss) - float(expected[step])) > LOSS_TOLERANCE:
                 raise Finding(f"step {step} has the loss {loss}, expected {expected[step]}\n    {last.said()}")
 
 
