@@ -198,26 +198,27 @@ class Trainer {
 void write_losses(const Options& options, const Report& report) {
   if (options.losses.empty()) return;
   std::string text;
-  if (options.resume && std::filesystem::exists(options.losses))
+  if (options.resume && std::filesystem::is_regular_file(options.losses))
     text = programs::read_text("file of losses", options.losses);
   for (const auto& [step, loss] : report.losses) text += fmt::format("{} {:.9g}\n", step, loss);
   ps::write_file(options.losses, text);
 }
 
-void print(const Options& options, const ps::Replicas& replicas, const Report& report,
-           const ps::Stats& stats) {
+void print(const Options& options, const programs::Output& output, const ps::Replicas& replicas,
+           const Report& report, const ps::Stats& stats) {
   const double loss = report.losses.empty() ? 0 : report.losses.back().second;
-  if (!options.quiet && isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  fmt::print(options.json == "-" ? stderr : stdout,
-             "replicas      {} ({} in each of {} processes)\n"
-             "trained       {} steps, {:.0f} images in {:.1f} s, {:.0f} images/s\n"
-             "stall         {:.1f}% of the time, waiting for {}\n"
-             "loss          {:.4f} in the last step\n"
-             "accuracy      {:.1f}% in the last epoch, {:.1f}% on held-out images\n",
-             replicas.size(), replicas.local_size(), options.launch.world, report.losses.size(),
-             report.samples, report.seconds, report.samples / std::max(report.seconds, 1e-9),
-             100 * stats.stall_fraction, stats.bottleneck(), loss, 100 * report.train_accuracy,
-             100 * report.accuracy);
+  if (!options.quiet && output.err_is_terminal) output.err("\r\033[K");
+  const bool json_to_out = options.json == "-";
+  (json_to_out ? output.err : output.out)(
+      fmt::format("replicas      {} ({} in each of {} processes)\n"
+                  "trained       {} steps, {:.0f} images in {:.1f} s, {:.0f} images/s\n"
+                  "stall         {:.1f}% of the time, waiting for {}\n"
+                  "loss          {:.4f} in the last step\n"
+                  "accuracy      {:.1f}% in the last epoch, {:.1f}% on held-out images\n",
+                  replicas.size(), replicas.local_size(), options.launch.world,
+                  report.losses.size(), report.samples, report.seconds,
+                  report.samples / std::max(report.seconds, 1e-9), 100 * stats.stall_fraction,
+                  stats.bottleneck(), loss, 100 * report.train_accuracy, 100 * report.accuracy));
   if (options.json.empty()) return;
   const nlohmann::json object{{"replicas", replicas.size()},
                               {"world", options.launch.world},
@@ -230,8 +231,8 @@ void print(const Options& options, const ps::Replicas& replicas, const Report& r
                               {"train_accuracy", report.train_accuracy},
                               {"accuracy", report.accuracy},
                               {"packed_bytes", report.packed_bytes}};
-  if (options.json == "-")
-    fmt::print("{}\n", object.dump(2));
+  if (json_to_out)
+    output.out(object.dump(2) + "\n");
   else
     ps::write_file(options.json, object.dump(2) + "\n");
 }
@@ -264,7 +265,8 @@ void require_same_run(const Options& options, ps::Communicator& processes, const
   ps::require_agreement(ps::exchange_over(processes), facts);
 }
 
-int train(const Options& options, const std::shared_ptr<ps::Communicator>& processes) {
+int train(const Options& options, const programs::Output& output,
+          const std::shared_ptr<ps::Communicator>& processes) {
   ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
@@ -286,21 +288,21 @@ int train(const Options& options, const std::shared_ptr<ps::Communicator>& proce
   });
   if (options.launch.rank != 0) return 0;
   write_losses(options, report);
-  print(options, replicas, report, train.stats());
+  print(options, output, replicas, report, train.stats());
   if (report.accuracy >= options.target) return 0;
   fmt::print(stderr, "penstock-train-classifier: accuracy {:.4f} is below the target {:.4f}\n",
              report.accuracy, options.target);
   return kMissedTarget;
 }
 
-int run(const Options& options) {
+int run(const Options& options, const programs::Output& output) {
   const auto processes = connect(options);
   try {
-    return train(options, processes);
+    return train(options, output, processes);
   } catch (const ps::SyncError&) {  // the others know
     throw;
   } catch (const std::exception& error) {
-    if (processes) processes->leave(error.what());
+    if (processes) processes->leave(programs::text_of(error));
     throw;
   }
 }
@@ -309,15 +311,16 @@ int run(const Options& options) {
 }  // namespace classifier
 
 int main(int argc, char** argv) {
-  classifier::Options options;
-  if (const auto status = classifier::parse(argc, argv, options)) return *status;
+  const programs::Output output = programs::standard_output();
   try {
-    return classifier::run(options);
+    classifier::Options options;
+    if (const auto status = classifier::parse(argc, argv, options, output)) return *status;
+    return classifier::run(options, output);
   } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    output.err(fmt::format("penstock-train-classifier: {}\n", error.what()));
     return classifier::kUsageError;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    output.err(fmt::format("penstock-train-classifier: {}\n", programs::text_of(error)));
     return classifier::kError;
   }
 }

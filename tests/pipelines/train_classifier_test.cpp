@@ -292,6 +292,22 @@ TEST_F(TrainClassifier, WrongFlagsAndCheckpointsAreRefusedByName) {
   }
 }
 
+TEST_F(TrainClassifier, AReportThatIsLostIsAnError) {
+  const std::string run = trainer_ + " --synthetic 40 --batch 20 --epochs 1 --quiet";
+  setenv("PENSTOCK_CACHE", (fs::temp_directory_path() / "penstock-test").c_str(), 1);
+  expect_lost(run, "");
+  expect_lost(run, "--json -");
+  expect_lost(trainer_, "--help");
+}
+
+// A device keeps nothing that could be read back.
+TEST_F(TrainClassifier, LossesMayGoToADevice) {
+  auto flags = small({"--resume", "--checkpoint", (folder_ / "checkpoint").string()}, "1");
+  *std::ranges::find(flags, losses_.string()) = "/dev/zero";
+  const Outcome outcome = train(flags);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 // Its defaults, on two replicas: within a minute on two cores, which is two minutes of one.
 TEST_F(TrainClassifier, LearnsNinetyFivePercentWithinAMinute) {
   fs::remove(losses_);
