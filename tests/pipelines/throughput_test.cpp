@@ -289,7 +289,7 @@ TEST_F(Throughput, ErrorsBeforeTheRunAreSaidToo) {
                                          {"AWS_ACCESS_KEY_ID", "testing"},
                                          {"AWS_SECRET_ACCESS_KEY", "testing"}}));
     EXPECT_EQ(bucket.status, 1) << bucket.err;
-    EXPECT_THAT(bucket.err, HasSubstr("s3://photos/train"));
+    EXPECT_THAT(bucket.err, HasSubstr("s3://"));
   }
   const std::string name(300, 'x');
   const Outcome index = run({"--data", photos().string(), "--index", name});
