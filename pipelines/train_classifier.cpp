@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -95,7 +96,7 @@ struct Report {
 class Trainer {
  public:
   Trainer(const Options& options, std::size_t classes, ps::ReplicaContext& replica,
-          ps::Loader& loader, const std::optional<Checkpoint>& start, Report& report)
+          ps::Loader& loader, const Weights& weights, Report& report)
       : options_(options),
         all_(replica.communicator()),
         stream_(replica.stream()),
@@ -103,10 +104,7 @@ class Trainer {
         input_(loader.device(replica.local())),
         report_(report),
         model_(Model::open(replica, classes)) {
-    const Layout layout(classes);
-    if (start && start->weights.parameters.size() != layout.begin[6])
-      throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
-    model_->write(start ? start->weights : Weights::random(layout, options.seed));
+    model_->write(weights);
     ps::GradientSyncOptions sync{.combine = ps::Combine::row_sums,
                                  .micro_steps = options.micro_steps};
     if (options.wire == "f16") sync.wire = ps::DType::f16;
@@ -248,14 +246,23 @@ std::optional<Checkpoint> checkpoint_of(const Options& options, ps::Communicator
   return Checkpoint::from_bytes(std::string_view(found).substr(1), options.checkpoint);
 }
 
-// Processes that differ would spoil each other's weights, or wait for each other for ever.
-void require_same_run(const Options& options, ps::Communicator& processes, const ps::Loader& train,
-                      const ps::Loader& held_out) {
-  std::vector<ps::Fact> facts = train.facts();
-  for (ps::Fact& fact : held_out.facts()) facts.push_back({"held-out: " + fact.name, fact.value});
+// Those of the checkpoint, or those that a run begins with.
+Weights first_weights(const Options& options, const Layout& layout,
+                      const std::optional<Checkpoint>& start) {
+  if (!start) return Weights::random(layout, options.seed);
+  if (start->weights.parameters.size() != layout.begin[6])
+    throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
+  return start->weights;
+}
+
+// Processes that differ would spoil each other's weights, or wait for each other for ever. First their flags, since these
+// decide what is said next: a checkpoint is process 0's.
+void require_same_flags(const Options& options, ps::Communicator& processes) {
+  std::vector<ps::Fact> facts;
   const auto add = [&](const char* flag, const auto& value) {
     facts.push_back({flag, fmt::format("{}", value)});
   };
+  add("--resume", options.resume ? "given" : "not given");
   add("--steps", options.steps ? std::to_string(*options.steps) : "none");
   add("--epochs", options.epochs);
   add("--rate", options.rate);
@@ -265,24 +272,38 @@ void require_same_run(const Options& options, ps::Communicator& processes, const
   ps::require_agreement(ps::exchange_over(processes), facts);
 }
 
+// Then where they are to begin.
+void require_same_start(const Weights& weights, ps::Communicator& processes,
+                        const ps::Loader& train, const ps::Loader& held_out) {
+  std::vector<ps::Fact> facts = train.facts();
+  for (ps::Fact& fact : held_out.facts()) facts.push_back({"held-out: " + fact.name, fact.value});
+  for (const auto& [name, numbers] : {std::pair{"the hash of the weights", &weights.parameters},
+                                      {"the hash of the momentum", &weights.velocity}})
+    facts.push_back({name, ps::hash_text({reinterpret_cast<const char*>(numbers->data()),
+                                          numbers->size() * sizeof(float)})});
+  ps::require_agreement(ps::exchange_over(processes), facts);
+}
+
 int train(const Options& options, const programs::Output& output,
           const std::shared_ptr<ps::Communicator>& processes) {
   ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
+  if (processes) require_same_flags(options, *processes);
   const std::optional<Checkpoint> start = checkpoint_of(options, processes.get());
   if (start) train.restore(start->loader);
-  if (processes) require_same_run(options, *processes, train, held_out);
   const ps::Dataset data = dataset(options, false);
   const std::size_t classes = options.data.empty() ? static_cast<std::size_t>(options.classes)
                                                    : data.source().class_names().size();
+  const Weights weights = first_weights(options, Layout(classes), start);
+  if (processes) require_same_start(weights, *processes, train, held_out);
   const std::uint64_t steps_per_epoch = (data.source().size() + options.batch - 1) / options.batch;
   const std::uint64_t end =
       std::min(options.steps.value_or(~std::uint64_t{0}), options.epochs * steps_per_epoch);
   const std::uint64_t from = train.state().step;
   Report report;
   replicas.run([&](ps::ReplicaContext& replica) {
-    Trainer trainer(options, classes, replica, train, start, report);
+    Trainer trainer(options, classes, replica, train, weights, report);
     trainer.run(from, end, steps_per_epoch);
     trainer.evaluate(held_out, replica.local());
   });
