@@ -104,9 +104,9 @@ int verify(const Options& options, const Output& output) {
 }  // namespace
 
 int run_program(std::vector<std::string> flags, const Output& output) {
-  Options options;
-  if (const auto status = parse(std::move(flags), options, output)) return *status;
   try {
+    Options options;
+    if (const auto status = parse(std::move(flags), options, output)) return *status;
     return options.verify ? verify(options, output) : pack(options, output);
   } catch (const std::exception& error) {
     output.err(fmt::format("penstock-prepare: {}\n", programs::text_of(error)));

@@ -2,6 +2,7 @@
 // reports how fast, how evenly, and what the loop had to wait for.
 #include "throughput.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -28,7 +29,7 @@ constexpr int kInterrupted = 130;
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// While one is there, the first signal ends the run after the step at hand; a second one kills.
+// While one is there, the first signal ends every wait, and then the run; a second one kills.
 class StopOnSignals {
  public:
   StopOnSignals() {
@@ -111,13 +112,26 @@ class Epochs {
   std::int64_t began_ = 0;
 };
 
+// How long at most a wait goes on after a signal.
+constexpr std::chrono::milliseconds kLook(50);
+
+// Waits by `is_ready`, which takes how long; false where a signal ended it.
+template <class IsReady>
+bool wait_until(const IsReady& is_ready) {
+  while (interrupted == 0)
+    if (is_ready(kLook)) return true;
+  return false;
+}
+
 void consume(const ps::Step& step, double milliseconds) {
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(milliseconds);
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                        std::chrono::duration<double, std::milli>(milliseconds));
   for (const ps::DeviceBatch& part : step) part.synchronize();
-  if (milliseconds > 0)
-    std::this_thread::sleep_until(
-        std::chrono::time_point_cast<std::chrono::steady_clock::duration>(until));
+  (void)wait_until([&](std::chrono::milliseconds look) {
+    std::this_thread::sleep_until(std::min(until, Clock::now() + look));
+    return Clock::now() >= until;
+  });
 }
 
 // What a run does with the digests of its steps.
@@ -150,12 +164,14 @@ void deliver(const Options& options, const Output& output, ps::Loader& loader, E
   Progress progress(options, output);
   const std::int64_t begin = ps::now_ns();
   std::uint64_t steps = 0;
-  while (interrupted == 0 && (!options.steps || steps < *options.steps)) {
+  while (!options.steps || steps < *options.steps) {
     const std::int64_t asked = ps::now_ns();
     if (options.epochs) {
+      if (!wait_until([&](auto look) { return loader.wait_for_epoch(look); })) break;
       const auto epoch = loader.next_epoch();
       if (!epoch || *epoch >= *options.epochs) break;
     }
+    if (!wait_until([&](auto look) { return loader.wait_for(look); })) break;
     const auto step = loader.next();
     if (!step) break;
     trace("wait", asked, step->number());
@@ -175,7 +191,8 @@ void deliver(const Options& options, const Output& output, ps::Loader& loader, E
   }
 }
 
-int run(const Options& options, const Output& output) {
+int run(Options options, const Output& output) {
+  if (options.index == "auto") options.index = index_beside(options);
   std::optional<programs::Timeline> timeline;
   if (!options.timeline.empty()) timeline.emplace();
   const Decoding decoding(options);
@@ -222,10 +239,10 @@ int run(const Options& options, const Output& output) {
 }  // namespace
 
 int run_program(std::vector<std::string> flags, const Output& output) {
-  Options options;
-  if (const auto status = parse(std::move(flags), options, output)) return *status;
   try {
-    return run(options, output);
+    Options options;
+    if (const auto status = parse(std::move(flags), options, output)) return *status;
+    return run(std::move(options), output);
   } catch (const std::invalid_argument& error) {
     output.err(fmt::format("penstock-throughput: {}\n", error.what()));
     return kUsageError;

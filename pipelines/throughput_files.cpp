@@ -105,7 +105,7 @@ DigestFile DigestFile::record(const std::string& name, const ps::Launch& launch,
   DigestFile file;
   file.path_ = own_file(name, launch);
   file.world_ = launch.world;
-  if (first_step > 0 && std::filesystem::exists(file.path_)) {
+  if (first_step > 0 && std::filesystem::is_regular_file(file.path_)) {
     file.digests_ = parse_digests(file.path_).digests;
     file.digests_.erase(file.digests_.lower_bound(first_step), file.digests_.end());
   }

@@ -25,7 +25,8 @@ namespace throughput {
 /// Digests of steps, one a line: written by --record, checked by --verify.
 class DigestFile {
  public:
-  /// Continues the file of a run that was stopped: keeps the steps before `first_step`.
+  /// Continues the file of a run that was stopped: keeps the steps before `first_step`. From a
+  /// device or a pipe nothing is read.
   static DigestFile record(const std::string& name, const penstock::Launch& launch,
                            std::uint64_t first_step);
   /// Reads NAME, or adds up NAME.0, NAME.1, … where this is the only process.

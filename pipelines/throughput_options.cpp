@@ -172,12 +172,18 @@ void refuse_beside_plan(const CLI::App& app, const Options& options) {
     if (app.get_option(flag)->count() != 0)
       throw CLI::ValidationError(
           flag, "cannot be used with --plan, which sets it already; leave one of them out");
+  if (app.get_option("--storage-timeout")->count() != 0 && !options.index.starts_with("s3://"))
+    throw CLI::ValidationError(
+        "--storage-timeout",
+        "cannot be used with --plan, which says how long to wait for its data; leave it out");
 }
 
 // Neither one of the words, nor what looks like a path, nor what is there.
 bool is_misspelt(const std::string& index) {
   if (index == "auto" || index == "off" || index == "build") return false;
-  return index.find_first_of("/.:") == std::string::npos && !std::filesystem::exists(index);
+  std::error_code too_long;
+  return index.find_first_of("/.:") == std::string::npos &&
+         !std::filesystem::exists(index, too_long);
 }
 
 void check_flags(const Options& options) {
@@ -201,12 +207,6 @@ void check_flags(const Options& options) {
   } catch (const std::invalid_argument& error) {
     throw CLI::ValidationError("--devices", error.what());
   }
-}
-
-// The folder with the indices that penstock-prepare wrote beside the data, or "off".
-std::string index_beside(const Options& options) {
-  if (options.data.empty() || options.decode == "libjpeg") return "off";
-  return ps::jpeg_indices_beside(options.data, options.storage.storage()).value_or("off");
 }
 
 std::function<void(std::uint64_t, std::uint64_t)> show_progress(const Options& options,
@@ -255,10 +255,14 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options, const
   }
   if (options.data.empty() && options.plan.empty() && options.synthetic == 0)
     options.synthetic = 2000;
-  if (options.index == "auto") options.index = index_beside(options);
   if (!options.epochs && !options.steps) options.epochs = 1;
   if (!options.record.empty() || !options.verify.empty()) options.digest = true;
   return std::nullopt;
+}
+
+std::string index_beside(const Options& options) {
+  if (options.data.empty() || options.decode == "libjpeg") return "off";
+  return ps::jpeg_indices_beside(options.data, options.storage.storage()).value_or("off");
 }
 
 ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const Output& output) {

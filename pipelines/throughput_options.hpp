@@ -30,7 +30,7 @@ struct Options {
   int threads = 0;
   std::optional<int> io_threads;
   std::string decode = "reference";
-  std::string index = "auto";  // off, build, a file or a folder once the flags are parsed
+  std::string index = "auto";  // off, build, a file or a folder; auto until index_beside()
   bool decode_on_gpu = false;
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
@@ -62,6 +62,12 @@ using programs::kUsageError;
 /// Fills `options`, or says how to exit: 0 after --help and --version, kUsageError after a message.
 [[nodiscard]] std::optional<int> parse(std::vector<std::string> flags, Options& options,
                                        const Output& output);
+
+/// What --index auto stands for: the folder or bucket with the indices that penstock-prepare wrote
+/// beside the data, or "off".
+///
+/// Errors  penstock::Error  the bucket cannot be listed
+[[nodiscard]] std::string index_beside(const Options& options);
 
 /// The plan that the flags describe, or that of --plan; `decoding` makes its samples.
 ///

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -95,7 +96,7 @@ struct Report {
 class Trainer {
  public:
   Trainer(const Options& options, std::size_t classes, ps::ReplicaContext& replica,
-          ps::Loader& loader, const std::optional<Checkpoint>& start, Report& report)
+          ps::Loader& loader, const Weights& weights, Report& report)
       : options_(options),
         all_(replica.communicator()),
         stream_(replica.stream()),
@@ -103,10 +104,7 @@ class Trainer {
         input_(loader.device(replica.local())),
         report_(report),
         model_(Model::open(replica, classes)) {
-    const Layout layout(classes);
-    if (start && start->weights.parameters.size() != layout.begin[6])
-      throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
-    model_->write(start ? start->weights : Weights::random(layout, options.seed));
+    model_->write(weights);
     ps::GradientSyncOptions sync{.combine = ps::Combine::row_sums,
                                  .micro_steps = options.micro_steps};
     if (options.wire == "f16") sync.wire = ps::DType::f16;
@@ -198,26 +196,27 @@ class Trainer {
 void write_losses(const Options& options, const Report& report) {
   if (options.losses.empty()) return;
   std::string text;
-  if (options.resume && std::filesystem::exists(options.losses))
+  if (options.resume && std::filesystem::is_regular_file(options.losses))
     text = programs::read_text("file of losses", options.losses);
   for (const auto& [step, loss] : report.losses) text += fmt::format("{} {:.9g}\n", step, loss);
   ps::write_file(options.losses, text);
 }
 
-void print(const Options& options, const ps::Replicas& replicas, const Report& report,
-           const ps::Stats& stats) {
+void print(const Options& options, const programs::Output& output, const ps::Replicas& replicas,
+           const Report& report, const ps::Stats& stats) {
   const double loss = report.losses.empty() ? 0 : report.losses.back().second;
-  if (!options.quiet && isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  fmt::print(options.json == "-" ? stderr : stdout,
-             "replicas      {} ({} in each of {} processes)\n"
-             "trained       {} steps, {:.0f} images in {:.1f} s, {:.0f} images/s\n"
-             "stall         {:.1f}% of the time, waiting for {}\n"
-             "loss          {:.4f} in the last step\n"
-             "accuracy      {:.1f}% in the last epoch, {:.1f}% on held-out images\n",
-             replicas.size(), replicas.local_size(), options.launch.world, report.losses.size(),
-             report.samples, report.seconds, report.samples / std::max(report.seconds, 1e-9),
-             100 * stats.stall_fraction, stats.bottleneck(), loss, 100 * report.train_accuracy,
-             100 * report.accuracy);
+  if (!options.quiet && output.err_is_terminal) output.err("\r\033[K");
+  const bool json_to_out = options.json == "-";
+  (json_to_out ? output.err : output.out)(
+      fmt::format("replicas      {} ({} in each of {} processes)\n"
+                  "trained       {} steps, {:.0f} images in {:.1f} s, {:.0f} images/s\n"
+                  "stall         {:.1f}% of the time, waiting for {}\n"
+                  "loss          {:.4f} in the last step\n"
+                  "accuracy      {:.1f}% in the last epoch, {:.1f}% on held-out images\n",
+                  replicas.size(), replicas.local_size(), options.launch.world,
+                  report.losses.size(), report.samples, report.seconds,
+                  report.samples / std::max(report.seconds, 1e-9), 100 * stats.stall_fraction,
+                  stats.bottleneck(), loss, 100 * report.train_accuracy, 100 * report.accuracy));
   if (options.json.empty()) return;
   const nlohmann::json object{{"replicas", replicas.size()},
                               {"world", options.launch.world},
@@ -230,8 +229,8 @@ void print(const Options& options, const ps::Replicas& replicas, const Report& r
                               {"train_accuracy", report.train_accuracy},
                               {"accuracy", report.accuracy},
                               {"packed_bytes", report.packed_bytes}};
-  if (options.json == "-")
-    fmt::print("{}\n", object.dump(2));
+  if (json_to_out)
+    output.out(object.dump(2) + "\n");
   else
     ps::write_file(options.json, object.dump(2) + "\n");
 }
@@ -247,14 +246,23 @@ std::optional<Checkpoint> checkpoint_of(const Options& options, ps::Communicator
   return Checkpoint::from_bytes(std::string_view(found).substr(1), options.checkpoint);
 }
 
-// Processes that differ would spoil each other's weights, or wait for each other for ever.
-void require_same_run(const Options& options, ps::Communicator& processes, const ps::Loader& train,
-                      const ps::Loader& held_out) {
-  std::vector<ps::Fact> facts = train.facts();
-  for (ps::Fact& fact : held_out.facts()) facts.push_back({"held-out: " + fact.name, fact.value});
+// Those of the checkpoint, or those that a run begins with.
+Weights first_weights(const Options& options, const Layout& layout,
+                      const std::optional<Checkpoint>& start) {
+  if (!start) return Weights::random(layout, options.seed);
+  if (start->weights.parameters.size() != layout.begin[6])
+    throw ps::Error("the checkpoint is of another model: give the same --classes or --data");
+  return start->weights;
+}
+
+// Processes that differ would spoil each other's weights, or wait for each other for ever. First their flags, since these
+// decide what is said next: a checkpoint is process 0's.
+void require_same_flags(const Options& options, ps::Communicator& processes) {
+  std::vector<ps::Fact> facts;
   const auto add = [&](const char* flag, const auto& value) {
     facts.push_back({flag, fmt::format("{}", value)});
   };
+  add("--resume", options.resume ? "given" : "not given");
   add("--steps", options.steps ? std::to_string(*options.steps) : "none");
   add("--epochs", options.epochs);
   add("--rate", options.rate);
@@ -264,43 +272,58 @@ void require_same_run(const Options& options, ps::Communicator& processes, const
   ps::require_agreement(ps::exchange_over(processes), facts);
 }
 
-int train(const Options& options, const std::shared_ptr<ps::Communicator>& processes) {
+// Then where they are to begin.
+void require_same_start(const Weights& weights, ps::Communicator& processes,
+                        const ps::Loader& train, const ps::Loader& held_out) {
+  std::vector<ps::Fact> facts = train.facts();
+  for (ps::Fact& fact : held_out.facts()) facts.push_back({"held-out: " + fact.name, fact.value});
+  for (const auto& [name, numbers] : {std::pair{"the hash of the weights", &weights.parameters},
+                                      {"the hash of the momentum", &weights.velocity}})
+    facts.push_back({name, ps::hash_text({reinterpret_cast<const char*>(numbers->data()),
+                                          numbers->size() * sizeof(float)})});
+  ps::require_agreement(ps::exchange_over(processes), facts);
+}
+
+int train(const Options& options, const programs::Output& output,
+          const std::shared_ptr<ps::Communicator>& processes) {
   ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
+  if (processes) require_same_flags(options, *processes);
   const std::optional<Checkpoint> start = checkpoint_of(options, processes.get());
   if (start) train.restore(start->loader);
-  if (processes) require_same_run(options, *processes, train, held_out);
   const ps::Dataset data = dataset(options, false);
   const std::size_t classes = options.data.empty() ? static_cast<std::size_t>(options.classes)
                                                    : data.source().class_names().size();
+  const Weights weights = first_weights(options, Layout(classes), start);
+  if (processes) require_same_start(weights, *processes, train, held_out);
   const std::uint64_t steps_per_epoch = (data.source().size() + options.batch - 1) / options.batch;
   const std::uint64_t end =
       std::min(options.steps.value_or(~std::uint64_t{0}), options.epochs * steps_per_epoch);
   const std::uint64_t from = train.state().step;
   Report report;
   replicas.run([&](ps::ReplicaContext& replica) {
-    Trainer trainer(options, classes, replica, train, start, report);
+    Trainer trainer(options, classes, replica, train, weights, report);
     trainer.run(from, end, steps_per_epoch);
     trainer.evaluate(held_out, replica.local());
   });
   if (options.launch.rank != 0) return 0;
   write_losses(options, report);
-  print(options, replicas, report, train.stats());
+  print(options, output, replicas, report, train.stats());
   if (report.accuracy >= options.target) return 0;
   fmt::print(stderr, "penstock-train-classifier: accuracy {:.4f} is below the target {:.4f}\n",
              report.accuracy, options.target);
   return kMissedTarget;
 }
 
-int run(const Options& options) {
+int run(const Options& options, const programs::Output& output) {
   const auto processes = connect(options);
   try {
-    return train(options, processes);
+    return train(options, output, processes);
   } catch (const ps::SyncError&) {  // the others know
     throw;
   } catch (const std::exception& error) {
-    if (processes) processes->leave(error.what());
+    if (processes) processes->leave(programs::text_of(error));
     throw;
   }
 }
@@ -309,15 +332,16 @@ int run(const Options& options) {
 }  // namespace classifier
 
 int main(int argc, char** argv) {
-  classifier::Options options;
-  if (const auto status = classifier::parse(argc, argv, options)) return *status;
+  const programs::Output output = programs::standard_output();
   try {
-    return classifier::run(options);
+    classifier::Options options;
+    if (const auto status = classifier::parse(argc, argv, options, output)) return *status;
+    return classifier::run(options, output);
   } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    output.err(fmt::format("penstock-train-classifier: {}\n", error.what()));
     return classifier::kUsageError;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    output.err(fmt::format("penstock-train-classifier: {}\n", programs::text_of(error)));
     return classifier::kError;
   }
 }

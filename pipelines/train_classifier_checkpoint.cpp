@@ -35,7 +35,7 @@ T field(const nlohmann::json& head, const char* name, const std::string& path) {
 
 }  // namespace
 
-// One line of JSON, then the numbers as they lie in memory: parameters, then velocity.
+// Its schema is in docs/sync.md.
 void Checkpoint::write(const std::string& path) const {
   std::string numbers;
   for (const auto* values : {&weights.parameters, &weights.velocity})

@@ -1,11 +1,10 @@
 #include "train_classifier_options.hpp"
 
-#include <cstdio>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "number_flags.hpp"
+#include "program_flags.hpp"
 
 namespace classifier {
 
@@ -78,7 +77,7 @@ void add_flags(CLI::App& app, Options& options) {
 
 }  // namespace
 
-std::optional<int> parse(int argc, char** argv, Options& options) {
+std::optional<int> parse(int argc, char** argv, Options& options, const programs::Output& output) {
   CLI::App app(
       "Trains a small convolutional classifier on photographs, on the replicas of one process or "
       "of several:\n"
@@ -100,15 +99,12 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
       throw CLI::ValidationError("--resume", "needs --checkpoint FILE to resume from");
     if (options.devices != "auto") (void)ps::parse_devices(options.devices);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
-  } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
-    return kUsageError;
+    return programs::end_of(app, error, output);
   }
   try {
     if (options.transport != "none") options.launch = ps::Launch::from_environment();
   } catch (const ps::Error& error) {
-    fmt::print(stderr, "penstock-train-classifier: {}\n", error.what());
+    output.err(fmt::format("penstock-train-classifier: {}\n", error.what()));
     return kUsageError;
   }
   if (options.transport == "auto")

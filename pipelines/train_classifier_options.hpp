@@ -43,6 +43,7 @@ struct Options {
 using programs::kUsageError;
 
 /// Fills `options`, or says how to exit: 0 after --help, kUsageError after a message.
-[[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options);
+[[nodiscard]] std::optional<int> parse(int argc, char** argv, Options& options,
+                                       const programs::Output& output);
 
 }  // namespace classifier

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <span>
 #include <stdexcept>
@@ -24,6 +23,7 @@
 #include <penstock/testing/synthetic.hpp>
 
 #include "number_flags.hpp"
+#include "program_flags.hpp"
 
 namespace {
 
@@ -98,7 +98,7 @@ ps::Dataset batches(const ps::Dataset& dataset, const ps::Crop& crop, float flip
       .batch(32, {.uneven = true});
 }
 
-void run(const Options& options) {
+void run(const Options& options, const programs::Output& output) {
   std::size_t classes = 4;
   const auto generated = [&](std::uint64_t count, std::uint64_t seed) {
     return ps::synthetic_images(
@@ -136,7 +136,7 @@ void run(const Options& options) {
       model.step(0.05F / float(step.global_samples()));
       samples += step.samples().size();
     }
-    fmt::print("epoch {}: loss {:.3f}\n", epoch.number(), loss / double(samples));
+    output.out(fmt::format("epoch {}: loss {:.3f}\n", epoch.number(), loss / double(samples)));
   }
 
   std::size_t right = 0;
@@ -151,14 +151,16 @@ void run(const Options& options) {
         right += std::size_t(std::ranges::max_element(share) - share.begin()) == label ? 1 : 0;
         ++total;
       });
-  fmt::print("{} of {} right, {:.0f}%; by chance {:.0f}%\n", right, total,
-             100 * double(right) / double(total), 100 / double(classes));
-  fmt::print("waited for the data {:.0f}% of the time\n", 100 * loader.stats().stall_fraction);
+  output.out(fmt::format("{} of {} right, {:.0f}%; by chance {:.0f}%\n", right, total,
+                         100 * double(right) / double(total), 100 / double(classes)));
+  output.out(fmt::format("waited for the data {:.0f}% of the time\n",
+                         100 * loader.stats().stall_fraction));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const programs::Output output = programs::standard_output();
   Options options;
   CLI::App app("A training loop in C++: learns the classes of images by softmax regression.",
                "penstock-training-loop");
@@ -172,11 +174,15 @@ int main(int argc, char** argv) {
       ->type_name("E")
       ->check(programs::whole_number(1, 1'000'000));
   app.add_option("--devices", options.devices, "Host devices: host:4 is four")->type_name("LIST");
-  CLI11_PARSE(app, argc, argv);
   try {
-    run(options);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return programs::end_of(app, error, output);
+    }
+    run(options, output);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "penstock-training-loop: {}\n", error.what());
+    output.err(fmt::format("penstock-training-loop: {}\n", programs::text_of(error)));
     return 1;
   }
 }

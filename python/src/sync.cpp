@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -173,17 +175,45 @@ std::unique_ptr<Communicator> meet(const Meeting& where) {
   return nccl_communicator(std::move(rendezvous), *where.device, {.timeout_s = where.timeout_s});
 }
 
+// What the thread that meets the others has to say.
+class Warnings {
+ public:
+  void add(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    texts_.push_back(what);
+  }
+  [[nodiscard]] std::vector<std::string> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(texts_, {});
+  }
+  [[nodiscard]] bool any() const {
+    const std::lock_guard lock(mutex_);
+    return !texts_.empty();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> texts_;
+};
+
 // A meeting cannot be cancelled. When Ctrl-C ends the wait for it, its thread continues until the
 // others have joined or the timeout has passed, uses only what it owns, and drops the result.
 std::unique_ptr<Communicator> meet_interruptibly(Meeting where) {
+  const auto warnings = std::make_shared<Warnings>();
+  where.options.on_warning = [warnings](const std::string& what) { warnings->add(what); };
   std::packaged_task<std::unique_ptr<Communicator>()> task(
       [where = std::move(where)] { return meet(where); });
   auto met = task.get_future();
   std::thread thread(std::move(task));
   try {
-    wait_in_slices([&](std::chrono::nanoseconds slice) {
-      return met.wait_for(slice) == std::future_status::ready;
-    });
+    for (bool is_over = false; !is_over;) {
+      wait_in_slices([&](std::chrono::nanoseconds slice) {
+        is_over = met.wait_for(slice) == std::future_status::ready;
+        return is_over || warnings->any();
+      });
+      for (const std::string& what : warnings->take())
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
+    }
   } catch (...) {
     thread.detach();
     throw;
@@ -231,8 +261,6 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                                 ": " + (on_cuda ? "'nccl' does" : "'gloo' does"));
   if (any_order && transport == "nccl")
     throw std::invalid_argument("any_order is for 'gloo' and 'mpi': NCCL always chooses its order");
-  const auto warnings = std::make_shared<std::vector<std::string>>();
-  const auto warn = [warnings](const std::string& what) { warnings->push_back(what); };
   auto met = meet_interruptibly({transport,
                                  on,
                                  std::move(file),
@@ -243,10 +271,7 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                                  {.timeout_s = join_timeout_s,
                                   .run_id = std::move(run_id),
                                   .secret = std::move(secret),
-                                  .unreachable_s = timeout_s,
-                                  .on_warning = warn}});
-  for (const std::string& what : *warnings)
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
+                                  .unreachable_s = timeout_s}});
   return new PyCommunicator(std::move(met), transport);
 }
 

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -451,3 +452,11 @@ print([str(each.message) for each in caught if each.category is RuntimeWarning])
         first, second = (process.communicate(timeout=TIMEOUT_S)[0] for process in started)
     assert "nothing tells this launch from another one" in first
     assert second.strip() == "[]"
+
+
+@gloo
+def test_an_address_that_cannot_be_resolved_is_warned_of_before_the_time_to_join_is_over() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="the name 'no-such-host.invalid' cannot be resolved"):
+            connect(address="no-such-host.invalid:29500", rank=1, world=2, join_timeout_s=10)

@@ -94,6 +94,18 @@ class Throughput : public testing::Test {
     return finish(start(flags, user));
   }
 
+  // Runs with a standard output that is full, and expects that this is said.
+  void expect_lost(const std::string& name, const std::string& flags) {
+    const std::string command =
+        name + " " + flags + " >/dev/full 2>'" + (folder_ / "lost").string() + "'";
+    const int status = std::system(command.c_str());  // NOLINT
+    EXPECT_TRUE(WIFEXITED(status)) << command;
+    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+    EXPECT_NE(read_file(folder_ / "lost").find("standard output cannot be written to"),
+              std::string::npos)
+        << command << ": " << read_file(folder_ / "lost");
+  }
+
   // Runs with small crops on the generated photographs, and gives the JSON report.
   json report(std::vector<std::string> flags) {
     for (const char* flag :

@@ -117,6 +117,39 @@ TEST_F(Throughput, EndsAfterTheStepAtHandWhenInterrupted) {
   EXPECT_EQ(saved.step, outcome.report()["steps"]);
 }
 
+// Whether a process has a handler for the signal.
+bool catches(pid_t process, int signal) {
+  std::istringstream status(read_file("/proc/" + std::to_string(process) + "/status"));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigCgt:"))
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1U) != 0;
+  return false;
+}
+
+// A signal ends the wait at hand; the step that was delivered counts.
+TEST_F(Throughput, ASignalEndsALongStepAtOnce) {
+  const std::string state = (folder_ / "state.json").string();
+  const std::string digests = (folder_ / "digests").string();
+  const pid_t child = start({"--data", photos().string(), "--crop", "32", "--batch", "16",
+                             "--consume-ms", "100000", "--state-out", state, "--record", digests,
+                             "--timeline", (folder_ / "trace").string(), "--json", "-"});
+  while (!catches(child, SIGTERM)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // By then it is in its first step, or else still waits for it: that must end, too.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const auto begin = std::chrono::steady_clock::now();
+  kill(child, SIGTERM);
+  const Outcome outcome = finish(child);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  ASSERT_EQ(outcome.status, 130) << outcome.err;
+  const auto saved = penstock::LoaderState::from_json(read_file(state));
+  EXPECT_EQ(saved.step, outcome.report()["steps"]);
+  EXPECT_LE(saved.step, 1U);
+  std::istringstream lines(read_file(digests));
+  std::size_t recorded = 0;
+  for (std::string line; std::getline(lines, line);) ++recorded;
+  EXPECT_EQ(recorded, 1 + saved.step);
+}
+
 TEST_F(Throughput, NamesEveryBadFileAndFinishesAroundThem) {
   const fs::path data = make_folder(20);
   const std::string good = read_file(fs::directory_iterator(data)->path());
@@ -198,6 +231,9 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--data", data, "--index", (folder_ / "notes").string()}, 1, "JPEG index");
   refuses({"--data", data, "--split", "sideways"}, 2, "--split");
   refuses({"--data", data, "--io-threads", "-1"}, 2, "--io-threads");
+  refuses({"--plan", "plan.json", "--crop", "8"}, 2, "--crop: cannot be used with --plan");
+  refuses({"--plan", "plan.json", "--storage-timeout", "5"}, 2,
+          "--storage-timeout: cannot be used with --plan");
   refuses({"--data", data, "--crop", "x"}, 2,
           "--crop: expected a whole number from 1 to 65535, found 'x'");
   refuses({"--data", data, "--consume-ms", "-0.5"}, 2,
@@ -236,13 +272,29 @@ TEST_F(Throughput, OutputFilesMayBeDevicesAndLostOnesAreAnError) {
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
   EXPECT_GT(fs::file_size(folder_ / "report"), 20U);
 
-  for (const char* flags : {"--json -", "--devices host:1"}) {
-    const std::string command = program + " --crop 32 --batch 8 --steps 2 --quiet --data '" + data +
-                                "' " + flags + " >/dev/full 2>" + (folder_ / "lost").string();
-    const int status = std::system(command.c_str());  // NOLINT
-    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
-    EXPECT_THAT(read_file(folder_ / "lost"), HasSubstr("standard output cannot be written to"));
+  for (const std::string flags : {"--json -", "--devices host:1"})
+    expect_lost(program, "--crop 32 --batch 8 --steps 2 --quiet --data '" + data + "' " + flags);
+  for (const char* name : {"penstock-throughput", "penstock-prepare", "penstock-training-loop"})
+    expect_lost((fs::path(program).parent_path() / name).string(), "--help");
+  expect_lost(program, "--version");
+}
+
+// What is looked at before the run begins: the index beside the data in a bucket, and a name.
+TEST_F(Throughput, ErrorsBeforeTheRunAreSaidToo) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--data", "s3://photos/train"},
+        {"--plan", "plan.json", "--index", "s3://photos/train", "--storage-timeout", "5"}}) {
+    const Outcome bucket = finish(start(flags, 0,
+                                        {{"AWS_ENDPOINT_URL", "http://127.0.0.1:1"},
+                                         {"AWS_ACCESS_KEY_ID", "testing"},
+                                         {"AWS_SECRET_ACCESS_KEY", "testing"}}));
+    EXPECT_EQ(bucket.status, 1) << bucket.err;
+    EXPECT_THAT(bucket.err, HasSubstr("s3://"));
   }
+  const std::string name(300, 'x');
+  const Outcome index = run({"--data", photos().string(), "--index", name});
+  EXPECT_EQ(index.status, 2) << index.err;
+  EXPECT_THAT(index.err, HasSubstr("found '" + name + "'"));
 }
 
 TEST_F(Throughput, EndlessInputFilesAreRefused) {

@@ -1,6 +1,7 @@
 // Runs penstock-train-classifier as its users do: alone, under mpirun, with torchrun's variables,
 // killed and resumed.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -133,6 +134,8 @@ TEST_F(TrainClassifier, ProcessesThatDifferAreToldAtOnce) {
            {{"--rate", "0.1"}, "--rate is '0.05' in process 0, '0.1' in process 1"},
            {{"--steps", "5"}, "--steps is '"},
            {{"--micro-steps", "2"}, "--micro-steps is '1' in process 0, '2' in process 1"},
+           {{"--resume", "--checkpoint", (folder_ / "checkpoint").string()},
+            "--resume is 'not given' in process 0, 'given' in process 1"},
            {{"--wire", "bf16"}, "--wire is 'none' in process 0, 'bf16' in process 1"}}) {
     const auto begin = std::chrono::steady_clock::now();
     for (const Outcome& outcome : processes_with({small({}), small(flags)})) {
@@ -140,6 +143,16 @@ TEST_F(TrainClassifier, ProcessesThatDifferAreToldAtOnce) {
       EXPECT_THAT(outcome.err, HasSubstr(says));
     }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << says;
+  }
+
+  for (const auto& [flag, value, says] :
+       {std::array{"--batch", "24", "batch"}, {"--synthetic", "180", "image_folder(180 files"}}) {
+    std::vector<std::string> other = small({});
+    std::ranges::find(other, flag)[1] = value;
+    for (const Outcome& outcome : processes_with({small({}), other})) {
+      EXPECT_EQ(outcome.status, 1) << flag;
+      EXPECT_THAT(outcome.err, HasSubstr(says));
+    }
   }
 
   // A checkpoint that only process 0 has is that of all.
@@ -157,6 +170,42 @@ TEST_F(TrainClassifier, ProcessesThatDifferAreToldAtOnce) {
   EXPECT_EQ(rest.size(), 12U);
   for (const auto& [step, loss] : rest)
     EXPECT_NEAR(loss, whole.at(step), 1e-4 * whole.at(step)) << "step " << step;
+}
+
+// As where a copy to one machine was cut short.
+TEST_F(TrainClassifier, AFileThatOneProcessLacksIsToldAtOnce) {
+  const fs::path whole = folder_ / "whole";
+  const fs::path cut = folder_ / "cut";
+  fs::copy(photos(), whole, fs::copy_options::recursive);
+  fs::copy(photos(), cut, fs::copy_options::recursive);
+  for (const auto& each : fs::recursive_directory_iterator(cut))
+    if (each.path().extension() == ".jpg") {
+      fs::remove(each.path());
+      break;
+    }
+  const auto of = [&](const fs::path& data) {
+    return std::vector<std::string>{trainer_,       "--data",  data.string(), "--held-out",
+                                    whole.string(), "--batch", "12",          "--quiet"};
+  };
+  for (const Outcome& outcome : processes_with({of(whole), of(cut)})) {
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("image_folder(59 files"));
+  }
+}
+
+TEST_F(TrainClassifier, WhoDoesNotComeInTimeIsNamed) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = finish(start(small({"--join-timeout", "1"}), 0,
+                                       variables({{"RANK", "0"},
+                                                  {"LOCAL_RANK", "0"},
+                                                  {"WORLD_SIZE", "3"},
+                                                  {"LOCAL_WORLD_SIZE", "3"},
+                                                  {"MASTER_ADDR", "127.0.0.1"},
+                                                  {"MASTER_PORT", "29571"},
+                                                  {"TORCHELASTIC_RUN_ID", "test"}})));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("these did not join within 1 s: 1, 2"));
 }
 
 TEST_F(TrainClassifier, WhyOneProcessEndedIsSaidByAll) {
@@ -290,6 +339,22 @@ TEST_F(TrainClassifier, WrongFlagsAndCheckpointsAreRefusedByName) {
     EXPECT_EQ(outcome.status, 1) << says;
     EXPECT_THAT(outcome.err, HasSubstr(says));
   }
+}
+
+TEST_F(TrainClassifier, AReportThatIsLostIsAnError) {
+  const std::string run = trainer_ + " --synthetic 40 --batch 20 --epochs 1 --quiet";
+  setenv("PENSTOCK_CACHE", (fs::temp_directory_path() / "penstock-test").c_str(), 1);
+  expect_lost(run, "");
+  expect_lost(run, "--json -");
+  expect_lost(trainer_, "--help");
+}
+
+// A device keeps nothing that could be read back.
+TEST_F(TrainClassifier, LossesMayGoToADevice) {
+  auto flags = small({"--resume", "--checkpoint", (folder_ / "checkpoint").string()}, "1");
+  *std::ranges::find(flags, losses_.string()) = "/dev/zero";
+  const Outcome outcome = train(flags);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
 // Its defaults, on two replicas: within a minute on two cores, which is two minutes of one.

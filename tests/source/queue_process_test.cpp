@@ -610,6 +610,39 @@ TEST_F(QueueProcess, AServerThatDoesNotComeOrAnswerIsAnErrorInTime) {
               HasSubstr("did not answer within 0.02 s"));
 }
 
+// After its first byte, too, a server has the same time, and the wait can be stopped.
+TEST_F(QueueProcess, AServerThatStopsInTheMiddleOfItsGreetingHoldsNobodyUp) {
+  const source::Greeting greeting{.length = 0};
+  const source::FrameHead head{.kind = source::FrameKind::welcome, .length = 8};
+  std::vector<std::byte> answer(sizeof greeting + sizeof head + 4);
+  std::memcpy(answer.data(), &greeting, sizeof greeting);
+  std::memcpy(answer.data() + sizeof greeting, &head, sizeof head);
+  for (const std::size_t length : {std::size_t{1}, sizeof greeting, answer.size()}) {
+    source::UnixListener listener(path());
+    std::jthread server([&](const std::stop_token& over) {
+      std::vector<storage::FileDescriptor> open(2);  // until the test is over
+      for (storage::FileDescriptor& each : open) {
+        each.adopt(listener.accept());
+        if (!each.is_open()) return;
+        (void)source::send_all(each.get(),
+                               std::array{std::span<const std::byte>(answer).first(length)});
+      }
+      while (!over.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout_s = 0.5}); }),
+                HasSubstr("did not answer within 0.5 s"));
+    std::stop_source stop;
+    std::jthread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      stop.request_stop();
+    });
+    EXPECT_THAT(message_of<Error>(
+                    [&] { (void)client({.connect_timeout_s = 600, .stop = stop.get_token()}); }),
+                HasSubstr("stopped while it waited for the queue server at"));
+    listener.shut();
+  }
+}
+
 TEST_F(QueueProcess, WaitingForAServerCanBeStopped) {
   const auto stopped = [&] {
     std::stop_source stop;

@@ -2,11 +2,17 @@
 // and the server goes away.
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
@@ -229,6 +235,39 @@ TEST_F(S3Loader, TheProgramsAskAsOftenAndWaitAsLongAsTheirFlagsSay) {
   EXPECT_THAT(run(server, throughput + "--read-attempts 1 --storage-timeout 0.5"),
               AllOf(HasSubstr("no byte for 500 ms"), HasSubstr("status 1")));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15));
+}
+
+// A request that gets no answer holds up no Ctrl-C.
+TEST_F(S3Loader, ASignalEndsTheProgramWhileARequestHangs) {
+  const TemporaryFolder output;
+  const std::string state = (output.path() / "state").string();
+  const S3Server server(photos(), {"--hang-after", "12"});
+  ::setenv("AWS_ENDPOINT_URL", server.endpoint().c_str(), 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int stream : {1, 2}) ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), stream);
+    ::execl(PENSTOCK_THROUGHPUT, PENSTOCK_THROUGHPUT, "--data", "s3://photos/folder", "--crop",
+            "32", "--batch", "5", "--seed", "7", "--storage-timeout", "100", "--read-attempts", "1",
+            "--state-out", state.c_str(), "--state-every", "1", nullptr);
+    ::_exit(127);
+  }
+  ::unsetenv("AWS_ENDPOINT_URL");
+  // It has delivered a step, and asks for what does not come.
+  while (!fs::exists(state) || server.gets() <= 12) {
+    ASSERT_EQ(::waitpid(child, nullptr, WNOHANG), 0) << "it ended";
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // until it does nothing but wait
+  const auto begin = Clock::now();
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  std::ifstream file(state);
+  const std::string saved{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_GE(LoaderState::from_json(saved).step, 1U);
 }
 #endif
 

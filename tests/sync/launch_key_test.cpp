@@ -129,6 +129,12 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
     return warnings;
   };
   EXPECT_THAT(warned("127.0.0.1", {.run_id = "r"}), IsEmpty());
+  {  // two launches of one script have one job; srun's steps tell them apart
+    const Variables job(std::map<std::string, std::string>{{"SLURM_JOB_ID", "17"}});
+    EXPECT_THAT(warned("127.0.0.1", {}), ElementsAre(HasSubstr("nothing tells this launch")));
+    const Variables step(std::map<std::string, std::string>{{"SLURM_STEP_ID", "0"}});
+    EXPECT_THAT(warned("127.0.0.1", {}), IsEmpty());
+  }
   EXPECT_THAT(warned("127.0.0.1", {}),
               ElementsAre(HasSubstr("nothing tells this launch from another")));
   EXPECT_THAT(warned("10.1.2.3", {.run_id = "r"}),

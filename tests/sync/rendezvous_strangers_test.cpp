@@ -5,6 +5,9 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +15,7 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,6 +25,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
+#include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
 
@@ -83,6 +88,8 @@ class World {
     first_->set("key", "value");
     EXPECT_EQ(second_->get("key"), "value");
   }
+
+  [[nodiscard]] Rendezvous& second() const { return *second_; }
 
  private:
   [[nodiscard]] RendezvousOptions options() const {
@@ -192,10 +199,62 @@ TEST(Strangers, OtherAddressesAreReached) {
   EXPECT_TRUE(sync::connect_to(own.front(), sync::port_of(*all), sync::deadline_in(1)));
 }
 
+// A name may come later, with the process that it is of: until then it is a warning, and an error at the end.
+TEST(Strangers, ANameThatCannotBeResolvedIsToldAtOnce) {
+  std::promise<std::string> told;
+  std::future<std::string> warning = told.get_future();
+  std::jthread guest([&] {
+    EXPECT_THAT(
+        [&] {
+          (void)Rendezvous::at("no-such-host.invalid", 29500, 1, 2,
+                               {.timeout_s = 5, .on_warning = [&](const std::string& what) {
+                                  told.set_value(what);  // throws at a second one
+                                }});
+        },
+        ThrowsMessage<Error>(
+            AllOf(HasSubstr("within 5 s"),
+                  HasSubstr("the name 'no-such-host.invalid' cannot be resolved"))));
+  });
+  const auto begin = Clock::now();
+  ASSERT_EQ(warning.wait_for(30s), std::future_status::ready);
+  EXPECT_THAT(warning.get(), AllOf(HasSubstr("process 1 of 2: the name 'no-such-host.invalid'"),
+                                   HasSubstr("asks again for 5 s")));
+  if (Clock::now() - begin > 4s) GTEST_SKIP() << "this machine's name server is slow";
+}
+
+// "localhost" is ::1 and 127.0.0.1 on most machines; what is sent to the one is swallowed.
+TEST(Strangers, OneOfTwoAddressesMaySwallowWhatIsSentToIt) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* all = nullptr;
+  ASSERT_EQ(::getaddrinfo("localhost", nullptr, &hints, &all), 0);
+  std::set<int> families;
+  for (const addrinfo* at = all; at != nullptr; at = at->ai_next) families.insert(at->ai_family);
+  ::freeaddrinfo(all);
+  if (families.size() < 2) GTEST_SKIP() << "'localhost' has one kind of address only";
+  const auto swallows = sync::listen_at("localhost", 0);  // at the first of them
+  const std::uint16_t port = sync::port_of(*swallows);
+  ASSERT_EQ(::listen(swallows->get(), 0), 0);
+  sockaddr_storage first{};
+  socklen_t length = sizeof first;
+  ASSERT_EQ(::getsockname(swallows->get(), reinterpret_cast<sockaddr*>(&first), &length), 0);
+  const char* const other = first.ss_family == AF_INET6 ? "127.0.0.1" : "::1";
+  std::vector<Socket> taken;  // what there is room for
+  while (auto socket = sync::connect_to(first.ss_family == AF_INET6 ? "::1" : "127.0.0.1", port,
+                                        sync::deadline_in(0.2)))
+    taken.push_back(std::move(*socket));
+  std::optional<Socket> answers;
+  try {
+    answers = sync::listen_at(other, port);
+  } catch (const Error&) {  // there is no IPv6
+  }
+  if (!answers) GTEST_SKIP() << "no second address";
+  const auto deadline = sync::deadline_in(4);
+  EXPECT_TRUE(sync::connect_to("localhost", port, deadline));
+  EXPECT_LT(Clock::now(), deadline);
+}
+
 TEST(Strangers, WhyNobodyWasFoundIsSaid) {
-  EXPECT_THAT(
-      [] { (void)Rendezvous::at("no-such-host.invalid", 29500, 1, 2, {.timeout_s = 0.2}); },
-      ThrowsMessage<Error>(HasSubstr("the name 'no-such-host.invalid' cannot be resolved")));
   const std::uint16_t port = free_port();
   EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.2}); },
               ThrowsMessage<Error>(HasSubstr("(Connection refused)")));
@@ -211,7 +270,65 @@ TEST(Strangers, WhyNobodyWasFoundIsSaid) {
                 ThrowsMessage<Error>(AllOf(HasSubstr("needs MASTER_ADDR and MASTER_PORT"),
                                            HasSubstr(std::string("'") + wrong + "'"))));
   }
-  for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+  // torchrun's own store has the last port of all.
+  ::setenv("MASTER_PORT", "65535", 1);
+  ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+  EXPECT_THAT([] { (void)Rendezvous::from_environment({.timeout_s = 0.2}); },
+              ThrowsMessage<Error>(HasSubstr("MASTER_PORT is 65535")));
+  for (const char* name :
+       {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"})
+    ::unsetenv(name);
+  for (const std::uint32_t rank : {0U, 1U})
+    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", 0, rank, 2, {.timeout_s = 0.2}); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("found 0")));
+}
+
+// Between its hello and its proof a process of ours is pushed out by nobody who says nothing.
+TEST(Strangers, PushOutNobodyWhoHasSaidHello) {
+  const std::uint16_t port = free_port();
+  std::shared_ptr<Rendezvous> first;
+  std::jthread host([&] {
+    try {
+      first = Rendezvous::at("127.0.0.1", port, 0, 2, {.run_id = "r"});
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
+  const sync::LaunchKey key = sync::launch_key({.run_id = "r"});
+  const Socket guest = stranger_at(port);
+  sync::FrameReader in;
+  const auto next = [&]() -> std::optional<Frame> {
+    while (in.read(guest.get()) == sync::FrameReader::Result::open)
+      if (auto frame = in.next()) return frame;
+    return std::nullopt;
+  };
+  ASSERT_TRUE(sync::send_all(
+      guest.get(), sync::encode({FrameKind::hello,
+                                 {sync::kRendezvousMagic, sync::proof_method(), "1", "2", "n"}})));
+  const auto challenge = next();
+  ASSERT_TRUE(challenge && challenge->texts.size() == 2);
+  std::vector<Socket> strangers;
+  for (int k = 0; k < 200; ++k) strangers.push_back(stranger_at(port));
+  // The first of them have been dropped by now, or will be before the next is looked at.
+  EXPECT_TRUE(is_closed(strangers[0], 4s));
+  ASSERT_TRUE(sync::send_all(
+      guest.get(), sync::encode({FrameKind::proof,
+                                 {sync::proof_of_guest(key, challenge->texts[0], "n", 1, 2)}})));
+  const auto heard = next();
+  ASSERT_TRUE(heard) << "it was dropped";
+  EXPECT_EQ(heard->kind, FrameKind::heard);
+  host.join();
+}
+
+TEST(Strangers, AKeyThatIsSetAgainTakesItsPlace) {
+  const std::uint16_t port = free_port();
+  World world(port);
+  world.join();
+  // 300 MiB in all, where 256 MiB may be stored.
+  const std::string value(std::size_t{1} << 20, 'x');
+  for (int k = 0; k < 300; ++k) world.second().set("key", value);
+  EXPECT_EQ(world.second().get("key"), value);
+  EXPECT_EQ(world.second().failure(), std::nullopt);
 }
 
 TEST(Strangers, RankZeroSaysWhomItRefused) {

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
@@ -199,6 +200,72 @@ TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
     exchange_keys(*Rendezvous::through_file(path, rank, 3));
   });
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// What is there and is no file is neither replaced nor removed, and holds nobody up.
+TEST(Rendezvous, AFileIsNoDevicePipeLinkOrFolder) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("penstock-rendezvous-places-" + std::to_string(::getpid()));
+  fs::create_directories(folder / "folder");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::ofstream(folder / "notes") << "my notes\n";
+  fs::create_symlink("notes", folder / "link");
+  fs::create_symlink("/dev/zero", folder / "device");
+  const auto begin = std::chrono::steady_clock::now();
+  for (const char* name : {"folder", "pipe", "link", "device"})
+    for (const std::uint32_t rank : {0U, 1U})
+      EXPECT_THAT(said_by([&] {
+                    (void)Rendezvous::through_file(folder / name, rank, 2, {.timeout_s = 0.1});
+                  }),
+                  HasSubstr(std::string("/") + name + "' is a device, a pipe, a link or a folder"))
+          << rank;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder / "device"));
+  EXPECT_TRUE(fs::is_directory(folder / "folder"));
+  EXPECT_EQ(fs::file_size(folder / "notes"), 9U);
+  // Of a file without an end, which is no ticket, a part is read.
+  fs::resize_file(folder / "notes", std::uintmax_t{1} << 40);
+  EXPECT_THAT(
+      said_by([&] { (void)Rendezvous::through_file(folder / "notes", 1, 2, {.timeout_s = 0.1}); }),
+      HasSubstr("did not find process 0 at the file '"));
+  EXPECT_THAT(said_by([&] {
+                (void)Rendezvous::through_file(folder / "no" / "x", 0, 2, {.timeout_s = 0.1});
+              }),
+              HasSubstr("/no/x' cannot be written: No such file"));
+  fs::remove_all(folder);
+}
+
+TEST(Rendezvous, TheTicketIsForItsUserAloneAndGoesWhenTheTimeIsOver) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("penstock-rendezvous-ticket-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  {
+    std::jthread host([&] {
+      EXPECT_THAT(
+          said_by([&] { (void)Rendezvous::through_file(folder / "file", 0, 2, {.timeout_s = 2}); }),
+          HasSubstr("did not join"));
+    });
+    while (!fs::exists(folder / "file")) std::this_thread::yield();
+    EXPECT_EQ(fs::status(folder / "file").permissions(),
+              fs::perms::owner_read | fs::perms::owner_write);
+  }
+  EXPECT_TRUE(fs::is_empty(folder));
+  // What another run has put there since is not ours to remove.
+  {
+    std::jthread host([&] {
+      (void)said_by(
+          [&] { (void)Rendezvous::through_file(folder / "file", 0, 2, {.timeout_s = 2}); });
+    });
+    while (!fs::exists(folder / "file")) std::this_thread::yield();
+    std::ofstream(folder / "other") << "another run's\n";
+    fs::rename(folder / "other", folder / "file");
+  }
+  EXPECT_TRUE(fs::exists(folder / "file"));
+  fs::remove_all(folder);
 }
 
 TEST(Rendezvous, TheCallerMayCarryTheTicket) {

@@ -23,12 +23,13 @@ struct RendezvousOptions {
   std::string run_id;
   /// What only this run's processes know, 16 characters at least: each proves to process 0, and that
   /// to each, that it knows it (HMAC-SHA256; the secret is not sent). Empty: PENSTOCK_SECRET, or the
-  /// file that PENSTOCK_SECRET_FILE names. It keeps strangers out; what is sent is not encrypted.
+  /// file that PENSTOCK_SECRET_FILE names. It keeps strangers out of the rendezvous, not out of the
+  /// transport's own connections (Gloo's, MPI's, NCCL's); what is sent is not encrypted.
   std::string secret;
   /// A machine that answers nothing for so long is taken for dead.
   double unreachable_s = 60;
-  /// Is told, in process 0, what an address and a port alone do not keep out: the library itself
-  /// prints nothing.
+  /// Is told at once, in process 0, what an address and a port alone do not keep out, and in any
+  /// process that a name cannot be resolved: the library itself prints nothing.
   std::function<void(const std::string&)> on_warning;
 };
 
@@ -58,16 +59,21 @@ class Rendezvous {
   /// launcher. Where that port is taken (torchrun's own store may have it) one of the next three.
   ///
   /// Returns when all processes are there.
+  /// Where the address is a name that cannot be resolved, on_warning is told, and it is asked for
+  /// again: it may come with the process that it is of.
   /// Errors  Error  no such variables; the others did not come in time, and which; another run, or
   ///                another world size, at that address
+  ///         std::invalid_argument  port 0, which the others cannot know
   [[nodiscard]] static std::shared_ptr<Rendezvous> from_environment(
       const RendezvousOptions& options = {});
   [[nodiscard]] static std::shared_ptr<Rendezvous> at(const std::string& address,
                                                       std::uint16_t port, std::uint32_t rank,
                                                       std::uint32_t world,
                                                       const RendezvousOptions& options = {});
-  /// Rank 0 writes its address into a file that all see, and removes it when all have come. What a
-  /// killed run left there is not taken for ours.
+  /// Rank 0 writes its address into a file that all see, for its user's eyes, and removes it when
+  /// all have come. What a killed run left there is not taken for ours.
+  ///
+  /// Errors  Error  as above; what is there is a device, a pipe, a link or a folder
   [[nodiscard]] static std::shared_ptr<Rendezvous> through_file(
       const std::filesystem::path& path, std::uint32_t rank, std::uint32_t world,
       const RendezvousOptions& options = {});

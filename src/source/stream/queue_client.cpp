@@ -26,8 +26,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using source::FrameKind;
 
-constexpr std::chrono::milliseconds kSlice{20};
-
 Clock::time_point deadline_of(double timeout_s) {
   constexpr double kLongest = 1e9;  // which the clock can hold
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -227,23 +225,31 @@ class QueueClient::Impl {
           fmt::format("{}: expected a name and fields of at most {} bytes together, found {}",
                       where_, source::kMaxTextBytes, hello.size()));
     const source::Greeting greeting{.length = static_cast<std::uint32_t>(hello.size())};
+    // Who stops in the middle of it holds nobody up.
+    const std::stop_callback hang_up(options_.stop, [fd] { ::shutdown(fd, SHUT_RDWR); });
+    in_->set_deadline(deadline);
+    const auto throw_if_over = [&] {
+      throw_if_stopped(options_.stop, path_);
+      if (Clock::now() >= deadline)
+        throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
+                                where_, options_.connect_timeout_s));
+    };
     // What the server says is worth more than that it hung up while this was sent.
     (void)source::send_all(fd, std::array{source::bytes_of(greeting), source::bytes_of(hello)});
 
     source::Greeting answer;
-    while (!source::wait_readable(fd, std::min(deadline, Clock::now() + kSlice))) {
-      throw_if_stopped(options_.stop, path_);
-      if (Clock::now() < deadline) continue;
-      throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
-                              where_, options_.connect_timeout_s));
-    }
-    if (!source::receive_plain(*in_, answer) || answer.magic != source::kQueueMagic)
+    const bool has_answered = source::receive_plain(*in_, answer);
+    if (!has_answered) throw_if_over();
+    if (!has_answered || answer.magic != source::kQueueMagic)
       throw Error(where_ + " did not answer as a queue server: is it another program?");
     const auto head = source::receive_head(*in_);
-    if (!head) throw_gone();
-    if (head->kind != FrameKind::welcome) throw_said(*head);
-    if (head->length != sizeof max_record_bytes_ || !source::receive_plain(*in_, max_record_bytes_))
+    if (head && head->kind != FrameKind::welcome) throw_said(*head);
+    if (!head || head->length != sizeof max_record_bytes_ ||
+        !source::receive_plain(*in_, max_record_bytes_)) {
+      throw_if_over();
       throw_gone();
+    }
+    in_->set_deadline(kNever);
   }
 
   void require_open(std::string_view what) const {

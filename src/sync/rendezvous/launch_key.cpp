@@ -31,13 +31,21 @@ std::string_view variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// torchrun without --rdzv-id calls every run "none".
-std::string id_of_the_launcher() {
-  std::string id;
-  for (const char* name : {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
-                           "SLURM_JOB_ID", "SLURM_STEP_ID", "PENSTOCK_RUN_ID"})
-    if (const std::string_view value = variable(name); !value.empty() && value != "none")
-      id += fmt::format("{}={};", name, value);
+struct LauncherId {
+  std::string text;
+  bool is_of_one_launch = false;
+};
+
+// torchrun without --rdzv-id calls every run "none". All launches in one script of sbatch have its job.
+LauncherId id_of_the_launcher() {
+  LauncherId id;
+  for (const std::string_view name :
+       {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID",
+        "SLURM_STEP_ID", "PENSTOCK_RUN_ID"})
+    if (const std::string_view value = variable(name.data()); !value.empty() && value != "none") {
+      id.text += fmt::format("{}={};", name, value);
+      id.is_of_one_launch = id.is_of_one_launch || name != "SLURM_JOB_ID";
+    }
   return id;
 }
 
@@ -85,13 +93,14 @@ std::string prove(const LaunchKey& key, const std::string& text) {
 }  // namespace
 
 LaunchKey launch_key(const RendezvousOptions& options) {
-  const std::string id = options.run_id.empty() ? id_of_the_launcher() : options.run_id;
+  const auto [id, is_of_one_launch] =
+      options.run_id.empty() ? id_of_the_launcher() : LauncherId{options.run_id, true};
   const std::string secret = secret_of(options);
   // A restart is another launch of the same run.
   const std::string_view restart =
       options.run_id.empty() ? variable("TORCHELASTIC_RESTART_COUNT") : "";
   return {.bytes = fmt::format("{} {}{} {}", id.size(), id, restart, secret),
-          .has_id = !id.empty(),
+          .has_id = is_of_one_launch,
           .has_secret = !secret.empty()};
 }
 

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
-#include <fstream>
 #include <list>
 #include <map>
 #include <mutex>
@@ -13,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -26,6 +24,7 @@
 #include "src/sync/rendezvous/inquest.hpp"
 #include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
+#include "src/sync/rendezvous/ticket_file.hpp"
 
 namespace penstock {
 
@@ -141,17 +140,23 @@ class Rendezvous::Impl {
 
   /// One round over the places: whether process 0 was found at one. Throws what it refused for good.
   bool try_join(const std::vector<Place>& places, const LaunchKey& key) {
-    return std::ranges::any_of(places, [&](const Place& place) { return try_join(place, key); });
+    for (const Place& place : places) {
+      if (try_join(place, key)) return true;
+      if (no_address_) break;  // the other ports are at the same name
+    }
+    return false;
   }
   bool try_join(const Place& place, const LaunchKey& key) {
     auto socket = sync::connect_to(place.address, place.port,
                                    std::min(deadline_, sync::deadline_in(1)), &why_not_);
+    no_address_ = !socket && why_not_.no_address;
+    if (no_address_) warn_of_name(why_not_.text);
     if (!socket) return false;
     sync::watch_connection(*socket, options_.unreachable_s);
     FrameReader in;
     auto answer = introduce(*socket, in, key);
     if (!answer) {
-      why_not_ = fmt::format("another program listens at {}:{}", place.address, place.port);
+      why_not_.text = fmt::format("another program listens at {}:{}", place.address, place.port);
       return false;
     }
     // Process 0 gives up first, and says who is missing.
@@ -175,19 +180,27 @@ class Rendezvous::Impl {
   }
 
   void join(const std::vector<Place>& places, const LaunchKey& key) {
-    while (!try_join(places, key)) wait_a_moment(places);
+    while (!try_join(places, key))
+      wait_a_moment(fmt::format("{}:{}", places.at(0).address, places.at(0).port),
+                    "are the address and the port right");
+  }
+  /// Again and again, since what is in the file may be of a run that was killed.
+  void join_through(const std::filesystem::path& path) {
+    LaunchKey key;
+    std::vector<Place> places;
+    for (;;) {
+      const std::string ticket = sync::read_ticket_file(path, why_not_.text);
+      if (read_ticket(ticket, key, places) && try_join(places, key)) return;
+      wait_a_moment(fmt::format("the file '{}'", path.string()), "do both see the same file");
+    }
   }
   /// Errors  Error  the time is over
-  void wait_a_moment(const std::vector<Place>& places) {
-    if (SteadyClock::now() > deadline_) {
-      const std::string where =
-          places.empty() ? "the file" : fmt::format("{}:{}", places[0].address, places[0].port);
+  void wait_a_moment(const std::string& where, const char* what_to_ask) {
+    if (SteadyClock::now() > deadline_)
       throw Error(fmt::format(
-          "process {} of {} did not find process 0 at {} within {} s{}: is it running, and are the "
-          "address and the port right?{}",
+          "process {} of {} did not find process 0 at {} within {} s{}: is it running, and {}?{}",
           rank_, world_, where, options_.timeout_s, stale_.empty() ? "" : "; " + stale_,
-          why_not_.empty() ? "" : fmt::format(" ({})", why_not_)));
-    }
+          what_to_ask, why_not_.text.empty() ? "" : fmt::format(" ({})", why_not_.text)));
     std::this_thread::sleep_for(pause_);
     pause_ = std::min(2 * pause_, kLongestPause);
   }
@@ -263,15 +276,24 @@ class Rendezvous::Impl {
         const std::lock_guard lock(mutex_);
         if (std::exchange(leaving_, true)) return;
       }
-      if (socket_)
-        (void)sync::send_all(
-            socket_.get(),
-            sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left, {std::string(why)}}));
+      if (!socket_) return;
+      const std::string bytes =
+          sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left, {std::string(why)}});
+      const std::lock_guard lock(send_mutex_);  // not into another thread's frame
+      (void)sync::send_all(socket_.get(), bytes);
     } catch (...) {
     }
   }
 
  private:
+  // Where process 0 has yet to be started, its name may come only then: as in Kubernetes.
+  void warn_of_name(const std::string& why) {
+    if (std::exchange(warned_, true) || !options_.on_warning) return;
+    options_.on_warning(
+        fmt::format("process {} of {}: {}; it asks again for {} s: is the address right?", rank_,
+                    world_, why, options_.timeout_s));
+  }
+
   // What process 0 answers: that it knows this one now, or why it does not. Nothing from another program.
   std::optional<Frame> introduce(const Socket& socket, FrameReader& in, const LaunchKey& key) {
     const auto patience = std::min(deadline_, sync::deadline_in(kAnswerTimeout));
@@ -393,8 +415,10 @@ class Rendezvous::Impl {
   Deadline deadline_;  // for joining
   std::string own_address_ = "127.0.0.1";
   std::atomic<std::uint32_t> numbers_ = 0;
-  std::string stale_;    // who else was found there
-  std::string why_not_;  // why the last attempt failed
+  std::string stale_;     // who else was found there
+  sync::WhyNot why_not_;  // why the last attempt failed
+  bool no_address_ = false;
+  bool warned_ = false;
   std::chrono::milliseconds pause_{10};
   std::unique_ptr<sync::RendezvousServer> server_;
   Socket socket_;
@@ -431,7 +455,13 @@ std::shared_ptr<Rendezvous> Rendezvous::from_environment(const RendezvousOptions
         launch.rank, launch.world, address == nullptr ? "" : address, text));
   // torchrun's agent has a store of its own at that port.
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
-  if (agent != nullptr && std::string_view(agent) == "True") ++port;
+  if (agent != nullptr && std::string_view(agent) == "True") {
+    if (port == 65'535)
+      throw Error(
+          "MASTER_PORT is 65535, where torchrun's agent has its store, and no port follows for the "
+          "rendezvous: choose another --master-port");
+    ++port;
+  }
   return at(address, port, launch.rank, launch.world, options);
 }
 
@@ -440,6 +470,9 @@ std::shared_ptr<Rendezvous> Rendezvous::at(const std::string& address, std::uint
                                            const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
   if (world > 1) {
+    if (port == 0)
+      throw std::invalid_argument(
+          "expected a port from 1 to 65535 that all processes know, found 0");
     const LaunchKey key = sync::launch_key(options);
     std::vector<Place> places;
     if (rank == 0) {
@@ -480,43 +513,16 @@ std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path
                                                      std::uint32_t rank, std::uint32_t world,
                                                      const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
-  if (world > 1) {
+  if (world > 1 && rank == 0) {
+    const std::string token = sync::make_nonce();
+    const std::string ticket = write_ticket(token, impl->serve("", 0, sync::ticket_key(token)));
+    const sync::TicketFile file(path, ticket);
     LaunchKey key;
     std::vector<Place> places;
-    if (rank == 0) {
-      const std::string own = sync::make_nonce();
-      const std::string ticket = write_ticket(own, impl->serve("", 0, sync::ticket_key(own)));
-      const std::filesystem::path part = path.string() + "." + own;
-      {
-        // It holds the token: for this user's eyes.
-        const int made =
-            ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        const Socket file(made);  // closes it
-        const std::string line = ticket + '\n';
-        if (made < 0 ||
-            ::write(made, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-          throw Error(fmt::format("'{}' cannot be written: give a folder that all processes share",
-                                  part.string()));
-      }
-      std::filesystem::rename(part, path);  // whole, or not there
-      (void)read_ticket(ticket, key, places);
-      std::error_code ignored;
-      try {
-        impl->join(places, key);
-      } catch (...) {
-        std::filesystem::remove(path, ignored);
-        throw;
-      }
-      std::filesystem::remove(path, ignored);
-    } else {
-      // Again and again, since what is there may be of a run that was killed.
-      for (;;) {
-        std::string line;
-        std::getline(std::ifstream(path) >> std::ws, line);
-        if (read_ticket(line, key, places) && impl->try_join(places, key)) break;
-        impl->wait_a_moment({});
-      }
-    }
+    (void)read_ticket(ticket, key, places);
+    impl->join(places, key);
+  } else if (world > 1) {
+    impl->join_through(path);
   }
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
 }

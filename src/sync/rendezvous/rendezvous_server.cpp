@@ -23,7 +23,8 @@ namespace {
 // What a stranger may cost, and how long: a process of ours says hello at once.
 constexpr double kHelloTimeout = 5;
 constexpr std::size_t kMostHelloBytes = 4096;
-constexpr std::size_t kMostStrangers = 64;  // or twice as many as are waited for
+constexpr std::size_t kMostStrangers = 64;  // or twice as many as are waited for; of each class
+constexpr int kMostAccepted = 64;           // before all others have their turn
 constexpr std::size_t kMostNonceBytes = 64;
 // Addresses, and NCCL's ids.
 constexpr std::size_t kMostStored = std::size_t{256} << 20;
@@ -48,7 +49,14 @@ RendezvousServer::RendezvousServer(Socket listener, LaunchKey key, std::uint32_t
         "-n)");
   wake_read_ = Socket(ends[0]);
   wake_write_ = Socket(ends[1]);
-  thread_ = core::start_thread("the rendezvous", [this] { serve(); });
+  thread_ = core::start_thread("the rendezvous", [this] {
+    try {
+      serve();
+    } catch (const std::exception&) {  // no memory: to the others this process is as good as dead
+      listener_.close();
+      clients_.clear();
+    }
+  });
 }
 
 RendezvousServer::~RendezvousServer() {
@@ -113,27 +121,36 @@ void RendezvousServer::drop_late_strangers() {
     if (client.is_stranger() && client.socket && now > client.patience) gone(client);
 }
 
-// Of those who have not said who they are, the one who came first has had the most time.
-void RendezvousServer::make_room() {
-  const auto first = std::ranges::find_if(
-      clients_, [](const Client& client) { return client.is_stranger() && client.socket; });
-  if (first != clients_.end()) clients_.erase(first);
+// Of each class the one who came first has had the most time. Strangers who say nothing push out no one who has said hello,
+// and owes a proof.
+void RendezvousServer::make_room(bool said_hello, const Client* but) {
+  const auto is_of_class = [&](const Client& client) {
+    return client.is_stranger() && client.socket && client.due_proof.empty() != said_hello;
+  };
+  const auto most = std::max<std::size_t>(kMostStrangers, 2 * std::size_t{world_});
+  if (static_cast<std::size_t>(std::ranges::count_if(clients_, is_of_class)) > most)
+    drop_first([&](const Client& client) { return &client != but && is_of_class(client); });
+}
+
+template <class Which>
+void RendezvousServer::drop_first(const Which& which) {
+  const auto first = std::ranges::find_if(clients_, which);
+  if (first == clients_.end()) return;
+  first->due_proof.clear();  // it is not to blame
+  gone(*first);
 }
 
 void RendezvousServer::accept_all() {
-  for (;;) {
+  for (int accepted = 0; accepted < kMostAccepted; ++accepted) {
     const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
       // Without descriptors poll() would return at once, again and again.
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        make_room();
+        drop_first([](const Client& client) { return client.is_stranger() && client.socket; });
         accepts_from_ = deadline_in(0.1);
       }
       return;
     }
-    if (static_cast<std::size_t>(std::ranges::count_if(clients_, &Client::is_stranger)) >=
-        std::max<std::size_t>(kMostStrangers, 2 * std::size_t{world_}))
-      make_room();
     const int on = 1;
     (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     Client& client = clients_.emplace_back();
@@ -141,6 +158,7 @@ void RendezvousServer::accept_all() {
     watch_connection(client.socket, unreachable_s_);
     client.patience = deadline_in(kHelloTimeout);
     read(client);  // a hello may be there already
+    make_room(false, &client);
   }
 }
 
@@ -149,6 +167,8 @@ void RendezvousServer::handle(Client& client, Frame frame) {
   switch (frame.kind) {
     case FrameKind::set: {
       const std::string& key = frame.texts.at(0);
+      if (const auto before = values_.find(key); before != values_.end())
+        stored_ -= key.size() + before->second.size();
       stored_ += key.size() + frame.texts.at(1).size();
       if (stored_ > kMostStored)
         return tell_all({FrameKind::failed,
@@ -226,6 +246,7 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
   const std::string nonce = make_nonce();
   client.due_proof =
       proof_of_guest(key_, nonce, hello.texts[4], client.said_rank, client.said_world);
+  make_room(true, &client);
   tell(client, {FrameKind::challenge, {nonce, proof_of_host(key_, hello.texts[4], nonce)}});
 }
 

@@ -49,7 +49,9 @@ class RendezvousServer {
   void serve();
   void read(Client& client);
   void accept_all();
-  void make_room();
+  void make_room(bool said_hello, const Client* but);
+  template <class Which>
+  void drop_first(const Which& which);
   void drop_late_strangers();
   void handle(Client& client, Frame frame);
   void greet(Client& client, const Frame& hello);

@@ -118,16 +118,23 @@ std::uint16_t port_of(const Socket& socket) {
 }
 
 std::optional<Socket> connect_to(const std::string& address, std::uint16_t port, Deadline deadline,
-                                 std::string* why) {
+                                 WhyNot* why) {
   const Addresses found(address, port, 0);
   const auto tell = [&](const std::string& what) {
-    if (why != nullptr) *why = what;
+    if (why != nullptr) *why = {.text = what, .no_address = found.first == nullptr};
   };
   if (found.first == nullptr)
     tell(fmt::format("the name '{}' cannot be resolved: {}", address, ::gai_strerror(found.error)));
-  for (const addrinfo* at = found.first; at != nullptr; at = at->ai_next) {
+  int left = 0;  // addresses, each of which may swallow what is sent to it
+  for (const addrinfo* at = found.first; at != nullptr; at = at->ai_next) ++left;
+  for (const addrinfo* at = found.first; at != nullptr; at = at->ai_next, --left) {
+    const auto now = SteadyClock::now();
+    const Deadline share = now + (deadline - now) / left;
     Socket socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket) continue;
+    if (!socket) {
+      tell(std::strerror(errno));
+      continue;
+    }
     if (::connect(socket.get(), at->ai_addr, at->ai_addrlen) != 0) {
       if (errno != EINPROGRESS) {
         tell(std::strerror(errno));
@@ -136,7 +143,7 @@ std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
       pollfd ready{socket.get(), POLLOUT, 0};
       int error = ETIMEDOUT;
       socklen_t length = sizeof error;
-      if (::poll(&ready, 1, milliseconds_until(deadline)) != 1 ||
+      if (::poll(&ready, 1, milliseconds_until(share)) != 1 ||
           ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
         tell(std::strerror(error));
         continue;

@@ -48,9 +48,15 @@ class Socket {
 /// Whether listen_at() lets only this machine's processes in.
 [[nodiscard]] bool is_within_machine(const std::string& address);
 [[nodiscard]] std::uint16_t port_of(const Socket& socket);
-/// None if there was no answer before `deadline`; where `why` is given, it says why not.
+/// Why there was no connection.
+struct WhyNot {
+  std::string text;
+  bool no_address = false;  ///< the name cannot be resolved, or not yet
+};
+/// None if there was no answer before `deadline`; where `why` is given, it says why not. A name with several addresses
+/// gives each of them its share of the time. Resolving a name takes as long as the system's resolver waits.
 [[nodiscard]] std::optional<Socket> connect_to(const std::string& address, std::uint16_t port,
-                                               Deadline deadline, std::string* why = nullptr);
+                                               Deadline deadline, WhyNot* why = nullptr);
 /// From now on a machine that has answered nothing for `seconds` counts as unreachable.
 void watch_connection(const Socket& socket, double seconds);
 /// The other end's address, in numbers.
