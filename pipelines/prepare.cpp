@@ -77,8 +77,10 @@ int pack(const Options& options, const Output& output) {
 
 int verify(const Options& options, const Output& output) {
   const ps::Preparation work(options.input, options.output, options.work);
-  const std::vector<std::uint64_t> missing = ps::PrepareRun::read_only(work).missing();
+  const ps::PrepareRun run = ps::PrepareRun::read_only(work);
+  const std::vector<std::uint64_t> missing = run.missing();
   std::string differences;
+  for (const std::string& stranger : run.changed()) differences += stranger + "\n";
   std::vector<std::uint64_t> there;
   for (const std::uint64_t shard : all_shards(work))
     if (std::ranges::find(missing, shard) == missing.end()) there.push_back(shard);

@@ -6,9 +6,9 @@ import argparse
 import logging
 import sys
 import time
-from pathlib import Path
 
 from penstock._errors import Error
+from penstock._output import output_file
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,5 +87,6 @@ def run(arguments: list[str]) -> int:
     if flags.json == "-":
         print(report.to_json(), end="")
     elif flags.json:
-        Path(flags.json).write_text(report.to_json(), encoding="utf-8")
+        with output_file(flags.json) as file:
+            file.write(report.to_json().encode())
     return 0

@@ -34,6 +34,7 @@ from typing import Any
 import numpy
 
 from penstock._errors import Error
+from penstock._output import output_file
 
 __all__ = ["tokenize", "TokenizeSummary"]
 
@@ -123,7 +124,7 @@ def tokenize(
 def _alone(parts: Path) -> Iterator[None]:
     """Makes the folder, and holds it against other runs."""
     parts.mkdir(parents=True, exist_ok=True)
-    with open(parts / "lock", "w") as lock:
+    with open(os.open(parts / "lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -279,7 +280,8 @@ def _begin(parts: Path, job: _Job, pieces: Sequence[_Piece]) -> None:
     text = json.dumps(wanted)
     file = parts / "job"
     if not any(parts.glob("*.lengths")):
-        _write(file, text.encode())
+        with output_file(file) as out:
+            out.write(text.encode())
     elif not file.exists() or file.read_text() != text:
         raise Error(f"{parts} has parts of another job: other inputs, another tokenizer or other options; remove it to begin anew")
 
@@ -290,13 +292,6 @@ def _lengths_of(parts: Path, number: int) -> Path:
 
 def _tokens_of(parts: Path, number: int) -> Path:
     return parts / f"{number:06d}.tokens"
-
-
-def _write(path: Path, contents: bytes) -> None:
-    """All at once."""
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_bytes(contents)
-    os.replace(part, path)
 
 
 # ---- in a worker ----
@@ -325,18 +320,17 @@ def _tokenize_piece(piece: _Piece, parts: str, number: int) -> None:
     dtype = numpy.dtype(TYPES[job.dtype][1])
     lengths: list[int] = []
     tokens_path = _tokens_of(Path(parts), number)
-    own = tokens_path.with_name(f"{tokens_path.name}.{os.getpid()}")
     try:
-        with open(own, "wb") as out:
+        with output_file(tokens_path) as out:
             for where, texts in _batches(_documents(piece, job.field)):
                 for place, found in encode(where, texts):
                     tokens = _as_tokens(place, found, job, dtype)
                     lengths.append(len(tokens))
                     out.write(tokens.tobytes())
-        os.replace(own, tokens_path)
-        _write(_lengths_of(Path(parts), number), numpy.array(lengths, numpy.int32).tobytes())  # last: it says that the part is whole
+        with output_file(_lengths_of(Path(parts), number)) as out:  # last: it says that the part is whole
+            out.write(numpy.array(lengths, numpy.int32).tobytes())
     except OSError as error:
-        raise Error(f"{own} cannot be written: {error.strerror or error}") from error
+        raise Error(f"{tokens_path} cannot be written: {error.strerror or error}") from error
 
 
 def _as_tokens(place: str, found: Any, job: _Job, dtype: Any) -> Any:
@@ -417,28 +411,24 @@ def _join(parts: Path, count: int, output: Path, dtype: str) -> tuple[int, int]:
     lengths = numpy.concatenate([numpy.fromfile(_lengths_of(parts, number), numpy.int32) for number in range(count)])
     size = numpy.dtype(TYPES[dtype][1]).itemsize
     tokens = int(lengths.sum(dtype=numpy.int64))
-    targets = {ending: output.with_name(output.name + ending) for ending in (".bin", ".idx")}
-    own = {ending: path.with_name(f"{path.name}.{os.getpid()}") for ending, path in targets.items()}
-    try:
-        with open(own[".bin"], "wb") as out:
+    index, data = (output.with_name(output.name + ending) for ending in (".idx", ".bin"))
+    places = numpy.zeros(len(lengths), numpy.int64)
+    numpy.cumsum(lengths[:-1], dtype=numpy.int64, out=places[1:])
+    with output_file(index) as out:
+        out.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, TYPES[dtype][0], len(lengths), len(lengths) + 1))
+        out.write(lengths.tobytes())
+        out.write((places * size).tobytes())
+        out.write(numpy.arange(len(lengths) + 1, dtype=numpy.int64).tobytes())
+        out.flush()
+        with output_file(data) as joined:
             for number in range(count):
                 with open(_tokens_of(parts, number), "rb") as part:
-                    shutil.copyfileobj(part, out, 1 << 20)
-        if own[".bin"].stat().st_size != tokens * size:
-            raise Error(f"{parts} is damaged: its tokens are not those of its lengths; remove it to begin anew")
-        places = numpy.zeros(len(lengths), numpy.int64)
-        numpy.cumsum(lengths[:-1], dtype=numpy.int64, out=places[1:])
-        with open(own[".idx"], "wb") as out:
-            out.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, TYPES[dtype][0], len(lengths), len(lengths) + 1))
-            out.write(lengths.tobytes())
-            out.write((places * size).tobytes())
-            out.write(numpy.arange(len(lengths) + 1, dtype=numpy.int64).tobytes())
-        targets[".idx"].unlink(missing_ok=True)  # without it the tokens are no data set; it comes back last
-        for ending, path in own.items():
-            os.replace(path, targets[ending])
-    finally:
-        for path in own.values():
-            path.unlink(missing_ok=True)
+                    shutil.copyfileobj(part, joined, 1 << 20)
+            if joined.tell() != tokens * size:
+                raise Error(f"{parts} is damaged: its tokens are not those of its lengths; remove it to begin anew")
+            old = Path(os.path.realpath(index))
+            if old.is_file():
+                old.unlink()  # without it the tokens are no data set; it comes back last
     return len(lengths), tokens
 
 

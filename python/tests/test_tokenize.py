@@ -18,6 +18,7 @@ import pytest
 from conftest import TIMEOUT_S
 from penstock import tokenize as module
 from penstock.__main__ import main
+from penstock._output import output_file
 from penstock.tokenize import tokenize
 
 
@@ -182,6 +183,46 @@ def test_a_new_result_in_place_of_an_old_one_is_never_half_of_each(tmp_path, mon
     monkeypatch.undo()
     with pytest.raises(ps.Error, match="out.idx"):
         ps.megatron(tmp_path / "out")
+
+
+def test_its_files_are_written_through_links_and_to_the_disk_before_their_names(tmp_path, monkeypatch):
+    lines = write_lines(tmp_path / "a.jsonl", ["aaaaa", "bbb"])
+    (tmp_path / "far").mkdir()
+    for ending in (".bin", ".idx"):
+        (tmp_path / f"out{ending}").symlink_to(tmp_path / "far" / f"kept{ending}")
+    (tmp_path / "far" / "kept.idx").write_bytes(b"old")
+    (tmp_path / "far" / "kept.idx").chmod(0o600)
+    done = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(module.os, "fsync", lambda file: (done.append(os.path.basename(os.readlink(f"/proc/self/fd/{file}"))), fsync(file))[1])
+    monkeypatch.setattr(module.os, "replace", lambda source, target: (done.append((source, target)), replace(source, target))[1])
+    tokenize(lines, tmp_path / "out", "byte_tokens:encode", workers=1)
+    monkeypatch.undo()
+    assert texts_of(tmp_path / "out") == [[97] * 5, [98] * 3]
+    assert (tmp_path / "out.bin").is_symlink() and (tmp_path / "out.idx").is_symlink()
+    assert (tmp_path / "far" / "kept.idx").stat().st_mode & 0o777 == 0o600
+    renamed = [one for one in done if isinstance(one, tuple)]
+    assert [os.path.basename(target) for _, target in renamed][-2:] == ["kept.bin", "kept.idx"]
+    for source, target in renamed:  # the file before its name is given, its folder after that
+        at = done.index((source, target))
+        assert os.path.basename(source) in done[:at] and os.path.basename(os.path.dirname(target)) in done[at:]
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["kept.bin", "kept.idx"]
+
+
+def test_an_output_file_never_takes_the_place_of_a_device_and_stays_what_it_was_after_an_error(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with output_file(pipe) as out:
+        out.write(b"through")
+    assert os.read(reader, 100) == b"through" and pipe.is_fifo()
+    os.close(reader)
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    with pytest.raises(KeyError), output_file(file) as out:
+        out.write(b"new")
+        raise KeyError
+    assert file.read_bytes() == b"old" and sorted(path.name for path in tmp_path.iterdir()) == ["file", "modules", "pipe"]
 
 
 def wait_for(what):

@@ -45,6 +45,14 @@ int follow_links(fs::path& path) {
   return 0;
 }
 
+// Gives `file` to the owner and the group that the old one had, as far as this user may; the old one's permissions then. Another
+// group than it had gets no more than everybody.
+mode_t mode_of(int file, const struct stat& old) {
+  if (::fchown(file, old.st_uid, old.st_gid) == 0) return old.st_mode & 07777;
+  if (::fchown(file, static_cast<uid_t>(-1), old.st_gid) == 0) return old.st_mode & 0777;
+  return old.st_mode & (0707 | (old.st_mode & S_IRWXO) << 3);
+}
+
 }  // namespace
 
 OutputFile::OutputFile(fs::path path) : path_(std::move(path)), target_(path_) {
@@ -57,20 +65,17 @@ OutputFile::OutputFile(fs::path path) : path_(std::move(path)), target_(path_) {
     file_ = ::open(target_.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
     if (file_ < 0) fail("open", errno);
   } else {
-    make_beside();
-    if (is_there) {  // as far as this user may
-      if (::fchown(file_, info.st_uid, info.st_gid) == 0)
-        (void)::fchmod(file_, info.st_mode & 07777);
-    }
+    make_beside(is_there ? 0600 : 0666);
+    if (is_there) (void)::fchmod(file_, mode_of(file_, info));
   }
   buffer_.reserve(kBuffer);
 }
 
-void OutputFile::make_beside() {
+void OutputFile::make_beside(unsigned mode) {
   std::random_device draw;
   aside_ = target_;
   aside_ += fmt::format(".tmp.{:08x}{:08x}", draw(), draw());
-  file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   if (file_ >= 0) return;
   aside_.clear();
   fail("create", errno);

@@ -26,7 +26,7 @@ class OutputFile final : public ByteSink {
   void finish() override;
 
  private:
-  void make_beside();
+  void make_beside(unsigned mode);
   void flush();
   void put(std::span<const std::byte> bytes);
   [[noreturn]] void fail(const char* verb, int error);

@@ -18,6 +18,7 @@
 #include <penstock/transform/shrink_jpeg.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/printable.hpp"
 
 namespace penstock::prepare {
 
@@ -65,7 +66,8 @@ Prepared prepare_one(const PrepareOptions& options, const Input& input, std::uin
                      Record& record) {
   Prepared done;
   const auto list = [&](const std::string& what) {
-    done.report.listed.push_back(fmt::format("{}: {}", input.location(number), what));
+    done.report.listed.push_back(
+        core::printable(fmt::format("{}: {}", input.location(number), what)));
   };
   auto read = input.read(number, record);
   if (!read) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <penstock/source/webdataset.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/printable.hpp"
 #include "src/prepare/comparison.hpp"
 #include "src/prepare/input.hpp"
 #include "src/prepare/make_shard.hpp"
@@ -93,6 +95,16 @@ struct Preparation::Parts {
     if (number < shards.size()) return shards[number];
     throw std::invalid_argument(fmt::format("expected a shard from 0 to {}, found {}",
                                             static_cast<std::int64_t>(shards.size()) - 1, number));
+  }
+
+  // What lies there, is none of the shards, and would be read as one.
+  [[nodiscard]] std::vector<std::string> strangers() const {
+    std::map<std::string, std::uint64_t> files = output.files();
+    for (const PrepareShard& shard : shards) files.erase(name_of(options, shard.number));
+    std::vector<std::string> names;
+    for (const auto& [name, bytes] : files)
+      if (name.ends_with(".tar") && !name.starts_with('.')) names.push_back(name);
+    return names;
   }
 
   // Half a shard of a process that was killed.
@@ -191,13 +203,24 @@ std::vector<std::string> Preparation::differences(std::uint64_t number,
   if (file) {
     auto comparison = std::make_unique<prepare::Comparison>(*file, shard.file);
     const prepare::Comparison& compared = *comparison;
-    ShardWriter writer(std::move(comparison));
+    auto sketch = std::make_unique<source::TarSketch>(std::move(comparison));
+    const source::TarSketch& seen = *sketch;
+    ShardWriter writer(std::move(sketch));
     (void)prepare::make_shard(parts_->options, parts_->input, shard,
                               {.writer = &writer, .index = &wanted}, on_prepared, stop);
+    std::vector<std::byte> index;
+    if (parts_->output.is_remote()) index = seen.index(shard.file, writer.bytes());
     writer.finish();
     if (const auto at = compared.difference())
       found.push_back(fmt::format("'{}': differs from byte {} on, in {}", shard.file, *at,
-                                  writer.member_at(*at)));
+                                  core::printable(writer.member_at(*at))));
+    if (parts_->output.is_remote()) {
+      const std::string name = source::tar_index_path(name_of(parts_->options, number));
+      const auto there = parts_->output.read(name, "index");
+      if (!there || !std::ranges::equal(std::as_bytes(std::span(*there)), index))
+        found.push_back(fmt::format("'{}': {}", parts_->output.path_of(name),
+                                    there ? "it differs" : "it is not there"));
+    }
   } else {
     found.push_back(fmt::format("'{}': it is not there", shard.file));
     (void)prepare::make_shard(parts_->options, parts_->input, shard, {.index = &wanted},
@@ -244,7 +267,7 @@ PrepareRun::PrepareRun(const Preparation& work)
       throw Error(
           fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
                       "name another",
-                      what.output.path(), files.begin()->first));
+                      what.output.path(), core::printable(files.begin()->first)));
     parts_->reports.resize(what.shards.size());
     prepare::write_record(what.output, parts_->head, parts_->reports);
     return;
@@ -272,6 +295,11 @@ PrepareRun PrepareRun::read_only(const Preparation& work) {
     throw Error(fmt::format("'{}' holds nothing that penstock-prepare made: there is no {}",
                             what.output.path(), prepare::kRecordName));
   parts->reports = std::move(*reports);
+  for (const std::string& name : what.strangers())
+    parts->changed.push_back(
+        fmt::format("'{}': it is not one of the shards, and readers of the folder would read it: "
+                    "remove it, or move it elsewhere",
+                    core::printable(what.output.path_of(name))));
   return PrepareRun(std::move(parts));
 }
 

@@ -2,16 +2,48 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace penstock::prepare {
 
+namespace {
+
+std::vector<std::string_view> parts_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('/', at), name.size());
+    parts.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+// A member with a ".." in its name is not unpacked at all.
+std::string without_ways_up(const std::string& name) {
+  std::vector<std::string_view> parts = parts_of(name);
+  std::ranges::replace(parts, std::string_view(".."), std::string_view("_"));
+  return fmt::format("{}", fmt::join(parts, "/"));
+}
+
+// The name of the file that it is unpacked to: without what says nothing, and a slash at its begin.
+std::string unpacked(std::string_view name) {
+  std::string path;
+  for (const std::string_view part : parts_of(name))
+    if (!part.empty() && part != ".") path.append("/").append(part);
+  return path;
+}
+
+}  // namespace
+
 std::string ShardWriter::own_key(std::string key) {
+  key = without_ways_up(key);
   while (key.starts_with("__") && key.find('/') != std::string::npos &&
          key.substr(0, key.find('/')).ends_with("__"))
     key.erase(0, 1);
-  while (!keys_.insert(key).second) key += "_";
+  while (!files_.insert(unpacked(key)).second) key += "_";
   return key;
 }
 

@@ -32,7 +32,7 @@ class ShardWriter {
   [[nodiscard]] std::string own_key(std::string key);
 
   TarWriter tar_;
-  std::unordered_set<std::string> keys_;
+  std::unordered_set<std::string> files_;                       // that its samples are unpacked to
   std::vector<std::pair<std::uint64_t, std::string>> members_;  // where each ends
 };
 

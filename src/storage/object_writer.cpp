@@ -10,6 +10,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/start_thread.hpp"
 
 namespace penstock::storage {
 
@@ -33,7 +34,7 @@ ObjectWriter::ObjectWriter(WritableObjectStorePtr store, ObjectName name,
 }
 
 ObjectWriter::~ObjectWriter() {
-  for (auto& part : on_the_way_) part.wait();
+  on_the_way_.clear();  // waits for them
   if (upload_.empty()) return;
   // Also where the work was stopped. A lifecycle rule removes what cannot be reached now.
   const core::Interruption none{std::stop_token()};
@@ -85,18 +86,21 @@ void ObjectWriter::send_part() {
     upload_ = std::move(*begun);
   }
   while (on_the_way_.size() >= kPartsAtOnce) take_first_answer();
-  const auto send = [this, number = ++parts_, part = std::move(buffer_),
-                     stop = core::Interruption::current()] {
-    const core::Interruption interruption(stop);
-    return with_retries([&] { return store_->put_part(name_, upload_, number, part); },
-                        options_.attempts);
-  };
+  ended_ = true;  // where it cannot be sent: an object without it must not be completed
+  std::packaged_task<Result<std::string>()> send(
+      [this, number = ++parts_, part = std::move(buffer_), stop = core::Interruption::current()] {
+        const core::Interruption interruption(stop);
+        return with_retries([&] { return store_->put_part(name_, upload_, number, part); },
+                            options_.attempts);
+      });
   buffer_.clear();
-  on_the_way_.push_back(std::async(std::launch::async, send));
+  Part& part = on_the_way_.emplace_back(send.get_future());
+  part.thread = core::start_thread("sending a part of an object", std::move(send));
+  ended_ = false;
 }
 
 void ObjectWriter::take_first_answer() {
-  Result<std::string> etag = on_the_way_.front().get();
+  Result<std::string> etag = on_the_way_.front().etag.get();
   on_the_way_.pop_front();
   if (!etag) fail(etag.fault());
   etags_.push_back(std::move(*etag));

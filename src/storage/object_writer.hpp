@@ -8,6 +8,7 @@
 #include <future>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/core/byte_sink.hpp"
@@ -56,7 +57,11 @@ class ObjectWriter final : public core::ByteSink {
   std::string mark_;
   std::string upload_;  // empty before the first part
   std::vector<std::byte> buffer_;
-  std::deque<std::future<Result<std::string>>> on_the_way_;
+  struct Part {
+    std::future<Result<std::string>> etag;
+    std::jthread thread;
+  };
+  std::deque<Part> on_the_way_;
   std::vector<std::string> etags_;
   int parts_ = 0;  // that were sent, or are on the way
   std::uint64_t bytes_ = 0;

@@ -1,9 +1,7 @@
 #include "src/storage/storage.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -162,37 +160,32 @@ Result<std::span<const std::byte>> Storage::read_whole(const char* path, const F
                              max_bytes));
   }
   const Result<std::span<std::byte>> room = allocate(std::min(known->bytes, head));
-  if (!room) return fault(room.fault().reason);
+  if (!room) {
+    Fault full = room.fault();
+    full.file = path;
+    return full;
+  }
   Result<void> result = objects().read(parse_object_url(path), *known, 0, *room);
   if (!result) return std::move(result.fault());
   return std::span<const std::byte>(*room);
 }
 
 std::string Storage::read_text(const std::string& path) const {
-  std::string text;
-  if (is_object_url(path)) {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
-    Result<StoredFilePtr> file = open(path);
-    if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.fault().reason));
-    const std::uint64_t bytes = (*file)->stamp().bytes;
-    if (bytes > kMost)
-      throw Error(fmt::format("{} has {} bytes, too many for a text", path, bytes));
-    text.resize(bytes);
-    auto result =
-        with_retries([&] { return (*file)->read(0, std::as_writable_bytes(std::span(text))); });
-    if (!result) throw Error(fmt::format("cannot read {}: {}", path, result.fault().reason));
-    return text;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+  if (!is_object_url(path)) {
+    Result<std::string> text = read_text_file(path, kMost);
+    if (text) return std::move(*text);
+    throw Error(fmt::format("cannot read {}: {}; check the path", path, text.fault().reason));
   }
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 65536> part;
-  while (file && !file.eof()) {
-    file.read(part.data(), part.size());
-    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
-  }
-  if (!file.is_open() || file.bad()) {
-    throw Error(fmt::format("cannot open {}: {}; check the path", path, errno_text(errno)));
-  }
+  Result<StoredFilePtr> file = open(path);
+  if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.fault().reason));
+  const std::uint64_t bytes = (*file)->stamp().bytes;
+  if (bytes > kMost)
+    throw Error(fmt::format("cannot read {}: it holds more than {} bytes", path, kMost));
+  std::string text(bytes, '\0');
+  auto result =
+      with_retries([&] { return (*file)->read(0, std::as_writable_bytes(std::span(text))); });
+  if (!result) throw Error(fmt::format("cannot read {}: {}", path, result.fault().reason));
   return text;
 }
 

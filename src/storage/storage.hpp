@@ -40,9 +40,9 @@ class Storage {
   [[nodiscard]] Result<std::span<const std::byte>> read_whole(
       const char* path, const FileStamp* known, std::uint64_t max_bytes, const Allocate& allocate,
       std::uint64_t head = UINT64_MAX) const;
-  /// The text of a small file.
+  /// The text of a file or an object, up to 1 GiB.
   ///
-  /// Errors  Error  it cannot be read
+  /// Errors  Error  it cannot be read, or is larger
   [[nodiscard]] std::string read_text(const std::string& path) const;
   /// A file or an object to be written, which appears when it is finished.
   ///

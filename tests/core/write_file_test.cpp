@@ -19,6 +19,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/write_file.hpp>
 
+#include "tests/source/files.hpp"
+
 namespace penstock {
 namespace {
 
@@ -55,6 +57,25 @@ TEST_F(WriteFile, ReplacesAFileAndKeepsItsPermissions) {
   write_file(file, "");
   EXPECT_EQ(fs::file_size(file), 0U);
   EXPECT_EQ(files(), 1U);
+}
+
+// Whoever writes may not give the new file to the old one's owner, and shows it to nobody else.
+TEST_F(WriteFile, AFileOfAnotherUserStaysAsPrivateAsItWas) {
+  fs::permissions(folder_, fs::perms(0777));
+  for (const auto& [before, after] : {std::pair{0600, 0600}, {0640, 0600}, {0664, 0644}}) {
+    const fs::path file = folder_ / "state";
+    write_file(file, "old");
+    (void)!::chown(file.c_str(), ::geteuid(), 12345);  // of a group that the child is not in
+    fs::permissions(file, fs::perms(before));
+    const auto said = test::without_root([&] {
+      write_file(file, "new");
+      return std::string("written");
+    });
+    if (!said || ::geteuid() != 0) GTEST_SKIP() << "needs root, and a child without its rights";
+    ASSERT_EQ(*said, "written");
+    EXPECT_EQ(fs::status(file).permissions(), fs::perms(after)) << std::oct << before;
+    fs::remove(file);
+  }
 }
 
 TEST_F(WriteFile, FollowsLinks) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/storage/s3/aws_profile.hpp"
+#include "src/storage/s3/aws_sts.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -16,6 +17,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   (void)parse_s3_error(text);
+  (void)parse_s3_upload_id(text);
+  (void)is_s3_completion(text);
+  if (const auto page = parse_s3_uploads(text)) {
+    for (const OpenUpload& upload : page->uploads)
+      if (upload.key.size() > size) std::abort();
+  }
+  if (const auto found = parse_sts_credentials(text))
+    if (found->credentials.access_key.empty() || found->credentials.secret_key.empty())
+      std::abort();
   (void)read_ini_section(text, "default");
   return 0;
 }

@@ -1,7 +1,7 @@
 // Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar shards, .npy and
 // TFRecord files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, tokens, cache, answers, messages and texts
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, tokens, cache, answers, files, messages and texts
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -22,6 +22,7 @@
 #include "tests/fuzz/index_image.hpp"
 #include "tests/jpeg/images.hpp"
 #include "tests/loader/fakes.hpp"
+#include "tests/source/npy_files.hpp"
 #include "tests/source/shards.hpp"
 
 namespace {
@@ -122,6 +123,21 @@ void write_answers(const std::filesystem::path& folder) {
              "<CommonPrefixes><Prefix>c/</Prefix></CommonPrefixes></ListBucketResult>");
   write_text(folder / "error",
              "<Error><Code>NoSuchKey</Code><Message>none</Message><Region>r</Region></Error>");
+  write_text(folder / "sts",
+             "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>k</AccessKeyId>"
+             "<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>"
+             "<Expiration>2030-01-02T03:04:05Z</Expiration></Credentials></AssumeRoleResult>"
+             "</AssumeRoleResponse>");
+  write_text(folder / "upload",
+             "<InitiateMultipartUploadResult><UploadId>u</UploadId>"
+             "</InitiateMultipartUploadResult>");
+  write_text(folder / "uploads",
+             "<ListMultipartUploadsResult><EncodingType>url</EncodingType><IsTruncated>true"
+             "</IsTruncated><NextKeyMarker>k</NextKeyMarker><NextUploadIdMarker>u"
+             "</NextUploadIdMarker><Upload><Key>a%20b</Key><UploadId>u</UploadId></Upload>"
+             "</ListMultipartUploadsResult>");
+  write_text(folder / "completed",
+             "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>");
   write_text(folder / "profile", "[default]\nregion = r # \n[profile a]\naws_access_key_id=k\n");
 }
 
@@ -130,6 +146,9 @@ void write_records(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const std::filesystem::path golden(PENSTOCK_GOLDEN);
   write_text(folder / "npy", text_of(golden / "tokens.npy") + '\x00');
+  std::string empty(kNoRows);
+  empty.replace(empty.find("(0, 4)"), 6, "(1000, 0)").erase(empty.size() - 4, 3);
+  write_text(folder / "npy_empty", empty + '\x00');
   const std::string example = plain_example("an image", 7);
   write_text(folder / "example", example + '\x01');
   const std::string floats = wire(1, feature("f", 2, wire(1, raw(1.5F) + raw(2.5F))) +
@@ -156,6 +175,9 @@ void write_messages(const std::filesystem::path& folder) {
     pending += number(text.size()) + text;
   write_text(folder / "frames",
              std::string(1, '\0') + number(pending.size()) + pending + number(1) + '\x08');
+  const std::array<std::int64_t, 3> record{1, 2, 7};  // two extents, and the label behind the image
+  std::string packed(reinterpret_cast<const char*>(record.data()), sizeof record);
+  write_text(folder / "record", '\x05' + packed.insert(16, 6, 'p'));
   write_text(
       folder / "hello",
       '\x01' + source::write_hello(
@@ -171,6 +193,35 @@ void write_messages(const std::filesystem::path& folder) {
   write_text(folder / "request", '\x03' + text_of(loader::write_request(place, samples)));
   write_text(folder / "settings",
              '\x04' + loader::RowSettings{.seed = 7, .identity = "[{\"op\": \"read\"}]"}.to_json());
+}
+
+// As files_fuzz reads them.
+void write_files(const std::filesystem::path& folder, const MemoryJpegIndex& indices,
+                 const JpegIndex& one) {
+  using namespace penstock::test;
+  std::filesystem::create_directories(folder);
+  write_text(folder / "indices", '\x00' + text_of(std::span<const std::byte>(indices.to_bytes())));
+  {
+    SharedJpegIndex shared(folder / "shared", 64 << 10);
+    for (std::uint64_t number = 0; number < 4; ++number)
+      shared.put({.size = number, .hash = {number, 0}}, one);
+  }
+  write_text(folder / "shared", '\x01' + text_of(folder / "shared"));
+  {
+    const TemporaryFolder data;
+    data.write("a.tar", plain_tar(3));
+    (void)source::webdataset(data.path(), {.index = {.place = IndexPlace::beside}});
+    write_text(folder / "index", '\x02' + text_of(data / "a.tar.penstock-index"));
+  }
+  write_text(folder / "labels",
+             "\x03"
+             "a.jpg 1\nb c.jpg,2\nd.jpg\t3\n");
+  write_text(folder / "classes",
+             "\x03"
+             "d.jpg great white shark\nb c.jpg,ant\na.jpg, ant\n");
+  PrepareReport report{.samples = 3, .kept = {{"bad", 1}}, .listed = {"a: left out"}};
+  write_text(folder / "report", '\x04' + report.to_json());
+  write_text(folder / "digest", '\x05' + Digest{}.to_string());
 }
 
 void write_texts(const std::filesystem::path& folder) {
@@ -239,6 +290,8 @@ int main(int argc, char** argv) {
             jpeg_of(picture(width, height, channels, ++seed), kind));
     }
   }
+  MemoryJpegIndex all;
+  JpegIndex last;
   for (int which = 0; which < fuzz::kIndexImages; ++which) {
     const Bytes jpeg = fuzz::index_image(which);
     const auto store = std::make_shared<MemoryJpegIndex>();
@@ -251,9 +304,12 @@ int main(int argc, char** argv) {
     if (!transform->apply(std::span(&in, 1), out, random)) return 1;
     const auto index = store->find(JpegKey::of(jpeg));
     if (index == nullptr) return 1;
+    all.put(JpegKey::of(jpeg), *index);
+    last = *index;
     Bytes bytes = index->to_bytes();
     bytes.insert(bytes.begin(), {static_cast<std::byte>(which), std::byte{0x35}});
     write(folder / "index" / std::to_string(which), bytes);
   }
+  write_files(folder / "files", all, last);
   return 0;
 }

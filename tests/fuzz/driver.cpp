@@ -1,6 +1,6 @@
-// Runs a fuzz target without libFuzzer: every file of a folder as it is, then mutations of them.
+// Runs a fuzz target without libFuzzer: every file of some folders as it is, then mutations of them.
 //
-// Usage: TARGET FOLDER [RUNS [SEED]]     an input that aborts the target is left in ./crash
+// Usage: TARGET FOLDER [RUNS [SEED [FOLDER...]]]     an input that aborts the target is left in ./crash
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
@@ -122,12 +122,14 @@ class Mutator {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s FOLDER [RUNS [SEED]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s FOLDER [RUNS [SEED [FOLDER...]]]\n", argv[0]);
     return 2;
   }
   std::vector<std::filesystem::path> names;
-  for (const auto& entry : std::filesystem::directory_iterator(argv[1]))
-    names.push_back(entry.path());
+  for (int k = 1; k < argc; ++k)
+    if (k == 1 || k > 3)
+      for (const auto& entry : std::filesystem::directory_iterator(argv[k]))
+        names.push_back(entry.path());
   std::ranges::sort(names);
   std::vector<Bytes> corpus;
   for (const auto& name : names) {

@@ -1,5 +1,6 @@
-// What other processes send: a rendezvous's frames, a queue's greeting, requests for rows, their answers and settings. The first byte says
-// which.
+// What other processes send: a rendezvous's frames, a queue's greeting and records, requests for rows, their answers and settings. The
+// first byte says which.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/loader/remote/row_message.hpp"
+#include "src/source/stream/packing.hpp"
 #include "src/source/stream/queue_protocol.hpp"
 #include "src/sync/rendezvous/inquest.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
@@ -59,13 +61,24 @@ void read_row_messages(std::span<const std::byte> bytes, bool is_answer) {
   }
 }
 
+// A field whose extents the record begins with, and one without any.
+void read_record(std::span<const std::byte> bytes) {
+  static const source::Packing kPacking(
+      {{"image", DType::u8, {kDynamic, kDynamic, 3}}, {"label", DType::i64, {}}}, "a stream");
+  const source::PackedRecord packed(bytes.size());
+  std::ranges::copy(bytes, packed.bytes().begin());
+  Record record;
+  if (!kPacking.find_fault(packed).empty() || !kPacking.unpack(packed, record)) return;
+  require(record[0].byte_size() + record[1].byte_size() <= bytes.size());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
   try {
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
       case 0:
         read_frames(bytes);
         break;
@@ -75,7 +88,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 2:
       case 3:
-        read_row_messages(bytes, data[0] % 5 == 2);
+        read_row_messages(bytes, data[0] % 6 == 2);
+        break;
+      case 5:
+        read_record(bytes);
         break;
       default:
         (void)loader::RowSettings::parse(

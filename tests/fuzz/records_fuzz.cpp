@@ -25,9 +25,11 @@ void require(bool holds) {
 
 void read_npy(std::span<const std::byte> bytes) {
   const NpyHeader header = read_npy_header(bytes, "array.npy");
+  require(header.data_at <= bytes.size());
+  if (std::ranges::find(header.shape, 0) != header.shape.end()) return;  // it has no bytes
   std::uint64_t size = size_of(header.dtype);
   for (const std::int64_t extent : header.shape) {
-    require(extent >= 0);
+    require(extent > 0);
     size *= static_cast<std::uint64_t>(extent);
     require(size <= bytes.size());  // no product of theirs wraps on its way
   }

@@ -18,6 +18,7 @@ namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -152,6 +153,24 @@ TEST_F(SharedJpegIndexTest, DamagedRecordsAreNotFound) {
       EXPECT_EQ(*one, index_of(k));
     }
   EXPECT_LT(found, 300U);
+}
+
+// Who may write to it could end this process, by cutting it, or worse.
+TEST_F(SharedJpegIndexTest, WhatOthersMayWriteToIsRefused) {
+  { const SharedJpegIndex index(path_, 64 << 10); }
+  for (const int mode : {0666, 0664}) {
+    fs::permissions(path_, fs::perms(mode));
+    EXPECT_THAT([&] { SharedJpegIndex index(path_); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("others may write to it"),
+                                           HasSubstr("chmod go-w " + path_.string()))));
+  }
+  fs::permissions(path_, fs::perms(0644));
+  { const SharedJpegIndex index(path_); }
+  if (::chown(path_.c_str(), ::geteuid() + 1, static_cast<gid_t>(-1)) != 0)
+    GTEST_SKIP() << "only root may give a file away";
+  EXPECT_THAT(
+      [&] { SharedJpegIndex index(path_); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("is another user's"), HasSubstr("name another"))));
 }
 
 TEST_F(SharedJpegIndexTest, OtherFilesAreRefusedByName) {

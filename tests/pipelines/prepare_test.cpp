@@ -255,6 +255,72 @@ TEST_F(Prepare, AnyNamesMakeShardsThatAllReadersReadWhole) {
   EXPECT_EQ(run({data.string(), out_.string(), "--verify"}).status, 0);
 }
 
+// Members whose names differ, and that would be one file for `tar xf`.
+TEST_F(Prepare, NoTwoSamplesUnpackToOneFile) {
+  const fs::path data = folder_ / "tars";
+  fs::create_directories(data);
+  const std::string image = read_file(*fs::directory_iterator(make_folder(1)));
+  const std::vector<std::string> names{"1.jpg",   "./1.jpg",  "/1.jpg",    "x/../1.jpg",
+                                       "a/1.jpg", "a//1.jpg", "a/./1.jpg", "././a/1.jpg"};
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    TarWriter tar(data / ("in-" + std::to_string(k) + ".tar"));
+    tar.add(names[k], std::as_bytes(std::span(image)));
+    tar.finish();
+  }
+  ASSERT_EQ(run({data.string(), out_.string(), "--quiet"}).status, 0);
+  const fs::path files = folder_ / "files";
+  fs::create_directories(files);
+  (void)std::system(
+      ("tar xf " + (out_ / "data-000000.tar").string() + " -C " + files.string() + " 2> /dev/null")
+          .c_str());  // NOLINT
+  std::size_t images = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(files))
+    images += entry.path().extension() == ".jpg" ? 1 : 0;
+  EXPECT_EQ(images, names.size());
+}
+
+TEST_F(Prepare, VerifyFindsShardsThatAreNotItsOwn) {
+  const std::vector<std::string> flags{photos().string(), out_.string(), "--quiet"};
+  ASSERT_EQ(run(flags).status, 0);
+  const auto verify = [&] {
+    auto with = flags;
+    with.emplace_back("--verify");
+    return run(with);
+  };
+  ASSERT_EQ(verify().status, 0);
+  write_file(out_ / "notes.txt", "no reader reads it");
+  ASSERT_EQ(verify().status, 0);
+  for (const char* stray : {"data-000009.tar", "x\x1b[31m.tar"}) {
+    fs::copy_file(out_ / "data-000000.tar", out_ / stray);
+    const Outcome outcome = verify();
+    EXPECT_EQ(outcome.status, 1) << stray;
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr(".tar': it is not one of the shards, and readers"),
+                                   Not(HasSubstr("\x1b"))));
+    fs::remove(out_ / stray);
+  }
+}
+
+TEST_F(Prepare, NamesOfFilesAreShownWithoutTheirControlCharacters) {
+  const fs::path data = make_folder(1);
+  write_file(data / "b\x1b[31m.jpg", "no image");
+  const Outcome packed = run({data.string(), out_.string(), "--quiet"});
+  EXPECT_EQ(packed.status, 0);
+  EXPECT_THAT(packed.out, AllOf(HasSubstr("b\\x1b[31m.jpg"), Not(HasSubstr("\x1b"))));
+
+  const fs::path other = folder_ / "other";
+  fs::create_directories(other);
+  write_file(other / "c\x1b[31m", "is there");
+  EXPECT_THAT(run({data.string(), other.string(), "--quiet"}).err,
+              AllOf(HasSubstr("('c\\x1b[31m')"), Not(HasSubstr("\x1b"))));
+
+  const fs::path shard = out_ / "data-000000.tar";
+  std::string bytes = read_file(shard);
+  bytes[bytes.find("no image")] = 'X';
+  write_file(shard, bytes);
+  EXPECT_THAT(run({data.string(), out_.string(), "--verify", "--quiet"}).out,
+              AllOf(HasSubstr("in b\\x1b[31m.jpg"), Not(HasSubstr("\x1b"))));
+}
+
 TEST_F(Prepare, VerifyComparesShardsAndIndicesWithTheirSource) {
   const fs::path data = make_folder(20);
   const std::vector<std::string> flags{data.string(), out_.string(), "--shard-samples", "8",

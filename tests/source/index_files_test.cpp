@@ -60,6 +60,30 @@ void change_behind_the_stamp(const fs::path& path, const std::string& contents) 
   fs::last_write_time(path, time);
 }
 
+TEST_F(IndexFiles, TakeThePlaceOfRegularFilesOnly) {
+  data_.write("a.tar", plain_tar(3, "n"));
+  const fs::path index = data_.path() / kIndex;
+  fs::create_symlink("elsewhere", index);
+  EXPECT_EQ(open()->size(), 3U);
+  EXPECT_TRUE(fs::is_symlink(index));
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.tar", kIndex));  // nothing behind the link
+  EXPECT_THAT(names(cache_.path() / "indexes"), SizeIs(1));
+  fs::remove(index);
+  ASSERT_EQ(::mkfifo(index.c_str(), 0600), 0);
+  EXPECT_EQ(open()->size(), 3U);
+  EXPECT_TRUE(fs::is_fifo(index));
+}
+
+TEST_F(IndexFiles, OfASizeThatNoneHasAreMadeAnew) {
+  data_.write("a.tar", plain_tar(3, "n"));
+  (void)open();
+  const fs::path index = data_.path() / kIndex;
+  const auto bytes = fs::file_size(index);
+  fs::resize_file(index, std::uintmax_t{1} << 42);  // sparse
+  EXPECT_EQ(open()->size(), 3U);
+  EXPECT_EQ(fs::file_size(index), bytes);
+}
+
 TEST_F(IndexFiles, AreKeptBesideTheShardAndUsed) {
   const auto path = data_.write("a.tar", plain_tar(3, "n"));
   const auto first = describe_all(open());

@@ -52,6 +52,11 @@ TEST_F(Labels, AreIntegersAsTheyStand) {
   EXPECT_THAT(source->class_names(), IsEmpty());
 }
 
+TEST_F(Labels, InAFileWithoutAnEndAreRefused) {
+  EXPECT_THAT([&] { (void)source::image_folder(folder_.path(), {.labels = "/dev/zero"}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("/dev/zero"), HasSubstr("more than"))));
+}
+
 TEST_F(Labels, AreClassNamesNumberedInTheirOrder) {
   const SourcePtr source = open("a.jpg\tgreat white shark\nb c.jpg,ant\nd,e.jpg, ant\n");
   EXPECT_THAT(labels(source), ElementsAre(1, 0, 0));

@@ -1,12 +1,24 @@
 // What goes to an S3 server and comes from it, without one.
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <future>
 #include <map>
+#include <stop_token>
+#include <thread>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/webdataset.hpp>
 
+#include "src/core/interruption.hpp"
+#include "src/storage/local/command.hpp"
+#include "src/storage/local/file.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_signature.hpp"
@@ -18,6 +30,7 @@
 namespace penstock::storage {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -166,9 +179,87 @@ TEST_F(AwsFiles, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(refusal("[default]\nweb_identity_token_file = /nowhere\n"),
               HasSubstr("has a token, '/nowhere', and no role"));
   EXPECT_THAT(refusal(role + "web_identity_token_file = /nowhere\n"),
-              HasSubstr("the web identity token '/nowhere' of the role"));
+              HasSubstr("(AWS_WEB_IDENTITY_TOKEN_FILE) '/nowhere' cannot be read"));
   variables_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/nowhere";
   EXPECT_THAT(refusal("[default]\n" + keys), HasSubstr("set AWS_ROLE_ARN"));
+}
+
+TEST_F(AwsFiles, TheDefaultProfileMayBeCalledAProfile) {
+  home_.write(".aws/config",
+              "[profile default]\naws_access_key_id = k\naws_secret_access_key = s\n");
+  ASSERT_TRUE(credentials());
+  EXPECT_EQ(credentials()->access_key, "k");
+  home_.write(".aws/config",
+              "[default]\naws_access_key_id = plain\naws_secret_access_key = s\n"
+              "[profile default]\nrole_arn = arn:aws:iam::123456789012:role/r\n");
+  EXPECT_THAT([&] { (void)credentials(); },
+              ThrowsMessage<Error>(HasSubstr("needs a source_profile")));
+}
+
+TEST_F(AwsFiles, WhatCannotBeReadIsRefusedByName) {
+  const auto refusal = [&]() -> std::string {
+    try {
+      return credentials() ? "found" : "none";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  for (const char* name : {".aws/config", ".aws/credentials"}) {
+    const auto path = home_ / name;
+    std::filesystem::create_directories(path);  // not even root reads a folder
+    EXPECT_THAT(refusal(), AllOf(HasSubstr(path.string()), HasSubstr("found a folder"))) << name;
+    std::filesystem::remove_all(path);
+  }
+  home_.write(".aws/config", std::string(2 << 20, '#'));
+  EXPECT_THAT(refusal(), HasSubstr("more than"));
+  std::filesystem::remove_all(home_ / ".aws");
+  for (const char* variable : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"}) {
+    variables_[variable] = (home_ / "missing").string();
+    EXPECT_THAT(refusal(),
+                AllOf(HasSubstr(variable), HasSubstr("missing"), HasSubstr("/dev/null")));
+    variables_[variable] = "/dev/zero";
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("/dev/zero"), HasSubstr("more than")));
+    variables_[variable] = "/dev/null";
+    EXPECT_EQ(refusal(), "none");
+  }
+  // They are not needed where the environment has the keys.
+  variables_["AWS_CONFIG_FILE"] = (home_ / "missing").string();
+  variables_["AWS_ACCESS_KEY_ID"] = variables_["AWS_SECRET_ACCESS_KEY"] = "variable";
+  EXPECT_EQ(refusal(), "found");
+  variables_["AWS_PROFILE"] = "other";
+  EXPECT_THAT(refusal(), HasSubstr("AWS_CONFIG_FILE"));
+}
+
+TEST_F(AwsFiles, AProfileThatTheProgramNamesComesBeforeTheEnvironment) {
+  home_.write(".aws/config",
+              "[profile named]\naws_access_key_id = own\naws_secret_access_key = s\n"
+              "[profile role]\nrole_arn = arn:aws:iam::123456789012:role/r\nsource_profile = none\n"
+              "[profile none]\nregion = x\n");
+  variables_["AWS_ACCESS_KEY_ID"] = variables_["AWS_SECRET_ACCESS_KEY"] = "variable";
+  variables_["AWS_ROLE_ARN"] = "arn:aws:iam::123456789012:role/pod";
+  variables_["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/nowhere";
+  const auto key = [&](const char* name) {
+    return AwsCredentialChain(AwsProfile(name, environment()), environment()).get()->access_key;
+  };
+  EXPECT_EQ(key("named"), "own");
+  EXPECT_EQ(key(""), "variable");
+  // Nor are the variables those of a profile that another has its credentials from.
+  EXPECT_THAT([&] { (void)key("role"); }, ThrowsMessage<Error>(HasSubstr("has no credentials")));
+}
+
+TEST_F(AwsFiles, ARoleInTheEnvironmentWithoutATokenIsRefused) {
+  variables_["AWS_ROLE_ARN"] = "arn:aws:iam::123456789012:role/pod";
+  EXPECT_THAT([&] { (void)credentials(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("AWS_ROLE_ARN"), HasSubstr("role/pod"),
+                                         HasSubstr("AWS_WEB_IDENTITY_TOKEN_FILE"))));
+}
+
+TEST_F(AwsFiles, AContainersTokenThatCannotBeReadIsRefusedByName) {
+  variables_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1:9";
+  variables_["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = "/nowhere";
+  EXPECT_THAT([&] { (void)credentials(); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+                                         HasSubstr("/nowhere"))));
 }
 
 TEST_F(AwsFiles, ACredentialProcessIsRun) {
@@ -185,6 +276,47 @@ TEST_F(AwsFiles, ACredentialProcessIsRun) {
                   HasSubstr("credential_process of the profile 'default' failed with status 3")));
   EXPECT_THAT([&] { (void)run("echo {}"); },
               ThrowsMessage<Error>(HasSubstr("gave no AWS credentials")));
+}
+
+TEST_F(AwsFiles, ACredentialProcessThatHangsIsEnded) {
+  // Waits for the test, which holds the pipe's other end open.
+  const auto fifo = home_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const FileDescriptor other(::open(fifo.c_str(), O_RDWR | O_CLOEXEC));
+  home_.write(".aws/config", "[default]\ncredential_process = echo $$ > " +
+                                 (home_ / "number").string() + "; cat " + fifo.string() + "\n");
+  AwsCredentialChain chain(AwsProfile("", environment()), environment());
+  std::stop_source stop;
+  const auto ask = [&] {
+    const core::Interruption interruption(stop.get_token());
+    try {
+      (void)chain.get();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto first = std::async(std::launch::async, ask);
+  while (!std::filesystem::exists(home_ / "number")) std::this_thread::yield();
+  auto second = std::async(std::launch::async, ask);  // waits for the first
+  stop.request_stop();
+  // The limit of a program that nobody interrupts is a minute.
+  const bool ended = first.wait_for(30s) == std::future_status::ready &&
+                     second.wait_for(30s) == std::future_status::ready;
+  if (!ended) (void)!::write(other.get(), "\n", 1);
+  ASSERT_TRUE(ended);
+  EXPECT_THAT(first.get(), HasSubstr("the work was stopped"));
+  EXPECT_THAT(second.get(), HasSubstr("the work was stopped"));
+}
+
+TEST(Commands, EndAtTheirLimit) {
+  EXPECT_THAT([] { (void)output_of_command("exec sleep 1000", "the program", 50ms); },
+              ThrowsMessage<Error>(HasSubstr("the program gave no answer for 50 ms")));
+}
+
+TEST(Faults, OfMemoryThatIsOutSaySo) {
+  EXPECT_TRUE(fault_of_errno("f", 0, "cannot read", ENOMEM).out_of_memory);
+  EXPECT_FALSE(fault_of_errno("f", 0, "cannot read", EIO).out_of_memory);
 }
 
 // What is signed must be what curl sends.

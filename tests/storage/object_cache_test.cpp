@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -51,6 +52,20 @@ std::uint64_t taken_by(const fs::path& folder) {
     if (!ignored) bytes += size;
   }
   return bytes;
+}
+
+TEST(ObjectCache, WritesToNoFileOfOthers) {
+  const TemporaryFolder folder;
+  const fs::path victim = folder.write("victim", std::string(100, 'v'));
+  const ObjectCache cache(folder / "cache", 1 << 20);
+  store(cache, 1, 5000);
+  fs::remove(folder / "cache" / ".lock");
+  fs::create_symlink(victim, folder / "cache" / ".lock");
+  store(cache, 2, 5000);
+  std::string held(100, '?');
+  std::ifstream(victim).read(held.data(), 100);
+  EXPECT_EQ(held, std::string(100, 'v'));
+  EXPECT_THROW(ObjectCache(folder / "cache", 1 << 20), Error);
 }
 
 TEST(ObjectCache, GivesBackWhatWasStoredAndNothingElse) {

@@ -131,6 +131,25 @@ TEST(HostileS3, AListThatGoesInCirclesEnds) {
   EXPECT_THAT(open(empty), ThrowsMessage<Error>(HasSubstr("100 empty pages")));
 }
 
+TEST(HostileS3, AKeyOutsideOfWhatWasAskedForIsNoListing) {
+  for (const char* key : {"a", "other/a.jpg", "", "train", "trai\x1b"}) {
+    const Server server([&](const std::string&) {
+      return Server::xml(
+          fmt::format("<ListBucketResult><Contents><Key>{}</Key><Size>1</Size>"
+                      "</Contents></ListBucketResult>",
+                      key));
+    });
+    EXPECT_THAT(open(server), ThrowsMessage<Error>(
+                                  AllOf(HasSubstr("cannot list s3://photos/train/"),
+                                        HasSubstr("is it an S3 server?"), Not(HasSubstr("\x1b")))))
+        << key;
+    EXPECT_THAT(
+        [&] { (void)source::webdataset("s3://photos/train", {.storage = server.options()}); },
+        ThrowsMessage<Error>(HasSubstr("is it an S3 server?")))
+        << key;
+  }
+}
+
 TEST(HostileS3, WhatItSaysIsShownWithoutItsControlCharactersAndCutShort) {
   const std::string clear = "\x1b[2J\x1b]0;title\x07";
   const Server server([&](const std::string&) {

@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 using test::S3Server;
 using test::TemporaryFolder;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
@@ -99,6 +100,22 @@ class S3Prepare : public ::testing::Test {
 
   TemporaryFolder files_;
 };
+
+TEST_F(S3Prepare, IndexesInABucketAreComparedWithTheirSource) {
+  const S3Server server(files_ / "served");
+  const Preparation work(photos(), kOutput,
+                         {.shard_samples = 6, .threads = 2, .storage = server.options()});
+  (void)work.make(0);
+  EXPECT_THAT(work.differences(0), IsEmpty());
+  const std::string index = std::string(kOutput) + "/data-000000.tar.penstock-index";
+  const storage::Storage objects(server.options());
+  std::string text = objects.read_text(index);
+  text.back() = static_cast<char>(text.back() ^ 1);
+  const auto file = objects.create(index);
+  file->write(std::as_bytes(std::span(text)));
+  file->finish();
+  EXPECT_THAT(work.differences(0), ElementsAre("'" + index + "': it differs"));
+}
 
 TEST_F(S3Prepare, ABucketHoldsWhatAFolderWould) {
   const S3Server server(files_ / "served");

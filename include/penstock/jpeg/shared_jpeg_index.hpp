@@ -22,7 +22,8 @@ class SharedJpegIndex final : public JpegIndexStore {
   /// Opens the file, or makes it. It takes room as it fills, up to `max_bytes`; one that is there keeps its own limit.
   ///
   /// Units   max_bytes: about 400 a photograph; at least 64 KiB
-  /// Errors  Error  the file cannot be made or mapped, or is of another kind, or of another version; or is in a bucket
+  /// Errors  Error  the file cannot be made or mapped, or is of another kind, or of another version; or is in a bucket; is
+  ///                another user's, or others may write to it
   ///         std::invalid_argument  max_bytes is too small
   explicit SharedJpegIndex(const std::filesystem::path& file,
                            std::size_t max_bytes = std::size_t{1} << 30);

@@ -140,7 +140,8 @@ class PrepareRun {
 
   /// The shards that are not there yet, in their order.
   [[nodiscard]] std::vector<std::uint64_t> missing() const;
-  /// What was recorded and has been changed or removed since, and so is missing: a line each.
+  /// What was recorded and has been changed or removed since, and so is missing: a line each. Of read_only(): shards that are
+  /// not its own, which readers of the output would read.
   [[nodiscard]] const std::vector<std::string>& changed() const noexcept;
   /// Records that a shard was made, with what make() returned.
   void add(std::uint64_t shard, const PrepareReport& report);

@@ -30,7 +30,8 @@ struct ObjectStorageOptions {
   std::string endpoint{};
   /// Empty: $AWS_REGION, $AWS_DEFAULT_REGION, the profile's, else us-east-1.
   std::string region{};
-  /// Which part of ~/.aws/credentials and ~/.aws/config counts. Empty: $AWS_PROFILE, else default.
+  /// Which part of ~/.aws/credentials and ~/.aws/config counts; it then goes before the environment's
+  /// credentials. Empty: $AWS_PROFILE, else default.
   std::string profile{};
   /// True: requests are not signed, for public buckets. False: credentials are looked for in
   /// $AWS_ACCESS_KEY_ID with $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN, in the profile, at the

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -94,9 +95,8 @@ class SharedJpegIndex::File {
 
   [[nodiscard]] std::shared_ptr<const JpegIndex> find(const JpegKey& key) const {
     const Lookup found = look_up(key);
-    if (found.record == nullptr) return nullptr;
-    const std::span bytes(reinterpret_cast<const std::byte*>(found.record + 1),
-                          found.record->bytes);
+    if (!found.record) return nullptr;
+    const std::span bytes(memory_ + found.before + sizeof(Record), found.record->bytes);
     if (checksum_of(bytes) != found.record->checksum) return nullptr;
     auto index = JpegIndex::from_bytes(bytes);
     return index ? std::make_shared<const JpegIndex>(*std::move(index)) : nullptr;
@@ -115,7 +115,7 @@ class SharedJpegIndex::File {
       std::uint64_t before = found.before;
       if (!has_room(reinterpret_cast<std::byte*>(found.place) - memory_, sizeof(Place))) return;
       if (!found.place->compare_exchange_strong(before, at, std::memory_order_release)) continue;
-      if (found.record == nullptr) head().count.fetch_add(1, std::memory_order_relaxed);
+      if (!found.record) head().count.fetch_add(1, std::memory_order_relaxed);
       return;
     }
   }
@@ -131,8 +131,8 @@ class SharedJpegIndex::File {
   /// Where a key is, or would be: no place where the table is full.
   struct Lookup {
     Place* place = nullptr;
-    std::uint64_t before = 0;
-    const Record* record = nullptr;
+    std::uint64_t before = 0;  // the record's position
+    std::optional<Record> record{};
   };
 
   [[nodiscard]] Head& head() const { return *reinterpret_cast<Head*>(memory_); }
@@ -142,19 +142,20 @@ class SharedJpegIndex::File {
     for (std::uint64_t probe = 0; probe < std::min<std::uint64_t>(kMostProbes, places_); ++probe) {
       Place& place = places()[(key.hash[0] + probe) % places_];
       const std::uint64_t at = place.load(std::memory_order_acquire);
-      if (at == 0) return {&place, 0, nullptr};
-      const Record* const record = record_at(at);
-      if (record != nullptr && record->size == key.size && record->hash == key.hash)
+      if (at == 0) return {&place};
+      const std::optional<Record> record = record_at(at);
+      if (record && record->size == key.size && record->hash == key.hash)
         return {&place, at, record};
     }
     return {};
   }
 
-  // Null for a position that no record can have: the file was written by something else.
-  [[nodiscard]] const Record* record_at(std::uint64_t at) const {
-    if (at % kAlignment != 0 || at < records_at_ || at > bytes_ - sizeof(Record)) return nullptr;
-    const auto* const record = reinterpret_cast<const Record*>(memory_ + at);
-    return record->bytes <= bytes_ - at - sizeof(Record) ? record : nullptr;
+  // A copy, which stays as it was checked. None at a position that no record can have: the file was written by something else.
+  [[nodiscard]] std::optional<Record> record_at(std::uint64_t at) const {
+    if (at % kAlignment != 0 || at < records_at_ || at > bytes_ - sizeof(Record)) return {};
+    Record record;
+    std::memcpy(&record, memory_ + at, sizeof record);
+    return record.bytes <= bytes_ - at - sizeof record ? std::optional(record) : std::nullopt;
   }
 
   // Room for `bytes`; 0: none.
@@ -196,9 +197,23 @@ class SharedJpegIndex::File {
     return true;
   }
 
+  // Who may write to it can end the processes that have mapped it, by making it shorter.
+  static void require_own(const std::filesystem::path& path, const struct stat& status) {
+    const auto refuse = [&](const std::string& what) {
+      throw Error(fmt::format("shared JPEG index {}: {}", path.string(), what));
+    };
+    if (!S_ISREG(status.st_mode))
+      refuse("expected a regular file, found another kind: name another");
+    if (status.st_uid != ::geteuid())
+      refuse(fmt::format("the file is another user's ({}): name another", status.st_uid));
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+      refuse(fmt::format("others may write to it: chmod go-w {}, or remove it", path.string()));
+  }
+
   void map(const std::filesystem::path& path) {
     struct stat status {};
     if (::fstat(file_, &status) != 0) fail(path, "cannot be read", errno);
+    require_own(path, status);
     Head found{};
     const auto bytes = static_cast<std::uint64_t>(status.st_size);
     if (::pread(file_, &found, sizeof found, 0) != static_cast<ssize_t>(sizeof found) ||

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <penstock/core/digest.hpp>
@@ -58,7 +59,10 @@ storage::StoredFilePtr require_open(const std::string& path, Result<storage::Sto
 
 // Written aside, flushed and renamed, so that a reader finds all of it or none. The name is drawn,
 // since process numbers of several machines may meet in one folder.
+// What is there and is no regular file, but a link or a device, is left alone.
 bool store(const fs::path& path, std::span<const std::byte> bytes) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return false;
   std::random_device draw;
   const fs::path aside = path.parent_path() / fmt::format("{}{}{:08x}{:08x}", path.stem().string(),
                                                           kTemporary, draw(), draw());
@@ -236,7 +240,11 @@ class IndexOpener {
                                  const ShardStamp& stamp) {
     Result<storage::StoredFilePtr> file = storage_.open(place);
     if (!file) return std::nullopt;
+    // Records take a byte at least, and a number or two in each of the columns that they have.
+    constexpr std::uint64_t kMostAByte = 32;
+    constexpr std::uint64_t kMostAlways = 1 << 20;
     const auto size = static_cast<std::size_t>((*file)->stamp().bytes);
+    if (size > kMostAlways && (size - kMostAlways) / kMostAByte > stamp.bytes) return std::nullopt;
     auto bytes = std::make_unique_for_overwrite<std::byte[]>(size + ShardIndex::kPadding);
     const std::span<std::byte> all(bytes.get(), size);
     if (!storage::with_retries([&] { return (*file)->read(0, all); })) return std::nullopt;

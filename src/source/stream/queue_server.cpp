@@ -46,7 +46,8 @@ class QueueServer::Impl {
         core_(*queue_->core_),
         max_record_bytes_(std::min(options_.max_record_bytes, core_.options.max_bytes)),
         listener_(path),
-        thread_([this](const std::stop_token& stop) { listen(stop); }) {}
+        thread_(core::start_thread("a queue server",
+                                   [this](const std::stop_token& stop) { listen(stop); })) {}
 
   ~Impl() {
     thread_.request_stop();

@@ -94,11 +94,15 @@ std::uint64_t taken(std::uint64_t bytes) noexcept {
   return (bytes + kBlock - 1) / kBlock * kBlock;
 }
 
+// A link would lead to a file that is not the cache's.
+int open_lock(const fs::path& folder) noexcept {
+  return ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
 // The folder's lock, and the sum of the entries' sizes that is kept in it.
 class Ledger {
  public:
-  explicit Ledger(const fs::path& folder)
-      : file_(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {}
+  explicit Ledger(const fs::path& folder) : file_(open_lock(folder)) {}
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
   ~Ledger() {
@@ -244,8 +248,7 @@ ObjectCache::ObjectCache(fs::path folder, std::uint64_t max_bytes)
   std::error_code error;
   folder_ = fs::absolute(folder_);
   fs::create_directories(folder_, error);
-  const FileDescriptor lock(
-      ::open((folder_ / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  const FileDescriptor lock(open_lock(folder_));
   if (lock.is_open()) return;
   throw Error(
       fmt::format("cannot write the cache folder {}: {}; set PENSTOCK_OBJECT_CACHE, or "
@@ -276,7 +279,7 @@ void ObjectCache::store(std::string_view key, std::span<const std::byte> bytes) 
   const std::string head = cache_entry_head(key, bytes);
   const auto aside = reserve(path, head.size() + bytes.size());
   if (!aside) return;
-  FileDescriptor file(::open(aside->c_str(), O_WRONLY | O_CLOEXEC));
+  FileDescriptor file(::open(aside->c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
   // Not flushed: what a crash of the machine leaves is noticed by its checksum.
   const bool written = file.is_open() && write_all(file.get(), 0, std::as_bytes(std::span(head))) &&
                        write_all(file.get(), head.size(), bytes) && file.close() == 0 &&

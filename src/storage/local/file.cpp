@@ -1,6 +1,7 @@
 #include "src/storage/local/file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -66,7 +67,8 @@ Fault fault_of_errno(std::string file, std::uint64_t offset, const char* what, i
   return {.reason = fmt::format("{}: {}", what, errno_text(error)),
           .file = std::move(file),
           .offset = offset,
-          .transient = is_transient(error)};
+          .transient = is_transient(error),
+          .out_of_memory = error == ENOMEM};
 }
 
 int open_for_reading(const char* path) noexcept {
@@ -75,6 +77,32 @@ int open_for_reading(const char* path) noexcept {
     fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   } while (fd < 0 && errno == EINTR);
   return fd;
+}
+
+Result<std::string> read_text_file(const std::string& path, std::uint64_t most) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);  // waits for a pipe's writer
+  } while (fd < 0 && errno == EINTR);
+  const FileDescriptor file(fd);
+  if (!file.is_open()) return fault_of_errno(path, 0, "cannot open", errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fault_of_errno(path, 0, "cannot stat", errno);
+  if (S_ISDIR(info.st_mode)) return fault_at(path.c_str(), 0, "expected a file, found a folder");
+  std::string text;
+  if (S_ISREG(info.st_mode))
+    text.reserve(static_cast<std::size_t>(
+        std::min(most, static_cast<std::uint64_t>(std::max<off_t>(info.st_size, 0)))));
+  std::array<char, 65536> part;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fault_of_errno(path, text.size(), "cannot read", errno);
+    if (got == 0) return text;
+    text.append(part.data(), static_cast<std::size_t>(got));
+    if (text.size() > most)
+      return fault_at(path.c_str(), 0, fmt::format("it holds more than {} bytes", most));
+  }
 }
 
 Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max_file_bytes,
@@ -99,7 +127,11 @@ Result<std::span<const std::byte>> read_file(const char* path, std::uint64_t max
 
   size = std::min(size, head);
   const Result<std::span<std::byte>> room = allocate(size);
-  if (!room) return fault_at(path, 0, room.fault().reason);
+  if (!room) {
+    Fault fault = room.fault();
+    fault.file = path;
+    return fault;
+  }
   const std::span<std::byte> bytes = *room;
   std::uint64_t done = 0;
   while (done < size) {

@@ -42,12 +42,15 @@ class FileDescriptor {
 /// files say.
 [[nodiscard]] bool is_transient(int error) noexcept;
 
-/// "cannot read: …" with an errno, transient where that is.
+/// "cannot read: …" with an errno, transient or out_of_memory where that is.
 [[nodiscard]] Fault fault_of_errno(std::string file, std::uint64_t offset, const char* what,
                                    int error);
 
 /// open() for reading, again after a signal; never waits for the other end of a FIFO.
 [[nodiscard]] int open_for_reading(const char* path) noexcept;
+
+/// What a file or a pipe holds, up to `most` bytes; more is a Fault, as is what cannot be read.
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path, std::uint64_t most);
 
 /// Where the bytes of a file are to go, once their number is known.
 using Allocate = std::function<Result<std::span<std::byte>>(std::size_t bytes)>;

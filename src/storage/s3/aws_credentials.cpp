@@ -1,19 +1,18 @@
 #include "src/storage/s3/aws_credentials.hpp"
 
-#include <array>
-#include <cstdio>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/storage/local/command.hpp"
 #include "src/storage/retry.hpp"
 #include "src/storage/s3/http.hpp"
 
@@ -26,6 +25,8 @@ using Clock = std::chrono::system_clock;
 
 // These are a hop away, or not there at all.
 constexpr HttpTimeouts kNear{.connect = 1000ms, .idle = 5000ms};
+// It may ask for a password.
+constexpr auto kProgram = 60s;
 
 std::string require_answer(const HttpClient& client, const HttpRequest& request) {
   auto response = with_retries([&] { return client.send(request); });
@@ -90,7 +91,8 @@ std::optional<TemporaryCredentials> from_container(const Environment& environmen
                       .past_proxies = true};
   std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("");
   if (const auto path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
-    token = read_token(*path);
+    token = read_token(
+        *path, "the token of the container's endpoint (AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE)");
   if (!token.empty()) request.headers.push_back("Authorization: " + token);
   return parse(require_answer(HttpClient(kNear), request), request.url);
 }
@@ -117,23 +119,6 @@ std::optional<TemporaryCredentials> from_instance(const Environment& environment
   return parse(require_answer(client, request), request.url);
 }
 
-// The user's own program, from the user's own file; its errors go to the terminal.
-TemporaryCredentials from_process(const std::string& command, const std::string& origin) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command.c_str(), "re"), ::pclose);
-  if (!pipe) throw Error(fmt::format("{} cannot be started", origin));
-  std::string output;
-  std::array<char, 4096> bytes{};
-  constexpr std::size_t kMost = 1 << 20;
-  while (const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), pipe.get())) {
-    if (output.size() < kMost) output.append(bytes.data(), count);
-  }
-  const int status = ::pclose(pipe.release());
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error(fmt::format("{} failed with status {}", origin,
-                            WIFEXITED(status) ? WEXITSTATUS(status) : -1));
-  return parse(output, origin);
-}
-
 }  // namespace
 
 AwsCredentialChain::AwsCredentialChain(const AwsProfile& profile, Environment environment)
@@ -144,24 +129,38 @@ std::string AwsCredentialChain::origin() const {
   return found_ ? found_->origin : "";
 }
 
+// One thread fetches; the others wait for it, as long as their own work is wanted.
 std::optional<AwsCredentials> AwsCredentialChain::get() {
-  const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  const bool are_fresh = found_ && now < found_->credentials.expires - 5min;
-  if (are_fresh) return found_->credentials.credentials;
-  if (looked_ && !found_) return std::nullopt;
-  looked_ = true;
-  try {
-    auto found = fetch_();
-    if (!found && !found_) return std::nullopt;
-    if (found) found_ = std::move(found);
-  } catch (const Error&) {
-    // The old ones still do until they end.
-    if (!found_ || now >= found_->credentials.expires) {
-      looked_ = false;
-      throw;
-    }
+  constexpr auto kLook = 20ms;
+  std::unique_lock lock(mutex_);
+  const auto are_fresh = [&] {
+    return found_ && Clock::now() < found_->credentials.expires - 5min;
+  };
+  while (is_fetching_ && !are_fresh()) {
+    if (core::Interruption::is_requested())
+      throw Error("cannot get AWS credentials: the work was stopped");
+    fetched_.wait_for(lock, kLook);
   }
+  if (are_fresh()) return found_->credentials.credentials;
+  if (looked_ && !found_) return std::nullopt;
+  is_fetching_ = true;
+  lock.unlock();
+  std::optional<Found> found;
+  std::exception_ptr error;
+  try {
+    found = fetch_();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  is_fetching_ = false;
+  fetched_.notify_all();
+  // The old ones still do until they end.
+  if (error && (!found_ || Clock::now() >= found_->credentials.expires))
+    std::rethrow_exception(error);
+  looked_ = true;
+  if (found) found_ = std::move(found);
+  if (!found_) return std::nullopt;
   return found_->credentials.credentials;
 }
 
@@ -169,11 +168,20 @@ AwsCredentialChain::Fetch AwsCredentialChain::choose(const AwsProfile& profile) 
   const auto always = [](TemporaryCredentials keys, std::string origin) -> Fetch {
     return [found = Found{std::move(keys), std::move(origin)}] { return found; };
   };
-  if (auto keys = keys_of(environment_)) return always(*std::move(keys), "the environment");
+  // A profile that the program names is asked alone.
+  const Environment environment =
+      profile.is_named() ? [](const char*) { return std::optional<std::string>(); } : environment_;
+  if (auto keys = keys_of(environment)) return always(*std::move(keys), "the environment");
+  profile.require_files();
+  if (environment("AWS_ROLE_ARN") && !environment("AWS_WEB_IDENTITY_TOKEN_FILE"))
+    throw Error(
+        fmt::format("AWS_ROLE_ARN asks for the role '{}', and there is no token for it: set "
+                    "AWS_WEB_IDENTITY_TOKEN_FILE too, or unset AWS_ROLE_ARN",
+                    *environment("AWS_ROLE_ARN")));
   if (profile.get("role_arn") && !profile.get("web_identity_token_file")) return role_of(profile);
   for (const auto& [arn, token_file, session, origin] :
-       {std::tuple{environment_("AWS_ROLE_ARN"), environment_("AWS_WEB_IDENTITY_TOKEN_FILE"),
-                   environment_("AWS_ROLE_SESSION_NAME"), std::string("the web identity")},
+       {std::tuple{environment("AWS_ROLE_ARN"), environment("AWS_WEB_IDENTITY_TOKEN_FILE"),
+                   environment("AWS_ROLE_SESSION_NAME"), std::string("the web identity")},
         {profile.get("role_arn"), profile.get("web_identity_token_file"),
          profile.get("role_session_name"),
          fmt::format("the web identity of {}", profile.to_string())}}) {
@@ -196,7 +204,9 @@ AwsCredentialChain::Fetch AwsCredentialChain::choose(const AwsProfile& profile) 
   if (auto keys = keys_of(profile)) return always(*std::move(keys), profile.to_string());
   if (const auto command = profile.get("credential_process")) {
     const std::string origin = fmt::format("the credential_process of {}", profile.to_string());
-    return [command = *command, origin] { return Found{from_process(command, origin), origin}; };
+    return [command = *command, origin] {
+      return Found{parse(output_of_command(command, origin, kProgram), origin), origin};
+    };
   }
   return [environment = environment_]() -> std::optional<Found> {
     if (auto found = from_container(environment))
@@ -236,7 +246,7 @@ AwsCredentialChain::Fetch AwsCredentialChain::role_of(const AwsProfile& profile)
                                     environment_](const char* name) -> std::optional<std::string> {
       const std::string_view asked(name);
       if (asked == "AWS_EC2_METADATA_DISABLED") return "true";
-      if (asked.starts_with("AWS_WEB_IDENTITY") || asked.starts_with("AWS_CONTAINER")) return {};
+      if (asked.starts_with("AWS_CONTAINER")) return {};
       return environment(name);
     };
     own = [chain = std::make_shared<AwsCredentialChain>(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -15,7 +16,8 @@ namespace penstock::storage {
 
 /// Looks where the AWS tools look, in their order: the environment, the profile's role, a web identity, the profile's keys
 /// and its credential_process, the container's endpoint, the EC2 instance's role. What is configured is used, or
-/// refused by name; nothing else takes its place. What is temporary is fetched again five minutes before it ends.
+/// refused by name; nothing else takes its place. A profile that the program names is asked before the environment. What is
+/// temporary is fetched again five minutes before it ends.
 ///
 /// Threads  any number at once.
 class AwsCredentialChain {
@@ -41,7 +43,9 @@ class AwsCredentialChain {
 
   Environment environment_;
   Fetch fetch_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable fetched_;
+  bool is_fetching_ = false;
   std::optional<Found> found_;
   bool looked_ = false;
 };

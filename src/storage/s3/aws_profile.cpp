@@ -1,14 +1,16 @@
 #include "src/storage/s3/aws_profile.hpp"
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <penstock/core/error.hpp>
+
+#include "src/storage/local/file.hpp"
 
 namespace penstock::storage {
 
@@ -21,16 +23,31 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-std::string file_at(const Environment& environment, const char* variable, const char* usual) {
-  if (const auto path = environment(variable)) return *path;
-  const auto home = environment("HOME");
-  return home ? *home + usual : std::string();
-}
+constexpr std::uint64_t kMostBytes = 1 << 20;
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+// One of the two files, and what it holds.
+struct ProfileFile {
+  ProfileFile(const Environment& environment, const char* variable, const char* usual) {
+    const auto given = environment(variable);
+    path = given ? *given : environment("HOME").value_or("") + usual;
+    struct stat info {};
+    // Nobody needs to have the usual ones.
+    if (!given && ::stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) return;
+    Result<std::string> found = read_text_file(path, kMostBytes);
+    if (found) {
+      text = std::move(*found);
+    } else {
+      unread = fmt::format(
+          "cannot read the AWS file '{}': {}; make it readable, or set {} to another one, or to "
+          "/dev/null to do without",
+          path, found.fault().reason, variable);
+    }
+  }
+
+  std::string path;
+  std::string text;
+  std::string unread;  // why not
+};
 
 }  // namespace
 
@@ -47,10 +64,13 @@ std::string first_of(std::initializer_list<std::optional<std::string>> choices) 
   return {};
 }
 
-std::string read_token(const std::string& path) {
-  std::string token = text_of(path);
-  while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
-  return token;
+std::string read_token(const std::string& path, std::string_view what) {
+  Result<std::string> token = read_text_file(path, kMostBytes);
+  if (!token)
+    throw Error(fmt::format("{} '{}' cannot be read: {}", what, path, token.fault().reason));
+  while (token->ends_with('\n') || token->ends_with('\r')) token->pop_back();
+  if (token->empty()) throw Error(fmt::format("{} '{}' is empty", what, path));
+  return std::move(*token);
 }
 
 std::optional<std::map<std::string, std::string, std::less<>>> read_ini_section(
@@ -77,21 +97,28 @@ std::optional<std::map<std::string, std::string, std::less<>>> read_ini_section(
 }
 
 AwsProfile::AwsProfile(const std::string& name, const Environment& environment)
-    : name_(!name.empty() ? name : environment("AWS_PROFILE").value_or("default")) {
-  const bool asked_for = !name.empty() || environment("AWS_PROFILE");
-  const std::string config = file_at(environment, "AWS_CONFIG_FILE", "/.aws/config");
-  const std::string secrets =
-      file_at(environment, "AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials");
-  const std::string section = name_ == "default" ? name_ : "profile " + name_;
-  auto from_config = read_ini_section(text_of(config), section);
-  auto from_secrets = read_ini_section(text_of(secrets), name_);
+    : name_(!name.empty() ? name : environment("AWS_PROFILE").value_or("default")),
+      is_named_(!name.empty()) {
+  const bool asked_for = is_named_ || environment("AWS_PROFILE");
+  const ProfileFile config(environment, "AWS_CONFIG_FILE", "/.aws/config");
+  const ProfileFile secrets(environment, "AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials");
+  unread_ = first_of({config.unread, secrets.unread});
+  if (asked_for) require_files();
+  const std::string section = "profile " + name_;
+  auto from_config = read_ini_section(config.text, section);
+  if (!from_config && name_ == "default") from_config = read_ini_section(config.text, name_);
+  auto from_secrets = read_ini_section(secrets.text, name_);
   if (asked_for && name_ != "default" && !from_config && !from_secrets) {
     throw Error(fmt::format(
         "there is no AWS profile '{}': expected [{}] in {} or [{}] in {}; check AWS_PROFILE", name_,
-        section, config, name_, secrets));
+        section, config.path, name_, secrets.path));
   }
   if (from_secrets) values_ = std::move(*from_secrets);
   if (from_config) values_.merge(*from_config);
+}
+
+void AwsProfile::require_files() const {
+  if (!unread_.empty()) throw Error(unread_);
 }
 
 std::string AwsProfile::to_string() const { return fmt::format("the profile '{}'", name_); }

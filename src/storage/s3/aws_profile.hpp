@@ -16,22 +16,33 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 /// The first that is set; empty where none is.
 [[nodiscard]] std::string first_of(std::initializer_list<std::optional<std::string>> choices);
-/// What a file holds, without the ends of its last line; empty where it cannot be read.
-[[nodiscard]] std::string read_token(const std::string& path);
+/// What a file with a token holds, without the ends of its last line.
+///
+/// Errors  Error  it cannot be read, or is empty; calls it `what`
+[[nodiscard]] std::string read_token(const std::string& path, std::string_view what);
 
 /// What both files say of one profile; the credentials file is asked first.
 class AwsProfile {
  public:
-  /// Errors  Error  a profile was asked for, by `name` or $AWS_PROFILE, that neither file has
+  /// Errors  Error  a profile was asked for, by `name` or $AWS_PROFILE, that neither file has; a file that has to be
+  ///                there and cannot be read
   AwsProfile(const std::string& name, const Environment& environment);
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// Whether the program named it: it goes before what the environment has.
+  [[nodiscard]] bool is_named() const noexcept { return is_named_; }
+  /// For who needs all that it says.
+  ///
+  /// Errors  Error  a file is there, or should be, and cannot be read
+  void require_files() const;
   /// "the profile 'default'".
   [[nodiscard]] std::string to_string() const;
   [[nodiscard]] std::optional<std::string> get(std::string_view key) const;
 
  private:
   std::string name_;
+  bool is_named_;
+  std::string unread_;  // why a file could not be read
   std::map<std::string, std::string, std::less<>> values_;
 };
 

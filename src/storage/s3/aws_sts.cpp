@@ -97,12 +97,10 @@ TemporaryCredentials AwsSts::assume_role(const AwsRole& role, const AwsCredentia
 
 TemporaryCredentials AwsSts::assume_role_with_web_identity(const AwsRole& role,
                                                            const std::string& token_file) const {
-  std::string token = read_token(token_file);
-  if (token.empty())
-    throw Error(fmt::format(
-        "the web identity token '{}' of the role '{}' cannot be read, or is empty: check "
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-        token_file, role.arn));
+  std::string token = read_token(
+      token_file,
+      fmt::format("the web identity token of the role '{}' (AWS_WEB_IDENTITY_TOKEN_FILE)",
+                  role.arn));
   Parameters parameters = parameters_of(role, "AssumeRoleWithWebIdentity");
   parameters.emplace_back("WebIdentityToken", std::move(token));
   return credentials_from(

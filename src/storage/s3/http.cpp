@@ -152,6 +152,9 @@ class HttpClient::Handle {
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_HTTPHEADER, headers.get());
     set(CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    set(CURLOPT_QUICK_EXIT, 1L);  // what is stopped does not wait for a name's address
+#endif
     set(CURLOPT_TCP_KEEPALIVE, 1L);
     // Several threads need a connection or stream for each request in progress.
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
@@ -186,7 +189,8 @@ class HttpClient::Handle {
                    .transient = true};
     }
     return Fault{.reason = error_.front() != '\0' ? error_.data() : ::curl_easy_strerror(code),
-                 .transient = is_transient(code)};
+                 .transient = is_transient(code),
+                 .out_of_memory = code == CURLE_OUT_OF_MEMORY};
   }
 
  private:

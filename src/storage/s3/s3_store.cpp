@@ -11,6 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/storage/retry.hpp"
 #include "src/storage/s3/endpoint.hpp"
 
@@ -196,14 +197,16 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
     if (!page) {
       throw Error(fmt::format("cannot list {}: {}", prefix.url(), page.fault().reason));
     }
-    for (ListedObject& entry : page->entries) {
-      if (!each(std::move(entry))) return;
-    }
-    token = std::move(page->next);
     const auto refuse = [&](const std::string& what) {
       throw Error(fmt::format("cannot list {}: {} gives {}: is it an S3 server?", prefix.url(),
                               endpoint_, what));
     };
+    for (ListedObject& entry : page->entries) {
+      if (!entry.key.starts_with(prefix.key))
+        refuse(fmt::format("'{}', which does not begin so", core::printable(entry.key, 200)));
+      if (!each(std::move(entry))) return;
+    }
+    token = std::move(page->next);
     if (!token.empty() && !seen.insert(token).second) refuse("the same page of its list again");
     empty_pages = page->entries.empty() ? empty_pages + 1 : 0;
     if (empty_pages == kMostEmptyPages) refuse(fmt::format("{} empty pages", empty_pages));

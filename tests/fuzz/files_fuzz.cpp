@@ -1,0 +1,157 @@
+// Files that lie beside the data, from anywhere: JPEG indices, one that processes share, shards' indexes, labels, and what penstock-prepare
+// recorded. The first byte says which.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <penstock/core/digest.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/jpeg/shared_jpeg_index.hpp>
+#include <penstock/prepare/prepare.hpp>
+
+#include "src/source/folder/labels.hpp"
+#include "src/source/shards/shard_index.hpp"
+#include "tests/source/files.hpp"
+
+namespace {
+
+using namespace penstock;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void put_number(std::span<std::byte> bytes, std::size_t at, std::uint64_t number) {
+  if (at + sizeof number <= bytes.size()) std::memcpy(bytes.data() + at, &number, sizeof number);
+}
+
+// A file that has these bytes, by a path of this process alone.
+std::string file_of(std::span<const std::byte> bytes) {
+  static const int kFile = ::memfd_create("input", MFD_CLOEXEC);
+  require(::fchmod(kFile, 0600) == 0 && ::ftruncate(kFile, 0) == 0 &&
+          ::pwrite(kFile, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  return fmt::format("/proc/self/fd/{}", kFile);
+}
+
+void read_jpeg_indices(std::span<const std::byte> bytes) {
+  MemoryJpegIndex index;
+  const std::size_t loaded = index.load_bytes(bytes, "input");
+  require(index.size() <= loaded && loaded <= bytes.size());
+}
+
+void read_shared_index(std::span<std::byte> bytes) {
+  constexpr std::size_t kFileBytesAt = 16;
+  put_number(bytes, kFileBytesAt, bytes.size());  // what else it is refused for
+  const SharedJpegIndex index(file_of(bytes));
+  for (std::uint64_t number = 0; number < 4; ++number)
+    (void)index.find({.size = number, .hash = {number, 0}});
+}
+
+void walk(const source::ShardIndex& index, std::size_t size) {
+  constexpr std::uint64_t kMost = 200;
+  const auto fits = [&](std::string_view text) { require(text.size() <= size); };
+  for (std::uint64_t record = 0; record < std::min(index.records(), kMost); ++record) {
+    fits(index.key(record));
+    (void)index.damage(record);
+    if (index.kind() == source::ShardKind::tokens) {
+      (void)index.record_end(record);
+      continue;
+    }
+    const auto members = index.members(record);
+    for (std::uint64_t k = members.first; k < members.last && k - members.first < kMost; ++k)
+      fits(index.extension(index.member(k).extension));
+  }
+  for (const std::string& name : index.label_names())
+    if (const auto* const labels = index.labels(name); labels != nullptr && index.records() > 0) {
+      (void)labels->state(index.records() - 1);
+      (void)labels->value(index.records() - 1);
+    }
+}
+
+// With checksums that fit: without them little that is damaged comes further.
+void read_shard_index(std::span<std::byte> bytes) {
+  constexpr std::size_t kHead = 80;
+  constexpr std::size_t kBodyBytesAt = 48;
+  if (bytes.size() >= kHead) {
+    const auto body = bytes.subspan(kHead);
+    put_number(bytes, kBodyBytesAt, body.size());
+    put_number(bytes, kBodyBytesAt + 8, XXH3_64bits(body.data(), body.size()));
+    put_number(bytes, kHead - 8, XXH3_64bits(bytes.data(), kHead - 8));
+  }
+  auto copy =
+      std::make_unique_for_overwrite<std::byte[]>(bytes.size() + source::ShardIndex::kPadding);
+  std::ranges::copy(bytes, copy.get());
+  if (const auto index = source::ShardIndex::decode(std::move(copy), bytes.size()))
+    walk(*index, bytes.size());
+}
+
+void read_labels(std::span<const std::byte> bytes) {
+  static const test::TemporaryFolder kFolder;
+  static const storage::Storage kStorage;
+  static const source::FileList kImages = [] {
+    for (const char* name : {"a.jpg", "b c.jpg", "d.jpg"}) kFolder.write(name);
+    const std::string ending = ".jpg";
+    return source::list_files(kFolder.path(), {&ending, 1}, false, kStorage);
+  }();
+  require(source::read_labels(file_of(bytes), kImages, kStorage).of_file.size() == kImages.size());
+}
+
+void read_report(const std::string& text) {
+  const PrepareReport report = PrepareReport::from_json(text);
+  const std::string written = report.to_json();
+  require(PrepareReport::from_json(written).to_json() == written);
+}
+
+void read_digest(const std::string& text) {
+  const Digest digest = Digest::parse(text);
+  require(Digest::parse(digest.to_string()) == digest);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto* const begin = reinterpret_cast<const std::byte*>(data) + 1;
+  std::vector<std::byte> bytes(begin, begin + size - 1);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  try {
+    switch (data[0] % 6) {
+      case 0:
+        read_jpeg_indices(bytes);
+        break;
+      case 1:
+        read_shared_index(bytes);
+        break;
+      case 2:
+        read_shard_index(bytes);
+        break;
+      case 3:
+        read_labels(bytes);
+        break;
+      case 4:
+        read_report(text);
+        break;
+      default:
+        read_digest(text);
+    }
+  } catch (const Error&) {  // it says what is wrong
+  } catch (const std::invalid_argument&) {
+  }
+  return 0;
+}
