@@ -238,33 +238,37 @@ TEST(Rendezvous, AFileIsNoDevicePipeLinkOrFolder) {
   fs::remove_all(folder);
 }
 
-TEST(Rendezvous, TheTicketIsForItsUserAloneAndGoesWhenTheTimeIsOver) {
+TEST(Rendezvous, TheTicketIsForItsUserAloneAndGoesWithItsUse) {
   namespace fs = std::filesystem;
   const fs::path folder =
       fs::temp_directory_path() / ("penstock-rendezvous-ticket-" + std::to_string(::getpid()));
   fs::create_directories(folder);
-  {
-    std::jthread host([&] {
-      EXPECT_THAT(
-          said_by([&] { (void)Rendezvous::through_file(folder / "file", 0, 2, {.timeout_s = 2}); }),
-          HasSubstr("did not join"));
-    });
-    while (!fs::exists(folder / "file")) std::this_thread::yield();
-    EXPECT_EQ(fs::status(folder / "file").permissions(),
-              fs::perms::owner_read | fs::perms::owner_write);
-  }
+  const fs::path file = folder / "file";
+  // Process 0 waits while `meanwhile` runs; the other one then joins through `other`.
+  const auto meet = [&](const std::function<void()>& meanwhile, const fs::path& other) {
+    std::shared_ptr<Rendezvous> first;
+    std::jthread host([&] { first = Rendezvous::through_file(file, 0, 2); });
+    while (!fs::exists(file)) std::this_thread::yield();
+    meanwhile();
+    (void)Rendezvous::through_file(other, 1, 2);
+  };
+  meet(
+      [&] {
+        EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+      },
+      file);
+  EXPECT_TRUE(fs::is_empty(folder));
+  EXPECT_THAT(said_by([&] { (void)Rendezvous::through_file(file, 0, 2, {.timeout_s = 0.1}); }),
+              HasSubstr("did not join"));
   EXPECT_TRUE(fs::is_empty(folder));
   // What another run has put there since is not ours to remove.
-  {
-    std::jthread host([&] {
-      (void)said_by(
-          [&] { (void)Rendezvous::through_file(folder / "file", 0, 2, {.timeout_s = 2}); });
-    });
-    while (!fs::exists(folder / "file")) std::this_thread::yield();
-    std::ofstream(folder / "other") << "another run's\n";
-    fs::rename(folder / "other", folder / "file");
-  }
-  EXPECT_TRUE(fs::exists(folder / "file"));
+  meet(
+      [&] {
+        fs::rename(file, folder / "ticket");
+        std::ofstream(file) << "another run's\n";
+      },
+      folder / "ticket");
+  EXPECT_TRUE(fs::exists(file));
   fs::remove_all(folder);
 }
 
