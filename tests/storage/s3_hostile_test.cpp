@@ -25,6 +25,7 @@
 
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
+#include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 
 namespace penstock {
@@ -171,6 +172,18 @@ TEST(HostileS3, WhatItSaysIsShownWithoutItsControlCharactersAndCutShort) {
     EXPECT_THAT(text, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07")), HasSubstr("\\x1b[2J"),
                             HasSubstr("mmm ...")));
     EXPECT_LT(text.size(), 2'000U);
+  }
+}
+
+TEST(HostileS3, IsAskedAsOftenAsTheOptionsSay) {
+  for (const int attempts : {1, 3}) {
+    const Server server([](const std::string&) { return Server::xml("", "503 Slow Down"); });
+    ObjectStorageOptions options = server.options();
+    options.attempts = attempts;
+    EXPECT_THROW((void)source::image_folder("s3://photos/train", {.storage = options}), Error);
+    EXPECT_EQ(server.requests(), attempts);
+    EXPECT_FALSE(storage::open_object_store(options)->stat({"photos", "a"}));
+    EXPECT_EQ(server.requests(), 2 * attempts);
   }
 }
 
