@@ -18,7 +18,8 @@ struct StorageFlags {
   int attempts = penstock::RetryOptions{}.attempts;
 
   [[nodiscard]] penstock::ObjectStorageOptions storage() const {
-    return {.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3))};
+    return {.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(timeout_s * 1e3)),
+            .attempts = attempts};
   }
   [[nodiscard]] penstock::RetryOptions retry() const { return {.attempts = attempts}; }
 };

@@ -7,13 +7,13 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import IO
 
 __all__ = ["output_file"]
 
 
 @contextmanager
-def output_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def output_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces what is at `path` when the block ends without an error, and has reached the disk then.
 
     It is written beside it, behind symbolic links, as a new file of a name that nobody knows. What is there and is no regular file

@@ -94,8 +94,8 @@ void ObjectWriter::send_part() {
                             options_.attempts);
       });
   buffer_.clear();
-  Part& part = on_the_way_.emplace_back(send.get_future());
-  part.thread = core::start_thread("sending a part of an object", std::move(send));
+  on_the_way_.push_back({send.get_future(), {}});
+  on_the_way_.back().thread = core::start_thread("sending a part of an object", std::move(send));
   ended_ = false;
 }
 

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -599,6 +600,21 @@ TEST_F(QueueProcess, PathsThatCannotBeUsedAreRefusedAndLeftAlone) {
   EXPECT_THROW(QueueServer(queue_, folder_ / "no/such/folder"), Error);
   EXPECT_THROW(QueueServer(nullptr, path()), std::invalid_argument);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(QueueProcess, AServerThatNoThreadCanRunSaysWhatToDo) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer ends a forked process that asks for a thread";
+#endif
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0777));
+  const auto said = test::without_root([&] {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_NPROC, &none);
+    return message_of<Error>([&] { serve(); });
+  });
+  if (!said) GTEST_SKIP() << "needs a process without root's rights";
+  EXPECT_THAT(*said, HasSubstr("cannot start a thread for a queue server"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 TEST_F(QueueProcess, AServerThatDoesNotComeOrAnswerIsAnErrorInTime) {

@@ -2,7 +2,11 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,7 +23,10 @@
 #include <penstock/source/images.hpp>
 #include <penstock/storage/object_storage.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
+#include "src/storage/object_store.hpp"
+#include "src/storage/s3/aws_credentials.hpp"
 
 namespace penstock {
 namespace {
@@ -168,6 +175,18 @@ TEST(HostileS3, WhatItSaysIsShownWithoutItsControlCharactersAndCutShort) {
   }
 }
 
+TEST(HostileS3, IsAskedAsOftenAsTheOptionsSay) {
+  for (const int attempts : {1, 3}) {
+    const Server server([](const std::string&) { return Server::xml("", "503 Slow Down"); });
+    ObjectStorageOptions options = server.options();
+    options.attempts = attempts;
+    EXPECT_THROW((void)source::image_folder("s3://photos/train", {.storage = options}), Error);
+    EXPECT_EQ(server.requests(), attempts);
+    EXPECT_FALSE(storage::open_object_store(options)->stat({"photos", "a"}));
+    EXPECT_EQ(server.requests(), 2 * attempts);
+  }
+}
+
 TEST(HostileS3, LessThanAKibibyteASecondIsNoAnswer) {
   const Server server([](const std::string&) { return Server::xml(std::string(1'000'000, ' ')); },
                       50ms);
@@ -219,6 +238,36 @@ TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForReplacements) {
         server, {.faults = {.policy = OnFault::replace}, .threads = 1, .io_threads = io_threads});
     EXPECT_TRUE(asked);
   }
+}
+
+// An instance's role that cannot be had now is not the same as none, without which requests are not signed.
+TEST(HostileS3, AnInstanceThatIsBusyOrNotWaitedForIsNotTakenForOneWithoutARole) {
+  const auto chain_of = [](const Server& server) {
+    const storage::Environment environment =
+        [endpoint = server.options().endpoint](const char* name) -> std::optional<std::string> {
+      if (std::string_view(name) == "AWS_EC2_METADATA_SERVICE_ENDPOINT") return endpoint;
+      return std::nullopt;
+    };
+    return std::make_unique<storage::AwsCredentialChain>(storage::AwsProfile("", environment),
+                                                         environment);
+  };
+  const Server none([](const std::string&) { return Server::xml("", "404 Not Found"); });
+  EXPECT_EQ(chain_of(none)->get(), std::nullopt);
+  for (const bool gives_token : {false, true}) {
+    const Server busy([&](const std::string& request) {
+      return gives_token && request.starts_with("PUT") ? Server::xml("token")
+                                                       : Server::xml("", "503 Slow Down");
+    });
+    const auto chain = chain_of(busy);
+    EXPECT_THAT([&] { (void)chain->get(); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("the EC2 instance"), HasSubstr("503"))));
+  }
+  const Server silent([](const std::string&) { return ""; });
+  const auto chain = chain_of(silent);
+  std::stop_source stop;
+  stop.request_stop();
+  const core::Interruption interruption(stop.get_token());
+  EXPECT_THAT([&] { (void)chain->get(); }, ThrowsMessage<Error>(HasSubstr("the work was stopped")));
 }
 
 TEST(Printable, ControlCharactersAreEscaped) {

@@ -45,6 +45,9 @@ struct ObjectStorageOptions {
   /// A request that receives less than 1 KiB a second for this long has failed, and may be retried
   /// (LoaderOptions::retry).
   std::chrono::milliseconds timeout{30000};
+  /// How often a listing, and what is asked of an object before it is read, is tried where it fails as networks do. Reads
+  /// are repeated as LoaderOptions::retry says.
+  int attempts = 5;
   ObjectCacheOptions cache{};
 };
 

@@ -97,6 +97,15 @@ std::optional<TemporaryCredentials> from_container(const Environment& environmen
   return parse(require_answer(HttpClient(kNear), request), request.url);
 }
 
+// It may have a role, which it cannot tell now.
+void require_not_busy(const HttpResponse& response, const std::string& endpoint) {
+  constexpr long kTooMany = 429;
+  constexpr long kServers = 500;
+  if (response.status == kTooMany || response.status >= kServers)
+    throw Error(fmt::format("cannot get AWS credentials of the EC2 instance from {}: status {}",
+                            endpoint, response.status));
+}
+
 std::optional<TemporaryCredentials> from_instance(const Environment& environment) {
   if (core::lower_case(environment("AWS_EC2_METADATA_DISABLED").value_or("")) == "true") {
     return std::nullopt;
@@ -109,11 +118,14 @@ std::optional<TemporaryCredentials> from_instance(const Environment& environment
                             .url = base + "/latest/api/token",
                             .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"},
                             .past_proxies = true});
-  if (!token || !token->is_good()) return std::nullopt;  // no EC2 instance
+  if (!token) return std::nullopt;  // no EC2 instance
+  require_not_busy(*token, base);
+  if (!token->is_good()) return std::nullopt;
   HttpRequest request{.url = base + "/latest/meta-data/iam/security-credentials/",
                       .headers = {"X-aws-ec2-metadata-token: " + token->body},
                       .past_proxies = true};
   auto role = client.send(request);
+  if (role) require_not_busy(*role, base);
   if (!role || !role->is_good() || role->body.empty()) return std::nullopt;  // it has no role
   request.url += role->body.substr(0, role->body.find('\n'));
   return parse(require_answer(client, request), request.url);
@@ -149,6 +161,9 @@ std::optional<AwsCredentials> AwsCredentialChain::get() {
   std::exception_ptr error;
   try {
     found = fetch_();
+    // What was not waited for may be there.
+    if (!found && core::Interruption::is_requested())
+      throw Error("cannot get AWS credentials: the work was stopped");
   } catch (...) {
     error = std::current_exception();
   }

@@ -45,7 +45,8 @@ S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environ
     : path_style_(options.path_style),
       anonymous_(options.anonymous),
       client_({.connect = options.connect_timeout, .idle = options.timeout}),
-      timeout_(options.timeout) {
+      timeout_(options.timeout),
+      attempts_(options.attempts) {
   const AwsProfile profile(options.profile, environment);
   region_ = first_of({given(options.region), environment("AWS_REGION"),
                       environment("AWS_DEFAULT_REGION"), profile.get("region"), "us-east-1"});
@@ -184,16 +185,19 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
   std::unordered_set<std::string> seen;
   int empty_pages = 0;
   do {
-    auto page = with_retries([&]() -> Result<S3Page> {
-      auto response = send(bucket, {.query = query_of(prefix, recursive, token)});
-      if (!response) return std::move(response.fault());
-      if (!response->is_good()) return fault_of(*response, prefix);
-      auto parsed = parse_s3_page(response->body);
-      if (parsed) return std::move(*parsed);
-      return Fault{.reason = fmt::format("{} gave no list of objects that can be read: is it an S3 "
-                                         "server?",
-                                         endpoint_)};
-    });
+    auto page = with_retries(
+        [&]() -> Result<S3Page> {
+          auto response = send(bucket, {.query = query_of(prefix, recursive, token)});
+          if (!response) return std::move(response.fault());
+          if (!response->is_good()) return fault_of(*response, prefix);
+          auto parsed = parse_s3_page(response->body);
+          if (parsed) return std::move(*parsed);
+          return Fault{.reason =
+                           fmt::format("{} gave no list of objects that can be read: is it an S3 "
+                                       "server?",
+                                       endpoint_)};
+        },
+        attempts_);
     if (!page) {
       throw Error(fmt::format("cannot list {}: {}", prefix.url(), page.fault().reason));
     }
@@ -214,25 +218,27 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
 }
 
 Result<FileStamp> S3Store::stat(const ObjectName& name) const {
-  return with_retries([&]() -> Result<FileStamp> {
-    auto response = send(name, {.method = "HEAD"});
-    if (!response) return std::move(response.fault());
-    const long status = response->status;
-    if (status == 400 || status == 401 || status == 403) {
-      // Answers to HEAD have no body, which is where S3 says why.
-      auto told = send(name, {.headers = {{"range", "bytes=0-0"}}});
-      if (told && !told->is_good()) response = std::move(told);
-    }
-    if (!response->is_good()) return fault_of(*response, name);
-    FileStamp stamp{.version = version_of_etag(response->header("etag"))};
-    const std::string length = response->header("content-length");
-    if (length.empty() || length.find_first_not_of("0123456789") != length.npos) {
-      return Fault{.reason = endpoint_ + " does not say how large the object is",
-                   .file = name.url()};
-    }
-    stamp.bytes = std::strtoull(length.c_str(), nullptr, 10);
-    return stamp;
-  });
+  return with_retries(
+      [&]() -> Result<FileStamp> {
+        auto response = send(name, {.method = "HEAD"});
+        if (!response) return std::move(response.fault());
+        const long status = response->status;
+        if (status == 400 || status == 401 || status == 403) {
+          // Answers to HEAD have no body, which is where S3 says why.
+          auto told = send(name, {.headers = {{"range", "bytes=0-0"}}});
+          if (told && !told->is_good()) response = std::move(told);
+        }
+        if (!response->is_good()) return fault_of(*response, name);
+        FileStamp stamp{.version = version_of_etag(response->header("etag"))};
+        const std::string length = response->header("content-length");
+        if (length.empty() || length.find_first_not_of("0123456789") != length.npos) {
+          return Fault{.reason = endpoint_ + " does not say how large the object is",
+                       .file = name.url()};
+        }
+        stamp.bytes = std::strtoull(length.c_str(), nullptr, 10);
+        return stamp;
+      },
+      attempts_);
 }
 
 Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,

@@ -76,6 +76,7 @@ class S3Store final : public WritableObjectStore {
   bool anonymous_ = false;
   HttpClient client_;
   std::chrono::milliseconds timeout_;
+  int attempts_;  // of listings and of stat()
   std::unique_ptr<AwsCredentialChain> credentials_;
 };
 

@@ -137,16 +137,19 @@ std::vector<OpenUpload> S3Store::list_uploads(const ObjectName& prefix) const {
     query += "prefix=" + aws_encode(prefix.key);
     if (!after.id.empty()) query += "&upload-id-marker=" + aws_encode(after.id);
     query += "&uploads=";
-    auto page = with_retries([&]() -> Result<S3UploadsPage> {
-      auto response = send(bucket, {.query = query});
-      if (!response) return std::move(response.fault());
-      if (!response->is_good()) return fault_of(*response, prefix, kToWrite);
-      auto parsed = parse_s3_uploads(response->body);
-      if (parsed) return std::move(*parsed);
-      return Fault{.reason = fmt::format("{} gave no list of uploads that can be read: is it an "
-                                         "S3 server?",
-                                         endpoint_)};
-    });
+    auto page = with_retries(
+        [&]() -> Result<S3UploadsPage> {
+          auto response = send(bucket, {.query = query});
+          if (!response) return std::move(response.fault());
+          if (!response->is_good()) return fault_of(*response, prefix, kToWrite);
+          auto parsed = parse_s3_uploads(response->body);
+          if (parsed) return std::move(*parsed);
+          return Fault{.reason =
+                           fmt::format("{} gave no list of uploads that can be read: is it an "
+                                       "S3 server?",
+                                       endpoint_)};
+        },
+        attempts_);
     if (!page)
       throw Error(
           fmt::format("cannot list the uploads of {}: {}", prefix.url(), page.fault().reason));
