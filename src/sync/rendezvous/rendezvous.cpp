@@ -3,6 +3,7 @@
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
 #include <list>
 #include <map>
@@ -46,6 +47,8 @@ constexpr double kAnswerTimeout = 2;
 // Longer than process 0 asks the others.
 constexpr double kVerdictTimeout = 5;
 constexpr std::chrono::milliseconds kLongestPause(500);
+// That are remembered: those of communicators that have ended here are never asked for.
+constexpr std::size_t kMostFarewells = 1024;
 
 std::vector<std::uint16_t> ports_from(std::uint16_t first) {
   std::vector<std::uint16_t> ports;
@@ -230,7 +233,47 @@ class Rendezvous::Impl {
     news_.wait_until(lock, sync::deadline_in(wait_s),
                      [&] { return !failed_.empty() || !left_.empty(); });
     if (!failed_.empty()) return failed_.front();
-    return left_.empty() ? std::nullopt : std::optional(left_.front());
+    return left_.empty() ? std::nullopt : std::optional(left_.front().second);
+  }
+
+  [[nodiscard]] bool has_left(std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    return what_left_locked(rank) != nullptr;
+  }
+
+  void say_farewell(std::uint64_t communicator, bool broke_off, std::string_view why) noexcept {
+    try {
+      const std::string bytes =
+          sync::encode({FrameKind::farewell,
+                        {std::to_string(communicator), broke_off ? "1" : "0", std::string(why)}});
+      const std::lock_guard lock(send_mutex_);
+      if (socket_) (void)sync::send_all(socket_.get(), bytes);
+    } catch (...) {
+    }
+  }
+
+  std::optional<std::string> farewell_of(std::uint32_t rank, std::uint64_t communicator,
+                                         double wait_s) {
+    const auto find = [&] {
+      return std::ranges::find_if(farewells_, [&](const Farewell& each) {
+        return each.rank == rank && each.communicator == communicator;
+      });
+    };
+    std::unique_lock lock(mutex_);
+    news_.wait_until(lock, sync::deadline_in(wait_s), [&] {
+      return find() != farewells_.end() || ended_ || !failed_.empty() ||
+             what_left_locked(rank) != nullptr;
+    });
+    const auto found = find();
+    return found == farewells_.end() ? std::nullopt : std::optional(found->why);
+  }
+
+  std::optional<std::string> broken_off(std::optional<std::uint64_t> communicator) {
+    const std::lock_guard lock(mutex_);
+    for (const Farewell& each : farewells_)
+      if (each.broke_off && (!communicator || each.communicator == *communicator))
+        return fmt::format("process {} has left: {}", each.rank, each.why);
+    return std::nullopt;
   }
 
   [[nodiscard]] std::optional<std::string> failure() {
@@ -244,6 +287,12 @@ class Rendezvous::Impl {
     return added(watchers_, std::move(body));
   }
 
+  std::shared_ptr<void> on_news(std::function<void()> body) {
+    const std::lock_guard watching(watch_mutex_);
+    body();
+    return added(readers_, std::move(body));
+  }
+
   std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body) {
     const std::lock_guard watching(watch_mutex_);
     return added(reporters_, std::move(body));
@@ -254,7 +303,9 @@ class Rendezvous::Impl {
     std::unique_lock lock(mutex_);
     news_.wait_until(lock, sync::deadline_in(kVerdictTimeout),
                      [&] { return !failed_.empty() || ended_; });
-    return failed_.empty() ? sync::does_not_answer(0) : failed_.front();
+    if (!failed_.empty()) return failed_.front();
+    const std::string* const left = what_left_locked(0);
+    return left != nullptr ? *left : sync::does_not_answer(0);
   }
 
   void leave(std::string_view why, bool broke_off) noexcept {
@@ -263,10 +314,10 @@ class Rendezvous::Impl {
         const std::lock_guard lock(mutex_);
         if (std::exchange(leaving_, true)) return;
       }
-      if (socket_)
-        (void)sync::send_all(
-            socket_.get(),
-            sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left, {std::string(why)}}));
+      const std::string bytes =
+          sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left, {std::string(why)}});
+      const std::lock_guard lock(send_mutex_);
+      if (socket_) (void)sync::send_all(socket_.get(), bytes);
     } catch (...) {
     }
   }
@@ -345,10 +396,27 @@ class Rendezvous::Impl {
 
   void note(const Frame& frame) {
     if (frame.kind == FrameKind::value) values_[frame.texts.at(0)] = frame.texts.at(1);
-    const bool failed = frame.kind == FrameKind::failed;
-    if (!failed && frame.kind != FrameKind::gone) return;
-    (failed ? failed_ : left_).push_back(frame.texts.at(0));
-    host_gone_ = host_gone_ || frame.texts.at(1) == "0";
+    if (frame.kind == FrameKind::farewell) {
+      const auto rank = sync::number_from<std::uint32_t>(frame.texts.at(0));
+      if (rank == rank_) return;
+      farewells_.push_back({.rank = rank,
+                            .communicator = sync::number_from<std::uint64_t>(frame.texts.at(1)),
+                            .broke_off = frame.texts.at(2) == "1",
+                            .why = frame.texts.at(3)});
+      if (farewells_.size() > kMostFarewells) farewells_.pop_front();
+    }
+    if (frame.kind == FrameKind::failed) failed_.push_back(frame.texts.at(0));
+    if (frame.kind == FrameKind::gone)
+      left_.emplace_back(sync::number_from<std::uint32_t>(frame.texts.at(1)), frame.texts.at(0));
+    if (frame.kind == FrameKind::failed || frame.kind == FrameKind::gone)
+      host_gone_ = host_gone_ || frame.texts.at(1) == "0";
+  }
+
+  /// What process `rank` said when it left in order; null: it has not.
+  [[nodiscard]] const std::string* what_left_locked(std::uint32_t rank) const {
+    const auto found =
+        std::ranges::find(left_, rank, &std::pair<std::uint32_t, std::string>::first);
+    return found == left_.end() ? nullptr : &found->second;
   }
 
   // Says what this process's calls wait for.
@@ -382,10 +450,18 @@ class Rendezvous::Impl {
       failure = failed_.size() > before;
       news_.notify_all();
     }
-    if (!failure) return;
     const std::lock_guard watching(watch_mutex_);
+    for (const auto& reader : readers_) reader();
+    if (!failure) return;
     for (const auto& watcher : watchers_) watcher();
   }
+
+  struct Farewell {
+    std::uint32_t rank = 0;
+    std::uint64_t communicator = 0;
+    bool broke_off = false;
+    std::string why;
+  };
 
   std::uint32_t rank_;
   std::uint32_t world_;
@@ -403,12 +479,14 @@ class Rendezvous::Impl {
   std::condition_variable news_;
   std::map<std::string, std::string> values_;
   std::vector<std::string> failed_;  // who died or broke off, and who left properly
-  std::vector<std::string> left_;
+  std::vector<std::pair<std::uint32_t, std::string>> left_;
+  std::deque<Farewell> farewells_;  // of the others
   bool ended_ = false;
   bool leaving_ = false;
-  bool host_gone_ = false;  // process 0 has said so
-  std::mutex watch_mutex_;  // taken before mutex_
-  std::list<std::function<void()>> watchers_;
+  bool host_gone_ = false;                     // process 0 has said so
+  std::mutex watch_mutex_;                     // taken before mutex_
+  std::list<std::function<void()>> watchers_;  // of failures
+  std::list<std::function<void()>> readers_;   // of all news
   std::list<std::function<std::vector<PendingCall>()>> reporters_;
   std::jthread thread_;
 };
@@ -537,6 +615,21 @@ std::shared_ptr<void> Rendezvous::on_inquiry(std::function<std::vector<PendingCa
   return impl_->on_inquiry(std::move(body));
 }
 std::string Rendezvous::inquire(const PendingCall& late) { return impl_->inquire(late); }
+std::shared_ptr<void> Rendezvous::on_news(std::function<void()> body) {
+  return impl_->on_news(std::move(body));
+}
+bool Rendezvous::has_left(std::uint32_t rank) const { return impl_->has_left(rank); }
+void Rendezvous::say_farewell(std::uint64_t communicator, bool broke_off,
+                              std::string_view why) noexcept {
+  impl_->say_farewell(communicator, broke_off, why);
+}
+std::optional<std::string> Rendezvous::farewell_of(std::uint32_t rank, std::uint64_t communicator,
+                                                   double wait_s) const {
+  return impl_->farewell_of(rank, communicator, wait_s);
+}
+std::optional<std::string> Rendezvous::broken_off(std::optional<std::uint64_t> communicator) const {
+  return impl_->broken_off(communicator);
+}
 std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
   return impl_->on_failure(std::move(body));
 }
