@@ -119,9 +119,12 @@ class Rendezvous {
   [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t rank,
                                                        std::uint64_t communicator,
                                                        double wait_s) const;
-  /// Who has broken off a call: "process 2 has left: …". On that communicator, or on any.
-  [[nodiscard]] std::optional<std::string> broken_off(
-      std::optional<std::uint64_t> communicator) const;
+  /// Whether anybody has broken off a call on that communicator.
+  [[nodiscard]] bool is_broken_off(std::uint64_t communicator) const;
+  /// Why a call on that communicator cannot end: "process 2 has died", or what the first one said that left. Who breaks off a
+  /// communicator may say more when the whole process leaves: waits up to `wait_s` for that. None: nothing is known.
+  [[nodiscard]] std::optional<std::string> why_broken_off(std::uint64_t communicator,
+                                                          double wait_s) const;
   /// Tells the others that this process makes no more calls, and why. Calls in progress with them
   /// continue. Does not throw.
   void leave(std::string_view why) noexcept;

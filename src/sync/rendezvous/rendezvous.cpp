@@ -47,6 +47,8 @@ constexpr double kAnswerTimeout = 2;
 // Longer than process 0 asks the others.
 constexpr double kVerdictTimeout = 5;
 constexpr std::chrono::milliseconds kLongestPause(500);
+// Says a process that has no other reason.
+constexpr std::string_view kEnded = "it ended";
 // That are remembered: those of communicators that have ended here are never asked for.
 constexpr std::size_t kMostFarewells = 1024;
 
@@ -117,7 +119,7 @@ class Rendezvous::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
-    leave("it ended", false);
+    leave(kEnded, false);
     if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
   }
@@ -268,12 +270,32 @@ class Rendezvous::Impl {
     return found == farewells_.end() ? std::nullopt : std::optional(found->why);
   }
 
-  std::optional<std::string> broken_off(std::optional<std::uint64_t> communicator) {
+  [[nodiscard]] bool is_broken_off(std::uint64_t communicator) {
     const std::lock_guard lock(mutex_);
-    for (const Farewell& each : farewells_)
-      if (each.broke_off && (!communicator || each.communicator == *communicator))
-        return fmt::format("process {} has left: {}", each.rank, each.why);
-    return std::nullopt;
+    return broken_off_locked(communicator) != nullptr;
+  }
+
+  std::optional<std::string> why_broken_off(std::uint64_t communicator, double wait_s) {
+    std::unique_lock lock(mutex_);
+    // The first one's reason is the others', too.
+    const auto first = [&]() -> const Farewell* {
+      const Farewell* const farewell = broken_off_locked(communicator);
+      return farewell != nullptr && farewell->left_before == 0 ? farewell : nullptr;
+    };
+    news_.wait_until(lock, sync::deadline_in(wait_s), [&] {
+      const Farewell* const farewell = first();
+      return !failed_.empty() ||
+             (farewell != nullptr ? what_left_locked(farewell->rank) != nullptr : !left_.empty());
+    });
+    if (!failed_.empty()) return failed_.front();
+    const Farewell* farewell = first();
+    if (farewell == nullptr && !left_.empty()) return left_.front().second;
+    // Else on another one: its end may have ended connections.
+    if (farewell == nullptr) farewell = broken_off_locked(std::nullopt);
+    if (farewell == nullptr) return std::nullopt;
+    const std::string* const left = what_left_locked(farewell->rank);
+    if (left != nullptr && !left->ends_with(kEnded)) return *left;
+    return fmt::format("process {} has left: {}", farewell->rank, farewell->why);
   }
 
   [[nodiscard]] std::optional<std::string> failure() {
@@ -402,6 +424,7 @@ class Rendezvous::Impl {
       farewells_.push_back({.rank = rank,
                             .communicator = sync::number_from<std::uint64_t>(frame.texts.at(1)),
                             .broke_off = frame.texts.at(2) == "1",
+                            .left_before = left_.size(),
                             .why = frame.texts.at(3)});
       if (farewells_.size() > kMostFarewells) farewells_.pop_front();
     }
@@ -460,8 +483,17 @@ class Rendezvous::Impl {
     std::uint32_t rank = 0;
     std::uint64_t communicator = 0;
     bool broke_off = false;
+    std::size_t left_before = 0;  // processes, that we knew of
     std::string why;
   };
+
+  /// The first one on that communicator, or on any; null: nobody has.
+  [[nodiscard]] const Farewell* broken_off_locked(std::optional<std::uint64_t> communicator) const {
+    const auto found = std::ranges::find_if(farewells_, [&](const Farewell& each) {
+      return each.broke_off && each.communicator == communicator.value_or(each.communicator);
+    });
+    return found == farewells_.end() ? nullptr : &*found;
+  }
 
   std::uint32_t rank_;
   std::uint32_t world_;
@@ -627,8 +659,12 @@ std::optional<std::string> Rendezvous::farewell_of(std::uint32_t rank, std::uint
                                                    double wait_s) const {
   return impl_->farewell_of(rank, communicator, wait_s);
 }
-std::optional<std::string> Rendezvous::broken_off(std::optional<std::uint64_t> communicator) const {
-  return impl_->broken_off(communicator);
+bool Rendezvous::is_broken_off(std::uint64_t communicator) const {
+  return impl_->is_broken_off(communicator);
+}
+std::optional<std::string> Rendezvous::why_broken_off(std::uint64_t communicator,
+                                                      double wait_s) const {
+  return impl_->why_broken_off(communicator, wait_s);
 }
 std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
   return impl_->on_failure(std::move(body));
