@@ -395,8 +395,16 @@ void ProcessCommunicator::all_reduce_in_any_order(const Collective& call, std::b
   const std::uint32_t half = std::bit_floor(size()) / 2;
   const ReduceOp op = call.op == ReduceOp::product ? ReduceOp::product : ReduceOp::sum;
   scratch_.resize(std::max(scratch_.size(), whole.size()));
-  const auto exchange = [&](std::uint32_t peer, std::span<const std::byte> mine,
-                            std::span<std::byte> theirs) {
+  // Steps are numbered alike in all processes: who is at a later one has done its part of the earlier ones.
+  const auto levels = static_cast<std::uint32_t>(std::bit_width(half));
+  const auto level_of = [](std::uint32_t step) {
+    return static_cast<std::uint32_t>(std::countr_zero(step));
+  };
+  const std::uint32_t first = kDataPhase;
+  const std::uint32_t last = first + 2 * levels + 1;
+  const auto exchange = [&](std::uint32_t phase, std::uint32_t peer,
+                            std::span<const std::byte> mine, std::span<std::byte> theirs) {
+    note_pending([&](auto& pending) { pending->phase = phase; });
     Tickets tickets;
     if (!theirs.empty()) tickets.push_back(links_->receive(peer, Lane::data, theirs));
     if (!mine.empty()) tickets.push_back(links_->send(peer, mine));
@@ -417,32 +425,33 @@ void ProcessCommunicator::all_reduce_in_any_order(const Collective& call, std::b
   std::vector<Step> halvings;
   const std::uint32_t partner = rank() < 2 * half ? rank() + 2 * half : rank() - 2 * half;
   if (rank() >= 2 * half) {
-    exchange(partner, whole, {});
-    exchange(partner, {}, whole);
+    exchange(first, partner, whole, {});
+    exchange(last, partner, {}, whole);
   } else {
     if (partner < size()) {
-      exchange(partner, {}, place.first(whole.size()));
+      exchange(first, partner, {}, place.first(whole.size()));
       add(partner, whole);
     }
     std::span<std::byte> mine = whole;
     for (std::uint32_t step = half; step > 0; step /= 2) {
       const std::uint32_t peer = rank() ^ step;
+      const std::uint32_t phase = first + levels - level_of(step);
       if (mine.size() > kHalvedBytes) {
         const std::size_t middle = mine.size() / unit / 2 * unit;
         Step halving{peer, mine.first(middle), mine.subspan(middle)};
         if (peer < rank()) std::swap(halving.kept, halving.given);
-        exchange(peer, halving.given, place.first(halving.kept.size()));
+        exchange(phase, peer, halving.given, place.first(halving.kept.size()));
         mine = halving.kept;
         halvings.push_back(halving);
       } else {
-        exchange(peer, mine, place.first(mine.size()));
+        exchange(phase, peer, mine, place.first(mine.size()));
       }
       add(peer, mine);
     }
-    note_pending([](auto& pending) { pending->phase = kHandOutPhase; });
     for (auto step = halvings.rbegin(); step != halvings.rend(); ++step)
-      exchange(step->peer, step->kept, step->given);
-    if (partner < size()) exchange(partner, whole, {});
+      exchange(first + levels + 1 + level_of(step->peer ^ rank()), step->peer, step->kept,
+               step->given);
+    if (partner < size()) exchange(last, partner, whole, {});
   }
   if (call.op == ReduceOp::mean)
     reduce_elements(std::array<const std::byte*, 1>{data}, std::array{data}, call.count, call.dtype,
