@@ -116,8 +116,8 @@ class Session {
   /// Takes what others have sent on `channel`, or send within a while, out of MPI's memory: nobody asks for it any more. Not
   /// data: who has sent them and failed may have freed them.
   void take_all(std::uint64_t channel, Lane lane) noexcept {
+    Messages taken;
     try {
-      Messages taken;
       MPI_Message message = MPI_MESSAGE_NULL;
       MPI_Status status;
       for (int found = 1; MPI_Improbe(MPI_ANY_SOURCE, tag(channel, lane), comm_, &found, &message,
@@ -130,9 +130,9 @@ class Session {
         place.parts.push_back(MPI_REQUEST_NULL);
         MPI_Imrecv(place.copy.data(), count, MPI_BYTE, &message, &place.parts[0]);
       }
-      keep(taken);
-    } catch (...) {  // memory is out: they stay where they are
+    } catch (...) {  // memory is out: the rest stays where it is
     }
+    keep(taken);
   }
   void ended(std::uint64_t channel) noexcept {
     constexpr std::size_t kRemembered = 64;
