@@ -21,7 +21,7 @@ constexpr std::size_t kSmallBytes = 16U << 10;
 constexpr std::size_t kSliceBytes = 2U << 20;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kRootBytes = 1U << 20;
-// In any order: from here on the order of ranks is as fast, and up to there two processes add up the same.
+// In any order: larger ones go in slices, all at once, where halving and doubling waits for one step after another.
 constexpr std::size_t kMostInAnyOrder = 1U << 20;
 constexpr std::size_t kHalvedBytes = 4U << 10;
 // A process says why it left before its goodbye comes.
