@@ -2930,8 +2930,8 @@ def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, devic
     `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
                   default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
                   what is sent is not encrypted. Without one, process 0 may give a RuntimeWarning.
-    `any_order`   sums and products of more than 64 bytes are made by Gloo's or MPI's own all_reduce: their
-                  last bits are the same in all processes, and differ from those of other transports and
+    `any_order`   sums, means and products of up to 1 MiB are made with fewer messages, in another order: their
+                  last bits are the same in all processes and runs, and differ from those of other
                   numbers of processes. Not of 16-bit floats. The same in every process.
 
     Errors  Error       processes did not join (names them); another run at that address; a transport

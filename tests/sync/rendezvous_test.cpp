@@ -1,5 +1,6 @@
 // Processes find each other. Those of these tests are threads: a rendezvous knows no difference.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -167,6 +168,82 @@ TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
     bool at_once = false;
     (void)meeting->on_failure([&] { at_once = true; });
     EXPECT_TRUE(at_once);
+  });
+}
+
+// Who has left is not asked what it waits for, and has said why it left.
+TEST(Rendezvous, AnInquiryWaitsForNobodyThatHasLeft) {
+  const std::uint16_t port = free_port();
+  std::jthread leaves(
+      [&] { Rendezvous::at("127.0.0.1", port, 1, 3)->leave("it had no more data"); });
+  std::jthread answers([&] {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, 2, 3);
+    (void)meeting->get("asked", 30);
+  });
+  const auto meeting = Rendezvous::at("127.0.0.1", port, 0, 3);
+  EXPECT_EQ(meeting->departed(30), "process 1 has left: it had no more data");
+  EXPECT_EQ(meeting->inquire({.peer = 1, .call = "barrier()"}),
+            "process 1 has left: it had no more data");
+  meeting->set("asked", "yes");
+}
+
+TEST(Rendezvous, AFarewellConcernsOneCommunicatorAndMayInterrupt) {
+  const std::uint16_t port = free_port();
+  on_each(2, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
+    if (rank == 1) {
+      meeting->say_farewell(7, false, "it ended");
+      meeting->say_farewell(8, true, "a sample is damaged");
+      (void)meeting->get("heard");
+      return;
+    }
+    std::promise<void> news;
+    std::atomic<bool> told = false;
+    const auto handle = meeting->on_news([&] {
+      if (meeting->is_broken_off(8) && !told.exchange(true)) news.set_value();
+    });
+    news.get_future().wait();
+    EXPECT_FALSE(meeting->is_broken_off(7));
+    EXPECT_EQ(meeting->why_broken_off(8, 0), "process 1 has left: a sample is damaged");
+    EXPECT_EQ(meeting->farewell_of(1, 7, 30), "it ended");
+    EXPECT_EQ(meeting->farewell_of(1, 9, 0), std::nullopt);
+    EXPECT_EQ(meeting->failure(), std::nullopt);
+    EXPECT_FALSE(meeting->has_left(1));
+    meeting->set("heard", "yes");
+    EXPECT_NE(meeting->departed(30), std::nullopt);
+    EXPECT_TRUE(meeting->has_left(1));
+    EXPECT_EQ(meeting->why_broken_off(8, 0), "process 1 has left: a sample is damaged");
+  });
+}
+
+TEST(Rendezvous, AProcessMaySayMoreWhenItLeavesThanOneOfItsPartsHas) {
+  const std::uint16_t port = free_port();
+  on_each(2, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
+    if (rank == 0) {
+      EXPECT_EQ(meeting->why_broken_off(8, 30), "process 1 has left: a sample is damaged");
+      return;
+    }
+    meeting->say_farewell(8, true, "ended its gradient sync");
+    meeting->leave("a sample is damaged");
+  });
+}
+
+// The second one ends because the first one has.
+TEST(Rendezvous, OfSeveralThatLeaveTheFirstOnesReasonIsSaid) {
+  const std::uint16_t port = free_port();
+  on_each(3, [&](std::uint32_t rank) {
+    const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
+    if (rank == 1) {
+      meeting->say_farewell(8, true, "a sample is damaged");
+      (void)meeting->get("over");
+      return;
+    }
+    EXPECT_EQ(meeting->farewell_of(1, 8, 30), "a sample is damaged");
+    if (rank == 2) return meeting->leave("it has noticed");
+    EXPECT_EQ(meeting->departed(30), "process 2 has left: it has noticed");
+    EXPECT_EQ(meeting->why_broken_off(8, 0), "process 1 has left: a sample is damaged");
+    meeting->set("over", "yes");
   });
 }
 

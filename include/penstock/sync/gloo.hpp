@@ -11,14 +11,16 @@ namespace penstock {
 struct GlooOptions {
   /// How long a collective waits for the others.
   double timeout_s = 300;
-  /// Sums and products of more than 64 bytes are made by Gloo's own all_reduce, in an order of its own: floats differ in their
-  /// last bits from those of other transports and numbers of processes, and are the same on all ranks. Each process says the
-  /// same. Minima, maxima and 16-bit floats stay as they are. A duplicate that leaves in the middle of such a call takes the
-  /// connections of all with it.
+  /// Sums, means and products in all_reduce of 65 bytes to 1 MiB are made with fewer messages, by recursive halving and
+  /// doubling: floats differ in their last bits from those of other numbers of processes, and are the same on all ranks and in
+  /// every run. Each process says the same. 16-bit floats, and all other calls, stay as they are.
   bool any_order = false;
 };
 
 /// The processes of a rendezvous, over TCP. It keeps the rendezvous, which knows at once who died.
+///
+/// A duplicate that leaves in the middle of a call, while its data are on their way, ends the connections of all
+/// duplicates: Gloo would read and write the caller's memory for as long as they last.
 ///
 /// A collective call: all processes make it.
 ///

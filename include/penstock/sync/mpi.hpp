@@ -11,12 +11,16 @@ struct MpiOptions {
   /// How long a collective waits for the others. MPI itself notices a dead process, and its
   /// launcher then ends the whole job; this is for those that are late.
   double timeout_s = 300;
-  /// Sums and products by MPI's own all_reduce: as GlooOptions has it.
+  /// As GlooOptions has it.
   bool any_order = false;
 };
 
 /// All processes of MPI_COMM_WORLD, by messages on a communicator of our own. MPI is initialised,
 /// with MPI_THREAD_MULTIPLE, unless the program has done so, and is then finalised when it ends.
+///
+/// Where a call has taken too long, and no communicator was made since, the process ends without MPI_Finalize, which would
+/// wait for the one that is stuck; the launcher then ends the whole job. MPI cannot take back a message that a peer has
+/// begun to take: should that one go on later, the memory of the call that failed is read, or written, then.
 ///
 /// A collective call: all processes make it.
 ///

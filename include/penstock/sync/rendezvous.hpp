@@ -105,6 +105,11 @@ class Rendezvous {
   /// Calls `body`, on this rendezvous's own thread, when a peer dies or breaks off; at once if
   /// one has. Releasing the handle cancels this, and waits for a call in progress.
   [[nodiscard]] std::shared_ptr<void> on_failure(std::function<void()> body);
+  /// The same whenever there is anything new about the others: a failure, a departure, a farewell;
+  /// and once from within this call.
+  [[nodiscard]] std::shared_ptr<void> on_news(std::function<void()> body);
+  /// Whether process `rank` has left in order.
+  [[nodiscard]] bool has_left(std::uint32_t rank) const;
   /// What this process's calls wait for, whenever one asks who holds up the others: `body` is called
   /// on this rendezvous's own thread. Releasing the handle cancels this, and waits for a call in
   /// progress.
@@ -113,6 +118,19 @@ class Rendezvous {
   /// concludes who holds them up. All learn it as a failure. Where process 0 does not answer within
   /// 5 s, that is what is said.
   [[nodiscard]] std::string inquire(const PendingCall& late);
+  /// Tells the others why this process makes no more calls on one communicator (PendingCall's number); `broke_off`: in the
+  /// middle of one, so that they wait in vain. Does not throw.
+  void say_farewell(std::uint64_t communicator, bool broke_off, std::string_view why) noexcept;
+  /// What process `rank` has said so. Waits up to `wait_s`, and not for one that is gone.
+  [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t rank,
+                                                       std::uint64_t communicator,
+                                                       double wait_s) const;
+  /// Whether anybody has broken off a call on that communicator.
+  [[nodiscard]] bool is_broken_off(std::uint64_t communicator) const;
+  /// Why a call on that communicator cannot end: "process 2 has died", or what the first one said that left. Who breaks off a
+  /// communicator may say more when the whole process leaves: waits up to `wait_s` for that. None: nothing is known.
+  [[nodiscard]] std::optional<std::string> why_broken_off(std::uint64_t communicator,
+                                                          double wait_s) const;
   /// Tells the others that this process makes no more calls, and why. Calls in progress with them
   /// continue. Does not throw.
   void leave(std::string_view why) noexcept;

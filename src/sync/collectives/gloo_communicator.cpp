@@ -4,14 +4,15 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <deque>
+#include <iterator>
+#include <list>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <gloo/allreduce.h>
 #include <gloo/common/error.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
@@ -19,10 +20,7 @@
 
 #include <penstock/sync/gloo.hpp>
 
-#include "src/core/half.hpp"
-#include "src/sync/collectives/element_types.hpp"
 #include "src/sync/collectives/process_communicator.hpp"
-#include "src/sync/collectives/reduction.hpp"
 
 namespace penstock {
 
@@ -93,13 +91,31 @@ class Store final : public gloo::rendezvous::Store {
   Deadline deadline_;
 };
 
-struct Message {
-  std::uint32_t peer = 0;
+struct Message : sync::Links::Receipt {
+  Message() = default;
+  Message(const Message&) = delete;
+  Message& operator=(const Message&) = delete;
+  // Gloo's thread may have been the last to use the buffer: its lock says so to ThreadSanitizer, too, which knows nothing of
+  // how Gloo waits for that.
+  ~Message() {
+    if (buffer) wake();
+  }
+
   bool receives = false;
-  std::vector<std::byte> copy;  // of what is sent, where it has to outlive its sender
+  Lane lane = Lane::data;
+  std::vector<std::byte> copy;  // of a head: Gloo sends from here, or receives to here
+  std::span<std::byte> target;  // of a head that is received
   std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
-  bool done = false;
+  bool done = false;  // as far as is known: Gloo has to be waited for
+
+  void wake() const {
+    if (receives)
+      buffer->abortWaitRecv();
+    else
+      buffer->abortWaitSend();
+  }
 };
+using Messages = std::list<Message>;
 
 // What all duplicates have in common.
 class Mesh {
@@ -109,7 +125,7 @@ class Mesh {
   std::shared_ptr<gloo::rendezvous::Context> context;
   std::atomic<std::uint64_t> next_channel = 1;
 
-  /// Ends what Gloo waits for, on all connections: a wait in vain is what makes it.
+  /// Ends all connections: a wait in vain makes Gloo do it.
   void break_off() noexcept {
     try {
       std::byte nothing{};
@@ -117,111 +133,117 @@ class Mesh {
     } catch (...) {  // "timed out"
     }
   }
-  /// For a peer that asks for it later: Gloo forgets what was sent when its buffer goes.
-  void keep(Message message) {
+  /// For peers that take, or send, their end of these later: where they find no memory, Gloo holds up all else that is
+  /// between the two processes.
+  void keep(Messages& messages) noexcept {
     const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(message));
-    if (kept_.size() > kMost) kept_.pop_front();
+    for (const Message& message : messages) kept_bytes_ += message.copy.size();
+    kept_.splice(kept_.end(), messages);
+    for (; kept_bytes_ > kMostBytes; kept_.pop_front()) kept_bytes_ -= kept_.front().copy.size();
   }
 
  private:
-  static constexpr std::size_t kMost = 4096;
+  // Of thousands of communicators that have ended.
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
   std::mutex mutex_;
-  std::deque<Message> kept_;  // end before the context
+  std::size_t kept_bytes_ = 0;
+  Messages kept_;  // end before the context
 };
 
 class GlooLinks final : public sync::Links {
  public:
   explicit GlooLinks(std::shared_ptr<Mesh> mesh, std::uint64_t channel = 0)
-      : mesh_(std::move(mesh)),
-        channel_(channel),
-        sent_(size() * sync::kLanes),
-        received_(size() * sync::kLanes),
-        // A connection tells of the death of the peer that is waited for, and not of others'.
-        failures_(mesh_->rendezvous->on_failure([this] { interrupt("a process is gone"); })) {}
+      : mesh_(std::move(mesh)), channel_(channel), sent_(size() * 2), received_(size() * 2) {
+    if (channel_ >> kChannelBits != 0)
+      throw Error(fmt::format(
+          "expected less than {} duplicates of one communicator: keep those that are used again, "
+          "or connect anew",
+          std::uint64_t{1} << kChannelBits));
+    news_ = mesh_->rendezvous->on_news([this] {
+      has_news_ = true;
+      wake();
+    });
+  }
+  GlooLinks(const GlooLinks&) = delete;
+  GlooLinks& operator=(const GlooLinks&) = delete;
+  ~GlooLinks() override {
+    clear();
+    mesh_->keep(earlier_);
+  }
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return mesh_->rendezvous->rank(); }
   [[nodiscard]] std::uint32_t size() const noexcept override { return mesh_->rendezvous->world(); }
 
-  Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
-    Message message{.peer = peer};
-    if (lane != Lane::data) {
-      message.copy.assign(bytes.begin(), bytes.end());
-      bytes = message.copy;
-    }
-    return start(std::move(message), {const_cast<std::byte*>(bytes.data()), bytes.size()},
-                 slot(sent_, peer, lane));
+  void post(std::uint32_t peer, std::span<const std::byte> head) override {
+    Message& message = posted_.emplace_back();
+    message.peer = peer;
+    message.lane = Lane::head;
+    message.copy.assign(head.begin(), head.end());
+    start(message, message.copy);
+  }
+  Ticket send(std::uint32_t peer, std::span<const std::byte> data) override {
+    Message& message = messages_.emplace_back();
+    message.peer = peer;
+    start(message, {const_cast<std::byte*>(data.data()), data.size()});
+    return &message;
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
-    return start({.peer = peer, .receives = true}, bytes, slot(received_, peer, lane));
+    Message& message = messages_.emplace_back();
+    message.peer = peer;
+    message.receives = true;
+    message.lane = lane;
+    if (lane != Lane::data) {
+      message.target = bytes;
+      message.copy.resize(bytes.size());
+      bytes = message.copy;
+    }
+    start(message, bytes);
+    return &message;
   }
 
-  [[nodiscard]] std::uint32_t peer_of(Ticket ticket) const override {
-    return messages_[ticket].peer;
-  }
   void wait(Ticket ticket, Deadline deadline) override {
-    Message& message = messages_[ticket];
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
-    if (left.count() <= 0) throw PeerError(message.peer, true, "nothing came");
+    auto& message = static_cast<Message&>(*ticket);
     {
       const std::lock_guard lock(mutex_);
-      if (interrupted_) throw PeerError(message.peer, false, interrupted_);
       waited_for_ = &message;
     }
     const std::shared_ptr<void> over(nullptr, [this](void*) {
       const std::lock_guard lock(mutex_);
       waited_for_ = nullptr;
     });
+    Deadline until = deadline;
     try {
-      const bool done = message.receives ? message.buffer->waitRecv(nullptr, left)
-                                         : message.buffer->waitSend(nullptr, left);
-      if (!done) throw PeerError(message.peer, false, interruption());
-      message.done = true;
+      while (!message.done) {
+        if (interrupted_) throw PeerError(message.peer, false, "this process has left");
+        if (has_news_) until = std::min(until, read_news(message.peer));
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
+        if (left.count() <= 0) throw PeerError(message.peer, until == deadline, "nothing came");
+        // False: it was woken.
+        message.done = message.receives ? message.buffer->waitRecv(nullptr, left)
+                                        : message.buffer->waitSend(nullptr, left);
+      }
     } catch (const gloo::IoException& error) {
       // Gloo says that it waited for too long by the same exception as that a peer is gone.
       throw PeerError(message.peer, SteadyClock::now() >= deadline, error.what());
     }
+    std::ranges::copy(message.copy, message.target.begin());
   }
 
-  void all_reduce(const Collective& call, std::byte* data, Deadline deadline) override {
-    const std::uint32_t next = (rank() + 1) % size();
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
-    if (left.count() <= 0) throw PeerError(next, true, "nothing came");
-    // Of its slots' numbers ours are told apart by their highest bit.
-    gloo::AllreduceOptions options(mesh_->context);
-    options.setTag(static_cast<std::uint32_t>(channel_ << 16 | (calls_++ & 0xffffU)));
-    options.setTimeout(left);
-    sync::with_element_type<core::Half, core::Bfloat16>(
-        call.dtype, [&]<class T>(T) { options.setOutput(reinterpret_cast<T*>(data), call.count); });
-    const ReduceOp op = call.op == ReduceOp::product ? ReduceOp::product : ReduceOp::sum;
-    options.setReduceFunction(
-        [&](void* sum, const void* one, const void* other, std::size_t count) {
-          const std::array inputs{static_cast<const std::byte*>(one),
-                                  static_cast<const std::byte*>(other)};
-          sync::reduce_elements(inputs, std::array{static_cast<std::byte*>(sum)}, count, call.dtype,
-                                op, size());
-        });
-    {
-      const std::lock_guard lock(mutex_);
-      if (interrupted_) throw PeerError(next, false, interrupted_);
-      reduces_ = true;
-    }
-    const std::shared_ptr<void> over(nullptr, [this](void*) {
-      const std::lock_guard lock(mutex_);
-      reduces_ = false;
-    });
-    try {
-      const NoSigpipe quiet;
-      gloo::allreduce(options);
-    } catch (const gloo::Exception& error) {
-      throw PeerError(next, SteadyClock::now() >= deadline, error.what());
-    }
+  void interrupt() noexcept override {
+    interrupted_ = true;
+    wake();
   }
 
-  void interrupt() noexcept override { interrupt("this process has left"); }
-
-  void farewell(const std::string& why, bool broke_off) noexcept override {
+  void say_farewell(const std::string& why, bool broke_off) noexcept override {
+    mesh_->rendezvous->say_farewell(channel(), broke_off, why);
+  }
+  [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t peer,
+                                                       Deadline deadline) override {
+    const std::chrono::duration<double> left = deadline - SteadyClock::now();
+    return mesh_->rendezvous->farewell_of(peer, channel(), left.count());
+  }
+  void leave_process(const std::string& why, bool broke_off) noexcept override {
     if (channel_ != 0) return;  // a duplicate's end is not the process's
     if (broke_off)
       mesh_->rendezvous->abort(why);
@@ -239,69 +261,82 @@ class GlooLinks final : public sync::Links {
   }
 
   void clear() noexcept override {
-    for (Message& message : messages_)
-      if (!message.done && !message.copy.empty()) mesh_->keep(std::move(message));
+    bool breaks_off = false;
+    for (auto at = messages_.begin(); at != messages_.end();) {
+      const auto message = at++;
+      if (message->done) continue;
+      if (message->lane == Lane::data)
+        breaks_off = true;  // the caller's memory, which Gloo uses for as long as it is connected
+      else
+        earlier_.splice(earlier_.end(), messages_, message);
+    }
+    earlier_.splice(earlier_.end(), posted_);
+    if (breaks_off) mesh_->break_off();
     messages_.clear();
   }
+  void all_came() noexcept override { earlier_.clear(); }
 
   [[nodiscard]] std::uint64_t next_channel() noexcept override { return mesh_->next_channel++; }
   [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
     return std::make_unique<GlooLinks>(mesh_, channel);
   }
 
+  // A process that breaks off one communicator says its own reason a moment later.
   [[nodiscard]] std::optional<std::string> explanation() override {
-    return mesh_->rendezvous->departed(0.5);
+    return mesh_->rendezvous->why_broken_off(channel(), kExplanation);
   }
 
  private:
-  void interrupt(const char* why) noexcept {
+  static constexpr double kExplanation = 1;
+  // What one has sent that has left in order is on its way for so long at most.
+  static constexpr double kOnItsWay = 5;
+  // Of a message's number; the rest counts.
+  static constexpr unsigned kChannelBits = 24;
+  static constexpr unsigned kCountBits = 64 - kChannelBits - 1;
+
+  void wake() noexcept {
     const std::lock_guard lock(mutex_);
-    if (interrupted_ == nullptr) interrupted_ = why;
-    if (reduces_) mesh_->break_off();
-    if (waited_for_ == nullptr) return;
-    if (waited_for_->receives)
-      waited_for_->buffer->abortWaitRecv();
-    else
-      waited_for_->buffer->abortWaitSend();
+    if (waited_for_ != nullptr) waited_for_->wake();
   }
-  [[nodiscard]] const char* interruption() {
-    const std::lock_guard lock(mutex_);
-    return interrupted_ == nullptr ? "the wait was ended" : interrupted_;
+  // Until when it is worth while to wait for `peer`.
+  [[nodiscard]] Deadline read_news(std::uint32_t peer) const {
+    const Rendezvous& rendezvous = *mesh_->rendezvous;
+    if (rendezvous.failure()) throw PeerError(peer, false, "a process is gone");
+    if (rendezvous.is_broken_off(channel()))
+      throw PeerError(peer, false, "a process has left this communicator");
+    return rendezvous.has_left(peer) ? sync::deadline_in(kOnItsWay) : Deadline::max();
   }
 
-  // The number of a message between two peers, the same on both sides.
-  std::uint64_t slot(std::vector<std::uint64_t>& counts, std::uint32_t peer, Lane lane) {
-    const auto which = static_cast<std::uint64_t>(lane);
-    return std::uint64_t{1} << 63 | channel_ << 48 | which << 46 |
-           counts[sync::kLanes * peer + which]++;
-  }
-  Ticket start(Message message, std::span<std::byte> bytes, std::uint64_t slot) {
+  void start(Message& message, std::span<std::byte> bytes) {
     const NoSigpipe quiet;
     message.buffer = mesh_->context->createUnboundBuffer(bytes.data(), bytes.size());
-    messages_.push_back(std::move(message));
-    const Message& started = messages_.back();
+    const int peer = static_cast<int>(message.peer);
+    // The number of a message between two peers, the same on both sides.
+    const std::uint64_t lane = message.lane == Lane::data ? 1 : 0;
+    std::uint64_t& count = (message.receives ? received_ : sent_)[2 * message.peer + lane];
+    const std::uint64_t slot = channel_ << (kCountBits + 1) | lane << kCountBits | count++;
     try {
-      if (started.receives)
-        started.buffer->recv(static_cast<int>(started.peer), slot);
+      if (message.receives)
+        message.buffer->recv(peer, slot);
       else
-        started.buffer->send(static_cast<int>(started.peer), slot);
+        message.buffer->send(peer, slot);
     } catch (const gloo::IoException& error) {
-      throw PeerError(started.peer, false, error.what());
+      throw PeerError(message.peer, false, error.what());
     }
-    return messages_.size() - 1;
   }
 
   std::shared_ptr<Mesh> mesh_;
   std::uint64_t channel_;
   std::vector<std::uint64_t> sent_;
   std::vector<std::uint64_t> received_;
-  std::deque<Message> messages_;
-  std::uint64_t calls_ = 0;  // of Gloo's own all_reduce
+  Messages messages_;  // of the call
+  Messages posted_;    // heads, of the call
+  Messages earlier_;   // of earlier ones, which may still be on their way
   std::mutex mutex_;
-  const char* interrupted_ = nullptr;  // why
-  bool reduces_ = false;               // Gloo does
-  Message* waited_for_ = nullptr;
-  std::shared_ptr<void> failures_;  // end first: they use what is above
+  const Message* waited_for_ = nullptr;
+  std::atomic<bool> interrupted_ = false;
+  std::atomic<bool> has_news_ = false;
+  std::shared_ptr<void> news_;  // end first: they use what is above
   std::shared_ptr<void> reports_;
 };
 

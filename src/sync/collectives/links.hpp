@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
-#include <penstock/sync/communicator.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
 namespace penstock::sync {
@@ -45,7 +44,10 @@ inline constexpr std::size_t kLanes = 3;
 /// Threads  one at a time; duplicates are independent.
 class Links {
  public:
-  using Ticket = std::size_t;
+  struct Receipt {
+    std::uint32_t peer = 0;  ///< whose it is, or for whom
+  };
+  using Ticket = Receipt*;
 
   virtual ~Links() = default;
   /// The same for all processes' links of a channel.
@@ -53,24 +55,29 @@ class Links {
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
 
-  /// Starts. Data must stay, and may not be touched, until wait() has returned. Heads and farewells are copied: they arrive
-  /// also when nobody waits for them, after clear() and after the end of these links, as long as the process is connected.
-  virtual Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
+  /// Sends a copy of a head. It arrives also when nobody waits for it, after clear() and after the end of these links, as
+  /// long as the process is connected.
+  virtual void post(std::uint32_t peer, std::span<const std::byte> head) = 0;
+  /// Starts. Data must stay, and may not be touched, until wait() has returned; a head is written by wait().
+  virtual Ticket send(std::uint32_t peer, std::span<const std::byte> data) = 0;
   virtual Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
-  /// Whose message it is, or for whom.
-  [[nodiscard]] virtual std::uint32_t peer_of(Ticket ticket) const = 0;
   /// Errors  PeerError
   virtual void wait(Ticket ticket, Deadline deadline) = 0;
-  /// The transport's own all_reduce, in place and in an order of its own, of anything but minima, maxima and 16-bit floats.
-  /// Errors  PeerError
-  virtual void all_reduce(const Collective& call, std::byte* data, Deadline deadline) = 0;
-  /// Forgets all messages, finished or not: none touches the caller's memory from now on.
+  /// Forgets all messages, finished or not: none touches the caller's memory from now on. (Over MPI, where a peer has
+  /// stopped in the middle of a message, only as long as it does not go on.)
   virtual void clear() noexcept = 0;
+  /// All others have come to a later call: they have taken the heads from before the last clear().
+  virtual void all_came() noexcept {}
   /// Ends a wait() in progress, and every later one, with a PeerError. From any thread.
   virtual void interrupt() noexcept = 0;
+  /// This process makes no more calls on this channel. `broke_off`: in the middle of one, so that the others wait in vain:
+  /// ends their waits, now and later, with a PeerError.
+  virtual void say_farewell(const std::string& why, bool broke_off) noexcept = 0;
+  /// What `peer` has said so; none where that did not come.
+  [[nodiscard]] virtual std::optional<std::string> farewell_of(std::uint32_t peer,
+                                                               Deadline deadline) = 0;
   /// This process makes no more calls at all: for transports that can tell more than messages do.
-  /// `broke_off`: in the middle of one, so that the others wait in vain.
-  virtual void farewell(const std::string& /*why*/, bool /*broke_off*/) noexcept {}
+  virtual void leave_process(const std::string& /*why*/, bool /*broke_off*/) noexcept {}
   /// `late` took too long: who holds up whom, from what the calls of all processes wait for. None
   /// where that cannot be known.
   [[nodiscard]] virtual std::optional<std::string> inquire(const PendingCall& /*late*/) {

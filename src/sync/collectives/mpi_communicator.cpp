@@ -2,9 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <deque>
+#include <iterator>
+#include <list>
+#include <memory>
 #include <mutex>
-#include <stdexcept>
+#include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,40 +39,40 @@ void check(int status, const char* what) {
   throw Error(fmt::format("MPI: {} failed: {}", what, text.data()));
 }
 
-struct Message {
-  std::uint32_t peer = 0;
+struct Message : sync::Links::Receipt {
   bool receives = false;
-  std::vector<std::byte> copy;  // of what is sent, where it has to outlive its sender
+  Lane lane = Lane::data;
+  std::vector<std::byte> copy;  // of all but data: MPI sends from here, or receives to here
+  std::span<std::byte> target;  // of a head that is received
   std::vector<MPI_Request> parts;
-};
 
-MPI_Datatype mpi_type(DType dtype) {
-  switch (dtype) {
-    case DType::u8:
-      return MPI_UINT8_T;
-    case DType::i8:
-      return MPI_INT8_T;
-    case DType::u16:
-      return MPI_UINT16_T;
-    case DType::i16:
-      return MPI_INT16_T;
-    case DType::u32:
-      return MPI_UINT32_T;
-    case DType::i32:
-      return MPI_INT32_T;
-    case DType::u64:
-      return MPI_UINT64_T;
-    case DType::i64:
-      return MPI_INT64_T;
-    case DType::f32:
-      return MPI_FLOAT;
-    case DType::f64:
-      return MPI_DOUBLE;
-    case DType::f16:
-    case DType::bf16:
-      break;
+  [[nodiscard]] bool done() noexcept {
+    int all = 0;
+    return MPI_Testall(static_cast<int>(parts.size()), parts.data(), &all, MPI_STATUSES_IGNORE) !=
+               MPI_SUCCESS ||
+           all != 0;
   }
-  throw std::logic_error("MPI has no 16-bit floats");
+  /// Calls a receive back; a send cannot be.
+  void cancel() noexcept {
+    for (MPI_Request& part : parts)
+      if (receives && part != MPI_REQUEST_NULL) MPI_Cancel(&part);
+  }
+  void forget() noexcept {
+    cancel();
+    for (MPI_Request& part : parts)
+      if (part != MPI_REQUEST_NULL) MPI_Request_free(&part);
+  }
+};
+using Messages = std::list<Message>;
+
+// How long a call that failed waits for MPI to let go of its memory.
+constexpr double kTakeBack = 2;
+
+constexpr const char* kLeft = "a process has left this communicator";
+
+bool is_finalised() noexcept {
+  int finalised = 0;
+  return MPI_Finalized(&finalised) != MPI_SUCCESS || finalised != 0;
 }
 
 // MPI can be initialised once in a process, and must be finalised when it ends. All our messages go
@@ -74,54 +80,80 @@ MPI_Datatype mpi_type(DType dtype) {
 // number MPI might deliver what was sent to the earlier owner.
 class Session {
  public:
-  static Session& get() {
-    static Session session;
+  /// Ends when the program does, and after the last communicator.
+  static std::shared_ptr<Session> get() {
+    static const std::shared_ptr<Session> session(new Session);
     return session;
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session() {
-    int finalised = 0;
-    if (ours_ && MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) MPI_Finalize();
+    // MPI_Finalize waits for all processes, without a timeout.
+    if (!ours_ || lost_ || is_finalised()) return;
+    for (Message& each : kept_) each.forget();
+    MPI_Finalize();
   }
 
-  /// For a peer that asks for it later: what MPI sends must stay until then.
-  void keep(Message message) {
+  /// For peers that take, or send, their end of these later: what MPI sends must stay until then.
+  void keep(Messages& messages) noexcept {
     const std::lock_guard lock(mutex_);
-    std::erase_if(kept_, [](Message& each) {
-      int done = 0;
-      MPI_Testall(static_cast<int>(each.parts.size()), each.parts.data(), &done,
-                  MPI_STATUSES_IGNORE);
-      return done != 0;
-    });
-    kept_.push_back(std::move(message));
+    kept_.splice(kept_.end(), messages);
+    drop_done(kept_);
   }
+  static void drop_done(Messages& messages) noexcept {
+    std::erase_if(messages, [](Message& each) { return each.done(); });
+  }
+  /// A process may never come again.
+  void lose() noexcept { lost_ = true; }
+  void all_are_here() noexcept { lost_ = false; }
 
   [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
   [[nodiscard]] std::uint64_t next_channel() noexcept { return next_channel_++; }
-  [[nodiscard]] int tag(std::uint64_t channel, Lane lane) const noexcept {
-    return static_cast<int>(channel % (most_ / sync::kLanes) * sync::kLanes +
-                            static_cast<std::uint64_t>(lane));
+  [[nodiscard]] std::uint64_t channels() const noexcept { return most_ / sync::kLanes; }
+  [[nodiscard]] static int tag(std::uint64_t channel, Lane lane) noexcept {
+    return static_cast<int>(channel * sync::kLanes + static_cast<std::uint64_t>(lane));
   }
-  /// This process receives from `channel` no more: takes the others' goodbyes, which may come
-  /// later, out of MPI's memory.
+  /// Takes what others have sent on `channel`, or send within a while, out of MPI's memory: nobody asks for it any more. Not
+  /// data: who has sent them and failed may have freed them.
+  void take_all(std::uint64_t channel, Lane lane) noexcept {
+    Messages taken;
+    try {
+      MPI_Message message = MPI_MESSAGE_NULL;
+      MPI_Status status;
+      for (int found = 1; MPI_Improbe(MPI_ANY_SOURCE, tag(channel, lane), comm_, &found, &message,
+                                      &status) == MPI_SUCCESS &&
+                          found != 0;) {
+        int count = 0;
+        MPI_Get_count(&status, MPI_BYTE, &count);
+        Message& place = taken.emplace_back();
+        place.copy.resize(static_cast<std::size_t>(count));
+        place.parts.push_back(MPI_REQUEST_NULL);
+        MPI_Imrecv(place.copy.data(), count, MPI_BYTE, &message, &place.parts[0]);
+      }
+    } catch (...) {  // memory is out: the rest stays where it is
+    }
+    keep(taken);
+  }
   void ended(std::uint64_t channel) noexcept {
     constexpr std::size_t kRemembered = 64;
-    const std::lock_guard lock(mutex_);
-    ended_.push_back(channel);
-    for (const std::uint64_t each : ended_)
-      for (const Lane lane : {Lane::head, Lane::data, Lane::farewell}) take_all(tag(each, lane));
-    if (ended_.size() > kRemembered) ended_.pop_front();
+    std::vector<std::uint64_t> all;
+    try {
+      const std::lock_guard lock(mutex_);
+      ended_.push_back(channel);
+      all.assign(ended_.begin(), ended_.end());
+      if (ended_.size() > kRemembered) ended_.pop_front();
+    } catch (...) {  // memory is out: theirs stays where it is
+    }
+    for (const std::uint64_t each : all)
+      for (const Lane lane : {Lane::head, Lane::farewell}) take_all(each, lane);
   }
 
  private:
   Session() {
     int given = MPI_THREAD_SINGLE;
     int initialised = 0;
-    int finalised = 0;
     check(MPI_Initialized(&initialised), "MPI_Initialized");
-    check(MPI_Finalized(&finalised), "MPI_Finalized");
-    if (finalised != 0)
+    if (is_finalised())
       throw Error(
           "MPI has been finalised: make communicators before MPI_Finalize, and release them before "
           "it");
@@ -144,45 +176,43 @@ class Session {
     if (known != 0) most_ = static_cast<std::uint64_t>(*most);
   }
 
-  void take_all(int tag) const noexcept {
-    MPI_Status status;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    std::vector<std::byte> bytes;
-    for (int found = 1;;) {
-      if (MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &found, &message, &status) != MPI_SUCCESS ||
-          found == 0)
-        return;
-      int count = 0;
-      MPI_Get_count(&status, MPI_BYTE, &count);
-      bytes.resize(static_cast<std::size_t>(count));
-      MPI_Mrecv(bytes.data(), count, MPI_BYTE, &message, MPI_STATUS_IGNORE);
-    }
-  }
-
   bool ours_ = false;
+  std::atomic<bool> lost_ = false;
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::uint64_t most_ = 32767;  // what every MPI allows
   std::atomic<std::uint64_t> next_channel_ = 0;
   std::mutex mutex_;
   std::deque<std::uint64_t> ended_;
-  std::vector<Message> kept_;  // until MPI_Finalize at the latest
+  Messages kept_;  // until MPI_Finalize at the latest
+};
+
+// Why a process makes no more calls, as it is sent.
+struct Farewell {
+  bool broke_off = false;
+  std::array<char, 447> why{};
 };
 
 class MpiLinks final : public sync::Links {
  public:
-  /// MPI's collectives get a communicator of their own, made from `parent`, on which nothing else is called meanwhile; none
-  /// without a parent. MPI_Finalize frees it: to free one is a collective call, which broken groups cannot make.
-  MpiLinks(std::uint64_t channel, MPI_Comm parent) : channel_(channel), comm_(session_.comm()) {
-    if (parent != MPI_COMM_NULL) check(MPI_Comm_dup(parent, &collectives_), "MPI_Comm_dup");
+  MpiLinks(std::shared_ptr<Session> session, std::uint64_t channel)
+      : session_(std::move(session)), channel_(channel), comm_(session_->comm()) {
+    if (channel >= session_->channels())
+      throw Error(
+          fmt::format("expected less than {} communicators in one run, which is what this MPI has "
+                      "tags for: keep duplicates that are used again",
+                      session_->channels()));
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    farewells_.resize(size());
   }
   MpiLinks(const MpiLinks&) = delete;
   MpiLinks& operator=(const MpiLinks&) = delete;
   ~MpiLinks() override {
+    if (is_finalised()) return;
     clear();
-    int finalised = 0;
-    if (MPI_Finalized(&finalised) == MPI_SUCCESS && finalised == 0) session_.ended(channel_);
+    session_->keep(posted_);
+    session_->keep(incoming_);
+    session_->ended(channel_);
   }
 
   [[nodiscard]] std::uint32_t rank() const noexcept override {
@@ -192,84 +222,114 @@ class MpiLinks final : public sync::Links {
     return static_cast<std::uint32_t>(size_);
   }
 
-  Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
-    Message message{.peer = peer};
-    if (lane != Lane::data) {
-      message.copy.assign(bytes.begin(), bytes.end());
-      bytes = message.copy;
-    }
-    return start(std::move(message), bytes.size(),
-                 [&](std::size_t at, int count, MPI_Request* request) {
-                   return MPI_Isend(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
-                                    session_.tag(channel_, lane), comm_, request);
-                 });
+  void post(std::uint32_t peer, std::span<const std::byte> head) override {
+    post(peer, Lane::head, head);
+  }
+  Ticket send(std::uint32_t peer, std::span<const std::byte> data) override {
+    Message& message = messages_.emplace_back();
+    message.peer = peer;
+    start(message, {const_cast<std::byte*>(data.data()), data.size()});
+    return &message;
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
-    return start({.peer = peer, .receives = true}, bytes.size(),
-                 [&](std::size_t at, int count, MPI_Request* request) {
-                   return MPI_Irecv(bytes.data() + at, count, MPI_BYTE, static_cast<int>(peer),
-                                    session_.tag(channel_, lane), comm_, request);
-                 });
+    if (lane == Lane::data) {
+      // Who has broken off may have freed what it sent, and MPI would read that once it is asked for.
+      hear_farewells();
+      if (broken_off_) throw PeerError(peer, false, kLeft);
+    }
+    Message& message = messages_.emplace_back();
+    message.peer = peer;
+    message.receives = true;
+    message.lane = lane;
+    if (lane != Lane::data) {
+      message.target = bytes;
+      message.copy.resize(bytes.size());
+      bytes = message.copy;
+    }
+    start(message, bytes);
+    return &message;
   }
 
-  [[nodiscard]] std::uint32_t peer_of(Ticket ticket) const override {
-    return messages_[ticket].peer;
-  }
   void wait(Ticket ticket, Deadline deadline) override {
-    for (MPI_Request& part : messages_[ticket].parts) wait(part, messages_[ticket].peer, deadline);
-  }
-  void all_reduce(const Collective& call, std::byte* data, Deadline deadline) override {
-    const std::size_t unit = size_of(call.dtype);
-    for (std::size_t at = 0; at < call.count; at += kMost) {
-      const auto count = static_cast<int>(std::min<std::size_t>(kMost, call.count - at));
-      MPI_Request request = MPI_REQUEST_NULL;  // which, as a send, cannot be called back
-      check(
-          MPI_Iallreduce(MPI_IN_PLACE, data + at * unit, count, mpi_type(call.dtype),
-                         call.op == ReduceOp::product ? MPI_PROD : MPI_SUM, collectives_, &request),
-          "MPI_Iallreduce");
-      wait(request, static_cast<std::uint32_t>(rank_ + 1) % size(), deadline);
-    }
+    auto& message = static_cast<Message&>(*ticket);
+    for (MPI_Request& part : message.parts) wait(part, message.peer, deadline);
+    std::ranges::copy(message.copy, message.target.begin());
   }
 
   void clear() noexcept override {
-    for (Message& message : messages_) {
-      const bool pending = std::ranges::any_of(
-          message.parts, [](MPI_Request part) { return part != MPI_REQUEST_NULL; });
-      if (pending && !message.copy.empty()) {
-        session_.keep(std::move(message));
-        continue;
+    if (is_finalised()) return;
+    Messages data;
+    for (auto at = messages_.begin(); at != messages_.end();) {
+      const auto next = std::next(at);
+      if (!at->done()) {
+        Messages& to = at->lane == Lane::data ? data : posted_;
+        to.splice(to.end(), messages_, at);
       }
-      for (MPI_Request& part : message.parts)
-        if (part != MPI_REQUEST_NULL) {
-          // A send that was not taken cannot be called back; a receive can.
-          if (message.receives) MPI_Cancel(&part);
-          MPI_Request_free(&part);
-        }
+      at = next;
     }
     messages_.clear();
+    if (!data.empty()) take_back(data);
   }
 
   void interrupt() noexcept override { interrupted_ = true; }
 
-  [[nodiscard]] std::uint64_t next_channel() noexcept override { return session_.next_channel(); }
+  void say_farewell(const std::string& why, bool broke_off) noexcept override {
+    try {
+      Farewell farewell{.broke_off = broke_off};
+      std::ranges::copy(std::string_view(why).substr(0, farewell.why.size() - 1),
+                        farewell.why.begin());
+      for (std::uint32_t peer = 0; peer < size(); ++peer)
+        if (peer != rank()) post(peer, Lane::farewell, std::as_bytes(std::span(&farewell, 1)));
+    } catch (...) {
+    }
+  }
+  [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t peer,
+                                                       Deadline deadline) override {
+    while (!farewells_[peer] && SteadyClock::now() < deadline) {
+      hear_farewells();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    if (!farewells_[peer]) return std::nullopt;
+    return farewells_[peer]->why.data();
+  }
+  [[nodiscard]] std::optional<std::string> explanation() override {
+    for (std::uint32_t peer = 0; peer < size(); ++peer)
+      if (farewells_[peer] && farewells_[peer]->broke_off)
+        return fmt::format("process {} has left: {}", peer, farewells_[peer]->why.data());
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::uint64_t next_channel() noexcept override { return session_->next_channel(); }
   [[nodiscard]] std::unique_ptr<Links> duplicate(std::uint64_t channel) override {
-    return std::make_unique<MpiLinks>(channel, collectives_);
+    return std::make_unique<MpiLinks>(session_, channel);
   }
 
  private:
   static constexpr std::size_t kMost = std::size_t{1} << 30;  // MPI counts in int
+  void post(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
+    Session::drop_done(posted_);
+    Message& message = posted_.emplace_back();
+    message.peer = peer;
+    message.lane = lane;
+    message.copy.assign(bytes.begin(), bytes.end());
+    start(message, message.copy);
+  }
 
-  void wait(MPI_Request& request, std::uint32_t peer, Deadline deadline) const {
+  void wait(MPI_Request& request, std::uint32_t peer, Deadline deadline) {
     const auto begin = SteadyClock::now();
     for (int done = 0, round = 0;; ++round) {
       if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         throw PeerError(peer, false, "MPI reports an error");
       if (done != 0) return;
       if (round % 64 != 63) continue;
+      if (interrupted_) throw PeerError(peer, false, "this process has left");
+      hear_farewells();
+      if (broken_off_) throw PeerError(peer, false, kLeft);
       const auto now = SteadyClock::now();
-      if (interrupted_ || now > deadline)
-        throw PeerError(peer, !interrupted_,
-                        interrupted_ ? "this process has left" : "nothing came");
+      if (now > deadline) {
+        session_->lose();
+        throw PeerError(peer, true, "nothing came");
+      }
       // Others may need this core, to begin with those that are waited for.
       if (now - begin > std::chrono::milliseconds(2))
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -278,43 +338,88 @@ class MpiLinks final : public sync::Links {
     }
   }
 
-  template <class F>
-  Ticket start(Message message, std::size_t bytes, const F& begin) {
-    messages_.push_back(std::move(message));
-    std::vector<MPI_Request>& parts = messages_.back().parts;
-    for (std::size_t at = 0; at < bytes; at += kMost) {
-      parts.push_back(MPI_REQUEST_NULL);
-      check(begin(at, static_cast<int>(std::min(kMost, bytes - at)), &parts.back()),
-            "sending or receiving");
+  // Those that have come.
+  void hear_farewells() {
+    for (;;) {
+      if (incoming_.empty()) {
+        int found = 0;
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        check(MPI_Improbe(MPI_ANY_SOURCE, Session::tag(channel_, Lane::farewell), comm_, &found,
+                          &message, &status),
+              "MPI_Improbe");
+        if (found == 0) return;
+        Messages one(1);
+        one.front().peer = static_cast<std::uint32_t>(status.MPI_SOURCE);
+        one.front().receives = true;
+        one.front().lane = Lane::farewell;
+        one.front().copy.resize(sizeof(Farewell));
+        one.front().parts.push_back(MPI_REQUEST_NULL);
+        check(MPI_Imrecv(one.front().copy.data(), sizeof(Farewell), MPI_BYTE, &message,
+                         one.front().parts.data()),
+              "MPI_Imrecv");
+        incoming_.swap(one);
+      }
+      Message& one = incoming_.front();
+      if (!one.done()) return;
+      Farewell& heard = farewells_[one.peer].emplace();
+      std::memcpy(&heard, one.copy.data(), sizeof heard);
+      broken_off_ = broken_off_ || heard.broke_off;
+      incoming_.clear();
     }
-    return messages_.size() - 1;
   }
 
-  Session& session_ = Session::get();
+  // What MPI still reads from, or writes to, the caller's memory. A receive can be called back; a send that has begun ends
+  // soon, and one that was not asked for is not read.
+  void take_back(Messages& data) noexcept {
+    for (Message& message : data) message.cancel();
+    const Deadline deadline = sync::deadline_in(kTakeBack);
+    for (;;) {
+      Session::drop_done(data);
+      if (data.empty()) return;
+      if (SteadyClock::now() > deadline) break;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    session_->keep(data);
+  }
+
+  void start(Message& message, std::span<std::byte> bytes) {
+    if (is_finalised()) throw Error("MPI has been finalised: release communicators before it");
+    const int peer = static_cast<int>(message.peer);
+    const int tag = Session::tag(channel_, message.lane);
+    for (std::size_t at = 0; at < bytes.size(); at += kMost) {
+      const auto count = static_cast<int>(std::min(kMost, bytes.size() - at));
+      MPI_Request& part = message.parts.emplace_back(MPI_REQUEST_NULL);
+      check(message.receives
+                ? MPI_Irecv(bytes.data() + at, count, MPI_BYTE, peer, tag, comm_, &part)
+                : MPI_Isend(bytes.data() + at, count, MPI_BYTE, peer, tag, comm_, &part),
+            "sending or receiving");
+    }
+  }
+
+  std::shared_ptr<Session> session_;
   std::uint64_t channel_;
   MPI_Comm comm_;
-  MPI_Comm collectives_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   std::atomic<bool> interrupted_ = false;
-  std::vector<Message> messages_;
+  Messages messages_;                               // of the call
+  Messages posted_;                                 // heads and farewells that may be on their way
+  std::vector<std::optional<Farewell>> farewells_;  // of the others
+  Messages incoming_;                               // one of these at most
+  bool broken_off_ = false;
 };
 
 }  // namespace
 
 std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
-  Session& session = Session::get();
-  std::array<int, 2> orders{options.any_order ? 1 : 0, options.any_order ? 0 : 1};
-  check(MPI_Allreduce(MPI_IN_PLACE, orders.data(), 2, MPI_INT, MPI_MAX, session.comm()),
-        "MPI_Allreduce");
-  if (orders == std::array{1, 1})
-    throw Error(
-        "the processes have different any_order: every process must be connected with the same");
-  std::uint64_t channel = session.next_channel();  // process 0's counts
-  check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session.comm()), "MPI_Bcast");
-  return std::make_unique<sync::ProcessCommunicator>(
-      std::make_unique<MpiLinks>(channel, options.any_order ? session.comm() : MPI_COMM_NULL),
-      options.timeout_s, options.any_order);
+  const std::shared_ptr<Session> session = Session::get();
+  std::uint64_t channel = session->next_channel();  // process 0's counts
+  check(MPI_Bcast(&channel, 1, MPI_UINT64_T, 0, session->comm()), "MPI_Bcast");
+  check(MPI_Barrier(session->comm()), "MPI_Barrier");
+  session->all_are_here();
+  return std::make_unique<sync::ProcessCommunicator>(std::make_unique<MpiLinks>(session, channel),
+                                                     options.timeout_s, options.any_order);
 }
 
 }  // namespace penstock

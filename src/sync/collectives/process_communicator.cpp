@@ -21,6 +21,12 @@ constexpr std::size_t kSmallBytes = 16U << 10;
 constexpr std::size_t kSliceBytes = 2U << 20;
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kRootBytes = 1U << 20;
+// In any order: larger ones go in slices, all at once, where halving and doubling waits for one step after another.
+constexpr std::size_t kMostInAnyOrder = 1U << 20;
+constexpr std::size_t kHalvedBytes = 4U << 10;
+// A process says why it left before its goodbye comes.
+constexpr double kFarewellTimeout = 5;
+constexpr const char* kEnded = "it ended";
 // After the steps of the heads: the data, and what the sums are handed out in.
 constexpr std::uint32_t kDataPhase = 100;
 constexpr std::uint32_t kHandOutPhase = 101;
@@ -58,8 +64,8 @@ ProcessCommunicator::ProcessCommunicator(std::unique_ptr<Links> links, double ti
 
 ProcessCommunicator::~ProcessCommunicator() {
   links_->on_inquiry({});
-  say_goodbye(broken_ ? core::text_of(broken_) : "it ended");
-  links_->clear();
+  const std::unique_lock lock = stop(kEnded);
+  say_goodbye(kEnded, Leaves::in_order, false);
 }
 
 std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
@@ -73,40 +79,55 @@ std::unique_ptr<Communicator> ProcessCommunicator::duplicate() {
 }
 
 void ProcessCommunicator::leave(const std::string& why) noexcept {
-  const bool broke_off = say_goodbye(why);
-  links_->farewell(why, broke_off);
+  const std::unique_lock lock = stop(why);
+  const bool broke_off = broken_ != nullptr;
+  say_goodbye(why, Leaves::for_a_reason, broke_off);
+  links_->leave_process(why, broke_off);
 }
 
-bool ProcessCommunicator::say_goodbye(const std::string& why) noexcept {
+std::unique_lock<std::mutex> ProcessCommunicator::stop(const std::string& why) noexcept {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) {  // a collective is in progress on another thread, and may wait for long
-    leaving_ = true;
-    links_->interrupt();
-    lock.lock();
+  if (lock) return lock;
+  // A collective is in progress on another thread, and may wait for long.
+  try {
+    const std::lock_guard pending(pending_mutex_);
+    stopped_ = why;
+  } catch (...) {  // memory is out: it will say less
   }
-  const bool broke_off = broken_ != nullptr;
-  if (left_ || size() == 1) return broke_off;
+  links_->interrupt();
+  lock.lock();
+  return lock;
+}
+
+std::optional<std::string> ProcessCommunicator::why_stopped() {
+  const std::lock_guard lock(pending_mutex_);
+  return stopped_;
+}
+
+void ProcessCommunicator::say_goodbye(const std::string& why, Leaves how, bool broke_off) noexcept {
+  if (left_ || size() == 1) return;
   left_ = true;
   try {
+    if (how == Leaves::for_a_reason) links_->say_farewell(why, broke_off);
     // In the place of all heads that this process would hand on.
-    std::ranges::fill(heads_, Head{.sequence = sequence_ + 1, .leaves = true, .leaver = rank()});
-    farewell_.fill('\0');
-    std::ranges::copy(std::string_view(why).substr(0, kTextBytes - 1), farewell_.begin());
-    const auto send = [&](std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
+    std::ranges::fill(heads_, Head{.sequence = sequence_ + 1, .leaves = how, .leaver = rank()});
+    const std::span<const Head> all = heads_;
+    const auto part_from = [&](std::uint32_t peer, std::span<const Head> mine,
+                               std::span<Head> theirs) {
       try {
-        (void)links_->send(peer, lane, bytes);
+        links_->post(peer, std::as_bytes(mine));
+        // Theirs is not left in the transport's memory.
+        if (!broke_off) (void)links_->receive(peer, Lane::head, std::as_writable_bytes(theirs));
       } catch (const Error&) {  // it has gone before
       }
     };
-    for_peers([&](std::uint32_t peer) {
-      send(peer, Lane::farewell, std::as_bytes(std::span(farewell_)));
+    if (rank() != 0) part_from(parent(), all.first(below(rank())), heads_);
+    for_children([&](std::uint32_t child) {
+      part_from(child, all, std::span(heard_).subspan(child, below(child)));
     });
-    const std::span<const Head> all = heads_;
-    if (rank() != 0) send(parent(), Lane::head, std::as_bytes(all.first(below(rank()))));
-    for_children([&](std::uint32_t child) { send(child, Lane::head, std::as_bytes(all)); });
   } catch (...) {
   }
-  return broke_off;
+  links_->clear();
 }
 
 std::uint32_t ProcessCommunicator::below(std::uint32_t peer) const {
@@ -178,14 +199,28 @@ void ProcessCommunicator::guarded(const Collective& call, const std::function<vo
       body();
     links_->clear();
   } catch (const PeerError& error) {
-    const std::string message = explain(error, call.to_string());
-    links_->clear();
-    fail(message);
-  } catch (...) {
-    links_->clear();
+    broken_ = std::make_exception_ptr(SyncError(explain(error, call.to_string())));
+    break_off(true);
+    std::rethrow_exception(broken_);
+  } catch (const SyncError&) {  // which all come to
     broken_ = std::current_exception();
+    break_off(false);
+    throw;
+  } catch (...) {
+    broken_ = std::current_exception();
+    break_off(true);
     throw;
   }
+}
+
+// At once: whoever catches the error may keep this communicator for long.
+void ProcessCommunicator::break_off(bool in_the_middle) noexcept {
+  try {
+    const std::string why = why_stopped().value_or(core::text_of(broken_));
+    say_goodbye(why, Leaves::for_a_reason, in_the_middle);
+  } catch (...) {  // memory is out
+  }
+  links_->clear();
 }
 
 void ProcessCommunicator::fail(const std::string& message) {
@@ -196,7 +231,7 @@ void ProcessCommunicator::fail(const std::string& message) {
 std::string ProcessCommunicator::explain(const PeerError& error, const std::string& what) {
   const std::string where = fmt::format("process {} of {}, in its {} collective, {}", rank(),
                                         size(), ordinal(sequence_), what);
-  if (leaving_) return fmt::format("{}: this process has left", where);
+  if (why_stopped()) return fmt::format("{}: this process has left", where);
   if (!error.late())
     if (const auto known = links_->explanation()) return fmt::format("{}: {}", where, *known);
   note_pending([&](auto& pending) { pending->peer = error.peer(); });
@@ -225,7 +260,7 @@ std::vector<PendingCall> ProcessCommunicator::report() {
 
 void ProcessCommunicator::wait(const Tickets& tickets) {
   for (const Links::Ticket ticket : tickets) {
-    note_pending([&](auto& pending) { pending->peer = links_->peer_of(ticket); });
+    note_pending([&](auto& pending) { pending->peer = ticket->peer; });
     links_->wait(ticket, deadline_);
   }
 }
@@ -246,24 +281,20 @@ void ProcessCommunicator::agree(const Collective& call, std::span<const std::byt
     from_above.push_back(
         links_->receive(parent(), Lane::head, std::as_writable_bytes(std::span(heads_))));
   wait(from_below);
-  Tickets sent;
   const std::span<const Head> heard = std::span(heard_).subspan(rank(), below(rank()));
-  if (rank() != 0) sent.push_back(links_->send(parent(), Lane::head, std::as_bytes(heard)));
+  if (rank() != 0) links_->post(parent(), std::as_bytes(heard));
   note_pending([](auto& pending) { ++pending->phase; });
   wait(from_above);
   if (rank() == 0) heads_ = heard_;
-  for_children([&](std::uint32_t child) {
-    sent.push_back(links_->send(child, Lane::head, std::as_bytes(std::span(heads_))));
-  });
+  for_children([&](std::uint32_t child) { links_->post(child, std::as_bytes(std::span(heads_))); });
   note_pending([](auto& pending) { pending->phase = kDataPhase; });
   const Head& first = heads_[0];
   for (std::uint32_t peer = 0; peer < size(); ++peer) {
     const Head& head = heads_[peer];
-    if (head.leaves)
+    if (head.leaves != Leaves::no)
       fail(fmt::format(
           "process {} of {} waits in its {} collective, {}, and process {} makes no more: {}",
-          rank(), size(), ordinal(sequence_), call.to_string(), head.leaver,
-          why_left(head.leaver)));
+          rank(), size(), ordinal(sequence_), call.to_string(), head.leaver, why_left(head)));
     if (head.any_order != first.any_order)
       fail(
           fmt::format("processes 0 and {} have different any_order: every process must be "
@@ -275,26 +306,18 @@ void ProcessCommunicator::agree(const Collective& call, std::span<const std::byt
                       "{}; every process must make the same calls in the same order",
                       ordinal(sequence_), first.call.to_string(), peer, head.call.to_string()));
   }
-  wait(sent);  // not before: who has left takes none
-}
-
-// Why it left; its last word may have gone with it.
-std::string ProcessCommunicator::farewell_of(std::uint32_t leaver) {
-  std::array<char, kTextBytes> why{};
-  try {
-    wait({links_->receive(leaver, Lane::farewell, std::as_writable_bytes(std::span(why)))});
-    return why.data();
-  } catch (const PeerError&) {
-    return links_->explanation().value_or("it has ended");
-  }
+  links_->all_came();
 }
 
 // With what else is known by then: a part of a process may end a moment before the process says why.
-std::string ProcessCommunicator::why_left(std::uint32_t leaver) {
-  const std::string said = farewell_of(leaver);
+std::string ProcessCommunicator::why_left(const Head& goodbye) {
+  if (goodbye.leaves == Leaves::in_order) return kEnded;
+  const std::optional<std::string> said =
+      links_->farewell_of(goodbye.leaver, deadline_in(kFarewellTimeout));
   const std::optional<std::string> known = links_->explanation();
-  if (!known || known->ends_with(said)) return said;
-  return fmt::format("{}; {}", said, *known);
+  if (!said) return known.value_or("it has ended");
+  if (!known || known->ends_with(*said)) return *said;
+  return fmt::format("{}; {}", *said, *known);
 }
 
 // All data of a call that came with the heads.
@@ -360,13 +383,76 @@ std::pair<std::size_t, std::size_t> ProcessCommunicator::piece(std::size_t bytes
 bool ProcessCommunicator::in_any_order(const Collective& call) const {
   const bool adds =
       call.op == ReduceOp::sum || call.op == ReduceOp::product || call.op == ReduceOp::mean;
-  return any_order_ && adds && sum_dtype(call.dtype) == call.dtype;
+  return any_order_ && adds && sum_dtype(call.dtype) == call.dtype &&
+         call.count * size_of(call.dtype) <= kMostInAnyOrder;
 }
 
+// Recursive halving and doubling (Thakur, Rabenseifner and Gropp, 2005): each process adds up with log2 n others, in place
+// of n - 1. Those beyond the last power of two have another one add up for them.
 void ProcessCommunicator::all_reduce_in_any_order(const Collective& call, std::byte* data) {
-  // Who is late is known to nobody: in a ring each waits for the next.
-  note_pending([&](auto& pending) { pending->peer = (rank() + 1) % size(); });
-  links_->all_reduce(call, data, deadline_);
+  const std::size_t unit = size_of(call.dtype);
+  const std::span<std::byte> whole(data, call.count * unit);
+  const std::uint32_t half = std::bit_floor(size()) / 2;
+  const ReduceOp op = call.op == ReduceOp::product ? ReduceOp::product : ReduceOp::sum;
+  scratch_.resize(std::max(scratch_.size(), whole.size()));
+  // Steps are numbered alike in all processes: who is at a later one has done its part of the earlier ones.
+  const auto levels = static_cast<std::uint32_t>(std::bit_width(half));
+  const auto level_of = [](std::uint32_t step) {
+    return static_cast<std::uint32_t>(std::countr_zero(step));
+  };
+  const std::uint32_t first = kDataPhase;
+  const std::uint32_t last = first + 2 * levels + 1;
+  const auto exchange = [&](std::uint32_t phase, std::uint32_t peer,
+                            std::span<const std::byte> mine, std::span<std::byte> theirs) {
+    note_pending([&](auto& pending) { pending->phase = phase; });
+    Tickets tickets;
+    if (!theirs.empty()) tickets.push_back(links_->receive(peer, Lane::data, theirs));
+    if (!mine.empty()) tickets.push_back(links_->send(peer, mine));
+    wait(tickets);
+  };
+  // In the order of the two ranks, so that both come to the same.
+  const auto add = [&](std::uint32_t peer, std::span<std::byte> sum) {
+    std::array<const std::byte*, 2> inputs{sum.data(), scratch_.data()};
+    if (peer < rank()) std::swap(inputs[0], inputs[1]);
+    reduce_elements(inputs, std::array{sum.data()}, sum.size() / unit, call.dtype, op, size());
+  };
+  const std::span<std::byte> place(scratch_);
+  struct Step {
+    std::uint32_t peer;
+    std::span<std::byte> kept;
+    std::span<std::byte> given;
+  };
+  std::vector<Step> halvings;
+  const std::uint32_t partner = rank() < 2 * half ? rank() + 2 * half : rank() - 2 * half;
+  if (rank() >= 2 * half) {
+    exchange(first, partner, whole, {});
+    exchange(last, partner, {}, whole);
+  } else {
+    if (partner < size()) {
+      exchange(first, partner, {}, place.first(whole.size()));
+      add(partner, whole);
+    }
+    std::span<std::byte> mine = whole;
+    for (std::uint32_t step = half; step > 0; step /= 2) {
+      const std::uint32_t peer = rank() ^ step;
+      const std::uint32_t phase = first + levels - level_of(step);
+      if (mine.size() > kHalvedBytes) {
+        const std::size_t middle = mine.size() / unit / 2 * unit;
+        Step halving{peer, mine.first(middle), mine.subspan(middle)};
+        if (peer < rank()) std::swap(halving.kept, halving.given);
+        exchange(phase, peer, halving.given, place.first(halving.kept.size()));
+        mine = halving.kept;
+        halvings.push_back(halving);
+      } else {
+        exchange(phase, peer, mine, place.first(mine.size()));
+      }
+      add(peer, mine);
+    }
+    for (auto step = halvings.rbegin(); step != halvings.rend(); ++step)
+      exchange(first + levels + 1 + level_of(step->peer ^ rank()), step->peer, step->kept,
+               step->given);
+    if (partner < size()) exchange(last, partner, whole, {});
+  }
   if (call.op == ReduceOp::mean)
     reduce_elements(std::array<const std::byte*, 1>{data}, std::array{data}, call.count, call.dtype,
                     call.op, size());
@@ -375,11 +461,11 @@ void ProcessCommunicator::all_reduce_in_any_order(const Collective& call, std::b
 // As one, in a row.
 void ProcessCommunicator::all_reduce_in_any_order(const Collective& call,
                                                   std::span<const std::span<std::byte>> parts) {
-  scratch_.resize(std::max(scratch_.size(), call.count * size_of(call.dtype)));
-  std::byte* end = scratch_.data();
+  row_.resize(std::max(row_.size(), call.count * size_of(call.dtype)));
+  std::byte* end = row_.data();
   for (const std::span<std::byte> part : parts) end = std::ranges::copy(part, end).out;
-  all_reduce_in_any_order(call, scratch_.data());
-  const std::byte* begin = scratch_.data();
+  all_reduce_in_any_order(call, row_.data());
+  const std::byte* begin = row_.data();
   for (const std::span<std::byte> part : parts) {
     std::copy_n(begin, part.size(), part.data());
     begin += part.size();
@@ -391,9 +477,7 @@ void ProcessCommunicator::all_reduce(const Collective& call, std::byte* data) {
   const std::size_t bytes = call.count * size_of(call.dtype);
   if (bytes <= kSmallBytes) {
     Tickets sent;
-    for_peers([&](std::uint32_t peer) {
-      sent.push_back(links_->send(peer, Lane::data, {data, bytes}));
-    });
+    for_peers([&](std::uint32_t peer) { sent.push_back(links_->send(peer, {data, bytes})); });
     scratch_.resize(std::max(scratch_.size(), bytes * (size() + 1)));
     reduce_wholes(call, data, scratch_.data() + bytes * size());
     wait(sent);
@@ -442,7 +526,7 @@ void ProcessCommunicator::reduce_to_root(const Collective& call, std::byte* data
     if (rank() == call.root)
       reduce_wholes(part, begin, begin);
     else
-      wait({links_->send(call.root, Lane::data, {begin, part.count * size_of(call.dtype)})});
+      wait({links_->send(call.root, {begin, part.count * size_of(call.dtype)})});
   }
 }
 
@@ -491,8 +575,8 @@ void ProcessCommunicator::reduce_pieces(const Collective& call, std::span<const 
       for_peers([&](std::uint32_t peer) {
         const auto [begin, length] = piece(share.bytes, unit, peer);
         if (at < length)
-          sent.push_back(links_->send(
-              peer, Lane::data, {share.whole + begin + at, std::min(kSliceBytes, length - at)}));
+          sent.push_back(
+              links_->send(peer, {share.whole + begin + at, std::min(kSliceBytes, length - at)}));
       });
   }
   std::vector<const std::byte*> inputs(size());
@@ -520,7 +604,7 @@ void ProcessCommunicator::exchange_pieces(std::span<const std::span<std::byte>> 
     const auto [begin, length] = piece(whole.size(), unit, rank());
     if (length > 0)
       for_peers([&, begin = begin, length = length](std::uint32_t peer) {
-        tickets.push_back(links_->send(peer, Lane::data, whole.subspan(begin, length)));
+        tickets.push_back(links_->send(peer, whole.subspan(begin, length)));
       });
   }
   wait(tickets);
@@ -534,7 +618,7 @@ void ProcessCommunicator::broadcast(std::byte* data, std::size_t bytes, std::uin
   if (rank() == root) {
     for_peers([&](std::uint32_t peer) {
       const auto [begin, length] = small ? std::pair{std::size_t{0}, bytes} : piece(bytes, 1, peer);
-      tickets.push_back(links_->send(peer, Lane::data, {data + begin, length}));
+      tickets.push_back(links_->send(peer, {data + begin, length}));
     });
   } else {
     const auto [begin, length] = small ? std::pair{std::size_t{0}, bytes} : piece(bytes, 1, rank());

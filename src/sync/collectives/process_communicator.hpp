@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -27,7 +26,7 @@ namespace penstock::sync {
 /// steps; the result is that of the in-process group, bit by bit.
 class ProcessCommunicator final : public Communicator {
  public:
-  /// `any_order`: sums by the transport's own all_reduce.
+  /// `any_order`: sums of up to 1 MiB by recursive halving and doubling.
   ProcessCommunicator(std::unique_ptr<Links> links, double timeout_s, bool any_order = false);
   ~ProcessCommunicator() override;
 
@@ -35,8 +34,9 @@ class ProcessCommunicator final : public Communicator {
   void leave(const std::string& why) noexcept override;
 
  private:
-  static constexpr std::size_t kTextBytes = 448;
   static constexpr std::size_t kCarriedBytes = 64;
+
+  enum class Leaves : std::uint8_t { no, in_order, for_a_reason };
 
   /// What goes ahead of a collective, and what comes instead when a process leaves.
   struct Head {
@@ -44,8 +44,8 @@ class ProcessCommunicator final : public Communicator {
     Collective call;
     std::uint64_t channel = 0;  // of a duplicate; process 0's counts
     bool any_order = false;
-    bool leaves = false;
-    std::uint32_t leaver = 0;                                    // whose text says why
+    Leaves leaves = Leaves::no;
+    std::uint32_t leaver = 0;
     alignas(16) std::array<std::byte, kCarriedBytes> carried{};  // all data of a small call
   };
   using Tickets = std::vector<Links::Ticket>;
@@ -61,13 +61,16 @@ class ProcessCommunicator final : public Communicator {
   void perform(const Collective& call, const std::byte* in, std::byte* out, StreamHandle) override;
   void perform_parts(const Collective& call, std::span<const TensorView> parts,
                      StreamHandle) override;
-  /// Whether in the middle of a collective, or after one that failed.
-  bool say_goodbye(const std::string& why) noexcept;
+  /// With mutex_ held. `broke_off`: in the middle of a collective.
+  void say_goodbye(const std::string& why, Leaves how, bool broke_off) noexcept;
+  /// Ends the collective in progress, on whatever thread.
+  [[nodiscard]] std::unique_lock<std::mutex> stop(const std::string& why) noexcept;
+  [[nodiscard]] std::optional<std::string> why_stopped();
+  void break_off(bool in_the_middle) noexcept;
   void guarded(const Collective& call, const std::function<void()>& body);
   void agree(const Collective& call, std::span<const std::byte> small = {});
   void transfer(const Collective& call, const std::byte* in, std::byte* out);
-  [[nodiscard]] std::string farewell_of(std::uint32_t leaver);
-  [[nodiscard]] std::string why_left(std::uint32_t leaver);
+  [[nodiscard]] std::string why_left(const Head& goodbye);
   void take_small(const Collective& call, std::byte* out);
   /// Those whose heads are known to `peer` when it sends them to its parent in the tree: it and those after it.
   [[nodiscard]] std::uint32_t below(std::uint32_t peer) const;
@@ -110,12 +113,12 @@ class ProcessCommunicator final : public Communicator {
   Deadline deadline_;
   std::vector<Head> heard_;  // from those below, and my own, each at its rank's place
   std::vector<Head> heads_;  // of all
-  std::array<char, kTextBytes> farewell_{};
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> row_;  // of parts
   std::exception_ptr broken_;
   bool left_ = false;
-  std::atomic<bool> leaving_ = false;  // in the middle of a call
   std::mutex pending_mutex_;
+  std::optional<std::string> stopped_;  // in the middle of a call: why
   std::optional<PendingCall> pending_;  // the call in progress
 };
 

@@ -48,11 +48,13 @@ std::string conclude_circle(std::span<const Waiting> circle) {
 
 }  // namespace
 
-std::string conclude(std::uint32_t rank, const PendingCall& late, std::span<const Answer> answers) {
+std::string conclude(std::uint32_t rank, const PendingCall& late, std::span<const Answer> answers,
+                     std::span<const std::string> left) {
   std::vector<Waiting> path{{rank, late}};
   for (;;) {
     const Waiting here = path.back();
     const std::uint32_t peer = here.call.peer;
+    if (peer < left.size() && !left[peer].empty()) return left[peer];
     if (peer >= answers.size() || !answers[peer]) return does_not_answer(peer);
     const std::vector<PendingCall>& calls = *answers[peer];
     if (calls.empty())

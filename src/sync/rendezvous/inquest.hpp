@@ -15,9 +15,11 @@ namespace penstock::sync {
 using Answer = std::optional<std::vector<PendingCall>>;
 
 /// Follows who waits for whom, from `late` of process `rank` on: to a process that does not answer, or makes no call; to
-/// two that wait for each other in calls of different communicators; or to a message that was sent and did not come.
+/// two that wait for each other in calls of different communicators; or to a message that was sent and did not come. Of those
+/// that are gone `left` holds what was said of them.
 [[nodiscard]] std::string conclude(std::uint32_t rank, const PendingCall& late,
-                                   std::span<const Answer> answers);
+                                   std::span<const Answer> answers,
+                                   std::span<const std::string> left = {});
 
 /// What is said of a process that is asked and says nothing.
 [[nodiscard]] std::string does_not_answer(std::uint32_t rank);

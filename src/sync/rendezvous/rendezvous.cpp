@@ -3,6 +3,7 @@
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <list>
 #include <map>
 #include <mutex>
@@ -45,6 +46,10 @@ constexpr double kAnswerTimeout = 2;
 // Longer than process 0 asks the others.
 constexpr double kVerdictTimeout = 5;
 constexpr std::chrono::milliseconds kLongestPause(500);
+// Says a process that has no other reason.
+constexpr std::string_view kEnded = "it ended";
+// That are remembered: those of communicators that have ended here are never asked for.
+constexpr std::size_t kMostFarewells = 1024;
 
 std::vector<std::uint16_t> ports_from(std::uint16_t first) {
   std::vector<std::uint16_t> ports;
@@ -113,7 +118,7 @@ class Rendezvous::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
   ~Impl() {
-    leave("it ended", false);
+    leave(kEnded, false);
     if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
     if (thread_.joinable()) thread_.join();
   }
@@ -243,7 +248,67 @@ class Rendezvous::Impl {
     news_.wait_until(lock, sync::deadline_in(wait_s),
                      [&] { return !failed_.empty() || !left_.empty(); });
     if (!failed_.empty()) return failed_.front();
-    return left_.empty() ? std::nullopt : std::optional(left_.front());
+    return left_.empty() ? std::nullopt : std::optional(left_.front().second);
+  }
+
+  [[nodiscard]] bool has_left(std::uint32_t rank) {
+    const std::lock_guard lock(mutex_);
+    return what_left_locked(rank) != nullptr;
+  }
+
+  void say_farewell(std::uint64_t communicator, bool broke_off, std::string_view why) noexcept {
+    try {
+      const std::string bytes =
+          sync::encode({FrameKind::farewell,
+                        {std::to_string(communicator), broke_off ? "1" : "0", std::string(why)}});
+      const std::lock_guard lock(send_mutex_);
+      if (socket_) (void)sync::send_all(socket_.get(), bytes);
+    } catch (...) {
+    }
+  }
+
+  std::optional<std::string> farewell_of(std::uint32_t rank, std::uint64_t communicator,
+                                         double wait_s) {
+    const auto find = [&] {
+      return std::ranges::find_if(farewells_, [&](const Farewell& each) {
+        return each.rank == rank && each.communicator == communicator;
+      });
+    };
+    std::unique_lock lock(mutex_);
+    news_.wait_until(lock, sync::deadline_in(wait_s), [&] {
+      return find() != farewells_.end() || ended_ || !failed_.empty() ||
+             what_left_locked(rank) != nullptr;
+    });
+    const auto found = find();
+    return found == farewells_.end() ? std::nullopt : std::optional(found->why);
+  }
+
+  [[nodiscard]] bool is_broken_off(std::uint64_t communicator) {
+    const std::lock_guard lock(mutex_);
+    return broken_off_locked(communicator) != nullptr;
+  }
+
+  std::optional<std::string> why_broken_off(std::uint64_t communicator, double wait_s) {
+    std::unique_lock lock(mutex_);
+    // The first one's reason is the others', too.
+    const auto first = [&]() -> const Farewell* {
+      const Farewell* const farewell = broken_off_locked(communicator);
+      return farewell != nullptr && farewell->left_before == 0 ? farewell : nullptr;
+    };
+    news_.wait_until(lock, sync::deadline_in(wait_s), [&] {
+      const Farewell* const farewell = first();
+      return !failed_.empty() ||
+             (farewell != nullptr ? what_left_locked(farewell->rank) != nullptr : !left_.empty());
+    });
+    if (!failed_.empty()) return failed_.front();
+    const Farewell* farewell = first();
+    if (farewell == nullptr && !left_.empty()) return left_.front().second;
+    // Else on another one: its end may have ended connections.
+    if (farewell == nullptr) farewell = broken_off_locked(std::nullopt);
+    if (farewell == nullptr) return std::nullopt;
+    const std::string* const left = what_left_locked(farewell->rank);
+    if (left != nullptr && !left->ends_with(kEnded)) return *left;
+    return fmt::format("process {} has left: {}", farewell->rank, farewell->why);
   }
 
   [[nodiscard]] std::optional<std::string> failure() {
@@ -257,6 +322,12 @@ class Rendezvous::Impl {
     return added(watchers_, std::move(body));
   }
 
+  std::shared_ptr<void> on_news(std::function<void()> body) {
+    const std::lock_guard watching(watch_mutex_);
+    body();
+    return added(readers_, std::move(body));
+  }
+
   std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body) {
     const std::lock_guard watching(watch_mutex_);
     return added(reporters_, std::move(body));
@@ -267,7 +338,9 @@ class Rendezvous::Impl {
     std::unique_lock lock(mutex_);
     news_.wait_until(lock, sync::deadline_in(kVerdictTimeout),
                      [&] { return !failed_.empty() || ended_; });
-    return failed_.empty() ? sync::does_not_answer(0) : failed_.front();
+    if (!failed_.empty()) return failed_.front();
+    const std::string* const left = what_left_locked(0);
+    return left != nullptr ? *left : sync::does_not_answer(0);
   }
 
   void leave(std::string_view why, bool broke_off) noexcept {
@@ -276,11 +349,10 @@ class Rendezvous::Impl {
         const std::lock_guard lock(mutex_);
         if (std::exchange(leaving_, true)) return;
       }
-      if (!socket_) return;
       const std::string bytes =
           sync::encode({broke_off ? FrameKind::broke_off : FrameKind::left, {std::string(why)}});
-      const std::lock_guard lock(send_mutex_);  // not into another thread's frame
-      (void)sync::send_all(socket_.get(), bytes);
+      const std::lock_guard lock(send_mutex_);
+      if (socket_) (void)sync::send_all(socket_.get(), bytes);
     } catch (...) {
     }
   }
@@ -367,10 +439,28 @@ class Rendezvous::Impl {
 
   void note(const Frame& frame) {
     if (frame.kind == FrameKind::value) values_[frame.texts.at(0)] = frame.texts.at(1);
-    const bool failed = frame.kind == FrameKind::failed;
-    if (!failed && frame.kind != FrameKind::gone) return;
-    (failed ? failed_ : left_).push_back(frame.texts.at(0));
-    host_gone_ = host_gone_ || frame.texts.at(1) == "0";
+    if (frame.kind == FrameKind::farewell) {
+      const auto rank = sync::number_from<std::uint32_t>(frame.texts.at(0));
+      if (rank == rank_) return;
+      farewells_.push_back({.rank = rank,
+                            .communicator = sync::number_from<std::uint64_t>(frame.texts.at(1)),
+                            .broke_off = frame.texts.at(2) == "1",
+                            .left_before = left_.size(),
+                            .why = frame.texts.at(3)});
+      if (farewells_.size() > kMostFarewells) farewells_.pop_front();
+    }
+    if (frame.kind == FrameKind::failed) failed_.push_back(frame.texts.at(0));
+    if (frame.kind == FrameKind::gone)
+      left_.emplace_back(sync::number_from<std::uint32_t>(frame.texts.at(1)), frame.texts.at(0));
+    if (frame.kind == FrameKind::failed || frame.kind == FrameKind::gone)
+      host_gone_ = host_gone_ || frame.texts.at(1) == "0";
+  }
+
+  /// What process `rank` said when it left in order; null: it has not.
+  [[nodiscard]] const std::string* what_left_locked(std::uint32_t rank) const {
+    const auto found =
+        std::ranges::find(left_, rank, &std::pair<std::uint32_t, std::string>::first);
+    return found == left_.end() ? nullptr : &found->second;
   }
 
   // Says what this process's calls wait for.
@@ -404,9 +494,26 @@ class Rendezvous::Impl {
       failure = failed_.size() > before;
       news_.notify_all();
     }
-    if (!failure) return;
     const std::lock_guard watching(watch_mutex_);
+    for (const auto& reader : readers_) reader();
+    if (!failure) return;
     for (const auto& watcher : watchers_) watcher();
+  }
+
+  struct Farewell {
+    std::uint32_t rank = 0;
+    std::uint64_t communicator = 0;
+    bool broke_off = false;
+    std::size_t left_before = 0;  // processes, that we knew of
+    std::string why;
+  };
+
+  /// The first one on that communicator, or on any; null: nobody has.
+  [[nodiscard]] const Farewell* broken_off_locked(std::optional<std::uint64_t> communicator) const {
+    const auto found = std::ranges::find_if(farewells_, [&](const Farewell& each) {
+      return each.broke_off && each.communicator == communicator.value_or(each.communicator);
+    });
+    return found == farewells_.end() ? nullptr : &*found;
   }
 
   std::uint32_t rank_;
@@ -427,12 +534,14 @@ class Rendezvous::Impl {
   std::condition_variable news_;
   std::map<std::string, std::string> values_;
   std::vector<std::string> failed_;  // who died or broke off, and who left properly
-  std::vector<std::string> left_;
+  std::vector<std::pair<std::uint32_t, std::string>> left_;
+  std::deque<Farewell> farewells_;  // of the others
   bool ended_ = false;
   bool leaving_ = false;
-  bool host_gone_ = false;  // process 0 has said so
-  std::mutex watch_mutex_;  // taken before mutex_
-  std::list<std::function<void()>> watchers_;
+  bool host_gone_ = false;                     // process 0 has said so
+  std::mutex watch_mutex_;                     // taken before mutex_
+  std::list<std::function<void()>> watchers_;  // of failures
+  std::list<std::function<void()>> readers_;   // of all news
   std::list<std::function<std::vector<PendingCall>()>> reporters_;
   std::jthread thread_;
 };
@@ -543,6 +652,25 @@ std::shared_ptr<void> Rendezvous::on_inquiry(std::function<std::vector<PendingCa
   return impl_->on_inquiry(std::move(body));
 }
 std::string Rendezvous::inquire(const PendingCall& late) { return impl_->inquire(late); }
+std::shared_ptr<void> Rendezvous::on_news(std::function<void()> body) {
+  return impl_->on_news(std::move(body));
+}
+bool Rendezvous::has_left(std::uint32_t rank) const { return impl_->has_left(rank); }
+void Rendezvous::say_farewell(std::uint64_t communicator, bool broke_off,
+                              std::string_view why) noexcept {
+  impl_->say_farewell(communicator, broke_off, why);
+}
+std::optional<std::string> Rendezvous::farewell_of(std::uint32_t rank, std::uint64_t communicator,
+                                                   double wait_s) const {
+  return impl_->farewell_of(rank, communicator, wait_s);
+}
+bool Rendezvous::is_broken_off(std::uint64_t communicator) const {
+  return impl_->is_broken_off(communicator);
+}
+std::optional<std::string> Rendezvous::why_broken_off(std::uint64_t communicator,
+                                                      double wait_s) const {
+  return impl_->why_broken_off(communicator, wait_s);
+}
 std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
   return impl_->on_failure(std::move(body));
 }

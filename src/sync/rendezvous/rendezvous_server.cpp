@@ -41,7 +41,8 @@ RendezvousServer::RendezvousServer(Socket listener, LaunchKey key, std::uint32_t
       timeout_s_(options.timeout_s),
       unreachable_s_(options.unreachable_s),
       deadline_(deadline_in(options.timeout_s)),
-      seen_(world) {
+      seen_(world),
+      left_(world) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw Error(
@@ -194,18 +195,21 @@ void RendezvousServer::handle(Client& client, Frame frame) {
       const std::int64_t rank = std::exchange(client.rank, -1);
       client.closing = true;
       const bool left = frame.kind == FrameKind::left;
-      tell_all({left ? FrameKind::gone : FrameKind::failed,
-                {fmt::format("process {} has left: {}", rank, frame.texts.at(0)),
-                 fmt::format("{}", rank)}});
-      return;
+      std::string& what = left_[static_cast<std::size_t>(rank)];
+      what = fmt::format("process {} has left: {}", rank, frame.texts.at(0));
+      tell_all({left ? FrameKind::gone : FrameKind::failed, {what, fmt::format("{}", rank)}});
+      return end_inquest_if_answered();
     }
+    case FrameKind::farewell:
+      return tell_all({FrameKind::farewell,
+                       {fmt::format("{}", client.rank), frame.texts.at(0), frame.texts.at(1),
+                        frame.texts.at(2)}});
     case FrameKind::late:
       return begin_inquest(static_cast<std::uint32_t>(client.rank), frame);
     case FrameKind::pending:
       if (!inquest_) return;
       inquest_->answers[static_cast<std::size_t>(client.rank)] = calls_from(frame.texts);
-      if (std::ranges::all_of(inquest_->answers, &Answer::has_value)) end_inquest();
-      return;
+      return end_inquest_if_answered();
     default:
       throw Error("not a rendezvous of penstock");
   }
@@ -222,8 +226,16 @@ void RendezvousServer::begin_inquest(std::uint32_t rank, const Frame& late) {
   tell_all({FrameKind::inquiry, {}});
 }
 
+// Who has left answers nothing, and has said why.
+void RendezvousServer::end_inquest_if_answered() {
+  if (!inquest_) return;
+  for (std::uint32_t rank = 0; rank < world_; ++rank)
+    if (!inquest_->answers[rank] && left_[rank].empty()) return;
+  end_inquest();
+}
+
 void RendezvousServer::end_inquest() {
-  const std::string found = conclude(inquest_->rank, inquest_->late, inquest_->answers);
+  const std::string found = conclude(inquest_->rank, inquest_->late, inquest_->answers, left_);
   inquest_.reset();
   tell_all({FrameKind::failed, {found, ""}});
 }
@@ -297,9 +309,11 @@ void RendezvousServer::gone(Client& client, FrameReader::Result result) {
           fmt::format("process {} is of another run, or has another secret", client.said_rank);
     return;
   }
-  if (complete_)
-    return tell_all(
-        {FrameKind::failed, {end_of(rank, result, unreachable_s_), fmt::format("{}", rank)}});
+  if (complete_) {
+    std::string& what = left_[static_cast<std::size_t>(rank)];
+    what = end_of(rank, result, unreachable_s_);
+    return tell_all({FrameKind::failed, {what, fmt::format("{}", rank)}});
+  }
   seen_[static_cast<std::size_t>(rank)] = 0;  // it may come again
   --here_;
 }

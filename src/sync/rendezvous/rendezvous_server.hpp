@@ -14,7 +14,7 @@
 namespace penstock::sync {
 
 /// Version of what is said over the sockets.
-inline constexpr const char* kRendezvousMagic = "penstock rendezvous 2";
+inline constexpr const char* kRendezvousMagic = "penstock rendezvous 3";
 /// What is said where proofs are wrong, on either side.
 inline constexpr const char* kAnotherRun =
     "a process of another run, or with another secret, listens there";
@@ -57,6 +57,7 @@ class RendezvousServer {
   void greet(Client& client, const Frame& hello);
   void admit(Client& client, const Frame& proof);
   void begin_inquest(std::uint32_t rank, const Frame& late);
+  void end_inquest_if_answered();
   void end_inquest();
   void refuse(Client& client, const std::string& why, bool stale);
   void gone(Client& client, FrameReader::Result result = FrameReader::Result::ended);
@@ -74,6 +75,7 @@ class RendezvousServer {
   bool complete_ = false;
   std::uint32_t here_ = 0;
   std::vector<char> seen_;
+  std::vector<std::string> left_;  // what was said of those that are gone
   std::vector<Client> clients_;
   std::string refused_;  // the last one who said it was a process of this run, and was not
   Deadline accepts_from_{};

@@ -80,9 +80,10 @@ enum class FrameKind : std::uint8_t {
   heard,      ///< a proof was good; the welcome comes when all are there
   challenge,  ///< process 0's proof, and what it wants proven
   proof,
-  late,     ///< a call took too long
-  inquiry,  ///< what do your calls wait for?
-  pending,  ///< this; nothing: there is no call
+  late,      ///< a call took too long
+  inquiry,   ///< what do your calls wait for?
+  pending,   ///< this; nothing: there is no call
+  farewell,  ///< one process makes no more calls on one communicator
 };
 
 inline constexpr std::size_t kMostFrameBytes = 16U << 20;

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -105,18 +106,27 @@ class CudaBackend final : public Replicas::Backend {
     channels_.resize(count);
     std::vector<std::exception_ptr> errors(count);
     {
+      // NCCL waits for all of them: none begins before it is known that all can.
+      std::promise<bool> all_started;
+      const std::shared_future<bool> go = all_started.get_future().share();
       std::vector<std::jthread> threads;
-      for (std::uint32_t local = 0; local < count; ++local)
-        threads.push_back(core::start_thread("a replica", [&, local] {
-          try {
-            channels_[local] = std::make_shared<sync::NcclChannel>(
-                sync::NcclChannel::Place{process_ * count + local, world_ * count,
-                                         devices_[local].index, timeout_s_, rendezvous_},
-                id);
-          } catch (...) {
-            errors[local] = std::current_exception();
-          }
-        }));
+      for (std::uint32_t local = 0; local < count; ++local) try {
+          threads.push_back(core::start_thread("a replica", [&, go, local] {
+            if (!go.get()) return;
+            try {
+              channels_[local] = std::make_shared<sync::NcclChannel>(
+                  sync::NcclChannel::Place{process_ * count + local, world_ * count,
+                                           devices_[local].index, timeout_s_, rendezvous_},
+                  id);
+            } catch (...) {
+              errors[local] = std::current_exception();
+            }
+          }));
+        } catch (...) {
+          all_started.set_value(false);
+          throw;
+        }
+      all_started.set_value(true);
     }
     for (const auto& error : errors)
       if (error) std::rethrow_exception(error);

@@ -134,8 +134,14 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
       const std::exception_ptr cause = std::current_exception();
       // Looked at before it is shared: whoever drops it last does not know who has read it.
       const bool told = follows(cause);
-      const std::string why = fmt::format("replica {} ended with an exception: {}",
-                                          communicator.rank(), core::text_of(cause));
+      std::string why;
+      std::exception_ptr told_to_all = cause;  // where memory is out
+      try {
+        why = fmt::format("replica {} ended with an exception: {}", communicator.rank(),
+                          core::text_of(cause));
+        told_to_all = std::make_exception_ptr(sync::ReplicaFailed(why));
+      } catch (...) {
+      }
       {
         const std::lock_guard lock(mutex);
         if (!first || (first_follows && !told)) {
@@ -143,7 +149,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
           first_follows = told;
         }
       }
-      group->fail(std::make_exception_ptr(sync::ReplicaFailed(why)));
+      group->fail(told_to_all);
       backend_->fail(why);
     }
   };

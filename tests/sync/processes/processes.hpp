@@ -85,14 +85,14 @@ class ProcessesTest : public testing::Test {
       command.insert(command.end(), arguments.begin(), arguments.end());
       workers.emplace_back(
           command,
-          std::vector<std::string>{fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank),
-                                   fmt::format("WORLD_SIZE={}", count),
-                                   fmt::format("LOCAL_WORLD_SIZE={}", count),
-                                   "MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port_),
-                                   "TORCHELASTIC_RUN_ID=" + run_id,
-                                   // What NCCL needs before it takes two ranks on one GPU.
-                                   fmt::format("NCCL_HOSTID=penstock-{}", rank),
-                                   "NCCL_SOCKET_IFNAME=lo", "NCCL_IB_DISABLE=1"},
+          std::vector<std::string>{
+              fmt::format("RANK={}", rank), fmt::format("LOCAL_RANK={}", rank),
+              fmt::format("WORLD_SIZE={}", count), fmt::format("LOCAL_WORLD_SIZE={}", count),
+              "MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port_),
+              "TORCHELASTIC_RUN_ID=" + run_id, "PENSTOCK_TEST_FOLDER=" + folder_.string(),
+              // What NCCL needs before it takes two ranks on one GPU.
+              fmt::format("NCCL_HOSTID=penstock-{}", rank), "NCCL_SOCKET_IFNAME=lo",
+              "NCCL_IB_DISABLE=1"},
           folder_ / fmt::format("rank{}", rank));
     }
     return workers;

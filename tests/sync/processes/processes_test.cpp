@@ -36,11 +36,20 @@ class SyncProcesses : public test::ProcessesTest {
         {"mpirun", "-np", std::to_string(count), PENSTOCK_WORKER, transport, "--gtest_brief=1",
          "--gtest_filter=" + filter},
         {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-         "OMPI_MCA_rmaps_base_oversubscribe=1",
+         "OMPI_MCA_rmaps_base_oversubscribe=1", "PENSTOCK_TEST_FOLDER=" + folder_.string(),
          // Heads of a few processes are long, too: MPI sends those when they are asked for.
          "OMPI_MCA_btl_vader_eager_limit=512"},
         folder_ / "mpirun");
     EXPECT_EQ(mpirun.join(), 0) << mpirun.output();
+  }
+
+  /// What becomes of `count` processes of the worker's `how` under mpirun, within a minute.
+  Process under_mpirun(int count, const std::string& how, const std::string& timeout_s) {
+    return Process({"mpirun", "--timeout", "60", "-np", std::to_string(count), PENSTOCK_WORKER,
+                    "mpi", how, timeout_s},
+                   {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                    "OMPI_MCA_rmaps_base_oversubscribe=1"},
+                   folder_ / "mpirun");
   }
 
   void expect_gloo_passes(int count, const std::string& filter = "*",
@@ -132,6 +141,29 @@ TEST_F(SyncProcesses, AStoppedPeerIsNamedByAllSurvivorsWithinTheTimeout) {
                   HasSubstr(fmt::format("process {} does not answer: it is stopped", victim)));
     }
   }
+}
+
+// MPI's own end waits for all processes, so the survivor must end without it.
+TEST_F(SyncProcesses, ASurvivorOfAStoppedPeerEndsUnderMpirun) {
+#ifndef PENSTOCK_HAVE_MPI
+  GTEST_SKIP() << "built without MPI";
+#endif
+  if (std::system("command -v mpirun >/dev/null") != 0)
+    GTEST_SKIP() << "mpirun is missing; install openmpi-bin";
+  const auto begin = Clock::now();
+  Process mpirun = under_mpirun(2, "freeze", "2");
+  EXPECT_NE(mpirun.join(), 0);
+  EXPECT_THAT(mpirun.output(), HasSubstr("process 1 did not come within 2 s"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(50)) << mpirun.output();
+}
+
+TEST_F(SyncProcesses, ACommunicatorMayEndAfterMain) {
+  for (Process& worker : start("gloo", 2, {"keep", "60"}))
+    EXPECT_EQ(worker.join(), 0) << worker.output();
+  if (std::system("command -v mpirun >/dev/null") != 0)
+    GTEST_SKIP() << "mpirun is missing; install openmpi-bin";
+  Process mpirun = under_mpirun(2, "keep", "60");
+  EXPECT_EQ(mpirun.join(), 0) << mpirun.output();
 }
 
 // Its second half: a restart at the same address finds nothing of the run that was killed.

@@ -7,11 +7,14 @@
 //   penstock_sync_worker mpi|gloo|nccl alone TIMEOUT          one barrier, to which only process 0
 //   comes
 //   penstock_sync_worker mpi|gloo|nccl join TIMEOUT           nothing more
+//   penstock_sync_worker mpi|gloo freeze TIMEOUT              as beat; process 1 stops in the middle of it
+//   penstock_sync_worker mpi|gloo keep TIMEOUT                a communicator that ends after main()
 //   penstock_sync_worker mpi|gloo replicas TIMEOUT            the same as beat, on two GPUs a process
 //
 // Over nccl all processes take cuda:0, which NCCL allows where each has its own NCCL_HOSTID.
 #include "tests/sync/processes/worker.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -35,6 +38,9 @@ std::string transport;   // NOLINT
 bool any_order = false;  // NOLINT
 
 namespace {
+
+// Ends after all that main() has made.
+std::shared_ptr<Communicator> kept;  // NOLINT
 
 // What was said goes to stdout, where the test reads it.
 void say(const std::string& what) {
@@ -64,6 +70,16 @@ int run(const std::string& how, double timeout_s) {
       say("beating");
       while (all->rank() > 0) ::pause();
       all->barrier();
+    }
+    if (how == "freeze") {
+      all->barrier();
+      if (all->rank() == 1) ::raise(SIGSTOP);
+      beat(*all, nullptr, false);
+    }
+    if (how == "keep") {
+      kept = all;
+      all->barrier();
+      return 0;
     }
     if (how == "replicas") {
       Replicas replicas({{Device::Kind::cuda, 0}, {Device::Kind::cuda, 1}}, all,
@@ -96,6 +112,17 @@ std::shared_ptr<Communicator> connect(double timeout_s) {
                              {Device::Kind::cuda, 0}, {.timeout_s = timeout_s});
   throw std::runtime_error(
       fmt::format("built without the transport '{}' ({} s)", transport, timeout_s));
+}
+
+std::uint32_t launch_rank() { return Launch::from_environment().rank; }
+
+std::string said_by(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const SyncError& error) {
+    return error.what();
+  }
+  return "(nothing)";
 }
 
 }  // namespace penstock::test

@@ -1,6 +1,8 @@
 // What the processes of a test have in common.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,5 +17,9 @@ extern bool any_order;  // NOLINT
 
 /// A communicator between the processes, over the transport that the worker was started for.
 [[nodiscard]] std::shared_ptr<Communicator> connect(double timeout_s = 60);
+/// This process's rank, as its launcher says.
+[[nodiscard]] std::uint32_t launch_rank();
+/// What a SyncError of `body` says; "(nothing)" without one.
+[[nodiscard]] std::string said_by(const std::function<void()>& body);
 
 }  // namespace penstock::test

@@ -19,18 +19,12 @@ namespace penstock {
 namespace {
 
 using test::connect;
+using test::said_by;
 using testing::AllOf;
-using testing::AnyOf;
 using testing::HasSubstr;
 
-std::string said_by(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const SyncError& error) {
-    return error.what();
-  }
-  return "(nothing)";
-}
+// A third of connect()'s timeout, and more than a busy machine needs.
+constexpr std::int64_t kAtOnceNs = 20'000'000'000;
 
 // Not whole, so that another order of additions would show.
 float value(std::uint32_t rank, std::size_t i) {
@@ -190,17 +184,32 @@ TEST(Collectives, AllTypesAreAddedAndMultiplied) {
   expect(double{});
 }
 
+// Of one, -1e8 and 1e8 only the right order leaves something.
+TEST(Collectives, AnyOrderIsAnotherOneUpToAMegabyte) {
+  const auto all = connect();
+  if (all->size() < 3) return;
+  for (const std::size_t count :
+       {std::size_t{100}, std::size_t{5'001}, std::size_t{262'144}, std::size_t{262'145}}) {
+    std::vector<float> first(count / 2);
+    std::vector<float> values(count);
+    const float value = all->rank() == 0 ? 1e8F : all->rank() == 1 ? 1.0F : 0.0F;
+    std::ranges::fill(values, all->rank() == 2 ? -1e8F : value);
+    std::ranges::copy(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(first.size()),
+                      first.begin());
+    all->all_reduce(view_of(values));
+    const float expected = test::any_order && count <= 262'144 ? 1 : 0;
+    ASSERT_THAT(values, testing::Each(expected)) << count;
+    all->all_reduce(std::array{view_of(first), view_of(values)});
+    ASSERT_THAT(first, testing::Each(test::any_order && first.size() + count <= 262'144 ? 1 : 0));
+  }
+}
+
 TEST(Mismatch, IsAnErrorWhereOneAddsInAnyOrder) {
   const bool before = test::any_order;
   test::any_order = Launch::from_environment().rank == 1;
-  std::string said = "(nothing)";
-  try {
-    connect()->barrier();
-  } catch (const Error& error) {
-    said = error.what();
-  }
+  const std::string said = said_by([] { connect()->barrier(); });
   test::any_order = before;
-  EXPECT_THAT(said, HasSubstr("different any_order"));
+  EXPECT_THAT(said, HasSubstr("processes 0 and 1 have different any_order"));
 }
 
 TEST(Mismatch, IsAnErrorWhereOnlyTheCutsOfThePartsDiffer) {
@@ -225,7 +234,7 @@ TEST(Collectives, SeveralPartsAreReducedAsOne) {
   EXPECT_THAT(many, testing::Each((n - 1) / 2));
 }
 
-TEST(Mismatch, AProcessThatEndsEarlierIsAnErrorWithinASecond) {
+TEST(Mismatch, AProcessThatEndsEarlierIsAnErrorAtOnce) {
   const auto all = connect();
   all->barrier();
   if (all->rank() == 1) {
@@ -236,12 +245,12 @@ TEST(Mismatch, AProcessThatEndsEarlierIsAnErrorWithinASecond) {
   std::vector<float> values(10);
   EXPECT_THAT(said_by([&] { all->all_reduce(view_of(values)); }),
               AllOf(HasSubstr("process 1"), HasSubstr("it had no more data")));
-  EXPECT_LT(now_ns() - begin, 1'000'000'000);
+  EXPECT_LT(now_ns() - begin, kAtOnceNs);
 }
 
 // Goodbyes wait for those that come later, though the communicator that said them is gone.
 TEST(Mismatch, WhoHasLeftADuplicateIsNamedToThoseThatComeLater) {
-  const auto all = connect(20);
+  const auto all = connect();
   auto aside = all->duplicate();
   if (all->rank() == all->size() - 1) {
     aside.reset();
@@ -251,43 +260,9 @@ TEST(Mismatch, WhoHasLeftADuplicateIsNamedToThoseThatComeLater) {
     std::vector<float> values(100'000);
     EXPECT_THAT(said_by([&] { aside->all_reduce(view_of(values)); }),
                 HasSubstr(fmt::format("process {} makes no more: it ended", all->size() - 1)));
-    EXPECT_LT(now_ns() - begin, 2'000'000'000);
+    EXPECT_LT(now_ns() - begin, kAtOnceNs);
   }
   all->barrier();
-}
-
-TEST(Late, CallsOfDifferentCommunicatorsThatWaitForEachOtherAreNamed) {
-  const auto all = connect(1.5);
-  const auto aside = all->duplicate();
-  std::vector<float> values(10);
-  const std::string said = said_by([&] {
-    if (all->rank() == 0)
-      all->all_reduce(view_of(values));
-    else
-      aside->barrier();
-  });
-  if (test::transport == "gloo")
-    EXPECT_THAT(said, AllOf(HasSubstr("wait for each other in calls of different communicators"),
-                            HasSubstr("process 0 in all_reduce(sum, f32 [10])")));
-  else
-    EXPECT_THAT(said, AnyOf(HasSubstr("1.5 s"), HasSubstr("makes no more")));
-}
-
-TEST(Late, AProcessIsNamedWithinTheTimeout) {
-  const auto all = connect(0.7);
-  all->barrier();
-  if (all->rank() == 1) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-    return;
-  }
-  const std::int64_t begin = now_ns();
-  std::vector<float> values(100'000);
-  const std::string said = said_by([&] { all->all_reduce(view_of(values)); });
-  if (test::transport == "gloo")
-    EXPECT_THAT(said, HasSubstr("process 1 makes no call"));
-  else
-    EXPECT_THAT(said, AllOf(HasSubstr("0.7 s"), HasSubstr("or a process that it waits for")));
-  EXPECT_LT(now_ns() - begin, 2'400'000'000);
 }
 
 TEST(ReplicasOfProcesses, AreNumberedThroughAndAgree) {
@@ -349,7 +324,7 @@ TEST(ReplicasOfProcesses, AnExceptionInOneEndsThoseOfOtherProcesses) {
   }
 }
 
-TEST(ReplicasOfProcesses, ADifferentNumberOfCollectivesIsAnErrorWithinASecond) {
+TEST(ReplicasOfProcesses, ADifferentNumberOfCollectivesIsAnErrorAtOnce) {
   const auto processes = connect();
   Replicas replicas(host_devices(2), processes);
   const std::uint32_t odd = processes->size() - 1;
@@ -362,7 +337,7 @@ TEST(ReplicasOfProcesses, ADifferentNumberOfCollectivesIsAnErrorWithinASecond) {
   });
   EXPECT_THAT(said, AllOf(HasSubstr("process 0 calls barrier()"),
                           HasSubstr("process " + std::to_string(odd) + " calls the end of run()")));
-  EXPECT_LT(now_ns() - begin, 1'500'000'000);
+  EXPECT_LT(now_ns() - begin, kAtOnceNs);
 }
 
 TEST(ReplicasOfProcesses, AnUnequalNumberOfDevicesIsAnError) {
