@@ -111,12 +111,18 @@ class Fault:
         """Row of the global batch."""
 
     @property
+    def out_of_memory(self) -> bool:
+        """
+        Whether memory was out, which says nothing of the sample: raised under every policy. So is a MemoryError.
+        """
+
+    @property
     def cause(self) -> BaseException | None:
         """What your function raised, if that was it."""
 
     def __getstate__(self) -> tuple: ...
 
-    def __setstate__(self, arg: tuple[bytes, bytes, int, SampleId, int, int, bool], /) -> None: ...
+    def __setstate__(self, arg: tuple[bytes, bytes, int, SampleId, int, int, bool, bool], /) -> None: ...
 
     def __str__(self) -> str:
         """
