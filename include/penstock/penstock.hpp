@@ -71,6 +71,7 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
+#include <penstock/core/interruptible.hpp>
 #include <penstock/core/launcher.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/range.hpp>

@@ -14,6 +14,7 @@
 #include "bindings.hpp"
 #include "casters.hpp"
 #include "host_array.hpp"
+#include "waiting.hpp"
 
 namespace penstock::python {
 
@@ -172,7 +173,7 @@ void bind_image_sizes(nb::module_& module) {
       [](const Dataset& dataset, std::string field, bool exif, bool zero_if_damaged) {
         const ImageSizesOptions options{
             .field = std::move(field), .exif = exif, .zero_if_damaged = zero_if_damaged};
-        return array_of(without_gil([&] { return image_sizes(dataset.source(), options); }));
+        return array_of(interruptibly([&] { return image_sizes(dataset.source(), options); }));
       },
       "dataset"_a, nb::kw_only(), "field"_a = "image", "exif"_a = true, "zero_if_damaged"_a = false,
       nb::sig("def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, "

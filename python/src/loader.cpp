@@ -680,7 +680,8 @@ Errors  RuntimeError  the plan is not a mix followed directly by batch
       .def(
           "batch_at",
           [](const LoaderHandle& self, std::uint64_t step) {
-            return PyStep(without_gil([&] { return self->loader().batch_at(step); }));
+            const Loader& loader = self->loader();
+            return PyStep(interruptibly([&] { return loader.batch_at(step); }));
           },
           "step"_a,
           R"(Any past or future step of the plan, computed now; the position does not move.

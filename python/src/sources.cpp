@@ -11,6 +11,7 @@
 #include "casters.hpp"
 #include "host_array.hpp"
 #include "python_object.hpp"
+#include "waiting.hpp"
 
 namespace penstock::python {
 
@@ -130,7 +131,7 @@ Dataset open_arrays(nb::handle given) {
     field.name = name;
     fields.push_back(std::move(field));
   }
-  return without_gil([&] { return arrays(std::move(fields)); });
+  return interruptibly([&] { return arrays(std::move(fields)); });
 }
 
 Dataset open_memory(nb::handle given) {
@@ -181,7 +182,7 @@ void bind_factories(nb::module_& module) {
          const std::optional<std::vector<std::string>>& extensions, std::uint64_t max_file_bytes,
          bool follow_symlinks) {
         const auto options = folder_options(labels, extensions, max_file_bytes, follow_symlinks);
-        return without_gil([&] { return images(path.string(), options); });
+        return interruptibly([&] { return images(path.string(), options); });
       },
       "path"_a, nb::kw_only(), "labels"_a.none() = nb::none(), "extensions"_a.none() = nb::none(),
       "max_file_bytes"_a = std::uint64_t{256} << 20, "follow_symlinks"_a = true,
@@ -200,7 +201,7 @@ Errors  as image_folder, webdataset or tfrecord)");
          const std::optional<std::vector<std::string>>& extensions, std::uint64_t max_file_bytes,
          bool follow_symlinks) {
         const auto options = folder_options(labels, extensions, max_file_bytes, follow_symlinks);
-        return without_gil([&] { return image_folder(folder, options); });
+        return interruptibly([&] { return image_folder(folder, options); });
       },
       "folder"_a, nb::kw_only(), "labels"_a.none() = nb::none(), "extensions"_a.none() = nb::none(),
       "max_file_bytes"_a = std::uint64_t{256} << 20, "follow_symlinks"_a = true,
@@ -222,7 +223,7 @@ Errors  Error       no such folder, or no images in it; says what was looked for
                                   .index = index_options(index, index_cache, index_threads)};
         if (fields) options.fields = std::move(*fields);
         const ShardPaths paths = shards.value();
-        return without_gil([&] { return webdataset(paths, options); });
+        return interruptibly([&] { return webdataset(paths, options); });
       },
       "shards"_a, nb::kw_only(), "fields"_a.none() = nb::none(),
       "max_record_bytes"_a = std::uint64_t{256} << 20, "index"_a = Choice<IndexPlace>{"beside"},
@@ -248,7 +249,7 @@ Errors  Error       a shard is missing, cannot be read when it needs to be index
                                 .index = index_options(index, index_cache, index_threads)};
         if (fields) options.fields = std::move(*fields);
         const ShardPaths paths = files.value();
-        return without_gil([&] { return tfrecord(paths, options); });
+        return interruptibly([&] { return tfrecord(paths, options); });
       },
       "files"_a, nb::kw_only(), "fields"_a.none() = nb::none(), "verify"_a = true,
       "max_record_bytes"_a = std::uint64_t{256} << 20, "index"_a = Choice<IndexPlace>{"beside"},
@@ -272,7 +273,7 @@ Errors  as webdataset)");
             .document_end = document_end,
             .offset = offset,
             .index = index_options(index, index_cache, index_threads)};
-        return without_gil([&] { return Dataset(source::token_files(paths, options)); });
+        return interruptibly([&] { return Dataset(source::token_files(paths, options)); });
       },
       "files"_a, nb::kw_only(), "dtype"_a.none() = nb::none(), "document_end"_a.none() = nb::none(),
       "offset"_a = 0, "index"_a = Choice<IndexPlace>{"beside"}, "index_cache"_a.none() = nb::none(),
@@ -295,7 +296,7 @@ Errors  Error       a file cannot be opened, is cut short, or of another type th
       "megatron",
       [](const Shards& prefixes) {
         const ShardPaths paths = prefixes.value();
-        return without_gil([&] { return Dataset(source::megatron(paths)); });
+        return interruptibly([&] { return Dataset(source::megatron(paths)); });
       },
       "prefixes"_a,
       R"(Sequences of Megatron-LM's and NeMo's indexed data sets: `path.bin` has the tokens and

@@ -15,6 +15,7 @@
 #include "host_array.hpp"
 #include "python_object.hpp"
 #include "python_transform.hpp"
+#include "waiting.hpp"
 
 namespace penstock::python {
 
@@ -165,7 +166,7 @@ Threads  any number.)")
       .def(
           "load",
           [](const PyMemoryJpegIndex& self, const Path& file) {
-            return without_gil([&] { return load_jpeg_index(*self.memory, file.string()); });
+            return interruptibly([&] { return load_jpeg_index(*self.memory, file.string()); });
           },
           "file"_a,
           R"(Adds what save() wrote, or all *.jpegindex files of a folder, which may be s3://bucket/prefix; returns how many.

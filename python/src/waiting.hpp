@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include <nanobind/nanobind.h>
+
+#include <penstock/core/interruptible.hpp>
 
 #include "python_object.hpp"
 
@@ -52,6 +56,30 @@ bool wait_in_slices(std::optional<double> timeout_s, Wait&& wait) {
 template <class Wait>
 void wait_in_slices(Wait&& wait) {
   (void)wait_in_slices(std::nullopt, std::forward<Wait>(wait));
+}
+
+/// Calls in another thread, without the GIL. Ctrl-C ends what `call` waits for, as interruptible() does.
+///
+/// Errors  what a signal handler raises; what `call` throws
+template <class Call>
+auto interruptibly(Call call) {
+  std::stop_source stop;
+  auto called = std::async(std::launch::async, [&] {
+    std::optional<decltype(call())> result;
+    interruptible(stop.get_token(), [&] { result.emplace(call()); });
+    return std::move(*result);
+  });
+  try {
+    wait_in_slices([&](std::chrono::nanoseconds slice) {
+      return called.wait_for(slice) == std::future_status::ready;
+    });
+  } catch (...) {
+    stop.request_stop();
+    const nb::gil_scoped_release released;
+    called.wait();
+    throw;
+  }
+  return called.get();
 }
 
 }  // namespace penstock::python

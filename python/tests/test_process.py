@@ -86,6 +86,53 @@ def test_ctrl_c_ends_the_making_of_images(tmp_path):
     interrupted(f"print('waiting', flush=True)\nps.synthetic_images(100_000, cache={str(tmp_path)!r})\n")
 
 
+@pytest.mark.parametrize("call", ["image_folder('s3://photos/train')", "webdataset('s3://photos/train/*.tar')", "images('s3://photos/a.tar')"])
+def test_ctrl_c_ends_the_wait_for_a_server_that_does_not_answer(call):
+    interrupted(
+        f"""
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+os.environ |= {{
+    "AWS_ENDPOINT_URL": f"http://127.0.0.1:{{server.getsockname()[1]}}",
+    "AWS_ACCESS_KEY_ID": "a key",
+    "AWS_SECRET_ACCESS_KEY": "a secret",
+    "AWS_REGION": "here",
+}}
+print("waiting", flush=True)
+ps.{call}
+"""
+    )
+
+
+def test_ctrl_c_ends_a_step_that_is_made_by_its_number():
+    interrupted(
+        """
+def slow(x):
+    time.sleep(0.05)
+    return x
+it = ps.memory({"x": values}).map(slow, outputs={"x": ("i64", (2,))}).batch(2_000).loader(threads=1)
+print("waiting", flush=True)
+it.batch_at(3)
+"""
+    )
+
+
+def test_ctrl_c_ends_the_reading_of_images_sizes():
+    interrupted(
+        """
+class Slow:
+    def __len__(self):
+        return 2_000
+    def __getitem__(self, number):
+        time.sleep(0.05)
+        return {"image": np.zeros(10, np.uint8)}
+dataset = ps.Dataset(Slow(), fields={"image": ("u8", (None,))})
+print("waiting", flush=True)
+ps.image_sizes(dataset, zero_if_damaged=True)
+"""
+    )
+
+
 def test_after_ctrl_c_a_loop_can_go_on():
     run_python(
         START

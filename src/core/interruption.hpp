@@ -32,4 +32,7 @@ class Interruption {
   const std::stop_token* before_;
 };
 
+/// Errors  Error  it is wanted no longer
+void require_wanted();
+
 }  // namespace penstock::core

@@ -13,6 +13,7 @@
 
 #include <penstock/prepare/image_sizes.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/storage/retry.hpp"
 #include "src/transform/image_size.hpp"
 
@@ -55,7 +56,10 @@ class Reading {
       try {
         for (std::uint64_t k = 1;
              k < std::min<std::uint64_t>(static_cast<std::uint64_t>(most), grains); ++k)
-          threads.emplace_back([this] { work(); });
+          threads.emplace_back([this, stop = core::Interruption::current()] {
+            const core::Interruption interruption(stop);
+            work();
+          });
       } catch (const std::system_error&) {  // those that could be started, then
       }
       work();
@@ -71,8 +75,10 @@ class Reading {
     try {
       Record record;
       for (std::uint64_t first; (first = next_.fetch_add(kGrain)) < sizes_.size();)
-        for (std::uint64_t k = first; k < std::min(first + kGrain, sizes_.size()); ++k)
+        for (std::uint64_t k = first; k < std::min(first + kGrain, sizes_.size()); ++k) {
+          core::require_wanted();
           take(k, record);
+        }
     } catch (...) {
       next_ = sizes_.size();
       const std::lock_guard lock(mutex_);
@@ -89,7 +95,7 @@ class Reading {
     if (!size) size = size_of(number, record, SIZE_MAX);
     if (size) {
       sizes_[number] = *size;
-    } else if (!options_.zero_if_damaged) {
+    } else if (!options_.zero_if_damaged || size.fault().out_of_memory) {
       keep(std::move(size.fault()), number);
     }
   }

@@ -11,6 +11,7 @@
 #include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/loader/plan/describe.hpp"
 #include "src/loader/remote/row_message.hpp"
 #include "src/loader/run/validation.hpp"
@@ -483,7 +484,10 @@ Step Run::batch_at(std::uint64_t step) const {
   }();
   Engine engine(config, step, step + 1);
   engine.start();
-  const auto batch = *engine.wait();
+  constexpr std::chrono::milliseconds kLook(50);
+  std::optional<std::shared_ptr<InFlight>> found;
+  while (!(found = engine.wait(Deadline::clock::now() + kLook))) core::require_wanted();
+  const std::shared_ptr<InFlight>& batch = *found;
   if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
   if (batch->error) std::rethrow_exception(batch->error);
   if (batch->fatal) throw untolerated(*batch->fatal, options_.faults);

@@ -25,6 +25,7 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/storage/cache/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/retry.hpp"
@@ -144,9 +145,11 @@ class IndexOpener {
     std::mutex mutex;
     std::size_t failed_shard = shards_.size();
     std::exception_ptr failure;
-    const auto loop = [&] {
+    const auto loop = [&, stop = core::Interruption::current()] {
+      const core::Interruption interruption(stop);
       for (std::size_t shard; (shard = next.fetch_add(1)) < shards_.size();) {
         try {
+          core::require_wanted();
           work(shard);
         } catch (...) {
           const std::lock_guard lock(mutex);
