@@ -92,7 +92,7 @@ class RowMakerState {
     {
       std::unique_lock lock(mutex_);
       settled_.wait(lock, [&] { return batch->done; });
-      if (batch->error) std::rethrow_exception(batch->error);
+      if (batch->error) std::rethrow_exception(std::exchange(batch->error, nullptr));
     }
     RowFindings found = findings(*batch, request, begin);
     if (const auto& index = config_.recipes.front()->jpeg_index) found.learned = index->take_new();
@@ -139,8 +139,9 @@ class RowMakerState {
   void settle(InFlight& batch, std::exception_ptr error) {
     {
       const std::lock_guard lock(mutex_);
+      if (batch.done) return;  // by another thread's error
       batch.done = true;
-      if (error) batch.error = std::move(error);
+      batch.error = std::move(error);
     }
     settled_.notify_all();
   }
