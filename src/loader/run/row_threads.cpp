@@ -134,11 +134,15 @@ void RowThreads::work(const std::stop_token& stop) {
     const std::size_t held = rows ? rows->memory_bytes() : 0;
     const CoreLease core(options_.budget.get());
     const std::int64_t begin = now_ns();
+    std::exception_ptr error;
     try {
       if (!rows) rows.emplace(recipes_, options_.record_limit, stop);
       rows->work(*claim->batch, claim->first, claim->count);
     } catch (...) {  // what is wrong with a sample is a fault; this is out of memory or worse
-      failed_(*claim->batch, std::current_exception());
+      error = std::current_exception();
+    }
+    if (error) {  // behind the handler: whoever gets it is the last to hold it
+      failed_(*claim->batch, std::move(error));
       continue;
     }
     sample_ns =
@@ -156,19 +160,21 @@ void RowThreads::work_on_read(const std::stop_token& stop) {
   std::optional<RowWorker> rows;
   while (auto sample = read_ahead_->pop(stop)) {
     const std::shared_ptr<InFlight> batch = sample->batch;
-    bool made = true;
+    std::exception_ptr error;
     {
       const CoreLease core(options_.budget.get());
       try {
         if (!rows) rows.emplace(recipes_, options_.record_limit, stop);
         rows->work(*sample);
       } catch (...) {
-        made = false;
-        failed_(*batch, std::current_exception());
+        error = std::current_exception();
       }
     }
     read_ahead_->give_back(std::move(sample));
-    if (!made) continue;
+    if (error) {
+      failed_(*batch, std::move(error));
+      continue;
+    }
     batch->made_here = now_ns();
     finish(batch, 1);
   }
