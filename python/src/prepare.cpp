@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -30,14 +29,12 @@ using Path = std::filesystem::path;
 // `work(stop, told)` reports done and total to `told`.
 template <class Work>
 PrepareReport run_stoppable(const nb::object& progress, Work work) {
-  std::stop_source stop;
   std::atomic<std::uint64_t> done = 0;
   std::atomic<std::uint64_t> total = 0;
   const OnPreparedOf told = [&](std::uint64_t now, std::uint64_t of) {
     total = of;
     done = now;
   };
-  auto result = std::async(std::launch::async, [&] { return work(stop.get_token(), told); });
   std::uint64_t shown = 0;
   const auto show = [&] {
     const std::uint64_t now = done;
@@ -45,20 +42,7 @@ PrepareReport run_stoppable(const nb::object& progress, Work work) {
     shown = now;
     progress(now, total.load());
   };
-  constexpr double kShowS = 0.1;
-  try {
-    while (!wait_in_slices(kShowS, [&](std::chrono::nanoseconds slice) {
-      return result.wait_for(slice) == std::future_status::ready;
-    }))
-      show();
-    show();
-  } catch (...) {
-    stop.request_stop();
-    const nb::gil_scoped_release released;
-    result.wait();
-    throw;
-  }
-  return result.get();
+  return stoppably([&](const std::stop_token& stop) { return work(stop, told); }, show);
 }
 
 PrepareOptions options_of(std::string name, std::uint64_t shard_samples, int interval,

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
-#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -61,20 +60,12 @@ using Client = OfThisProcess<source::QueueClient>;
 // In a thread of its own, so that Ctrl-C ends it.
 std::shared_ptr<source::QueueClient> connect(const Path& path, const std::vector<FieldSpec>& fields,
                                              QueueClientOptions options) {
-  std::stop_source stop;
-  options.stop = stop.get_token();
-  auto connected = std::async(std::launch::async, [&] {
-    return std::make_shared<source::QueueClient>(path, fields, options);
-  });
-  try {
-    wait_in_slices(
-        [&](nanoseconds slice) { return connected.wait_for(slice) == std::future_status::ready; });
-  } catch (...) {
-    stop.request_stop();
-    without_gil([&] { connected.wait(); });
-    throw;
-  }
-  return connected.get();
+  return stoppably(
+      [&](const std::stop_token& stop) {
+        options.stop = stop;
+        return std::make_shared<source::QueueClient>(path, fields, options);
+      },
+      [] {});
 }
 
 struct PyQueueClient {

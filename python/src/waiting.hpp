@@ -58,28 +58,40 @@ void wait_in_slices(Wait&& wait) {
   (void)wait_in_slices(std::nullopt, std::forward<Wait>(wait));
 }
 
-/// Calls in another thread, without the GIL. Ctrl-C ends what `call` waits for, as interruptible() does.
+/// What `work(stop token)` returns, which is called in another thread, without the GIL. This one calls `meanwhile`, with the GIL, ten
+/// times a second and at the end; what that or a signal handler raises requests the stop, and is thrown when `work` has ended.
 ///
-/// Errors  what a signal handler raises; what `call` throws
-template <class Call>
-auto interruptibly(Call call) {
+/// Errors  these; what `work` throws
+template <class Work, class Meanwhile>
+auto stoppably(Work work, const Meanwhile& meanwhile) {
+  constexpr double kEveryS = 0.1;
   std::stop_source stop;
-  auto called = std::async(std::launch::async, [&] {
-    std::optional<decltype(call())> result;
-    interruptible(stop.get_token(), [&] { result.emplace(call()); });
-    return std::move(*result);
-  });
+  auto result = std::async(std::launch::async, [&] { return work(stop.get_token()); });
   try {
-    wait_in_slices([&](std::chrono::nanoseconds slice) {
-      return called.wait_for(slice) == std::future_status::ready;
-    });
+    while (!wait_in_slices(kEveryS, [&](std::chrono::nanoseconds slice) {
+      return result.wait_for(slice) == std::future_status::ready;
+    }))
+      meanwhile();
+    meanwhile();
   } catch (...) {
     stop.request_stop();
     const nb::gil_scoped_release released;
-    called.wait();
+    result.wait();
     throw;
   }
-  return called.get();
+  return result.get();
+}
+
+/// The same of a call that waits for others: Ctrl-C ends what it waits for, as interruptible() does.
+template <class Call>
+auto interruptibly(Call call) {
+  return stoppably(
+      [&](const std::stop_token& stop) {
+        std::optional<decltype(call())> result;
+        interruptible(stop, [&] { result.emplace(call()); });
+        return std::move(*result);
+      },
+      [] {});
 }
 
 }  // namespace penstock::python
