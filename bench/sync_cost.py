@@ -4,9 +4,9 @@ Usage: python bench/sync_cost.py [--processes 2,4,8,16] [--rounds 3]
 
 All processes are on this machine: Gloo's go over the loopback device, MPI's through shared memory. A call of each is timed in turn, each
 after a barrier: from when the last process has called to when the last one has its result. The numbers are medians over all calls of all
-rounds, with the lowest and highest of the rounds' medians; beside torch's each has their quotient. "any order" is the transport's own
-all_reduce, Gloo's or MPI's. MiB are those that a process sends over the loopback device in a call. MPI is measured where mpirun is found
-and the package was built with PENSTOCK_PYTHON_MPI=ON.
+rounds, with the lowest and highest of the rounds' medians; beside torch's each has their quotient. "any order" is connect(any_order=True).
+MiB are those that a process sends over the loopback device in a call. MPI is measured where mpirun is found and the package was built with
+PENSTOCK_PYTHON_MPI=ON.
 """
 
 from __future__ import annotations

@@ -175,7 +175,8 @@ TEST_F(CudaTransferGpu, AProcessThatWasForkedEnds) {
   std::atomic<bool> is_over = false;
   std::atomic<int> asked = 0;
   device::free_when_over([&] { return ++asked, is_over.load(); }, [] {});
-  while (asked < 2) std::this_thread::yield();  // a thread that starts may hold locks of the allocator's
+  // A thread that starts may hold locks of the allocator.
+  while (asked < 2) std::this_thread::yield();
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) std::exit(0);  // with what static objects do at the end
