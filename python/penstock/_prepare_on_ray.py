@@ -45,7 +45,7 @@ def run(arguments: list[str]) -> int:
 
         import penstock.ray
     except ImportError:
-        print("penstock: --ray needs Ray: pip install penstock[ray]", file=sys.stderr)
+        print("penstock: --ray needs Ray: pip install ray", file=sys.stderr)
         return 2
     shown = sys.stderr.isatty() and not flags.quiet
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Rows made by actors of a Ray cluster, and data sets prepared on one. Needs Ray: pip install penstock[ray].
+"""Rows made by actors of a Ray cluster, and data sets prepared on one. Needs Ray: pip install '.[ray]' in a checkout of Penstock.
 
     import penstock as ps
     import penstock.ray

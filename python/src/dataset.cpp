@@ -497,7 +497,7 @@ A read that fails with a transient error, as on a network disk, is retried, up t
 `attempts` in all: after `initial_backoff_s`, then twice as long each time.
 
 Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
-them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
+them, by default 4 for files, 32 for objects (s3://) and 0 for what lies in memory; a `thread_budget` shared with
 other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit. With `decode_on_gpu`, CUDA
 devices decode JPEGs that the index of decode_image has; the CPU decodes the others, into the same batches. It takes
 at most 1 GiB of a GPU's memory.

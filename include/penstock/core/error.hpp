@@ -30,8 +30,8 @@ class CudaError : public Error {
   int code_;
 };
 
-/// A base, beside a std::exception, of what is thrown where memory is out: as std::bad_alloc, it says nothing of
-/// the sample that was being read or made, and is raised under every policy. With a text of its own.
+/// For exceptions that say in their own words that there is no memory: derive from this and from std::exception. Like
+/// std::bad_alloc, such an exception is no fault of the sample that was being made, and is raised under every fault policy.
 class OutOfMemory {
  protected:
   ~OutOfMemory() = default;
@@ -53,7 +53,7 @@ struct Fault {
   /// What the reading or the making of a sample threw: its text, itself as the cause, and whether memory is out.
   [[nodiscard]] static Fault of(const std::exception_ptr& thrown);
 
-  /// "sample 17 (epoch 0), cats/7.jpg at byte 512: premature end of JPEG file".
+  /// "sample 17 (epoch 0, step 3), cats/7.jpg at byte 512: premature end of JPEG file".
   [[nodiscard]] std::string to_string() const;
 };
 

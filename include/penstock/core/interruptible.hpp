@@ -6,9 +6,11 @@
 
 namespace penstock {
 
-/// Calls `work` on this thread. Soon after `stop` is requested, what it waits for ends with an Error: a server's answer, the time
-/// before the next attempt, a program that gives credentials, the shards that are being indexed, the step of Loader::batch_at.
+/// Calls `work` on this thread. Once `stop` is requested, the waits of this library inside `work` end with an Error: for an answer
+/// of S3, before another attempt, for a `credential_process`, for shards that are indexed (between two of them), and in
+/// Loader::batch_at. The listing of a local folder and the read of a local file go on.
 ///
+/// Threads  counts for this thread, and for those that the library starts for `work`
 /// Errors  what `work` throws
 void interruptible(const std::stop_token& stop, const std::function<void()>& work);
 

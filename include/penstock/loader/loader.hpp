@@ -23,7 +23,7 @@
 namespace penstock {
 
 class Dataset;
-class Epochs;  // include <penstock/loader/loader.hpp> to loop over them
+class Epochs;
 namespace loader {
 class Run;
 }

@@ -94,9 +94,8 @@ struct RowMakerOptions {
   CauseCarrier causes{};
 };
 
-/// Makes rows for loaders of the same plan in other processes: of numbers of samples, which the request names, with its own
-/// threads. What the index of its plan (Dataset::jpeg_index) learns goes with the rows to that of the loader's plan, where each
-/// has one.
+/// Makes rows for a Loader of the same plan in another process, on threads of its own. A request lists the samples to make. If
+/// both plans have a JPEG index (Dataset::jpeg_index), new entries are returned with the rows, and added to the loader's.
 ///
 /// Threads  make() from any number of threads; requests share the threads, and are served in the order of their steps.
 class RowMaker {

@@ -56,8 +56,8 @@ class DeviceBatch {
   /// Payload over all fields; padding between them is left out.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
-  /// Makes `stream` wait until this part has arrived; the host does not wait. The memory is not
-  /// reused before everything given to `stream` until this batch is destroyed has finished.
+  /// Makes `stream` wait until this part has arrived; the host does not wait. The memory is reused only when all work that
+  /// was queued on `stream` before this batch is destroyed has finished.
   ///
   /// Stream  must outlive this batch. Does nothing on a host device.
   /// Errors  CudaError

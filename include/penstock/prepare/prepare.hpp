@@ -130,7 +130,7 @@ class PrepareRun {
   ///
   /// Errors  Error  it was made otherwise, is damaged, holds other files, or another process writes to it
   explicit PrepareRun(const Preparation& work);
-  /// What is recorded, to look at; add() and finish() are not for it.
+  /// What is recorded, to look at. Call neither add() nor finish() of it: they are not refused, and would write without the lock.
   ///
   /// Errors  Error  as above, or nothing is recorded there
   [[nodiscard]] static PrepareRun read_only(const Preparation& work);
@@ -144,6 +144,9 @@ class PrepareRun {
   /// not its own, which readers of the output would read.
   [[nodiscard]] const std::vector<std::string>& changed() const noexcept;
   /// Records that a shard was made, with what make() returned.
+  ///
+  /// Errors  std::invalid_argument  there is no such shard
+  ///         Error                  the record cannot be written
   void add(std::uint64_t shard, const PrepareReport& report);
   /// Removes what machines that are gone left half done, and opens the shards as readers will, which in a folder makes their
   /// indexes; the report of all.

@@ -19,7 +19,7 @@ struct ObjectCacheOptions {
   /// Empty: $PENSTOCK_OBJECT_CACHE; without that too, nothing is kept.
   std::filesystem::path folder{};
   /// What the folder's entries may take together; those that were used longest ago are removed
-  /// first. 0: $PENSTOCK_OBJECT_CACHE_MB, else 64 GiB.
+  /// first. 0: $PENSTOCK_OBJECT_CACHE_MB (in MiB), else 64 GiB.
   std::uint64_t max_bytes = 0;
 };
 
@@ -33,10 +33,8 @@ struct ObjectStorageOptions {
   /// Which part of ~/.aws/credentials and ~/.aws/config counts; it then goes before the environment's
   /// credentials. Empty: $AWS_PROFILE, else default.
   std::string profile{};
-  /// True: requests are not signed, for public buckets. False: credentials are looked for in
-  /// $AWS_ACCESS_KEY_ID with $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN, in the profile, at the
-  /// container's endpoint, and at the EC2 instance's (IMDSv2); where there are none, requests are
-  /// not signed either.
+  /// True: requests are not signed, for public buckets. False: credentials are looked for as docs/storage.md
+  /// says; where there are none, requests are not signed either.
   bool anonymous = false;
   /// Whether the bucket stands in the URL's path rather than in the host's name. None: with a
   /// custom endpoint, and for names with a dot.
@@ -45,13 +43,13 @@ struct ObjectStorageOptions {
   /// A request that receives less than 1 KiB a second for this long has failed, and may be retried
   /// (LoaderOptions::retry).
   std::chrono::milliseconds timeout{30000};
-  /// How often a listing, and what is asked of an object before it is read, is tried where it fails as networks do. Reads
-  /// are repeated as LoaderOptions::retry says.
+  /// Attempts, the first included, of a listing and of a question about an object, when the network fails. For reads see
+  /// LoaderOptions::retry, for what penstock-prepare writes PrepareOptions::attempts.
   int attempts = 5;
   ObjectCacheOptions cache{};
 };
 
-/// Whether this build of the library reads s3:// paths; false in a build without libcurl.
+/// Whether this build of the library reads and writes s3:// paths; false in a build without libcurl.
 [[nodiscard]] bool has_object_storage() noexcept;
 
 }  // namespace penstock

@@ -9,11 +9,11 @@
 namespace penstock {
 
 struct GlooOptions {
-  /// How long a collective waits for the others.
+  /// Seconds that a collective waits for the others.
   double timeout_s = 300;
-  /// Sums, means and products in all_reduce of 65 bytes to 1 MiB are made with fewer messages, by recursive halving and
-  /// doubling: floats differ in their last bits from those of other numbers of processes, and are the same on all ranks and in
-  /// every run. Each process says the same. 16-bit floats, and all other calls, stay as they are.
+  /// Fewer messages for sums, means and products in all_reduce of 65 bytes to 1 MiB, by recursive halving and doubling. The last
+  /// bits of floats then depend on the number of processes; they are the same on all ranks and in every run. Set the same value
+  /// in every process. 16-bit floats, and all other calls, stay as they are.
   bool any_order = false;
 };
 

@@ -8,10 +8,10 @@
 namespace penstock {
 
 struct MpiOptions {
-  /// How long a collective waits for the others. MPI itself notices a dead process, and its
+  /// Seconds that a collective waits for the others. MPI itself notices a dead process, and its
   /// launcher then ends the whole job; this is for those that are late.
   double timeout_s = 300;
-  /// As GlooOptions has it.
+  /// As GlooOptions::any_order.
   bool any_order = false;
 };
 
@@ -19,8 +19,8 @@ struct MpiOptions {
 /// with MPI_THREAD_MULTIPLE, unless the program has done so, and is then finalised when it ends.
 ///
 /// Where a call has taken too long, and no communicator was made since, the process ends without MPI_Finalize, which would
-/// wait for the one that is stuck; the launcher then ends the whole job. MPI cannot take back a message that a peer has
-/// begun to take: should that one go on later, the memory of the call that failed is read, or written, then.
+/// wait for the one that is stuck; the launcher then ends the whole job. If the stuck process continues
+/// before that, MPI may still read or write the memory of the call that failed: it cannot take back a message.
 ///
 /// A collective call: all processes make it.
 ///

@@ -17,7 +17,8 @@ namespace penstock {
 struct RendezvousOptions {
   /// How long to wait for the others to come, and for a key.
   double timeout_s = 60;
-  /// Distinguishes this run from others at the same address: processes of another run are rejected.
+  /// Distinguishes this run from others at the same address and port: processes of another run are rejected. A file and a
+  /// ticket have an id and a secret of their own, and use neither this nor `secret`.
   /// Empty: what the launcher says (torchrun's run and restart, mpirun's job, srun's step) and
   /// PENSTOCK_RUN_ID.
   std::string run_id;
@@ -58,14 +59,15 @@ class Rendezvous {
   /// At MASTER_ADDR and MASTER_PORT, as torchrun sets them, with the rank and world of the
   /// launcher. Where that port is taken (torchrun's own store may have it) one of the next three.
   ///
-  /// Returns when all processes are there.
-  /// Where the address is a name that cannot be resolved, on_warning is told, and it is asked for
-  /// again: it may come with the process that it is of.
+  /// Returns when all processes are there. If the address is a name that cannot be resolved, on_warning is called once, and the
+  /// name is tried again until timeout_s is over: it may appear only when process 0 starts.
+  ///
   /// Errors  Error  no such variables; the others did not come in time, and which; another run, or
-  ///                another world size, at that address
+  ///                another world size, at that address; a secret that is too short, or whose file cannot be read
   ///         std::invalid_argument  port 0, which the others cannot know
   [[nodiscard]] static std::shared_ptr<Rendezvous> from_environment(
       const RendezvousOptions& options = {});
+  /// The same at the given address and port.
   [[nodiscard]] static std::shared_ptr<Rendezvous> at(const std::string& address,
                                                       std::uint16_t port, std::uint32_t rank,
                                                       std::uint32_t world,
@@ -94,8 +96,8 @@ class Rendezvous {
   ///
   /// Errors  Error  not within the timeout, which is the options' unless given; rank 0 is gone
   [[nodiscard]] std::string get(std::string_view key, std::optional<double> timeout_s = {});
-  /// 0, 1, 2, …: the same in every process that asks as often. Keeps the keys of several users of
-  /// one rendezvous apart.
+  /// 0, 1, 2, …: the n-th call returns n - 1. Put it into keys, to keep those of several users of one rendezvous apart: all
+  /// processes must make these calls in the same order.
   [[nodiscard]] std::uint32_t next_number() noexcept;
   /// Departed peers, crashes first: "process 2 has died". None: all are there. Waits up to `wait_s`
   /// for a departure.
@@ -118,10 +120,11 @@ class Rendezvous {
   /// concludes who holds them up. All learn it as a failure. Where process 0 does not answer within
   /// 5 s, that is what is said.
   [[nodiscard]] std::string inquire(const PendingCall& late);
-  /// Tells the others why this process makes no more calls on one communicator (PendingCall's number); `broke_off`: in the
-  /// middle of one, so that they wait in vain. Does not throw.
+  /// Tells the others why this process makes no more calls on `communicator` (as in PendingCall). `broke_off`: it left in the
+  /// middle of one, so the others must not wait for it. Does not throw.
   void say_farewell(std::uint64_t communicator, bool broke_off, std::string_view why) noexcept;
-  /// What process `rank` has said so. Waits up to `wait_s`, and not for one that is gone.
+  /// The `why` of process `rank`'s say_farewell() on `communicator`. Waits up to `wait_s` for it, and not for a process that is
+  /// gone. None: it has said nothing.
   [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t rank,
                                                        std::uint64_t communicator,
                                                        double wait_s) const;

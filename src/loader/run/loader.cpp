@@ -63,16 +63,18 @@ DeviceLoader::Iterator DeviceLoader::begin() { return Iterator(*this); }
 Loader::Iterator Loader::begin() {
   if (run_->has_ended())
     throw std::logic_error(
-        "this loader has delivered all its steps: call rewind() to begin again, or put repeat() "
-        "into the plan and loop over loader.epochs()");
+        "this loader has ended: all steps are delivered, or stop() was called; call rewind() to "
+        "begin "
+        "again, restore() to continue from a state, or put repeat() into the plan and loop over "
+        "loader.epochs()");
   return {*this, std::nullopt};
 }
 
 Epochs Loader::epochs() {
   if (run_->has_ended())
     throw std::logic_error(
-        "this loader has delivered all its epochs: call rewind() to begin again, or make a new "
-        "one");
+        "this loader has ended: all epochs are delivered, or stop() was called; call rewind() to "
+        "begin again, or make a new one");
   return Epochs(*this);
 }
 

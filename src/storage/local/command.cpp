@@ -105,8 +105,9 @@ std::string output_of_command(const std::string& command, const std::string& nam
     std::this_thread::sleep_for(kLook);
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw Error(fmt::format("{} failed with status {}", name,
-                            WIFEXITED(status) ? WEXITSTATUS(status) : -1));
+    throw Error(fmt::format("{} {} {}: run it by hand to see why", name,
+                            WIFSIGNALED(status) ? "was ended by signal" : "failed with status",
+                            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status)));
   return output;
 }
 

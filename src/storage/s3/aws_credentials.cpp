@@ -28,15 +28,19 @@ constexpr HttpTimeouts kNear{.connect = 1000ms, .idle = 5000ms};
 // It may ask for a password.
 constexpr auto kProgram = 60s;
 
+constexpr std::string_view kInstead =
+    "; check that address, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead";
+
 std::string require_answer(const HttpClient& client, const HttpRequest& request) {
   auto response = with_retries([&] { return client.send(request); });
   if (!response) {
-    throw Error(fmt::format("cannot get AWS credentials from {}: {}", request.url,
-                            response.fault().reason));
+    throw Error(fmt::format("cannot get AWS credentials from {}: {}{}", request.url,
+                            response.fault().reason,
+                            response.fault().reason == kWorkStopped ? "" : kInstead));
   }
   if (!response->is_good()) {
-    throw Error(fmt::format("cannot get AWS credentials from {}: status {}, {}", request.url,
-                            response->status, core::printable(response->body, 200)));
+    throw Error(fmt::format("cannot get AWS credentials from {}: status {}, {}{}", request.url,
+                            response->status, core::printable(response->body, 200), kInstead));
   }
   return std::move(response->body);
 }

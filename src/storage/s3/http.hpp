@@ -28,6 +28,9 @@ struct HttpRequest {
   std::optional<std::chrono::milliseconds> idle{};
 };
 
+/// The reason of a Fault where the work was stopped, and nothing is wrong with the server.
+inline constexpr std::string_view kWorkStopped = "the work was stopped";
+
 struct HttpResponse {
   long status = 0;
   std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case
@@ -41,7 +44,7 @@ struct HttpResponse {
 
 struct HttpTimeouts {
   std::chrono::milliseconds connect{5000};
-  std::chrono::milliseconds idle{30000};  ///< without a byte
+  std::chrono::milliseconds idle{30000};  ///< with less than 1 KiB a second
 };
 
 /// Follows no redirects. Keeps as many connections as there ever were concurrent requests.

@@ -111,7 +111,8 @@ Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what,
   Result<HttpResponse> response = client_.send(request, into);
   if (!response) {
     Fault fault = std::move(response.fault());
-    fault.reason = fmt::format("cannot reach {}: {}", endpoint_, fault.reason);
+    if (fault.reason != kWorkStopped)
+      fault.reason = fmt::format("cannot reach {}: {}", endpoint_, fault.reason);
     fault.file = name.url();
     return fault;
   }

@@ -157,8 +157,8 @@ class GlooLinks final : public sync::Links {
       : mesh_(std::move(mesh)), channel_(channel), sent_(size() * 2), received_(size() * 2) {
     if (channel_ >> kChannelBits != 0)
       throw Error(fmt::format(
-          "expected less than {} duplicates of one communicator: keep those that are used again, "
-          "or connect anew",
+          "expected fewer than {} duplicates of one communicator: use a duplicate again instead of "
+          "making another, or connect anew",
           std::uint64_t{1} << kChannelBits));
     news_ = mesh_->rendezvous->on_news([this] {
       has_news_ = true;

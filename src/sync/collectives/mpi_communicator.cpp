@@ -198,8 +198,8 @@ class MpiLinks final : public sync::Links {
       : session_(std::move(session)), channel_(channel), comm_(session_->comm()) {
     if (channel >= session_->channels())
       throw Error(
-          fmt::format("expected less than {} communicators in one run, which is what this MPI has "
-                      "tags for: keep duplicates that are used again",
+          fmt::format("expected fewer than {} communicators in one run, which is what this MPI has "
+                      "tags for: use a duplicate again instead of making another",
                       session_->channels()));
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");

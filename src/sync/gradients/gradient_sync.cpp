@@ -119,7 +119,8 @@ class GradientSync::Impl {
 
   void ready(std::size_t index, StreamHandle stream) {
     if (index >= ready_.size())
-      throw std::out_of_range(fmt::format("gradient {} of {}", index, ready_.size()));
+      throw std::out_of_range(fmt::format("there is no gradient {}: there are {}, numbered from 0",
+                                          index, ready_.size()));
     if (exchange_.counts_rows() && !begun_)
       throw std::logic_error("ready() before begin(rows): 'combine' counts rows");
     if (ready_[index] != 0)

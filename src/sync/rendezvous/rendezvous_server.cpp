@@ -269,7 +269,9 @@ void RendezvousServer::admit(Client& client, const Frame& proof) {
   // A process that comes now is ahead of process 0, which has yet to end this one and open the
   // next.
   if (complete_)
-    return refuse(client, "an earlier rendezvous of this run, or one whose ranks are all taken",
+    return refuse(client,
+                  "all processes of the rendezvous there have come already (end that run, or take "
+                  "another port)",
                   true);
   const std::uint32_t rank = client.said_rank;
   if (client.said_world != world_)

@@ -104,8 +104,9 @@ std::optional<Socket> listen_at(const std::string& address, std::uint16_t port) 
     error = errno;
     if (error == EADDRINUSE) return std::nullopt;
   }
-  throw Error(fmt::format("cannot listen at port {} for the other processes: {}", port,
-                          std::strerror(error)));
+  throw Error(
+      fmt::format("cannot listen at port {} for the other processes: {}; choose another port", port,
+                  std::strerror(error)));
 }
 
 std::uint16_t port_of(const Socket& socket) {
