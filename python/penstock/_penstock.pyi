@@ -2104,7 +2104,7 @@ class Dataset:
         `attempts` in all: after `initial_backoff_s`, then twice as long each time.
 
         Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
-        them, by default 4 for files and 0 for what lies in memory; a `thread_budget` shared with
+        them, by default 4 for files, 32 for objects (s3://) and 0 for what lies in memory; a `thread_budget` shared with
         other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit. With `decode_on_gpu`, CUDA
         devices decode JPEGs that the index of decode_image has; the CPU decodes the others, into the same batches. It takes
         at most 1 GiB of a GPU's memory.
@@ -2933,12 +2933,14 @@ def connect(transport: Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, devic
                   `join_timeout_s` how long to wait for them to join. A machine that answers nothing for
                   `timeout_s` is taken for dead.
     `run_id`      processes of another run are rejected; by default the launcher's, and PENSTOCK_RUN_ID.
-    `secret`      what only this run's processes know, 16 characters at least: keeps strangers out. By
-                  default PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent;
-                  what is sent is not encrypted. Without one, process 0 may give a RuntimeWarning.
-    `any_order`   sums, means and products of up to 1 MiB are made with fewer messages, in another order: their
-                  last bits are the same in all processes and runs, and differ from those of other
-                  numbers of processes. Not of 16-bit floats. The same in every process.
+    `secret`      what only this run's processes know, 16 characters at least: keeps strangers out of the
+                  meeting at an address, not out of the connections of Gloo, MPI or NCCL. By default
+                  PENSTOCK_SECRET, or what the file PENSTOCK_SECRET_FILE holds. It is not sent; what is sent
+                  is not encrypted. Without one, process 0 may give a RuntimeWarning. With `file`, neither
+                  this nor `run_id` is used.
+    `any_order`   fewer messages for sums, means and products of up to 1 MiB, in another order of addition: the
+                  last bits of floats then depend on the number of processes; they are the same in all
+                  processes and in every run. Not for 16-bit floats. Set the same value in every process.
 
     Errors  Error       processes did not join (names them); another run at that address; a transport
                         that this build lacks; says what to do

@@ -14,6 +14,8 @@
 #include <penstock/sync.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "python_object.hpp"
+
 namespace penstock::python {
 
 namespace nb = nanobind;
@@ -112,7 +114,7 @@ struct ExplainedConstructor : nb::def_visitor<ExplainedConstructor> {
 /// Calls without the GIL; the result is made before it is taken again.
 template <class Call>
 auto without_gil(Call&& call) {
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   return call();
 }
 

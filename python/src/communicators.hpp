@@ -62,7 +62,7 @@ auto interruptibly(const WatchedCommunicator& communicator, Call&& call) {
       return result.wait_for(slice) == std::future_status::ready;
     });
   } catch (...) {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     communicator.leave_all("was interrupted");
     result.wait();
     throw;

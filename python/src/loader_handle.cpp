@@ -98,7 +98,7 @@ LoaderHandle::~LoaderHandle() {
     (void)new std::shared_ptr<RunningLoader>(std::move(loader_));
     return;
   }
-  const nb::gil_scoped_release released;  // this may turn out to be the last one
+  const ReleasedGil released;  // this may turn out to be the last one
   wanted_.reset();
   loader_.reset();
 }

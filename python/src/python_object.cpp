@@ -1,6 +1,7 @@
 #include "python_object.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -16,7 +17,17 @@ namespace {
 
 std::atomic<bool> is_closing = false;
 std::thread::id closing_thread;
+std::atomic<int> taking = 0;  // threads that may take the GIL, and do not have it yet
 std::atomic<int> forks = 0;
+
+// Whether this thread may take the GIL. If so, it says end_taking() when it has it: the interpreter does not end before that.
+bool begin_taking() noexcept {
+  ++taking;
+  if (!is_closing || std::this_thread::get_id() == closing_thread) return true;
+  --taking;
+  return false;
+}
+void end_taking() noexcept { --taking; }
 
 struct AllKept {
   std::mutex mutex;  // never held while waiting for the GIL
@@ -29,9 +40,8 @@ AllKept& all_kept() {
 }
 
 void drop(PyObject* object) {
-  if (object == nullptr || !may_take_gil()) return;
-  const nb::gil_scoped_acquire gil;
-  Py_DECREF(object);
+  if (object == nullptr) return;
+  if (const GilIfOpen gil; gil) Py_DECREF(object);
 }
 
 std::string text_of(nb::handle exception) {
@@ -60,8 +70,9 @@ void keep_thread_state() {
       (void)PyEval_SaveThread();
     }
     ~State() {
-      if (!may_take_gil()) return;
+      if ((closing() && Py_IsInitialized() == 0) || !begin_taking()) return;
       (void)PyGILState_Ensure();
+      end_taking();
       PyGILState_Release(PyGILState_LOCKED);
       PyGILState_Release(PyGILState_UNLOCKED);
     }
@@ -72,16 +83,26 @@ void keep_thread_state() {
 }
 
 void begin_closing() noexcept {
+  constexpr std::chrono::milliseconds kLook(1);
+  constexpr int kMostLooks = 10'000;
   closing_thread = std::this_thread::get_id();
   is_closing = true;
+  const ReleasedGil released;
+  for (int looks = 0; taking != 0 && looks < kMostLooks; ++looks)
+    std::this_thread::sleep_for(kLook);
 }
 bool closing() noexcept { return is_closing; }
-bool may_take_gil() noexcept {
-  if (!is_closing) return true;
-  return Py_IsInitialized() != 0 && std::this_thread::get_id() == closing_thread;
+
+GilIfOpen::GilIfOpen() noexcept {
+  if (is_closing && Py_IsInitialized() == 0) return;
+  if (!begin_taking()) return;
+  gil_.emplace();
+  end_taking();
 }
-void stand_still_if_closing() noexcept {
-  while (!may_take_gil()) ::pause();
+ReleasedGil::~ReleasedGil() {
+  while (!begin_taking()) ::pause();
+  PyEval_RestoreThread(state_);
+  end_taking();
 }
 
 Kept::Kept(nb::object object) : object_(object.release().ptr()) {
@@ -146,6 +167,7 @@ void watch_forks() {
   pthread_atfork([] { all_kept().mutex.lock(); }, [] { all_kept().mutex.unlock(); },
                  [] {
                    all_kept().mutex.unlock();
+                   taking = 0;  // those threads are not there
                    ++forks;
                  });
 }

@@ -19,17 +19,34 @@ namespace penstock::python {
 
 namespace nb = nanobind;
 
-/// Set before the interpreter ends: from then on only its main thread may take the GIL.
+/// Before the interpreter ends, with the GIL: from then on only this thread may take it.
 void begin_closing() noexcept;
 [[nodiscard]] bool closing() noexcept;
 /// Keeps Python's state of this thread until the thread ends, for one that calls Python often: making one
 /// costs microseconds, and what a function keeps in threading.local() would be gone after each call.
 void keep_thread_state();
-/// Whether this thread may take the GIL.
-[[nodiscard]] bool may_take_gil() noexcept;
-/// Blocks forever where taking the GIL would end the thread in the middle of C++ frames: a
-/// daemon thread that comes back from a wait while the interpreter ends. As Python 3.14 does.
-void stand_still_if_closing() noexcept;
+/// The GIL, where this thread may take it: not any more while the interpreter ends, which would end the thread in the middle of
+/// C++ frames.
+class GilIfOpen {
+ public:
+  GilIfOpen() noexcept;
+  [[nodiscard]] explicit operator bool() const noexcept { return gil_.has_value(); }
+
+ private:
+  std::optional<nb::gil_scoped_acquire> gil_;
+};
+/// Gives the GIL up for as long as it lives. A daemon thread that comes back while the interpreter ends stands still for ever,
+/// as in Python 3.14.
+class ReleasedGil {
+ public:
+  ReleasedGil() noexcept : state_(PyEval_SaveThread()) {}
+  ~ReleasedGil();
+  ReleasedGil(const ReleasedGil&) = delete;
+  ReleasedGil& operator=(const ReleasedGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
 
 /// A Python object in the hands of C++: a function, an exception. Python's collector does not see
 /// who holds it, so release_kept() takes it away before the interpreter ends, or whatever refers to

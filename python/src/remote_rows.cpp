@@ -30,8 +30,7 @@ constexpr char kText = 'T';
 nb::object workers_module() { return nb::module_::import_("penstock._workers"); }
 
 std::string write_cause(const std::exception_ptr& cause) {
-  if (may_take_gil()) {
-    const nb::gil_scoped_acquire gil;
+  if (const GilIfOpen gil; gil) {
     if (const nb::object raised = python_cause(cause); raised.is_valid()) {
       const nb::bytes pickled(workers_module().attr("pickle_exception")(raised));
       return kPickled + std::string(pickled.c_str(), pickled.size());
@@ -78,7 +77,7 @@ class PyRowMaker {
   PyRowMaker(PyRowMaker&&) noexcept = default;
   PyRowMaker& operator=(PyRowMaker&&) = delete;
   ~PyRowMaker() {
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     maker_.reset();
   }
 
@@ -96,7 +95,7 @@ class PyRowMaker {
 template <class Call, class Result>
 Result with_loader(const PyRowTasks& tasks, Call&& call, Result otherwise) {
   if (tasks.is_gone()) return otherwise;
-  const nb::gil_scoped_release released;
+  const ReleasedGil released;
   const auto running = tasks.loader.lock();
   return running ? call(running->loader()) : otherwise;
 }
@@ -164,7 +163,7 @@ Threads  any)")
           "finish",
           [](const PyRowTask& self, nb::handle made) {
             const ReadableBytes buffer(made, "finish(made)");
-            const nb::gil_scoped_release released;
+            const ReleasedGil released;
             return self->finish(buffer.bytes(), {.write = {}, .read = read_cause});
           },
           "made"_a, nb::sig("def finish(self, made: typing.Any) -> bool"),
@@ -178,7 +177,7 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
             if (PyExceptionInstance_Check(error.ptr()) == 0)
               throw nb::type_error("fail(error): expected an exception");
             auto raised = as_cpp(std::move(error));
-            const nb::gil_scoped_release released;
+            const ReleasedGil released;
             self->fail(std::move(raised));
           },
           "error"_a, nb::sig("def fail(self, error: BaseException) -> None"),

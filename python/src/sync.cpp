@@ -46,7 +46,7 @@ class Exclusive {
   // A group's end may wait for threads, and closes sockets.
   ~Exclusive() {
     if (value_.forked()) return;
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     (*value_).reset();
   }
 

@@ -37,14 +37,8 @@ bool wait_in_slices(std::optional<double> timeout_s, Wait&& wait) {
     }
     bool done = false;
     {
-      const nb::gil_scoped_release released;
-      try {
-        done = wait(slice);
-      } catch (...) {
-        stand_still_if_closing();
-        throw;
-      }
-      stand_still_if_closing();
+      const ReleasedGil released;
+      done = wait(slice);
     }
     if (done) return true;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -75,7 +69,7 @@ auto stoppably(Work work, const Meanwhile& meanwhile) {
     meanwhile();
   } catch (...) {
     stop.request_stop();
-    const nb::gil_scoped_release released;
+    const ReleasedGil released;
     result.wait();
     throw;
   }

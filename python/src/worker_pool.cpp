@@ -423,7 +423,7 @@ void serve_items(nb::object items, const std::vector<FieldSpec>& fields, int soc
   for (;;) {
     Request request{};
     {
-      const nb::gil_scoped_release released;
+      const ReleasedGil released;
       if (!receive(socket, request)) break;
     }
     bool alive = true;
