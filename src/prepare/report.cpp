@@ -13,17 +13,31 @@ void to_json(json& out, const PrepareReport& report) {
          {"kept", report.kept},         {"list", report.listed},
          {"left_out", report.left_out}, {"tar_bytes", report.tar_bytes}};
 }
+namespace {
+
+// get<std::uint64_t>() makes one of any number: of -1, of 0.5 and, undefined, of 1e40.
+std::uint64_t count_of(const json& value) {
+  if (!value.is_number_unsigned())
+    throw json::type_error::create(
+        302, "expected a whole number of 0 or more, found " + value.dump().substr(0, 40), &value);
+  return value.get<std::uint64_t>();
+}
+
+}  // namespace
+
 void from_json(const json& in, PrepareReport& report) {
-  in.at("samples").get_to(report.samples);
-  in.at("remarked").get_to(report.remarked);
-  report.shrunk = in.value("shrunk", std::uint64_t{0});
-  report.indexed = in.value("indexed", std::uint64_t{0});
-  report.tar_bytes = in.value("tar_bytes", std::uint64_t{0});
-  in.at("bytes_in").get_to(report.bytes_in);
-  in.at("bytes_out").get_to(report.bytes_out);
-  in.at("kept").get_to(report.kept);
+  report.samples = count_of(in.at("samples"));
+  report.remarked = count_of(in.at("remarked"));
+  report.shrunk = count_of(in.value("shrunk", json(0U)));
+  report.indexed = count_of(in.value("indexed", json(0U)));
+  report.tar_bytes = count_of(in.value("tar_bytes", json(0U)));
+  report.bytes_in = count_of(in.at("bytes_in"));
+  report.bytes_out = count_of(in.at("bytes_out"));
+  report.kept.clear();
+  for (const auto& [why, count] : in.at("kept").get_ref<const json::object_t&>())
+    report.kept[why] = count_of(count);
   in.at("list").get_to(report.listed);
-  in.at("left_out").get_to(report.left_out);
+  report.left_out = count_of(in.at("left_out"));
 }
 
 void PrepareReport::operator+=(const PrepareReport& other) {

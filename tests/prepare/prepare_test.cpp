@@ -170,6 +170,14 @@ TEST_F(PrepareShards, OptionsOutOfRangeAndUnknownShardsAreRefused) {
   EXPECT_THAT([&] { (void)plan.make(4); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("from 0 to 3, found 4")));
   EXPECT_THROW((void)PrepareReport::from_json("[]"), Error);
+  for (const char* const count : {"-1", "0.5", "1e40", "\"1\"", "null"}) {
+    std::string text = PrepareReport().to_json();
+    const std::string field = "\"samples\": ";
+    text.replace(text.find(field) + field.size(), 1, count);
+    EXPECT_THAT([&] { (void)PrepareReport::from_json(text); },
+                ThrowsMessage<Error>(HasSubstr("a whole number of 0 or more")))
+        << text;
+  }
 }
 
 // What a bucket gets beside a shard is what webdataset() makes of the shard, its time of change aside.

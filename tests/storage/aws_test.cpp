@@ -347,6 +347,11 @@ TEST(StsAnswers, CredentialsAreFoundAndNothingElse) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->credentials.session_token, "t");
   EXPECT_EQ(std::chrono::system_clock::to_time_t(found->expires), 1893553445);
+  // The clock ends in 2262.
+  EXPECT_EQ(storage::parse_aws_time("3325-01-02T03:04:05Z"),
+            std::chrono::system_clock::time_point::max());
+  EXPECT_EQ(std::chrono::system_clock::to_time_t(storage::parse_aws_time("0001-01-01T00:00:00Z")),
+            0);
   for (const char* wrong : {"", "<a/>", "<Credentials/>",
                             "<a><Credentials><AccessKeyId>k</AccessKeyId></Credentials></a>", "{"})
     EXPECT_FALSE(storage::parse_sts_credentials(wrong)) << wrong;

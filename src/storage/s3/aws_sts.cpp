@@ -127,10 +127,15 @@ std::optional<TemporaryCredentials> parse_sts_credentials(std::string_view xml) 
 }
 
 std::chrono::system_clock::time_point parse_aws_time(const std::string& text) {
+  using Clock = std::chrono::system_clock;
+  constexpr auto kEnd =
+      std::chrono::floor<std::chrono::seconds>(Clock::time_point::max());  // in 2262
   std::tm parts{};
   if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr)
-    return std::chrono::system_clock::time_point::max();
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+    return Clock::time_point::max();
+  const std::time_t seconds = ::timegm(&parts);
+  if (seconds >= kEnd.time_since_epoch().count()) return Clock::time_point::max();
+  return Clock::from_time_t(std::max<std::time_t>(seconds, 0));
 }
 
 }  // namespace penstock::storage
