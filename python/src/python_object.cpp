@@ -20,6 +20,7 @@ std::thread::id closing_thread;
 std::atomic<int> taking = 0;  // threads that may take the GIL, and do not have it yet
 std::atomic<int> forks = 0;
 
+bool is_over() noexcept { return is_closing && Py_IsInitialized() == 0; }
 // Whether this thread may take the GIL. If so, it says end_taking() when it has it: the interpreter does not end before that.
 bool begin_taking() noexcept {
   ++taking;
@@ -70,7 +71,7 @@ void keep_thread_state() {
       (void)PyEval_SaveThread();
     }
     ~State() {
-      if ((closing() && Py_IsInitialized() == 0) || !begin_taking()) return;
+      if (is_over() || !begin_taking()) return;
       (void)PyGILState_Ensure();
       end_taking();
       PyGILState_Release(PyGILState_LOCKED);
@@ -94,8 +95,7 @@ void begin_closing() noexcept {
 bool closing() noexcept { return is_closing; }
 
 GilIfOpen::GilIfOpen() noexcept {
-  if (is_closing && Py_IsInitialized() == 0) return;
-  if (!begin_taking()) return;
+  if (is_over() || !begin_taking()) return;
   gil_.emplace();
   end_taking();
 }

@@ -13,7 +13,7 @@ void interruptible(const std::stop_token& stop, const std::function<void()>& wor
 namespace core {
 
 void require_wanted() {
-  if (Interruption::is_requested()) throw Error("the work was stopped");
+  if (Interruption::is_requested()) throw Error(Interruption::kReason);
 }
 
 }  // namespace core

@@ -11,6 +11,9 @@ namespace penstock::core {
 /// Threads  each thread has its own; where none was set, nothing is interrupted.
 class Interruption {
  public:
+  /// Why what was interrupted has failed, in messages.
+  static constexpr const char* kReason = "the work was stopped";
+
   explicit Interruption(std::stop_token stop) : stop_(std::move(stop)), before_(current_) {
     current_ = &stop_;
   }

@@ -13,6 +13,7 @@ void to_json(json& out, const PrepareReport& report) {
          {"kept", report.kept},         {"list", report.listed},
          {"left_out", report.left_out}, {"tar_bytes", report.tar_bytes}};
 }
+
 namespace {
 
 // get<std::uint64_t>() makes one of any number: of -1, of 0.5 and, undefined, of 1e40.

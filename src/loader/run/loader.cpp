@@ -64,9 +64,8 @@ Loader::Iterator Loader::begin() {
   if (run_->has_ended())
     throw std::logic_error(
         "this loader has ended: all steps are delivered, or stop() was called; call rewind() to "
-        "begin "
-        "again, restore() to continue from a state, or put repeat() into the plan and loop over "
-        "loader.epochs()");
+        "begin again, restore() to continue from a state, or put repeat() into the plan and loop "
+        "over loader.epochs()");
   return {*this, std::nullopt};
 }
 

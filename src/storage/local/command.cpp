@@ -79,7 +79,7 @@ std::string output_of_command(const std::string& command, const std::string& nam
   const Clock::time_point end = Clock::now() + limit;
   const auto require_time = [&] {
     if (core::Interruption::is_requested())
-      throw Error(fmt::format("{} was ended: the work was stopped", name));
+      throw Error(fmt::format("{} was ended: {}", name, core::Interruption::kReason));
     if (Clock::now() > end)
       throw Error(
           fmt::format("{} gave no answer for {} ms, and was ended: run it by hand to see why", name,

@@ -34,9 +34,9 @@ constexpr std::string_view kInstead =
 std::string require_answer(const HttpClient& client, const HttpRequest& request) {
   auto response = with_retries([&] { return client.send(request); });
   if (!response) {
-    throw Error(fmt::format("cannot get AWS credentials from {}: {}{}", request.url,
-                            response.fault().reason,
-                            response.fault().reason == kWorkStopped ? "" : kInstead));
+    throw Error(fmt::format(
+        "cannot get AWS credentials from {}: {}{}", request.url, response.fault().reason,
+        response.fault().reason == core::Interruption::kReason ? "" : kInstead));
   }
   if (!response->is_good()) {
     throw Error(fmt::format("cannot get AWS credentials from {}: status {}, {}{}", request.url,
@@ -154,7 +154,7 @@ std::optional<AwsCredentials> AwsCredentialChain::get() {
   };
   while (is_fetching_ && !are_fresh()) {
     if (core::Interruption::is_requested())
-      throw Error("cannot get AWS credentials: the work was stopped");
+      throw Error(fmt::format("cannot get AWS credentials: {}", core::Interruption::kReason));
     fetched_.wait_for(lock, kLook);
   }
   if (are_fresh()) return found_->credentials.credentials;
@@ -167,7 +167,7 @@ std::optional<AwsCredentials> AwsCredentialChain::get() {
     found = fetch_();
     // What was not waited for may be there.
     if (!found && core::Interruption::is_requested())
-      throw Error("cannot get AWS credentials: the work was stopped");
+      throw Error(fmt::format("cannot get AWS credentials: {}", core::Interruption::kReason));
   } catch (...) {
     error = std::current_exception();
   }

@@ -181,7 +181,7 @@ class HttpClient::Handle {
     if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && transfer.overflow)) {
       return std::move(transfer.response);
     }
-    if (core::Interruption::is_requested()) return Fault{.reason = std::string(kWorkStopped)};
+    if (core::Interruption::is_requested()) return Fault{.reason = core::Interruption::kReason};
     if (transfer.stalled) {
       return Fault{.reason = fmt::format("{} for {} ms (the timeout)",
                                          transfer.trickles ? "less than 1 KiB a second" : "no byte",

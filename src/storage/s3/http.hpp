@@ -28,9 +28,6 @@ struct HttpRequest {
   std::optional<std::chrono::milliseconds> idle{};
 };
 
-/// The reason of a Fault where the work was stopped, and nothing is wrong with the server.
-inline constexpr std::string_view kWorkStopped = "the work was stopped";
-
 struct HttpResponse {
   long status = 0;
   std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case
@@ -60,7 +57,8 @@ class HttpClient {
   /// Any status is a response. The body of a good one goes to `into`, if given; what does not fit
   /// ends the transfer, and received is larger than `into`.
   ///
-  /// Errors  Fault  no response: its reason, and whether to try again
+  /// Errors  Fault  no response: its reason, and whether to try again. core::Interruption::kReason: nothing is wrong with
+  ///                the server
   [[nodiscard]] Result<HttpResponse> send(
       const HttpRequest& request, std::optional<std::span<std::byte>> into = std::nullopt) const;
 

@@ -11,6 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
 #include "src/storage/retry.hpp"
 #include "src/storage/s3/endpoint.hpp"
@@ -111,7 +112,7 @@ Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what,
   Result<HttpResponse> response = client_.send(request, into);
   if (!response) {
     Fault fault = std::move(response.fault());
-    if (fault.reason != kWorkStopped)
+    if (fault.reason != core::Interruption::kReason)
       fault.reason = fmt::format("cannot reach {}: {}", endpoint_, fault.reason);
     fault.file = name.url();
     return fault;
