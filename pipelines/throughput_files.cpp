@@ -1,10 +1,13 @@
 #include "throughput_files.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <sstream>
+#include <limits>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,8 +21,7 @@ using programs::read_text;
 
 namespace {
 
-constexpr const char* kMagic = "penstock-digests";
-constexpr int kFormat = 1;
+constexpr std::string_view kHead = "penstock-digests 1 ";  // a magic word, and the format
 
 // NAME where there is one; else NAME.0, NAME.1, … as far as they go.
 std::vector<std::string> parts_of(const std::string& name) {
@@ -34,42 +36,67 @@ std::vector<std::string> parts_of(const std::string& name) {
   return parts;
 }
 
-struct Recorded {
-  std::uint32_t world = 1;
-  std::map<std::uint64_t, ps::Digest> digests;
-};
+// All of `text`, as it is written: no sign, no leading zero.
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || fmt::to_string(value) != text) return {};
+  return value;
+}
 
-Recorded parse_digests(const std::string& path) {
-  std::istringstream text(read_text("file of digests", path));
-  const auto damaged = [&](std::size_t line, const char* expected) {
-    return ps::Error(
-        fmt::format("'{}' line {}: expected {}: it is damaged, or no file that "
-                    "--record wrote",
-                    path, line, expected));
-  };
-  Recorded recorded;
-  std::string line;
-  std::string magic;
-  int format = 0;
-  std::getline(text, line);
-  if (std::istringstream head(line);
-      !(head >> magic >> format >> recorded.world) || magic != kMagic || format != kFormat)
-    throw damaged(1, "'penstock-digests 1' and the number of processes");
-  for (std::size_t number = 2; std::getline(text, line); ++number) {
-    std::uint64_t step = 0;
-    std::string digest;
-    if (std::istringstream entry(line); !(entry >> step >> digest))
-      throw damaged(number, "a step and its digest");
-    try {
-      recorded.digests[step] = ps::Digest::parse(digest);
-    } catch (const std::invalid_argument&) {
-      throw damaged(number, "a digest of 32 hexadecimal digits");
-    }
-  }
-  return recorded;
+RecordedDigests read_digests(const std::string& path) {
+  return parse_digests(read_text("file of digests", path), path);
 }
 
 }  // namespace
+
+RecordedDigests parse_digests(std::string_view text, const std::string& name) {
+  std::size_t number = 0;
+  const auto damaged = [&](std::string_view expected) {
+    return ps::Error(
+        fmt::format("'{}' line {}: expected {}: it is damaged, or no file that --record wrote",
+                    name, number, expected));
+  };
+  bool ends = false;  // the last line, in a newline
+  const auto next_line = [&] {
+    ++number;
+    const std::string_view line = text.substr(0, text.find('\n'));
+    ends = line.size() < text.size();
+    text.remove_prefix(line.size() + (ends ? 1 : 0));
+    return line;
+  };
+  RecordedDigests recorded;
+  const std::string_view head = next_line();
+  const auto world = head.starts_with(kHead) ? number_of(head.substr(kHead.size())) : std::nullopt;
+  if (!world || *world == 0 || *world > std::numeric_limits<std::uint32_t>::max())
+    throw damaged(
+        fmt::format("'{}' and the number of processes", kHead.substr(0, kHead.size() - 1)));
+  recorded.world = static_cast<std::uint32_t>(*world);
+  while (!text.empty()) {
+    const std::string_view line = next_line();
+    const std::size_t space = line.find(' ');
+    const auto step = number_of(line.substr(0, space));
+    if (!step || space == line.npos) throw damaged("a step and its digest");
+    auto& digests = recorded.digests;
+    if (!digests.empty() && digests.rbegin()->first >= *step)
+      throw damaged(fmt::format("a step after {}", digests.rbegin()->first));
+    try {
+      digests.emplace_hint(digests.end(), *step, ps::Digest::parse(line.substr(space + 1)));
+    } catch (const std::invalid_argument&) {
+      throw damaged("a digest of 32 hexadecimal digits");
+    }
+  }
+  if (!ends) throw damaged("a newline at the end");
+  return recorded;
+}
+
+std::string format_digests(const RecordedDigests& recorded) {
+  std::string text = fmt::format("{}{}\n", kHead, recorded.world);
+  for (const auto& [step, digest] : recorded.digests)
+    text += fmt::format("{} {}\n", step, digest.to_string());
+  return text;
+}
 
 std::string own_file(const std::string& name, const ps::Launch& launch) {
   return launch.world == 1 || name.empty() ? name : fmt::format("{}.{}", name, launch.rank);
@@ -104,10 +131,11 @@ DigestFile DigestFile::record(const std::string& name, const ps::Launch& launch,
                               std::uint64_t first_step) {
   DigestFile file;
   file.path_ = own_file(name, launch);
-  file.world_ = launch.world;
+  file.recorded_.world = launch.world;
   if (first_step > 0 && std::filesystem::is_regular_file(file.path_)) {
-    file.digests_ = parse_digests(file.path_).digests;
-    file.digests_.erase(file.digests_.lower_bound(first_step), file.digests_.end());
+    auto& digests = file.recorded_.digests;
+    digests = read_digests(file.path_).digests;
+    digests.erase(digests.lower_bound(first_step), digests.end());
   }
   return file;
 }
@@ -115,10 +143,10 @@ DigestFile DigestFile::record(const std::string& name, const ps::Launch& launch,
 DigestFile DigestFile::open(const std::string& name, const ps::Launch& launch) {
   DigestFile file;
   file.path_ = own_file(name, launch);
-  file.world_ = launch.world;
+  file.recorded_.world = launch.world;
   const auto parts = launch.world == 1 ? parts_of(name) : std::vector{file.path_};
   for (const std::string& part : parts) {
-    const Recorded recorded = parse_digests(part);
+    const RecordedDigests recorded = read_digests(part);
     const auto expected = launch.world == 1 ? parts.size() : std::size_t{launch.world};
     if (recorded.world != expected)
       throw std::invalid_argument(fmt::format(
@@ -127,16 +155,17 @@ DigestFile DigestFile::open(const std::string& name, const ps::Launch& launch) {
           part, recorded.world,
           launch.world == 1 ? fmt::format("the files of {} were found", expected)
                             : fmt::format("there are {}", launch.world)));
-    for (const auto& [step, digest] : recorded.digests) file.digests_[step] += digest;
+    for (const auto& [step, digest] : recorded.digests) file.recorded_.digests[step] += digest;
   }
   return file;
 }
 
 void DigestFile::check(const ps::Step& step) const {
-  const auto found = digests_.find(step.number());
-  if (found == digests_.end())
+  const auto& digests = recorded_.digests;
+  const auto found = digests.find(step.number());
+  if (found == digests.end())
     throw ps::Error(fmt::format("step {} is not in '{}', which holds {} steps", step.number(),
-                                path_, digests_.size()));
+                                path_, digests.size()));
   if (found->second != step.digest())
     throw ps::Error(
         fmt::format("step {} has the digest {}, and '{}' recorded {}: other data, another plan or "
@@ -144,11 +173,6 @@ void DigestFile::check(const ps::Step& step) const {
                     step.number(), step.digest().to_string(), path_, found->second.to_string()));
 }
 
-void DigestFile::write() const {
-  std::string text = fmt::format("{} {} {}\n", kMagic, kFormat, world_);
-  for (const auto& [step, digest] : digests_)
-    text += fmt::format("{} {}\n", step, digest.to_string());
-  ps::write_file(path_, text);
-}
+void DigestFile::write() const { ps::write_file(path_, format_digests(recorded_)); }
 
 }  // namespace throughput

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
+#include <string_view>
 
 #include <penstock/penstock.hpp>
 
@@ -22,7 +22,20 @@ namespace throughput {
 [[nodiscard]] penstock::LoaderState read_state(const std::string& name,
                                                const penstock::Launch& launch);
 
-/// Digests of steps, one a line: written by --record, checked by --verify.
+/// What one process recorded: of how many, and the digests of its steps.
+struct RecordedDigests {
+  std::uint32_t world = 1;
+  std::map<std::uint64_t, penstock::Digest> digests;
+};
+
+/// The text of a file of digests, and back: "penstock-digests 1 WORLD", then a line for each step,
+/// "STEP DIGEST", in ascending order. Errors call it `name`.
+///
+/// Errors  penstock::Error  the text is not what format_digests() writes
+[[nodiscard]] RecordedDigests parse_digests(std::string_view text, const std::string& name);
+[[nodiscard]] std::string format_digests(const RecordedDigests& recorded);
+
+/// A file of digests: written by --record, checked by --verify.
 class DigestFile {
  public:
   /// Continues the file of a run that was stopped: keeps the steps before `first_step`. From a
@@ -36,15 +49,14 @@ class DigestFile {
   ///                                cannot be compared
   static DigestFile open(const std::string& name, const penstock::Launch& launch);
 
-  void add(const penstock::Step& step) { digests_[step.number()] = step.digest(); }
+  void add(const penstock::Step& step) { recorded_.digests[step.number()] = step.digest(); }
   /// Errors  penstock::Error  the step is not in the file, or has another digest there
   void check(const penstock::Step& step) const;
   void write() const;
 
  private:
   std::string path_;
-  std::uint32_t world_ = 1;
-  std::map<std::uint64_t, penstock::Digest> digests_;
+  RecordedDigests recorded_;
 };
 
 }  // namespace throughput

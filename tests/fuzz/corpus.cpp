@@ -241,6 +241,15 @@ void write_texts(const std::filesystem::path& folder) {
   }
 }
 
+void write_digests(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::string text = "penstock-digests 1 2\n";
+  write_text(folder / "none", text);
+  for (std::uint64_t step = 8; step < 12; ++step)
+    text += fmt::format("{} {}\n", step, Digest{step, ~step}.to_string());
+  write_text(folder / "steps", text);
+}
+
 void write_pictures(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   unsigned seed = 0;
@@ -279,6 +288,7 @@ int main(int argc, char** argv) {
   write_records(folder / "records");
   write_messages(folder / "messages");
   write_texts(folder / "texts");
+  write_digests(folder / "digests");
   write_pictures(folder / "pictures");
   unsigned seed = 0;
   for (JpegKind kind : kinds()) {

@@ -173,8 +173,24 @@ TEST_F(Resume, VerifyChecksEveryStepAgainstWhatWasRecorded) {
   changed[changed.rfind('\n', changed.size() - 2) + 5] ^= 1;
   write_file(file, changed);
   refuses({"--epochs", "2"}, 1, "step 7 has the digest");
-  write_file(file, "nonsense");
-  refuses({"--epochs", "2"}, 1, "line 1: expected");
+  const std::string head = "penstock-digests 1 1\n";
+  const std::string digest(32, '0');
+  for (const auto& [damaged, words] : std::vector<std::pair<std::string, std::string>>{
+           {"", "line 1: expected 'penstock-digests 1' and the number of processes"},
+           {"nonsense", "line 1: expected 'penstock-digests 1'"},
+           {"penstock-digests 2 1\n", "line 1: expected 'penstock-digests 1'"},
+           {"penstock-digests 1 0\n", "line 1: expected 'penstock-digests 1'"},
+           {"penstock-digests 1 1 more\n", "line 1: expected 'penstock-digests 1'"},
+           {"penstock-digests 1 4294967296\n", "line 1: expected 'penstock-digests 1'"},
+           {head + "+0 " + digest + "\n", "line 2: expected a step and its digest"},
+           {head + "-1 " + digest + "\n", "line 2: expected a step and its digest"},
+           {head + "0\n", "line 2: expected a step and its digest"},
+           {head + "0 " + digest + " more\n", "line 2: expected a digest of 32 hexadecimal digits"},
+           {head + "0 " + digest + "\n0 " + digest + "\n", "line 3: expected a step after 0"},
+           {text.substr(0, text.size() - 1), "line 9: expected a newline at the end"}}) {
+    write_file(file, damaged);
+    refuses({"--epochs", "2"}, 1, words);
+  }
   fs::remove(file);
   refuses({"--epochs", "2"}, 1, "cannot be read");
 }

@@ -1,8 +1,8 @@
 // Where what can be made again is kept, and where it must not be.
 #include "src/storage/cache/default_cache.hpp"
 
-#include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/source/files.hpp"
+#include "tests/variables.hpp"
 
 namespace penstock::storage {
 namespace {
@@ -18,8 +19,10 @@ namespace fs = std::filesystem;
 
 TEST(DefaultCache, InTheTemporaryFolderItIsThisUsersAloneOrNone) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"PENSTOCK_CACHE", "XDG_CACHE_HOME", "HOME"}) ::unsetenv(name);
-  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const test::Variables variables({{"PENSTOCK_CACHE", std::nullopt},
+                                   {"XDG_CACHE_HOME", std::nullopt},
+                                   {"HOME", std::nullopt},
+                                   {"TMPDIR", folder.path().string()}});
   const fs::path expected = folder.path() / fmt::format("penstock-{}", ::getuid());
   EXPECT_EQ(default_cache(), expected);
   EXPECT_EQ(fs::status(expected).permissions(), fs::perms(0700));

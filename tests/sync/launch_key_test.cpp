@@ -2,10 +2,8 @@
 #include "src/sync/rendezvous/launch_key.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,10 +20,12 @@
 #include <penstock/sync/rendezvous.hpp>
 
 #include "src/sync/rendezvous/tcp.hpp"
+#include "tests/variables.hpp"
 
 namespace penstock {
 namespace {
 
+using test::Variables;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -37,27 +37,7 @@ constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
 
 std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
 
-/// Variables for as long as this lives.
-class Variables {
- public:
-  explicit Variables(const std::map<std::string, std::string>& values) {
-    for (const auto& [name, value] : values) {
-      ::setenv(name.c_str(), value.c_str(), 1);
-      names_.push_back(name);
-    }
-  }
-  Variables(const Variables&) = delete;
-  Variables& operator=(const Variables&) = delete;
-  ~Variables() {
-    for (const std::string& name : names_) ::unsetenv(name.c_str());
-  }
-
- private:
-  std::vector<std::string> names_;
-};
-
-std::string key_of(const std::map<std::string, std::string>& variables,
-                   const RendezvousOptions& options = {}) {
+std::string key_of(const Variables::Values& variables, const RendezvousOptions& options = {}) {
   const Variables set(variables);
   return sync::launch_key(options).bytes;
 }
@@ -130,9 +110,9 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
   };
   EXPECT_THAT(warned("127.0.0.1", {.run_id = "r"}), IsEmpty());
   {  // two launches of one script have one job; srun's steps tell them apart
-    const Variables job(std::map<std::string, std::string>{{"SLURM_JOB_ID", "17"}});
+    const Variables job(Variables::Values{{"SLURM_JOB_ID", "17"}});
     EXPECT_THAT(warned("127.0.0.1", {}), ElementsAre(HasSubstr("nothing tells this launch")));
-    const Variables step(std::map<std::string, std::string>{{"SLURM_STEP_ID", "0"}});
+    const Variables step(Variables::Values{{"SLURM_STEP_ID", "0"}});
     EXPECT_THAT(warned("127.0.0.1", {}), IsEmpty());
   }
   EXPECT_THAT(warned("127.0.0.1", {}),
