@@ -2,23 +2,13 @@
 
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
-#include <string_view>
 
 #include "src/jpeg/rows.hpp"
 
 namespace penstock::transform {
-
-namespace {
-
-// libpng's words, or zlib's, which may come behind the name of a chunk: "IDAT: insufficient memory".
-bool says_that_memory_is_out(std::string_view message) noexcept {
-  return message.ends_with("Out of memory") || message.ends_with("out of memory") ||
-         message.ends_with("insufficient memory");
-}
-
-}  // namespace
 
 PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
@@ -26,9 +16,17 @@ PngReader::~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
 void PngReader::fail(png_structp png, png_const_charp message) {
   auto* reader = static_cast<PngReader*>(png_get_error_ptr(png));
   std::snprintf(reader->message_, sizeof(reader->message_), "%s", message);
-  reader->out_of_memory_ = says_that_memory_is_out(message);
   std::longjmp(reader->jump_, 1);
 }
+
+// For libpng and, through it, for zlib: their words for memory that is out differ.
+png_voidp PngReader::allocate(png_structp png, png_alloc_size_t size) {
+  void* const memory = std::malloc(size);
+  if (memory == nullptr) static_cast<PngReader*>(png_get_mem_ptr(png))->out_of_memory_ = true;
+  return memory;
+}
+
+void PngReader::release(png_structp /*png*/, png_voidp memory) { std::free(memory); }
 
 void PngReader::give(png_structp png, png_bytep out, std::size_t size) {
   auto* reader = static_cast<PngReader*>(png_get_io_ptr(png));
@@ -40,15 +38,16 @@ void PngReader::give(png_structp png, png_bytep out, std::size_t size) {
 bool PngReader::open(std::span<const std::byte> bytes) {
   left_ = bytes;
   const bool is_read = read_header();
-  if (out_of_memory_) throw std::bad_alloc();
+  if (!is_read && out_of_memory_) throw std::bad_alloc();
   return is_read;
 }
 
 bool PngReader::read_header() noexcept {
   if (setjmp(jump_) != 0) return false;
   // libpng warns about metadata, such as a profile that it finds odd; broken pixels are errors.
-  png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, fail,
-                                [](png_structp, png_const_charp) {});
+  png_ = png_create_read_struct_2(
+      PNG_LIBPNG_VER_STRING, this, fail, [](png_structp, png_const_charp) {}, this, allocate,
+      release);
   if (png_ != nullptr) info_ = png_create_info_struct(png_);
   if (info_ == nullptr) {
     out_of_memory_ = true;
@@ -82,7 +81,7 @@ bool PngReader::read_rows(void* pixels, std::size_t pixel_bytes, Convert* conver
   for (std::size_t y = 0; y < rows.size(); ++y)
     rows[y] = static_cast<png_bytep>(pixels) + y * stride;
   const bool is_read = read_pixels(rows.data(), stride, convert);
-  if (out_of_memory_) throw std::bad_alloc();
+  if (!is_read && out_of_memory_) throw std::bad_alloc();
   return is_read;
 }
 

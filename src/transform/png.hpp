@@ -14,6 +14,8 @@ namespace penstock::transform {
 
 /// One PNG of any kind, as 8 bits of R, G, B and alpha. Samples are taken as they are stored: no
 /// gamma, no profile, and what is transparent keeps its colours.
+///
+/// Errors  std::bad_alloc  no memory, for libpng or zlib either
 class PngReader {
  public:
   PngReader() = default;
@@ -39,6 +41,8 @@ class PngReader {
 
  private:
   [[noreturn]] static void fail(png_structp png, png_const_charp message);
+  static png_voidp allocate(png_structp png, png_alloc_size_t size);
+  static void release(png_structp png, png_voidp memory);
   static void give(png_structp png, png_bytep out, std::size_t size);
 
   bool read_header() noexcept;
