@@ -22,6 +22,7 @@ using programs::read_text;
 namespace {
 
 constexpr std::string_view kHead = "penstock-digests 1 ";  // a magic word, and the format
+constexpr const char* kDigest = "a digest of 32 hexadecimal digits, in lower case";
 
 // NAME where there is one; else NAME.0, NAME.1, … as far as they go.
 std::vector<std::string> parts_of(const std::string& name) {
@@ -81,11 +82,15 @@ RecordedDigests parse_digests(std::string_view text, const std::string& name) {
     auto& digests = recorded.digests;
     if (!digests.empty() && digests.rbegin()->first >= *step)
       throw damaged(fmt::format("a step after {}", digests.rbegin()->first));
+    const std::string_view digits = line.substr(space + 1);
+    ps::Digest digest;
     try {
-      digests.emplace_hint(digests.end(), *step, ps::Digest::parse(line.substr(space + 1)));
+      digest = ps::Digest::parse(digits);
     } catch (const std::invalid_argument&) {
-      throw damaged("a digest of 32 hexadecimal digits");
+      throw damaged(kDigest);
     }
+    if (digest.to_string() != digits) throw damaged(kDigest);
+    digests.emplace_hint(digests.end(), *step, digest);
   }
   if (!ends) throw damaged("a newline at the end");
   return recorded;

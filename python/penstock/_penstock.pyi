@@ -2711,7 +2711,8 @@ def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, ze
     one whose header is longer. Save the array beside the data set: it is the same until the files change.
 
     Without `exif`, of JPEGs as they are stored. With `zero_if_damaged`, an image that cannot be read, or has
-    no header, has the size (0, 0), and is in no batch of batch_by_aspect.
+    no header, has the size (0, 0), and is in no batch of batch_by_aspect. Memory that is out is an error in
+    either case.
 
     Shapes  numpy's i32 [records, 2]: height, width
     Errors  ValueError  no such field, or one that does not hold encoded images

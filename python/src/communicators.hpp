@@ -56,7 +56,7 @@ class WatchedCommunicator final : public Communicator {
 template <class Call>
 auto interruptibly(const WatchedCommunicator& communicator, Call&& call) {
   if (communicator.size() == 1) return without_gil(call);
-  auto result = std::async(std::launch::async, [&call] { return call(); });
+  auto result = start_call([&call] { return call(); });
   try {
     wait_in_slices([&](std::chrono::nanoseconds slice) {
       return result.wait_for(slice) == std::future_status::ready;
@@ -67,7 +67,7 @@ auto interruptibly(const WatchedCommunicator& communicator, Call&& call) {
     result.wait();
     throw;
   }
-  return result.get();
+  return result_of(result);
 }
 
 }  // namespace penstock::python

@@ -406,9 +406,11 @@ PyStep next_step(const LoaderHandle& self) {
 void refuse_second_loop(const LoaderHandle& self) {
   if (without_gil([&] { return self->loader().has_ended(); }))
     throw std::logic_error(
-        "this loader has delivered all its steps: rewind() it or make a new one for another run, "
-        "or "
-        "put repeat() into the plan and loop over loader.epochs()");
+        "this loader has ended: all its steps are delivered, or stop() was called, as `with` does "
+        "at its end; call "
+        "rewind() to begin again, load_state_dict() to continue from a state, or put repeat() into "
+        "the plan and loop "
+        "over loader.epochs()");
 }
 
 struct PyEpoch {

@@ -16,12 +16,19 @@
 #include "casters.hpp"
 #include "python_source.hpp"
 #include "python_transform.hpp"
+#include "waiting.hpp"
 
 namespace penstock::python {
 
 namespace {
 
 using namespace nb::literals;
+
+// Ctrl-C ends it; but what is unpickled runs in the thread that asked for it.
+template <class Open>
+Dataset open_plan(bool allow_pickle, Open open) {
+  return allow_pickle ? without_gil(open) : interruptibly(open);
+}
 using Path = std::filesystem::path;
 using Moved = std::map<std::string, std::string>;
 
@@ -168,7 +175,7 @@ Errors  Error  data in memory, a stream, a Python function; names the operation)
              bool allow_pickle) {
             const PlanJsonOptions options =
                 reading(moved, devices, index, nb::none(), allow_pickle);
-            return without_gil([&] { return Dataset::from_json(text, options); });
+            return open_plan(allow_pickle, [&] { return Dataset::from_json(text, options); });
           },
           "text"_a, nb::kw_only(), "moved"_a.none() = nb::none(), "devices"_a.none() = nb::none(),
           "index"_a.none() = nb::none(), "allow_pickle"_a = false,
@@ -197,7 +204,7 @@ Errors  as to_json; Error  the file cannot be written)")
              bool allow_pickle) {
             const PlanJsonOptions options =
                 reading(moved, devices, index, nb::none(), allow_pickle);
-            return without_gil([&] { return Dataset::load(file, options); });
+            return open_plan(allow_pickle, [&] { return Dataset::load(file, options); });
           },
           "file"_a, nb::kw_only(), "moved"_a.none() = nb::none(), "devices"_a.none() = nb::none(),
           "index"_a.none() = nb::none(), "allow_pickle"_a = false, R"(from_json of a file.

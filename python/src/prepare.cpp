@@ -122,12 +122,11 @@ give the same shards, byte for byte, on every machine. Nothing is written before
             [](Preparation* self, const Path& input, const Path& output, std::string name,
                std::uint64_t shard_samples, int interval, int longest_side, int quality,
                std::vector<std::string> also, bool skip_bad, int threads, int attempts) {
-              without_gil([&] {
-                new (self)
-                    Preparation(input.string(), output.string(),
-                                options_of(std::move(name), shard_samples, interval, longest_side,
-                                           quality, std::move(also), skip_bad, threads, attempts));
-              });
+              const PrepareOptions options =
+                  options_of(std::move(name), shard_samples, interval, longest_side, quality,
+                             std::move(also), skip_bad, threads, attempts);
+              new (self) Preparation(interruptibly(
+                  [&] { return Preparation(input.string(), output.string(), options); }));
             },
             arguments...,
             nb::sig("def __init__(self, input: str | os.PathLike[str], output: str | "
@@ -166,7 +165,7 @@ Errors   DataError  a sample that cannot be read
       .def(
           "differences",
           [](const Preparation& self, std::uint64_t shard) {
-            return without_gil([&] { return self.differences(shard); });
+            return interruptibly([&] { return self.differences(shard); });
           },
           "shard"_a, nb::sig("def differences(self, shard: int) -> list[str]"),
           R"(Makes a shard again without writing it, and compares it with the one that is there: a line for each difference.)");
@@ -194,7 +193,7 @@ Errors   Error  the output was made otherwise, is damaged, holds other files, or
               const nb::gil_scoped_acquire acquired;
               delete owner;
             });
-            auto run = without_gil([&] { return std::make_unique<PrepareRun>(what); });
+            auto run = interruptibly([&] { return std::make_unique<PrepareRun>(what); });
             new (self) PyPrepareRun{std::move(kept), std::move(run)};
           },
           "work"_a, nb::sig("def __init__(self, work: Preparation) -> None"))
@@ -213,7 +212,9 @@ Errors   Error  the output was made otherwise, is damaged, holds other files, or
           "shard"_a, "report"_a, "Records that a shard was made, with what make() returned.")
       .def(
           "finish",
-          [](const PyPrepareRun& self) { return without_gil([&] { return self.run->finish(); }); },
+          [](const PyPrepareRun& self) {
+            return interruptibly([&] { return self.run->finish(); });
+          },
           R"(Opens the shards as readers will, which in a folder makes their indexes; the report of all.)");
 
   with_options(

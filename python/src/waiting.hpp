@@ -6,10 +6,13 @@
 #include <future>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <nanobind/nanobind.h>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/interruptible.hpp>
 
 #include "python_object.hpp"
@@ -52,6 +55,31 @@ void wait_in_slices(Wait&& wait) {
   (void)wait_in_slices(std::nullopt, std::forward<Wait>(wait));
 }
 
+/// Starts `work` in another thread.
+///
+/// Errors  Error  this process may have no more threads
+template <class Work>
+auto start_call(Work work) {
+  try {
+    return std::async(std::launch::async, std::move(work));
+  } catch (const std::system_error& error) {
+    throw Error(std::string("cannot start the thread that lets Ctrl-C end this call: ") +
+                error.what() +
+                "; raise the limit of threads (ulimit -u, or the container's pids.max) or of "
+                "memory (ulimit -v)");
+  }
+}
+
+/// What it returned, when its thread has ended, which may take the GIL to do so.
+template <class Result>
+Result result_of(std::future<Result>& call) {
+  {
+    const ReleasedGil released;
+    call.wait();
+  }
+  return call.get();
+}
+
 /// What `work(stop token)` returns, which is called in another thread, without the GIL. This one calls `meanwhile`, with the GIL, ten
 /// times a second and at the end; what that or a signal handler raises requests the stop, and is thrown when `work` has ended.
 ///
@@ -60,7 +88,7 @@ template <class Work, class Meanwhile>
 auto stoppably(Work work, const Meanwhile& meanwhile) {
   constexpr double kEveryS = 0.1;
   std::stop_source stop;
-  auto result = std::async(std::launch::async, [&] { return work(stop.get_token()); });
+  auto result = start_call([&] { return work(stop.get_token()); });
   try {
     while (!wait_in_slices(kEveryS, [&](std::chrono::nanoseconds slice) {
       return result.wait_for(slice) == std::future_status::ready;
@@ -73,7 +101,7 @@ auto stoppably(Work work, const Meanwhile& meanwhile) {
     result.wait();
     throw;
   }
-  return result.get();
+  return result_of(result);
 }
 
 /// The same of a call that waits for others: Ctrl-C ends what it waits for, as interruptible() does.

@@ -123,6 +123,10 @@ def test_a_second_loop_over_an_ended_loader_is_an_error():
         iter(loader)
     with pytest.raises(RuntimeError, match="repeat"):
         loader.epochs()
+    with numbers(4).batch(2).loader() as left:
+        next(left)
+    with pytest.raises(RuntimeError, match=r"or stop\(\) was called, as `with` does"):
+        iter(left)
 
 
 def test_rewind_begins_anew_with_the_very_bytes():

@@ -133,6 +133,40 @@ ps.image_sizes(dataset, zero_if_damaged=True)
     )
 
 
+# A thread that called Python takes the GIL once more when it ends. Here the main thread, in a handler, takes it just before that, and
+# comes back when the result is there. Where the GIL was kept for the last wait, 4 of 6 runs hung.
+def test_a_call_that_reads_python_items_in_another_thread_ends():
+    run_python(
+        """
+import os, queue, signal, sys, time, weakref
+import numpy as np, penstock as ps
+gone, kept, long_in_c = queue.SimpleQueue(), [], [0] * 500_000
+def handler(*_):
+    gone.get()
+    sys.setswitchinterval(1000)  # who has the GIL keeps it while it computes
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end:
+        pass
+class Items:
+    def __len__(self):
+        return 1
+    def __getitem__(self, number):
+        image = np.zeros(10, np.uint8)
+        # When it goes, after the read, the handler is to wait for the GIL before this thread gives it up.
+        calls = long_in_c.__contains__, gone.put, long_in_c.__contains__
+        kept.extend(weakref.ref(image, call) for call in calls)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        time.sleep(0.1)
+        return {"image": image}
+signal.signal(signal.SIGUSR1, handler)
+dataset = ps.Dataset(Items(), fields={"image": ("u8", (None,))})
+for _ in range(15):
+    sys.setswitchinterval(1e-6)
+    ps.image_sizes(dataset, zero_if_damaged=True)
+"""
+    )
+
+
 def test_after_ctrl_c_a_loop_can_go_on():
     run_python(
         START

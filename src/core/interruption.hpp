@@ -25,6 +25,10 @@ class Interruption {
   [[nodiscard]] static std::stop_token current() {
     return current_ != nullptr ? *current_ : std::stop_token();
   }
+  /// `own`, where it can be requested; else what interrupts this thread.
+  [[nodiscard]] static std::stop_token current_or(const std::stop_token& own) {
+    return own.stop_possible() ? own : current();
+  }
   [[nodiscard]] static bool is_requested() noexcept {
     return current_ != nullptr && current_->stop_requested();
   }

@@ -66,8 +66,9 @@ class Reading {
     }
     if (error_) std::rethrow_exception(error_);
     if (!fault_) return std::move(sizes_);
-    throw Error(fmt::format("image_sizes: {} (zero_if_damaged = true leaves such images out)",
-                            fault_->to_string()));
+    throw Error(fmt::format(
+        "image_sizes: {}{}", fault_->to_string(),
+        fault_->out_of_memory ? "" : " (zero_if_damaged = true leaves such images out)"));
   }
 
  private:
@@ -93,6 +94,7 @@ class Reading {
     }
     auto size = size_of(number, record, kHead);
     if (!size) size = size_of(number, record, SIZE_MAX);
+    if (!size) core::require_wanted();  // a read that was stopped says nothing of the image
     if (size) {
       sizes_[number] = *size;
     } else if (!options_.zero_if_damaged || size.fault().out_of_memory) {

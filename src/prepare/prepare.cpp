@@ -165,9 +165,10 @@ const std::vector<PrepareShard>& Preparation::shards() const noexcept { return p
 const std::string& Preparation::output() const noexcept { return parts_->output.path(); }
 
 PrepareReport Preparation::make(std::uint64_t number, const OnPrepared& on_prepared,
-                                const std::stop_token& stop) const {
+                                const std::stop_token& own_stop) const {
   const PrepareShard& shard = parts_->shard(number);
   const OutputFolder& output = parts_->output;
+  const std::stop_token stop = core::Interruption::current_or(own_stop);
   const core::Interruption interruption(stop);
   const std::string name = name_of(parts_->options, number);
   MemoryJpegIndex index;
@@ -189,13 +190,14 @@ PrepareReport Preparation::make(std::uint64_t number, const OnPrepared& on_prepa
 PrepareReport Preparation::try_out(std::uint64_t number, const OnPrepared& on_prepared,
                                    const std::stop_token& stop) const {
   return prepare::make_shard(parts_->options, parts_->input, parts_->shard(number), {}, on_prepared,
-                             stop);
+                             core::Interruption::current_or(stop));
 }
 
 std::vector<std::string> Preparation::differences(std::uint64_t number,
                                                   const OnPrepared& on_prepared,
-                                                  const std::stop_token& stop) const {
+                                                  const std::stop_token& own_stop) const {
   const PrepareShard& shard = parts_->shard(number);
+  const std::stop_token stop = core::Interruption::current_or(own_stop);
   const core::Interruption interruption(stop);
   std::vector<std::string> found;
   Wanted wanted;
@@ -312,13 +314,21 @@ std::vector<std::uint64_t> PrepareRun::missing() const {
 
 const std::vector<std::string>& PrepareRun::changed() const noexcept { return parts_->changed; }
 
+void PrepareRun::require_lock() const {
+  if (parts_->lock == nullptr)
+    throw std::logic_error(
+        "this PrepareRun is read_only(): add() and finish() need PrepareRun(work)");
+}
+
 void PrepareRun::add(std::uint64_t shard, const PrepareReport& report) {
+  require_lock();
   (void)parts_->work->parts_->shard(shard);
   parts_->reports[shard] = report;
   prepare::write_record(parts_->work->parts_->output, parts_->head, parts_->reports);
 }
 
 PrepareReport PrepareRun::finish() const {
+  require_lock();
   const Preparation::Parts& what = *parts_->work->parts_;
   PrepareReport all;
   std::size_t missing = 0;
@@ -344,7 +354,9 @@ PrepareReport PrepareRun::finish() const {
 
 PrepareReport prepare_shards(const std::string& input, const std::string& output,
                              const PrepareOptions& options, const OnPreparedOf& on_prepared,
-                             const std::stop_token& stop) {
+                             const std::stop_token& own_stop) {
+  const std::stop_token stop = core::Interruption::current_or(own_stop);
+  const core::Interruption interruption(stop);
   const Preparation work(input, output, options);
   PrepareRun run(work);
   const std::vector<std::uint64_t> missing = run.missing();

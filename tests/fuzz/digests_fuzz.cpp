@@ -1,4 +1,4 @@
-// Files of digests, which --record of penstock-throughput writes and --verify reads: a text is refused by an Error, or says the same when it
+// Files of digests, which --record of penstock-throughput writes and --verify reads: a text is refused by an Error, or is the same text when it
 // is written again.
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const auto recorded = throughput::parse_digests(text, "input");
-    const auto again = throughput::parse_digests(throughput::format_digests(recorded), "again");
-    if (again.world != recorded.world || again.digests != recorded.digests) std::abort();
+    if (throughput::format_digests(throughput::parse_digests(text, "input")) != text) std::abort();
   } catch (const penstock::Error&) {
   }
   return 0;

@@ -186,6 +186,7 @@ TEST_F(Resume, VerifyChecksEveryStepAgainstWhatWasRecorded) {
            {head + "-1 " + digest + "\n", "line 2: expected a step and its digest"},
            {head + "0\n", "line 2: expected a step and its digest"},
            {head + "0 " + digest + " more\n", "line 2: expected a digest of 32 hexadecimal digits"},
+           {head + "0 " + std::string(32, 'A') + "\n", "line 2: expected a digest"},
            {head + "0 " + digest + "\n0 " + digest + "\n", "line 3: expected a step after 0"},
            {text.substr(0, text.size() - 1), "line 9: expected a newline at the end"}}) {
     write_file(file, damaged);

@@ -1,6 +1,8 @@
 // Sizes from headers, against the sizes that the images were made with.
 #include <atomic>
+#include <stop_token>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,6 +163,37 @@ class Damaged final : public Source {
 TEST(ImageSizesOfDamaged, NameTheFirstHoweverTheThreadsFindThem) {
   EXPECT_THAT([] { (void)image_sizes(Damaged()); },
               ThrowsMessage<Error>(HasSubstr("image 0 of 32")));
+}
+
+// Its work is stopped while its only record is read, as a request to a server would be.
+class Stopped final : public Source {
+ public:
+  explicit Stopped(std::stop_source stop) : stop_(std::move(stop)) {}
+  std::uint64_t size() const noexcept override { return 1; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t, Record&) const override {
+    stop_.request_stop();
+    return Fault{.reason = "ended"};
+  }
+  std::string location(std::uint64_t) const override { return "the image"; }
+  std::string fingerprint() const override { return "stopped"; }
+
+ private:
+  std::vector<FieldSpec> fields_{{"image", DType::u8, {kDynamic}}};
+  mutable std::stop_source stop_;
+};
+
+TEST(ImageSizesThatAreStopped, TakeNoImageForADamagedOne) {
+  for (const bool zero_if_damaged : {false, true}) {
+    std::stop_source stop;
+    const Stopped source(stop);
+    EXPECT_THAT(
+        [&] {
+          interruptible(stop.get_token(),
+                        [&] { (void)image_sizes(source, {.zero_if_damaged = zero_if_damaged}); });
+        },
+        ThrowsMessage<Error>(::testing::StrEq("the work was stopped")));
+  }
 }
 
 TEST_F(ImageSizes, NeedAFieldOfEncodedImages) {

@@ -1,7 +1,10 @@
 // Shards that are made one by one, by whoever is free, are those that one process makes.
 #include <fstream>
+#include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <map>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 
@@ -120,6 +123,17 @@ TEST_F(PrepareShards, OnesThatAreMissingInTheMiddleAreMadeAndNoOthers) {
   EXPECT_THAT(run.changed(), ElementsAre(HasSubstr("data-000001.tar' has been removed")));
 }
 
+TEST_F(PrepareShards, ARecordToLookAtIsNotWrittenTo) {
+  (void)prepare_shards(photos(), folder("out"), options_);
+  const Preparation plan(photos(), folder("out"), options_);
+  PrepareRun run = PrepareRun::read_only(plan);
+  EXPECT_THAT(run.missing(), IsEmpty());
+  for (const std::function<void()>& write : std::initializer_list<std::function<void()>>{
+           [&] { run.add(0, {}); }, [&] { (void)run.finish(); }})
+    EXPECT_THAT(write, ThrowsMessage<std::logic_error>(HasSubstr("read_only()")));
+  EXPECT_EQ(plan.differences(0), std::vector<std::string>());
+}
+
 TEST_F(PrepareShards, WhatIsStoppedGoesOn) {
   std::stop_source stop;
   const auto stop_at = [&](std::uint64_t done, std::uint64_t) {
@@ -130,6 +144,19 @@ TEST_F(PrepareShards, WhatIsStoppedGoesOn) {
       ThrowsMessage<Error>(HasSubstr("was stopped")));
   EXPECT_TRUE(fs::exists(files_ / "out/data-000000.tar"));
   EXPECT_FALSE(fs::exists(files_ / "out/data-000001.tar"));
+  // So does what the caller's own stop interrupts.
+  std::stop_source outer;
+  EXPECT_THAT(
+      [&] {
+        interruptible(outer.get_token(), [&] {
+          (void)prepare_shards(photos(), folder("other"), options_,
+                               [&](std::uint64_t done, std::uint64_t) {
+                                 if (done == 9) outer.request_stop();
+                               });
+        });
+      },
+      ThrowsMessage<Error>(HasSubstr("was stopped")));
+  EXPECT_FALSE(fs::exists(files_ / "other/data-000001.tar"));
   (void)prepare_shards(photos(), folder("out"), options_);
   (void)prepare_shards(photos(), folder("whole"), options_);
   EXPECT_EQ(contents(folder("out")), contents(folder("whole")));

@@ -13,7 +13,7 @@ struct ImageSizesOptions {
   std::string field = "image";  ///< the encoded bytes, u8 [?]
   bool exif = true;             ///< as decode_image has it: of the image after turning it upright
   /// An image that cannot be read, or has no header, has the size 0x0, and is in no batch of batch_by_aspect. False:
-  /// the first one is an Error.
+  /// the first one is an Error. Memory that is out is an Error in either case.
   bool zero_if_damaged = false;
 };
 

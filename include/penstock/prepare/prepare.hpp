@@ -130,7 +130,7 @@ class PrepareRun {
   ///
   /// Errors  Error  it was made otherwise, is damaged, holds other files, or another process writes to it
   explicit PrepareRun(const Preparation& work);
-  /// What is recorded, to look at. Call neither add() nor finish() of it: they are not refused, and would write without the lock.
+  /// What is recorded, to look at: without the lock, so add() and finish() are refused.
   ///
   /// Errors  Error  as above, or nothing is recorded there
   [[nodiscard]] static PrepareRun read_only(const Preparation& work);
@@ -146,18 +146,20 @@ class PrepareRun {
   /// Records that a shard was made, with what make() returned.
   ///
   /// Errors  std::invalid_argument  there is no such shard
+  ///         std::logic_error       this is read_only()
   ///         Error                  the record cannot be written
   void add(std::uint64_t shard, const PrepareReport& report);
   /// Removes what machines that are gone left half done, and opens the shards as readers will, which in a folder makes their
   /// indexes; the report of all.
   ///
-  /// Errors  std::logic_error  shards are missing
+  /// Errors  std::logic_error  shards are missing, or this is read_only()
   ///         Error             the shards hold other than was written
   [[nodiscard]] PrepareReport finish() const;
 
  private:
   struct Parts;
   explicit PrepareRun(std::unique_ptr<Parts> parts);
+  void require_lock() const;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -29,7 +29,9 @@ constexpr HttpTimeouts kNear{.connect = 1000ms, .idle = 5000ms};
 constexpr auto kProgram = 60s;
 
 constexpr std::string_view kInstead =
-    "; check that address, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead";
+    "; check that address, or give keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or, where "
+    "the program names a profile, "
+    "aws_access_key_id and aws_secret_access_key in that";
 
 std::string require_answer(const HttpClient& client, const HttpRequest& request) {
   auto response = with_retries([&] { return client.send(request); });
