@@ -211,9 +211,7 @@ class PassLoader(ABC, Generic[Batch]):
                 del batch
 
     def _seek(self, step: int) -> None:
-        state = self._loader.state_dict()
-        state["step"] = step
-        self._loader.load_state_dict(state)
+        self._loader._seek(step)  # type: ignore[attr-defined]  # not in the stub
         self._position = step
 
     def state_dict(self) -> dict[str, Any]:

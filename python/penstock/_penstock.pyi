@@ -5,7 +5,6 @@ Penstock feeds training data to GPUs. Import penstock, not this module.
 
 from collections.abc import (
     AsyncIterator,
-    Buffer,
     Callable,
     Iterable,
     Iterator,
@@ -120,7 +119,7 @@ class Fault:
     def cause(self) -> BaseException | None:
         """What your function raised, if that was it."""
 
-    def __getstate__(self) -> tuple: ...
+    def __getstate__(self) -> tuple[bytes, bytes, int, SampleId, int, int, bool, bool]: ...
 
     def __setstate__(self, arg: tuple[bytes, bytes, int, SampleId, int, int, bool, bool], /) -> None: ...
 
@@ -625,7 +624,7 @@ class JpegBatchDecoder:
                 CudaError   no such device
         """
 
-    def decode(self, images: Sequence[Buffer], out: Any, *, boxes: Sequence[tuple[float, float, float, float] | None] | None = None, mirror: Sequence[bool] | None = None, stream: int | None = None) -> JpegBatchReport:
+    def decode(self, images: Sequence[Any], out: Any, *, boxes: Sequence[tuple[float, float, float, float] | None] | None = None, mirror: Sequence[bool] | None = None, stream: int | None = None) -> JpegBatchReport:
         """
         Queues the decoding of a batch into `out`. The images' bytes are not needed afterwards.
 

@@ -106,14 +106,17 @@ void bind_identities(nb::module_& module) {
           },
           nb::sig("def cause(self) -> BaseException | None"),
           "What your function raised, if that was it.")
-      .def("__getstate__",
-           [](const Fault& self) {
-             const auto bytes = [](const std::string& text) {
-               return nb::bytes(text.data(), text.size());
-             };
-             return nb::make_tuple(bytes(self.reason), bytes(self.file), self.offset, self.sample,
-                                   self.step, self.row, self.transient, self.out_of_memory);
-           })
+      .def(
+          "__getstate__",
+          [](const Fault& self) {
+            const auto bytes = [](const std::string& text) {
+              return nb::bytes(text.data(), text.size());
+            };
+            return nb::make_tuple(bytes(self.reason), bytes(self.file), self.offset, self.sample,
+                                  self.step, self.row, self.transient, self.out_of_memory);
+          },
+          nb::sig(
+              "def __getstate__(self) -> tuple[bytes, bytes, int, SampleId, int, int, bool, bool]"))
       .def("__setstate__",
            [](Fault& self, const std::tuple<nb::bytes, nb::bytes, std::uint64_t, SampleId,
                                             std::uint64_t, std::uint64_t, bool, bool>& state) {

@@ -148,7 +148,7 @@ Errors  ValueError  no cuda device, an empty size, another filter
       .def(
           "decode", &decode, "images"_a, "out"_a, nb::kw_only(), "boxes"_a.none() = nb::none(),
           "mirror"_a.none() = nb::none(), "stream"_a.none() = nb::none(),
-          nb::sig("def decode(self, images: collections.abc.Sequence[collections.abc.Buffer], out: "
+          nb::sig("def decode(self, images: collections.abc.Sequence[typing.Any], out: "
                   "typing.Any, *, "
                   "boxes: collections.abc.Sequence[tuple[float, float, float, float] | None] | "
                   "None = None, "

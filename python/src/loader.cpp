@@ -659,6 +659,14 @@ followed. Threads, depth, devices and processes may differ from those that saved
 
 Errors  Error  another dataset or plan; says what differs. The loader stays where it was.)")
       .def(
+          "_seek",
+          [](const LoaderHandle& self, std::uint64_t step) {
+            LoaderState state = without_gil([&] { return self->loader().state(); });
+            state.step = step;
+            self->restore(state);
+          },
+          "step"_a)
+      .def(
           "row_tasks", [](const LoaderHandle& self) { return PyRowTasks(self); },
           nb::sig("def row_tasks(self) -> RowTasks"),
           "For somebody who makes rows of its steps elsewhere: see penstock.remote.")
