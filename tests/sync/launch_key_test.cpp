@@ -189,7 +189,7 @@ TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
     ASSERT_TRUE(sync::send_all(again->get(), hello));
     EXPECT_NE(read_some(again->get()), challenge);
     ASSERT_TRUE(sync::send_all(again->get(), proof));
-    EXPECT_THAT(read_some(again->get()), HasSubstr("another launch or with another secret"));
+    EXPECT_THAT(read_some(again->get()), HasSubstr("another run, or with another secret"));
   }
   guest.join();
   for (const std::string& secret : {std::string(), std::string(32, 'x')}) {
@@ -197,7 +197,7 @@ TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
     other.secret = secret;
     other.timeout_s = 0.3;
     EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, other); },
-                ThrowsMessage<Error>(HasSubstr("another launch or with another secret")));
+                ThrowsMessage<Error>(HasSubstr("another run, or with another secret")));
   }
   (void)Rendezvous::at("127.0.0.1", port, 1, 2, options);
 }

@@ -17,7 +17,7 @@ namespace penstock::sync {
 inline constexpr const char* kRendezvousMagic = "penstock rendezvous 3";
 /// What is said where proofs are wrong, on either side.
 inline constexpr const char* kAnotherRun =
-    "a process of another launch or with another secret listens there (at an address all processes "
+    "a process of another run, or with another secret, listens there (at an address all processes "
     "need one launcher's run, or the "
     "same run_id, and the same PENSTOCK_SECRET)";
 
