@@ -1,6 +1,7 @@
 #include "src/device/cuda_owners.hpp"
 
 #include <chrono>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -143,12 +144,14 @@ bool CudaEvent::is_over() const {
 DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
   const CurrentDevice current(device);
   void* data = nullptr;
+  std::uint64_t frees = count_of_frees();
   cudaError_t status = cudaMalloc(&data, bytes);
   // Loaders that are gone may still have memory there.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   for (bool more = true; status == cudaErrorMemoryAllocation && more;) {
     (void)cudaGetLastError();
-    more = wait_for_a_free(deadline);
+    more = wait_for_a_free(frees, deadline);
+    frees = count_of_frees();
     status = cudaMalloc(&data, bytes);
   }
   if (status == cudaErrorMemoryAllocation) {

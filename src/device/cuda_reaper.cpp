@@ -41,11 +41,14 @@ class Reaper {
     return true;
   }
 
-  [[nodiscard]] bool wait_for_a_free(Deadline deadline) {
+  [[nodiscard]] std::uint64_t count_of_frees() {
+    const std::lock_guard lock(mutex_);
+    return freed_;
+  }
+  [[nodiscard]] bool wait_for_a_free(std::uint64_t seen, Deadline deadline) {
     std::unique_lock lock(mutex_);
-    const std::uint64_t before = freed_;
-    if (used_.empty()) return false;
-    return changed_.wait_until(lock, deadline, [&] { return freed_ != before; });
+    if (used_.empty()) return freed_ != seen;
+    return changed_.wait_until(lock, deadline, [&] { return freed_ != seen; });
   }
 
   [[nodiscard]] bool wait_until_freed(Deadline deadline) {
@@ -116,7 +119,11 @@ void free_when_over(std::function<bool()> is_over, std::function<void()> free) n
   free();
 }
 
-bool wait_for_a_free(Deadline deadline) { return Reaper::get().wait_for_a_free(deadline); }
+std::uint64_t count_of_frees() { return Reaper::get().count_of_frees(); }
+
+bool wait_for_a_free(std::uint64_t seen, Deadline deadline) {
+  return Reaper::get().wait_for_a_free(seen, deadline);
+}
 
 bool wait_until_freed(std::chrono::milliseconds timeout) {
   return Reaper::get().wait_until_freed(std::chrono::steady_clock::now() + timeout);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 namespace penstock::device {
@@ -14,8 +15,12 @@ using Deadline = std::chrono::steady_clock::time_point;
 /// Threads  both are called on any thread, one at a time; neither may throw.
 void free_when_over(std::function<bool()> is_over, std::function<void()> free) noexcept;
 
-/// Waits until something that was given to free_when_over() is freed. False where nothing waits to be, or the time has passed.
-[[nodiscard]] bool wait_for_a_free(Deadline deadline);
+/// How much of what was given to free_when_over() its thread has freed so far.
+[[nodiscard]] std::uint64_t count_of_frees();
+
+/// Waits until that is no longer `seen`: no free is missed that came before this call. False where nothing waits to be freed, or the time
+/// has passed.
+[[nodiscard]] bool wait_for_a_free(std::uint64_t seen, Deadline deadline);
 
 /// Waits until all that was given to free_when_over() is freed. False where the time has passed.
 [[nodiscard]] bool wait_until_freed(std::chrono::milliseconds timeout);

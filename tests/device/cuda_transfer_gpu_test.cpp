@@ -153,9 +153,12 @@ TEST_F(CudaTransferGpu, WhatNeverEndsKeepsNobodyFromWhatIsFreed) {
   std::atomic<int> freed = 0;
   device::free_when_over([&] { return first_is_over.load(); }, [&] { ++freed; });
   device::free_when_over([&] { return second_is_over.load(); }, [&] { ++freed; });
-  EXPECT_FALSE(device::wait_for_a_free(std::chrono::steady_clock::now()));
-  std::jthread later([&] { second_is_over = true; });
-  EXPECT_TRUE(device::wait_for_a_free(std::chrono::steady_clock::now() + std::chrono::seconds(60)));
+  const std::uint64_t seen = device::count_of_frees();
+  EXPECT_FALSE(device::wait_for_a_free(seen, std::chrono::steady_clock::now()));
+  second_is_over = true;
+  while (freed == 0) std::this_thread::yield();  // before the wait begins
+  EXPECT_TRUE(
+      device::wait_for_a_free(seen, std::chrono::steady_clock::now() + std::chrono::seconds(60)));
   EXPECT_EQ(freed, 1);
   first_is_over = true;
   EXPECT_TRUE(device::wait_until_freed(std::chrono::seconds(60)));
