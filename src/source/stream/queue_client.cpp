@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -25,6 +26,34 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using source::FrameKind;
+
+/// A std::timed_mutex that ThreadSanitizer understands: GCC 12's does not know pthread_mutex_clocklock.
+class TimedMutex {
+ public:
+  void lock() {
+    std::unique_lock lock(mutex_);
+    unlocked_.wait(lock, [&] { return !is_locked_; });
+    is_locked_ = true;
+  }
+  bool try_lock_until(Clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    if (!unlocked_.wait_until(lock, deadline, [&] { return !is_locked_; })) return false;
+    is_locked_ = true;
+    return true;
+  }
+  void unlock() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_locked_ = false;
+    }
+    unlocked_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable unlocked_;
+  bool is_locked_ = false;
+};
 
 Clock::time_point deadline_of(double timeout_s) {
   constexpr double kLongest = 1e9;  // which the clock can hold
@@ -142,7 +171,7 @@ class QueueClient::Impl {
   [[nodiscard]] std::uint64_t acknowledged() const noexcept { return acknowledged_; }
 
  private:
-  using Lock = std::unique_lock<std::timed_mutex>;
+  using Lock = std::unique_lock<TimedMutex>;
   static constexpr Clock::time_point kNever = Clock::time_point::max();
 
   // Another thread's call may take long.
@@ -306,7 +335,7 @@ class QueueClient::Impl {
 
   const pid_t process_ = ::getpid();
 
-  std::timed_mutex mutex_;
+  TimedMutex mutex_;
   std::atomic<std::uint64_t> pushed_ = 0;
   std::atomic<std::uint64_t> acknowledged_ = 0;
   std::vector<std::byte> unsent_;  // the end of the last record, from
