@@ -1,9 +1,6 @@
 // Communicators as Python holds them: Ctrl-C ends what waits in one.
 #pragma once
 
-#include <chrono>
-#include <exception>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -56,18 +53,8 @@ class WatchedCommunicator final : public Communicator {
 template <class Call>
 auto interruptibly(const WatchedCommunicator& communicator, Call&& call) {
   if (communicator.size() == 1) return without_gil(call);
-  auto result = start_call([&call] { return call(); });
-  try {
-    wait_in_slices([&](std::chrono::nanoseconds slice) {
-      return result.wait_for(slice) == std::future_status::ready;
-    });
-  } catch (...) {
-    const ReleasedGil released;
-    communicator.leave_all("was interrupted");
-    result.wait();
-    throw;
-  }
-  return result_of(result);
+  return call_elsewhere([&] { return call(); }, [] {},
+                        [&] { communicator.leave_all("was interrupted"); });
 }
 
 }  // namespace penstock::python

@@ -55,40 +55,24 @@ void wait_in_slices(Wait&& wait) {
   (void)wait_in_slices(std::nullopt, std::forward<Wait>(wait));
 }
 
-/// Starts `work` in another thread.
+/// What `work()` returns, which is called in another thread, without the GIL. This one calls `meanwhile`, with the GIL, ten times a second
+/// and at the end; when that or a signal handler raises something, it calls `give_up`, without the GIL, and throws it when `work` has ended.
 ///
-/// Errors  Error  this process may have no more threads
-template <class Work>
-auto start_call(Work work) {
-  try {
-    return std::async(std::launch::async, std::move(work));
-  } catch (const std::system_error& error) {
-    throw Error(std::string("cannot start the thread that lets Ctrl-C end this call: ") +
-                error.what() +
-                "; raise the limit of threads (ulimit -u, or the container's pids.max) or of "
-                "memory (ulimit -v)");
-  }
-}
-
-/// What it returned, when its thread has ended, which may take the GIL to do so.
-template <class Result>
-Result result_of(std::future<Result>& call) {
-  {
-    const ReleasedGil released;
-    call.wait();
-  }
-  return call.get();
-}
-
-/// What `work(stop token)` returns, which is called in another thread, without the GIL. This one calls `meanwhile`, with the GIL, ten
-/// times a second and at the end; what that or a signal handler raises requests the stop, and is thrown when `work` has ended.
-///
-/// Errors  these; what `work` throws
-template <class Work, class Meanwhile>
-auto stoppably(Work work, const Meanwhile& meanwhile) {
+/// Errors  these; what `work` throws; Error: this process may have no more threads
+template <class Work, class Meanwhile, class GiveUp>
+auto call_elsewhere(Work work, const Meanwhile& meanwhile, const GiveUp& give_up) {
   constexpr double kEveryS = 0.1;
-  std::stop_source stop;
-  auto result = start_call([&] { return work(stop.get_token()); });
+  const auto start = [&] {
+    try {
+      return std::async(std::launch::async, std::move(work));
+    } catch (const std::system_error& error) {
+      throw Error(std::string("cannot start the thread that lets Ctrl-C end this call: ") +
+                  error.what() +
+                  "; raise the limit of threads (ulimit -u, or the container's pids.max) or of "
+                  "memory (ulimit -v)");
+    }
+  };
+  auto result = start();
   try {
     while (!wait_in_slices(kEveryS, [&](std::chrono::nanoseconds slice) {
       return result.wait_for(slice) == std::future_status::ready;
@@ -96,12 +80,24 @@ auto stoppably(Work work, const Meanwhile& meanwhile) {
       meanwhile();
     meanwhile();
   } catch (...) {
-    stop.request_stop();
     const ReleasedGil released;
+    give_up();
     result.wait();
     throw;
   }
-  return result_of(result);
+  {
+    const ReleasedGil released;  // its thread may take the GIL to end
+    result.wait();
+  }
+  return result.get();
+}
+
+/// call_elsewhere() of `work(stop token)`, whose stop is requested to give up.
+template <class Work, class Meanwhile>
+auto stoppably(Work work, const Meanwhile& meanwhile) {
+  std::stop_source stop;
+  return call_elsewhere([&] { return work(stop.get_token()); }, meanwhile,
+                        [&] { stop.request_stop(); });
 }
 
 /// The same of a call that waits for others: Ctrl-C ends what it waits for, as interruptible() does.

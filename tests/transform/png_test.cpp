@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
-#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -63,7 +62,9 @@ TEST(Png, WhereMemoryIsOutNothingIsWrongWithTheImage) {
   std::vector<std::uint8_t> pixels(std::size_t{4} * kSide * kSide);
   // A heap large enough for all that follows: behind the limit it cannot grow.
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  std::free(std::malloc(std::size_t{100} << 10));
+  void* volatile const heap =
+      std::malloc(std::size_t{100} << 10);  // volatile: else both calls may be left out
+  std::free(heap);
   std::vector<int> outcomes;
   for (int blocks = 0; blocks <= 128; ++blocks) {
     const pid_t child = ::fork();
