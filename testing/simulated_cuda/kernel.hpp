@@ -24,7 +24,7 @@ extern KernelContext kernel_context;
 /// at barriers.
 ///
 /// `__shared__` variables are the kernel's own static memory, which blocks use one after another: a kernel that has
-/// some may not sleep.
+/// some may not sleep. ThreadSanitizer is told of each by name, in thread_sanitizer.txt.
 cudaError_t launch(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes,
                    cudaStream_t stream, std::function<void()> thread);
 /// Queues a function that runs as a whole: what Thrust does on a device.

@@ -14,26 +14,14 @@
 
 #include "tests/busy.hpp"
 #include "tests/loader/fakes.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PENSTOCK_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PENSTOCK_SANITIZED 1
-#endif
-#endif
+#include "tests/sanitized.hpp"
 
 namespace penstock {
 namespace {
 
+using test::kSanitized;
 using testing_support::fake;
 using testing_support::too_busy;
-
-#ifdef PENSTOCK_SANITIZED
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");

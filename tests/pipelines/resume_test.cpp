@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/pipelines/run_program.hpp"
+#include "tests/sanitized.hpp"
 
 namespace penstock {
 namespace {
@@ -49,11 +50,7 @@ class Resume : public Throughput {
   }
 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kKills = 5;  // each takes ten times as long
-#else
-constexpr int kKills = 20;
-#endif
+constexpr int kKills = test::kSanitized ? 5 : 20;  // each takes ten times as long with a sanitizer
 
 TEST_F(Resume, EndsInTheSameDigestAfterKill9AtAnyMoment) {
   const std::string state = (folder_ / "state.json").string();

@@ -28,6 +28,7 @@
 #include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
+#include "tests/sanitized.hpp"
 
 namespace penstock {
 namespace {
@@ -117,11 +118,8 @@ TEST(Strangers, AThousandOfThemCostLittleMemoryAndKeepNobodyOut) {
     (void)::send(socket.get(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     strangers.push_back(std::move(socket));
   }
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr double kLimit = 60;  // what is freed is kept a while, and more is kept of each byte
-#else
-  constexpr double kLimit = 10;
-#endif
+  // A sanitizer keeps what is freed a while, and more of each byte.
+  constexpr double kLimit = test::kSanitized ? 60 : 10;
   EXPECT_LT(resident_mib() - before, kLimit);
   world.join();
 }

@@ -1,0 +1,19 @@
+// For tests that measure memory or time: is this program built with AddressSanitizer or ThreadSanitizer, which take some of
+// both for themselves?
+#pragma once
+
+namespace penstock::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace penstock::test
