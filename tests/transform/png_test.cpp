@@ -34,11 +34,13 @@ constexpr int kNoExperiment = 5;
 // Reads `png` where only `blocks` KiB can be had: a process's exit status. The rest of the memory is taken, a block at a time.
 int read_within(int blocks, const std::vector<std::byte>& png, std::uint8_t* pixels) {
   constexpr std::size_t kBlock = 1024 - 16;  // with what malloc writes before it
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);      // so that blocks that are given back are found again
+  constexpr std::size_t kMostOfHeap = 64 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);  // so that blocks that are given back are found again
   const rlimit none{1, 1};
   if (::setrlimit(RLIMIT_AS, &none) != 0) return kNoExperiment;
   void* taken = nullptr;  // each begins with the address of the one before
-  while (void* const block = std::malloc(kBlock)) {
+  for (std::size_t bytes = 0; void* const block = std::malloc(kBlock); bytes += kBlock) {
+    if (bytes > kMostOfHeap) return kNoExperiment;
     *static_cast<void**>(block) = taken;
     taken = block;
   }
@@ -73,6 +75,8 @@ TEST(Png, WhereMemoryIsOutNothingIsWrongWithTheImage) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status)) << blocks << " KiB";
+    if (WEXITSTATUS(status) == kNoExperiment)
+      GTEST_SKIP() << "memory cannot be limited here: under qemu RLIMIT_AS does nothing";
     EXPECT_THAT(WEXITSTATUS(status), AnyOf(kRead, kNoMemory)) << blocks << " KiB";
     outcomes.push_back(WEXITSTATUS(status));
   }
