@@ -22,6 +22,7 @@ ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster
 
 import penstock.ray
+import penstock.remote
 
 NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
 COUNT = 600
@@ -37,6 +38,12 @@ def cluster():
     yield cluster
     ray.shutdown()
     cluster.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A busy machine may need longer than START_S to start an actor: then threads make the rows, and no actor does what a test is about."""
+    monkeypatch.setattr(penstock.remote, "START_S", 120.0)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +220,7 @@ def test_a_full_object_store(cluster, tmp_path):
 def test_a_driver_that_is_killed_goes_on_with_its_state(cluster, numbers_file, tmp_path, alone):
     program = textwrap.dedent(
         """
-        import pickle, sys, warnings
+        import os, pickle, sys, warnings
         import ray
         import penstock as ps, penstock.ray
         sys.path.insert(0, sys.argv[4])
@@ -222,8 +229,9 @@ def test_a_driver_that_is_killed_goes_on_with_its_state(cluster, numbers_file, t
         ray.init(address=sys.argv[1], log_to_driver=False)
         loader = plan_of(sys.argv[2]).loader(digest=True, remote=penstock.ray.Workers(2, local=False, rows=5))
         for step in loader:
-            with open(sys.argv[3], "wb") as file:
+            with open(sys.argv[3] + ".new", "wb") as file:
                 pickle.dump(loader.state_dict(), file)
+            os.replace(sys.argv[3] + ".new", sys.argv[3])  # whole, whenever this is killed
             print(step.number, flush=True)
         """
     )
