@@ -32,6 +32,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPhotos = 30;
 constexpr int kBatch = 5;
+// Of a server that then stops answering: more than a loader has in flight, so that the first step is complete in whatever
+// order its requests arrive.
+constexpr int kAnswered = 4 * kBatch;
 
 class S3Loader : public ::testing::Test {
  protected:
@@ -147,7 +150,7 @@ TEST_F(S3Loader, AServerThatDiesIsAClearErrorAndNotAWait) {
 }
 
 TEST_F(S3Loader, AServerThatStopsAnsweringIsAnErrorAfterTheTimeout) {
-  const S3Server server(photos(), {"--hang-after", "15"});
+  const S3Server server(photos(), {"--hang-after", std::to_string(kAnswered)});
   auto options = server.options();
   options.timeout = std::chrono::seconds(2);
   Loader all =
@@ -241,7 +244,7 @@ TEST_F(S3Loader, TheProgramsAskAsOftenAndWaitAsLongAsTheirFlagsSay) {
 TEST_F(S3Loader, ASignalEndsTheProgramWhileARequestHangs) {
   const TemporaryFolder output;
   const std::string state = (output.path() / "state").string();
-  const S3Server server(photos(), {"--hang-after", "12"});
+  const S3Server server(photos(), {"--hang-after", std::to_string(kAnswered)});
   ::setenv("AWS_ENDPOINT_URL", server.endpoint().c_str(), 1);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -253,7 +256,7 @@ TEST_F(S3Loader, ASignalEndsTheProgramWhileARequestHangs) {
   }
   ::unsetenv("AWS_ENDPOINT_URL");
   // It has delivered a step, and asks for what does not come.
-  while (!fs::exists(state) || server.gets() <= 12) {
+  while (!fs::exists(state) || server.gets() <= kAnswered) {
     ASSERT_EQ(::waitpid(child, nullptr, WNOHANG), 0) << "it ended";
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
