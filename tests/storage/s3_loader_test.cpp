@@ -32,8 +32,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPhotos = 30;
 constexpr int kBatch = 5;
-// Of a server that then stops answering: more than a loader has in flight, so that the first step is complete in whatever
-// order its requests arrive.
+// GETs that a server answers before it stops: more than a loader has in flight (three slots), so that the first step is
+// complete in whatever order they arrive.
 constexpr int kAnswered = 4 * kBatch;
 
 class S3Loader : public ::testing::Test {
