@@ -55,11 +55,13 @@ for place in site.getsitepackages() + [site.getusersitepackages()] * bool(site.E
 END
 }
 
-# closing_line_last COMMAND...: runs ctest and says its verdict once more as the very last line.
-closing_line_last() {
+# run_ctest PRESET [CTEST-FLAGS...]: runs the tests of build/PRESET, writes what they print to tests.xml there (JUnit's format),
+# and prints ctest's verdict once more as the very last line. Exit status: ctest's, which is 8 where a test failed.
+run_ctest() {
   local log status=0
   log=$(mktemp)
-  "$@" | tee "$log" || status=$?
+  rm -f "build/$1/tests.xml"
+  "${calm[@]}" ctest --preset "$1" --output-junit tests.xml --test-output-size-failed 10000000 "${@:2}" | tee "$log" || status=$?
   grep '% tests passed' "$log" || true
   rm -f "$log"
   return $status

@@ -1,7 +1,6 @@
 // A source whose records say who they are, and may be bad or slow on request.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -9,7 +8,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <penstock/penstock.hpp>
@@ -56,19 +54,6 @@ class FakeSource : public Source {
 inline std::shared_ptr<FakeSource> fake(std::uint64_t size) {
   return std::make_shared<FakeSource>(size);
 }
-
-/// Sleeps 10 ms in one stage: of every sample where the stage is read or decode, else of every batch.
-class SlowStage final : public StageObserver {
- public:
-  explicit SlowStage(Stage stage) : stage_(stage) {}
-  void begin(Stage stage, std::uint64_t, std::uint64_t) noexcept override {
-    if (stage == stage_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  void end(Stage, std::uint64_t, std::uint64_t) noexcept override {}
-
- private:
-  Stage stage_;
-};
 
 /// Knows what fake() makes, too.
 inline Registry fake_registry() {

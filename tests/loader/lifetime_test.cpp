@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -5,6 +6,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #ifdef __GLIBC__
@@ -12,7 +14,6 @@
 #endif
 #include <unistd.h>
 
-#include "tests/busy.hpp"
 #include "tests/loader/fakes.hpp"
 #include "tests/sanitized.hpp"
 
@@ -21,7 +22,6 @@ namespace {
 
 using test::kSanitized;
 using testing_support::fake;
-using testing_support::too_busy;
 
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -65,7 +65,7 @@ TEST(Lifetime, AThousandLoadersDestroyedMidStreamJoinPromptlyAndLeakNothing) {
   };
   std::mt19937 random(1);
   std::optional<Memory> settled;
-  std::string busy;
+  std::vector<std::chrono::steady_clock::duration> took;
   for (int run = 0; run < kLoaders; ++run) {
     std::optional<Loader> loader(
         Dataset(source)
@@ -83,17 +83,14 @@ TEST(Lifetime, AThousandLoadersDestroyedMidStreamJoinPromptlyAndLeakNothing) {
     if (run % 2 == 0) held.reset();
     const auto begin = std::chrono::steady_clock::now();
     loader.reset();
-    const auto took = std::chrono::steady_clock::now() - begin;
-    const auto prompt = std::chrono::milliseconds(kSanitized ? 2'000 : 100) + kUserCall;
-    if (took >= prompt && busy.empty()) busy = too_busy();
-    if (busy.empty()) {
-      ASSERT_LT(took, prompt) << "loader " << run;
-    }
+    took.push_back(std::chrono::steady_clock::now() - begin);
     if (run == kLoaders / 5) settled.emplace();
   }
   expect_no_growth(*settled);
-  if (!busy.empty())
-    GTEST_SKIP() << "leaks nothing, but how promptly they join was not judged: " << busy;
+  // Other programs can hold up some of them, but not half: a join takes a few switches of threads.
+  std::ranges::sort(took);
+  EXPECT_LT(took[kLoaders / 2], std::chrono::milliseconds(kSanitized ? 2'000 : 100) + kUserCall);
+  EXPECT_LT(took.back(), std::chrono::seconds(30));
 }
 
 TEST(Lifetime, DestroysALoaderThatNeverRanOrHasEnded) {

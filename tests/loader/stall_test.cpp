@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "src/loader/run/stall_meter.hpp"
-#include "tests/busy.hpp"
 #include "tests/loader/fakes.hpp"
+#include "tests/loader/slow_stage.hpp"
 
 namespace penstock {
 namespace {
@@ -16,9 +16,9 @@ namespace {
 using loader::charge;
 using loader::StageNs;
 using loader::StepTimes;
+using testing_support::consume_slowly;
 using testing_support::fake;
 using testing_support::SlowStage;
-using testing_support::too_busy;
 using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -86,11 +86,12 @@ TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
                       .batch(per_sample ? 1 : 4)
                       .prefetch_to_devices(host_devices(1), {.depth = 2})
                       .loader({.threads = 1, .observer = &slow});
+  slow.watch(loader);
   // The meter's own clock runs between what is read around its start and around its report.
   const auto before_start = Clock::now();
   loader.start();
   const auto started = Clock::now();
-  for (int step = 0; step < 40; ++step) ASSERT_TRUE(loader.next());
+  for (int step = 0; step < 40; ++step) EXPECT_TRUE(loader.next());
   const auto before_report = Clock::now();
   const Stats stats = loader.stats();
   const auto reported = Clock::now();
@@ -98,13 +99,9 @@ TEST_P(EveryStage, IsNamedWhenItIsSlowAndThePartsAddUp) {
   EXPECT_LE(stats.seconds, seconds(reported - before_start) + 1e-6);
   expect_the_parts_add_up(stats);
 
-  const bool named = stats.bottleneck() == name_of(GetParam()) &&
-                     stats[GetParam()].wait_s > 0.3;  // of 40 sleeps of 10 ms
-  if (!named) {
-    if (const std::string reason = too_busy(); !reason.empty()) GTEST_SKIP() << reason;
-  }
+  slow.release();
   EXPECT_EQ(stats.bottleneck(), name_of(GetParam()));
-  EXPECT_GT(stats[GetParam()].wait_s, 0.3);
+  EXPECT_GT(stats[GetParam()].wait_s, 0.3);  // of 40 holds of at least 10 ms
 }
 
 INSTANTIATE_TEST_SUITE_P(Stall, EveryStage,
@@ -116,13 +113,10 @@ TEST(Stall, IsTheConsumersOwnWhenTheInputKeepsUp) {
   Loader loader = Dataset(fake(1'000)).repeat().batch(4).loader({.threads = 2});
   for (int step = 0; step < 20; ++step) {
     ASSERT_TRUE(loader.next());
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    consume_slowly(loader);
   }
   const Stats stats = loader.stats();
   expect_the_parts_add_up(stats);
-  if (stats.bottleneck() != "consumer" || stats.stall_fraction >= 0.02) {
-    if (const std::string reason = too_busy(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   EXPECT_EQ(stats.bottleneck(), "consumer");
   EXPECT_LT(stats.stall_fraction, 0.02);
 }
@@ -166,11 +160,13 @@ TEST(Stall, TheClockStopsAtTheEndAndGoesOnWithTheData) {
   const double first = loader.stats().seconds;
   loader.rewind();
   std::this_thread::sleep_for(kPause);
+  const auto begin = Clock::now();
   while (loader.next()) {
   }
+  const double second = seconds(Clock::now() - begin);
   expect_stopped(loader, "the end after rewind()");
   EXPECT_GT(loader.stats().seconds, first);
-  EXPECT_LT(loader.stats().seconds, 0.2 + first);
+  EXPECT_LE(loader.stats().seconds, first + second + 1e-6);  // the pause does not count
   EXPECT_EQ(loader.stats().steps, 4U);
 
   loader.rewind();

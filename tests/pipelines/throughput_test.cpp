@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include "tests/busy.hpp"
 #include "tests/pipelines/run_program.hpp"
 
 namespace penstock {
@@ -460,13 +459,10 @@ TEST_F(Throughput, WritesATimelineOfEveryThread) {
 TEST_F(Throughput, NamesDecodeWhenTheConsumerIsFasterAndTheConsumerWhenItIsNot) {
   const json fast = report({"--epochs", "5"});
   EXPECT_EQ(fast["bottleneck"], "decode");
-  // A step takes three times as long as making one took, however slow this build and machine are.
+  // A step takes ten times as long as making one took, however slow this build and machine are.
   const double step_ms = 1e3 * fast["seconds"].get<double>() / fast["steps"].get<double>();
-  const double consume_ms = std::max(300.0, 3 * step_ms);
+  const double consume_ms = std::max(300.0, 10 * step_ms);
   const json slow = report({"--epochs", "2", "--consume-ms", std::to_string(consume_ms)});
-  if (slow["bottleneck"] != "consumer" || slow["stall_fraction"] > 0.02) {
-    if (const std::string reason = too_busy(); !reason.empty()) GTEST_SKIP() << reason;
-  }
   EXPECT_EQ(slow["bottleneck"], "consumer");
   EXPECT_LE(slow["stall_fraction"], 0.02);
 }
