@@ -12,12 +12,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <penstock/penstock.hpp>
 
 #include "src/augment/run.hpp"
 #include "src/device/device_augmentation.hpp"
 #include "src/loader/plan/branches.hpp"
+#include "tests/asleep.hpp"
 #include "tests/loader/makers.hpp"
 
 namespace penstock {
@@ -228,19 +230,21 @@ class SlowRows final : public StageObserver {
   void begin(Stage stage, std::uint64_t, std::uint64_t) noexcept override {
     if (stage != Stage::device_transform) return;
     ++begun;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    do std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    while (held);
   }
   void end(Stage stage, std::uint64_t, std::uint64_t) noexcept override {
     if (stage == Stage::device_transform) ++ended;
   }
 
+  std::atomic<bool> held = false;  // then they take as long as it is
   std::atomic<int> begun = 0;
   std::atomic<int> ended = 0;
 };
 
 template <class Condition>
 bool becomes_true(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(300);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -276,11 +280,20 @@ TEST(HostRowsInALoader, AStopWaitsForNoMoreThanTheRowsThatAreWorkedOn) {
           .transform_on_device({.augment = {invert()}, .mixup = 0.4})
           .prefetch_to_devices(host_devices(1))
           .loader({.faults = {.policy = OnFault::replace}, .threads = 2, .observer = &rows});
+  rows.held = true;
   loader.start();
-  ASSERT_TRUE(becomes_true([&] { return rows.begun >= 5; }));
-  loader.stop();
-  EXPECT_LT(rows.begun, 2'000);
-  EXPECT_EQ(rows.begun, rows.ended);
+  ASSERT_TRUE(becomes_true([&] { return rows.begun == 2; }));
+  std::atomic<pid_t> thread = 0;
+  std::jthread stops([&] {
+    thread = ::gettid();
+    loader.stop();
+  });
+  while (thread == 0) std::this_thread::yield();
+  test::await_asleep(thread);  // it waits for the two rows
+  rows.held = false;
+  stops.join();
+  EXPECT_EQ(rows.begun, 2);
+  EXPECT_EQ(rows.ended, 2);
 }
 
 }  // namespace

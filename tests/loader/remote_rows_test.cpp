@@ -12,9 +12,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <penstock/testing/synthetic.hpp>
 
+#include "tests/asleep.hpp"
 #include "tests/loader/fakes.hpp"
 #include "tests/loader/makers.hpp"
 
@@ -107,10 +109,13 @@ TEST(RemoteRows, GivenBackAreMadeByOthers) {
   const auto expected = drain(alone);
   for (const bool threads_too : {true, false}) {
     Loader loader = plan.loader({.digest = true, .threads = 2});
-    loader.let_threads_make_rows(threads_too);
+    loader.let_threads_make_rows(false);
     std::atomic<std::uint64_t> dropped = 0;
     Makers makers(loader, copies(plan, 3), 4);
     makers.drops = [&](const RowTask&) { return dropped++ % 3 == 0; };
+    loader.start();
+    while (dropped == 0) std::this_thread::yield();  // else its threads may leave nothing to drop
+    loader.let_threads_make_rows(threads_too);
     EXPECT_EQ(drain(loader), expected);
     EXPECT_GT(dropped, 0U);
   }
@@ -124,7 +129,7 @@ TEST(RemoteRows, OfAStepBeforeRestoreAreNotWanted) {
   loader.let_threads_make_rows(false);
   loader.start();
   RowMaker maker(plan, loader.row_settings(), {.threads = 1});
-  auto old = *loader.take_task(24, 10s);
+  auto old = *loader.take_task(24, 300s);
   const RowBytes made = maker.make(old.request());
   const LoaderState state = loader.state();
   ASSERT_TRUE(old.is_wanted());
@@ -134,7 +139,7 @@ TEST(RemoteRows, OfAStepBeforeRestoreAreNotWanted) {
   EXPECT_FALSE(old.finish(made.bytes()));
   old.fail(std::make_exception_ptr(Error("nobody should see this")));
   loader.start();
-  auto fresh = *loader.take_task(24, 10s);
+  auto fresh = *loader.take_task(24, 300s);
   EXPECT_TRUE(std::ranges::equal(fresh.request(), old.request()));
   EXPECT_TRUE(fresh.finish(made.bytes()));
   EXPECT_FALSE(fresh.is_wanted());
@@ -187,8 +192,8 @@ TEST(RemoteRows, FailAtTheirStep) {
   loader.let_threads_make_rows(false);
   loader.start();
   RowMaker maker(plan_of(fake(500)), loader.row_settings(), {.threads = 1});
-  auto first = *loader.take_task(24, 10s);
-  auto second = *loader.take_task(24, 10s);
+  auto first = *loader.take_task(24, 300s);
+  auto second = *loader.take_task(24, 300s);
   second.fail(std::make_exception_ptr(std::domain_error("the second one")));
   ASSERT_TRUE(first.finish(maker.make(first.request()).bytes()));
   EXPECT_EQ(loader.next()->number(), 0U);
@@ -199,7 +204,19 @@ TEST(RemoteRows, AreWaitedForByName) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
   loader.let_threads_make_rows(false);
   auto source = fake(500);
-  source->on_read = [](std::uint64_t) { std::this_thread::sleep_for(1ms); };
+  std::atomic<int> reads = 0;
+  source->on_read = [&](std::uint64_t) {
+    std::this_thread::sleep_for(1ms);
+    const int read = reads++;
+    if (read % 24 != 0 || read >= 240) return;
+    // Each of the ten steps is made only when its consumer has waited, for most of the time so far.
+    for (;;) {
+      const Stats now = loader.stats();
+      const double waited = now[Stage::remote].wait_s;
+      if (waited > 0.025 * (read / 24 + 1) && waited > 0.75 * now.seconds) return;
+      std::this_thread::sleep_for(1ms);
+    }
+  };
   const auto begin = std::chrono::steady_clock::now();
   Makers makers(loader, {plan_of(source)}, 24);
   (void)drain(loader, 10);
@@ -221,11 +238,12 @@ TEST(RemoteRows, AreWaitedForWhileNobodyMakesThem) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
   loader.let_threads_make_rows(false);
   loader.start();
-  auto task = loader.take_task(24, 10s);
+  auto task = loader.take_task(24, 300s);
   EXPECT_FALSE(loader.wait_for(30ms));
+  const double before = loader.stats()[Stage::remote].wait_s;
   std::jthread consumer([&] { (void)loader.next(); });
-  std::this_thread::sleep_for(100ms);
-  EXPECT_GT(loader.stats()[Stage::remote].wait_s, 0.05);
+  // It is counted while it goes on.
+  while (loader.stats()[Stage::remote].wait_s < before + 0.05) std::this_thread::sleep_for(1ms);
   task.reset();  // gives it back
   loader.let_threads_make_rows(true);
   consumer.join();
@@ -247,15 +265,17 @@ TEST(RemoteRows, StopDoesNotWaitForThem) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
   loader.let_threads_make_rows(false);
   loader.start();
-  auto task = *loader.take_task(24, 10s);
+  auto task = *loader.take_task(24, 300s);
+  std::atomic<pid_t> thread = 0;
   std::jthread waiting([&] {
+    thread = ::gettid();
     std::vector<RowTask> others;  // takes all there are, and waits for more
     while (auto other = loader.take_task(24, 10s)) others.push_back(*std::move(other));
   });
-  std::this_thread::sleep_for(20ms);
-  const auto begin = std::chrono::steady_clock::now();
-  loader.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  while (thread == 0) std::this_thread::yield();
+  test::await_asleep(thread);
+  loader.stop();  // would wait for ever for a task that nobody ends
+  waiting.join();
   EXPECT_FALSE(task.is_wanted());
   EXPECT_FALSE(loader.next());
   loader.rewind();
@@ -269,7 +289,7 @@ TEST(RemoteRows, OutliveTheirLoader) {
     Loader loader = plan_of(fake(500)).loader({.threads = 1});
     loader.let_threads_make_rows(false);
     loader.start();
-    task = loader.take_task(24, 10s);
+    task = loader.take_task(24, 300s);
   }
   ASSERT_TRUE(task);
   EXPECT_FALSE(task->is_wanted());
@@ -282,8 +302,8 @@ TEST(RemoteRows, ThatDoNotFitAreRefusedAndStillWanted) {
   loader.let_threads_make_rows(false);
   loader.start();
   RowMaker maker(plan_of(fake(500)), loader.row_settings(), {.threads = 1});
-  auto task = *loader.take_task(10, 10s);
-  auto other = *loader.take_task(10, 10s);
+  auto task = *loader.take_task(10, 300s);
+  auto other = *loader.take_task(10, 300s);
   const RowBytes made = maker.make(task.request());
   const RowBytes not_ours = maker.make(other.request());
   const auto finish = [&](std::span<const std::byte> bytes) {
@@ -335,7 +355,7 @@ TEST(RowMakers, RefuseWhatIsNoRequest) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
   loader.let_threads_make_rows(false);
   loader.start();
-  const auto task = *loader.take_task(10, 10s);
+  const auto task = *loader.take_task(10, 300s);
   RowMaker maker(plan_of(fake(500)), loader.row_settings(), {.threads = 1});
   const auto request = task.request();
   for (std::size_t size = 0; size < request.size(); ++size)
@@ -357,11 +377,13 @@ TEST(RowMakers, ServeTheEarliestStepFirst) {
   loader.let_threads_make_rows(false);
   loader.start();
   std::vector<RowTask> tasks;
-  for (int i = 0; i < 3; ++i) tasks.push_back(*loader.take_task(24, 10s));
+  for (int i = 0; i < 3; ++i) tasks.push_back(*loader.take_task(24, 300s));
   auto slow = fake(500);
+  std::atomic<bool> begun = false;
   std::atomic<bool> go = false;
   std::vector<std::uint64_t> read;  // by the maker's one thread
   slow->on_read = [&](std::uint64_t number) {
+    begun = true;
     while (!go) std::this_thread::sleep_for(1ms);
     read.push_back(number);
   };
@@ -369,8 +391,13 @@ TEST(RowMakers, ServeTheEarliestStepFirst) {
   std::vector<std::jthread> threads;
   for (const std::size_t i :
        {1, 2, 0}) {  // a row of the first one is begun at once, the others wait
-    threads.emplace_back([&, i] { (void)maker.make(tasks[i].request()); });
-    std::this_thread::sleep_for(50ms);
+    std::atomic<pid_t> thread = 0;
+    threads.emplace_back([&, i] {
+      thread = ::gettid();
+      (void)maker.make(tasks[i].request());
+    });
+    while (thread == 0 || !begun) std::this_thread::yield();
+    test::await_asleep(thread);  // until its rows are made
   }
   go = true;
   threads.clear();
@@ -462,7 +489,7 @@ TEST(RemoteRows, CarryWhatAFunctionThrew) {
           }};
   RowMaker maker(plan(), loader.row_settings(), {.threads = 1, .causes = carrier});
   for (std::uint64_t step = 0; step < 5; ++step) {
-    auto task = *loader.take_task(10, 10s);
+    auto task = *loader.take_task(10, 300s);
     EXPECT_TRUE(task.finish(maker.make(task.request()).bytes(), carrier));
     if (step < 4) {
       ASSERT_TRUE(loader.next());
@@ -501,7 +528,7 @@ TEST(RemoteRows, ThatFailInOneThreadLeaveWhatOthersStillWriteTo) {
     Loader loader = plan.loader({.threads = 1});
     loader.let_threads_make_rows(false);
     loader.start();
-    const auto task = *loader.take_task(1'000, 10s);
+    const auto task = *loader.take_task(1'000, 300s);
     RowMaker maker(plan, loader.row_settings(), {.threads = 4, .io_threads = io_threads});
     for (int round = 0; round < 20; ++round)
       EXPECT_THAT([&] { (void)maker.make(task.request()); },
@@ -517,8 +544,8 @@ TEST(RemoteRows, KnowNothingOfFaultsInARequestThatFailed) {
   Loader loader = plan.loader({.faults = {.policy = OnFault::mask}, .threads = 1});
   loader.let_threads_make_rows(false);
   loader.start();
-  auto first = *loader.take_task(20, 10s);
-  auto second = *loader.take_task(20, 10s);
+  auto first = *loader.take_task(20, 300s);
+  auto second = *loader.take_task(20, 300s);
   RowMaker maker(plan, loader.row_settings(), {.threads = 1, .io_threads = 0});
   EXPECT_THROW((void)maker.make(first.request()), std::runtime_error);
   const RowBytes made = maker.make(second.request());
