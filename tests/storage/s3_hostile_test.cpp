@@ -63,9 +63,11 @@ class Server {
   }
   [[nodiscard]] ObjectStorageOptions options() const {
     return {
-        .endpoint = fmt::format("http://127.0.0.1:{}", port_), .anonymous = true, .timeout = 1s};
+        .endpoint = fmt::format("http://127.0.0.1:{}", port_), .anonymous = true, .timeout = 600s};
   }
   [[nodiscard]] int requests() const { return requests_; }
+  /// Requests that got no answer.
+  [[nodiscard]] int unanswered() const { return unanswered_; }
 
   static std::string xml(const std::string& body, const char* status = "200 OK") {
     return fmt::format("HTTP/1.1 {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
@@ -89,6 +91,7 @@ class Server {
       const std::string answer = answer_(request);
       if (answer.empty()) {
         silent_.push_back(client);
+        ++unanswered_;
         continue;
       }
       const std::size_t at_once =
@@ -108,6 +111,7 @@ class Server {
   int port_ = 0;
   std::vector<int> silent_;
   std::atomic<int> requests_ = 0;
+  std::atomic<int> unanswered_ = 0;
   std::jthread thread_;
 };
 
@@ -190,25 +194,26 @@ TEST(HostileS3, IsAskedAsOftenAsTheOptionsSay) {
 TEST(HostileS3, LessThanAKibibyteASecondIsNoAnswer) {
   const Server server([](const std::string&) { return Server::xml(std::string(1'000'000, ' ')); },
                       50ms);
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(open(server),
-              ThrowsMessage<Error>(HasSubstr("less than 1 KiB a second for 1000 ms")));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+  ObjectStorageOptions options = server.options();
+  options.timeout = 4s;  // in which a busy machine sends the head, and some bytes
+  options.attempts = 1;
+  EXPECT_THAT([&] { (void)source::image_folder("s3://photos/train", {.storage = options}); },
+              ThrowsMessage<Error>(HasSubstr("less than 1 KiB a second for 4000 ms")));
 }
 
 // It lists, says how large its object is, and never gives it.
 void expect_to_stop_at_once(const Server& server, const LoaderOptions& loading) {
-  ObjectStorageOptions options = server.options();
-  options.timeout = 60s;
-  Loader loader = Dataset(source::image_folder("s3://photos/train", {.storage = options}))
+  const int before = server.unanswered();
+  Loader loader = Dataset(source::image_folder("s3://photos/train", {.storage = server.options()}))
                       .map(decode_image({.crop = random_resized_crop(32)}))
                       .batch(1)
                       .loader(loading);
   loader.start();
-  std::this_thread::sleep_for(300ms);
+  while (server.unanswered() == before) std::this_thread::sleep_for(1ms);
   const auto begin = std::chrono::steady_clock::now();
   loader.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s) << *loading.io_threads;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, server.options().timeout / 2)
+      << *loading.io_threads;
 }
 
 TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForIt) {

@@ -50,7 +50,7 @@ class S3Server {
 
   [[nodiscard]] std::string endpoint() const { return "http://127.0.0.1:" + port_; }
   [[nodiscard]] ObjectStorageOptions options() const {
-    return {.endpoint = endpoint(), .timeout = std::chrono::seconds(20)};
+    return {.endpoint = endpoint(), .timeout = std::chrono::seconds(200)};
   }
   [[nodiscard]] const std::string& access_key() const { return access_key_; }
   [[nodiscard]] const std::string& secret_key() const { return secret_key_; }
@@ -60,6 +60,12 @@ class S3Server {
     auto response = storage::HttpClient({}).send({.url = endpoint() + "/_gets"});
     if (!response) throw std::runtime_error(response.fault().reason);
     return std::atoi(response->body.c_str());
+  }
+  /// Ends what --hang-parts began.
+  void answer_parts() const {
+    if (auto response = storage::HttpClient({}).send({.url = endpoint() + "/_answer_parts"});
+        !response)
+      throw std::runtime_error(response.fault().reason);
   }
 
   /// As a machine that goes away: connections are cut, later ones refused.

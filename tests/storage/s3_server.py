@@ -12,9 +12,12 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, default=0)
 parser.add_argument("--bucket", default="photos")
 parser.add_argument("--folder", required=True)
-parser.add_argument("--fail-every", type=int, default=0, help="each so manieth GET fails")
+parser.add_argument("--fail-every", type=int, default=0,
+                    help="each so manieth GET fails, or the next one of an object whose last GET did not")
 parser.add_argument("--fail-how", choices=("busy", "cut"), default="busy")
 parser.add_argument("--hang-after", type=int, default=0, help="GETs; later ones get no answer")
+parser.add_argument("--hang-parts", action="store_true",
+                    help="parts of uploads get no answer, until a GET of /_answer_parts")
 parser.add_argument("--check-signatures", action="store_true")
 parser.add_argument("--may-write", action="store_true", help="that user; else it may only read")
 arguments = parser.parse_args()
@@ -46,12 +49,20 @@ class Application:
         self.lock = threading.Lock()
         self.seeding = True
         self.gets = 0
+        self.next_failure = arguments.fail_every
+        self.failed = set()  # objects, by their last GET
+        self.hang_parts = arguments.hang_parts
         self.keys = ("testing", "testing")
 
     def __call__(self, environ, start_response):
         path = environ["PATH_INFO"]
         if path == "/_gets":
             return self.answer(start_response, str(self.gets))
+        if path == "/_answer_parts":
+            self.hang_parts = False
+            return self.answer(start_response, "")
+        if self.hang_parts and "partNumber=" in environ["QUERY_STRING"]:
+            threading.Event().wait()
         if path == "/_keys" or path.endswith("/security-credentials/role"):
             return self.answer(start_response, json.dumps({
                 "AccessKeyId": self.keys[0], "SecretAccessKey": self.keys[1], "Token": "",
@@ -66,9 +77,16 @@ class Application:
         with self.lock:
             self.gets += 1
             number = self.gets
+            # Never the same object twice in a row: whoever reads it again has it, in whatever order requests come.
+            fails = arguments.fail_every and number >= self.next_failure and path not in self.failed
+            if fails:
+                self.failed.add(path)
+                self.next_failure += arguments.fail_every
+            else:
+                self.failed.discard(path)
         if arguments.hang_after and number > arguments.hang_after:
             threading.Event().wait()
-        if arguments.fail_every and number % arguments.fail_every == 0:
+        if fails:
             if arguments.fail_how == "busy":
                 return self.answer(start_response,
                                    "<Error><Code>SlowDown</Code><Message>Reduce your request rate"
@@ -90,7 +108,6 @@ application = Application()
 server = make_server("127.0.0.1", arguments.port, application, threaded=True,
                      request_handler=Quiet)
 server.daemon_threads = True
-threading.Thread(target=server.serve_forever, daemon=True).start()
 endpoint = f"http://127.0.0.1:{server.server_port}"
 
 # Past its own HTTP, which takes ten times as long for an object.
@@ -103,6 +120,8 @@ for folder, _, names in os.walk(arguments.folder):
             # No folder can be called nothing; a part of a key can.
             key = os.path.relpath(path, arguments.folder).replace("/NOTHING/", "//")
             backend.put_object(arguments.bucket, key, file.read())
+# Not before: one that comes back at its port must have what it had.
+threading.Thread(target=server.serve_forever, daemon=True).start()
 if arguments.check_signatures:
     iam = boto3.client("iam", endpoint_url=endpoint)
     iam.create_user(UserName="reader")

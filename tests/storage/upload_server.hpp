@@ -83,7 +83,7 @@ class UploadServer {
   [[nodiscard]] ObjectStorageOptions options() const {
     return {.endpoint = fmt::format("http://127.0.0.1:{}", port_),
             .anonymous = true,
-            .timeout = std::chrono::seconds(1)};
+            .timeout = std::chrono::seconds(600)};
   }
   [[nodiscard]] std::map<std::string, std::string> objects() const {
     const std::lock_guard lock(mutex_);
