@@ -99,7 +99,7 @@ class ProcessesTest : public testing::Test {
   }
   /// Waits until all say that they are in the middle of it.
   static void wait_until_beating(const std::vector<Process>& workers) {
-    const auto patience = Clock::now() + std::chrono::seconds(60);
+    const auto patience = Clock::now() + std::chrono::seconds(300);
     for (const Process& worker : workers)
       while (worker.output().find("beating") == std::string::npos) {
         ASSERT_LT(Clock::now(), patience) << worker.output();

@@ -25,16 +25,16 @@ class NcclProcessesGpu : public test::ProcessesTest {
     if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
     ProcessesTest::SetUp();
   }
-  /// By the survivor, before the timeout of 30 s.
+  /// By the survivor, long before the timeout of 300 s.
   void expect_a_killed_peer_is_named(const std::string& transport, const std::string& mode) {
-    auto workers = start(transport, 2, {mode, "30"});
+    auto workers = start(transport, 2, {mode, "300"});
     wait_until_beating(workers);
     const auto begin = Clock::now();
     workers[1].signal(SIGKILL);
     EXPECT_EQ(workers[1].join(), -SIGKILL);
     EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
     EXPECT_THAT(workers[0].output(), HasSubstr("process 1 has died"));
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(150));
   }
 };
 
@@ -54,7 +54,7 @@ TEST_F(NcclProcessesGpu, AKilledPeerIsNamedByTheSurvivorWithinTheTimeout) {
 }
 
 TEST_F(NcclProcessesGpu, AStoppedPeerIsNamedByTheSurvivorWithinTheTimeout) {
-  auto workers = start("nccl", 2, {"beat", "3"});
+  auto workers = start("nccl", 2, {"beat", "5"});
   wait_until_beating(workers);
   workers[1].signal(SIGSTOP);
   EXPECT_EQ(workers[0].join(), 3) << workers[0].output();
@@ -76,7 +76,7 @@ TEST_F(NcclProcessesGpu, AKilledProcessOfTwoGpusIsNamedByTheSurvivor) {
 // Replicas 0 and 1 are here, 2 and 3 in the other process.
 TEST_F(NcclProcessesGpu, OfTwoProcessesOfTwoGpusTheStoppedOneIsBlamed) {
   if (gpu_count() < 2) GTEST_SKIP() << "one GPU here";
-  auto workers = start("gloo", 2, {"replicas", "3"});
+  auto workers = start("gloo", 2, {"replicas", "5"});
   wait_until_beating(workers);
   workers[1].signal(SIGSTOP);
   EXPECT_EQ(workers[0].join(), 3) << workers[0].output();

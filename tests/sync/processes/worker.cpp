@@ -104,11 +104,11 @@ std::shared_ptr<Communicator> connect(double timeout_s) {
 #endif
 #ifdef PENSTOCK_HAVE_GLOO
   if (transport == "gloo")
-    return gloo_communicator(Rendezvous::from_environment({.timeout_s = 60}),
+    return gloo_communicator(Rendezvous::from_environment({.timeout_s = 300}),
                              {.timeout_s = timeout_s, .any_order = any_order});
 #endif
   if (transport == "nccl")
-    return nccl_communicator(Rendezvous::from_environment({.timeout_s = 60}),
+    return nccl_communicator(Rendezvous::from_environment({.timeout_s = 300}),
                              {Device::Kind::cuda, 0}, {.timeout_s = timeout_s});
   throw std::runtime_error(
       fmt::format("built without the transport '{}' ({} s)", transport, timeout_s));

@@ -16,7 +16,7 @@ extern std::string transport;  // NOLINT
 extern bool any_order;  // NOLINT
 
 /// A communicator between the processes, over the transport that the worker was started for.
-[[nodiscard]] std::shared_ptr<Communicator> connect(double timeout_s = 60);
+[[nodiscard]] std::shared_ptr<Communicator> connect(double timeout_s = 300);
 /// This process's rank, as its launcher says.
 [[nodiscard]] std::uint32_t launch_rank();
 /// What a SyncError of `body` says; "(nothing)" without one.
