@@ -21,6 +21,7 @@
 
 #include "src/source/stream/queue_protocol.hpp"
 #include "src/source/stream/unix_socket.hpp"
+#include "tests/asleep.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/streams.hpp"
 
@@ -41,6 +42,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
+
+// A limit for what is bound to happen.
+constexpr std::chrono::milliseconds kLong(300'000);
 
 /// A forked process; ends with 0 where `body` throws nothing.
 class Child {
@@ -224,9 +228,11 @@ TEST_F(QueueProcess, CallsWithATimeLimitEndThereAndGoOnWhenCalledAgain) {
   constexpr std::int64_t kRecords = 60;
   serve();
   QueueClient own = client({.unacknowledged = 2});
+  // 20 in the queue, and 2 + 1 on their way.
   std::int64_t pushed = 0;
-  while (own.try_push_for(Trajectory(0, pushed).views(), milliseconds(2'000))) ++pushed;
-  EXPECT_EQ(pushed, 23) << "20 in the queue, and 2 + 1 on their way";
+  for (; pushed < 23; ++pushed) ASSERT_TRUE(own.try_push_for(Trajectory(0, pushed).views(), kLong));
+  await([&] { return queue_->stats().blocked_producers == 1; });
+  EXPECT_FALSE(own.try_push_for(Trajectory(0, pushed).views(), milliseconds(20)));
   EXPECT_EQ(own.acknowledged(), 20);
   EXPECT_FALSE(own.try_flush_for(milliseconds(20)));
   EXPECT_FALSE(own.try_close_for(milliseconds(20)));
@@ -236,14 +242,13 @@ TEST_F(QueueProcess, CallsWithATimeLimitEndThereAndGoOnWhenCalledAgain) {
     ASSERT_GT(queue_->wait(number + 1, {}), number);
     ASSERT_TRUE(queue_->read(number, record));
     seen.add(record);
-    if (pushed < kRecords && own.try_push_for(Trajectory(0, pushed).views(), milliseconds(2'000)))
-      ++pushed;
+    if (pushed < kRecords && own.try_push_for(Trajectory(0, pushed).views(), kLong)) ++pushed;
   }
   seen.expect_in_order();
   EXPECT_EQ(seen.numbers().at(0).size(), kRecords);
   EXPECT_EQ(own.pushed(), kRecords);
-  EXPECT_TRUE(own.try_flush_for(milliseconds(2'000)));
-  EXPECT_TRUE(own.try_close_for(milliseconds(2'000)));
+  EXPECT_TRUE(own.try_flush_for(kLong));
+  EXPECT_TRUE(own.try_close_for(kLong));
   EXPECT_TRUE(own.try_close_for(milliseconds(0))) << "nothing the second time";
   EXPECT_EQ(cause(), "none");
   EXPECT_THROW((void)own.try_push_for(Trajectory(0, 0).views(), milliseconds(0)), std::logic_error);
@@ -260,11 +265,11 @@ TEST_F(QueueProcess, ALargeRecordIsSentInPartsByCallsWithATimeLimit) {
     queue_ = source::queue(fields, {.capacity = 1});
     serve();
     QueueClient own(path(), fields, {.unacknowledged = 4});
-    ASSERT_TRUE(own.try_push_for(record, milliseconds(2'000)));
-    ASSERT_TRUE(own.try_flush_for(milliseconds(5'000)));
+    ASSERT_TRUE(own.try_push_for(record, kLong));
+    ASSERT_TRUE(own.try_flush_for(kLong));
     // The queue is full: the server has the second in its hands, and of the third some is kept here.
     ASSERT_TRUE(own.try_push_for(record, milliseconds(0)));
-    ASSERT_TRUE(own.try_push_for(record, milliseconds(5'000)));
+    ASSERT_TRUE(own.try_push_for(record, kLong));
     EXPECT_FALSE(own.try_push_for(record, milliseconds(50)));
     EXPECT_FALSE(own.try_flush_for(milliseconds(50)));
     std::jthread consumer([&, queue = queue_] {
@@ -635,6 +640,7 @@ TEST_F(QueueProcess, AServerThatStopsInTheMiddleOfItsGreetingHoldsNobodyUp) {
   std::memcpy(answer.data() + sizeof greeting, &head, sizeof head);
   for (const std::size_t length : {std::size_t{1}, sizeof greeting, answer.size()}) {
     source::UnixListener listener(path());
+    std::atomic<int> answered = 0;
     std::jthread server([&](const std::stop_token& over) {
       std::vector<storage::FileDescriptor> open(2);  // until the test is over
       for (storage::FileDescriptor& each : open) {
@@ -642,14 +648,16 @@ TEST_F(QueueProcess, AServerThatStopsInTheMiddleOfItsGreetingHoldsNobodyUp) {
         if (!each.is_open()) return;
         (void)source::send_all(each.get(),
                                std::array{std::span<const std::byte>(answer).first(length)});
+        ++answered;
       }
       while (!over.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
     EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout_s = 0.5}); }),
                 HasSubstr("did not answer within 0.5 s"));
     std::stop_source stop;
-    std::jthread later([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::jthread later([&, client_thread = ::gettid()] {
+      await([&] { return answered == 2; });
+      test::await_asleep(client_thread);
       stop.request_stop();
     });
     EXPECT_THAT(message_of<Error>(
@@ -662,8 +670,8 @@ TEST_F(QueueProcess, AServerThatStopsInTheMiddleOfItsGreetingHoldsNobodyUp) {
 TEST_F(QueueProcess, WaitingForAServerCanBeStopped) {
   const auto stopped = [&] {
     std::stop_source stop;
-    std::jthread later([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::jthread later([&, client_thread = ::gettid()] {
+      test::await_asleep(client_thread);
       stop.request_stop();
     });
     return message_of<Error>(
