@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 
 #include "tests/pipelines/run_program.hpp"
 
@@ -75,11 +76,22 @@ TEST_F(Prepare, GoesOnAfterKill9AndGivesTheSameBytes) {
   ASSERT_EQ(whole.size(), 9U);
   std::mt19937 random(1);
   int unfinished = 0;
+  const auto files = [&] {
+    return fs::exists(out_) ? std::distance(fs::directory_iterator(out_), {}) : 0;
+  };
   for (int round = 0; round < 20; ++round) {
     fs::remove_all(out_);
     for (int k = 0; k < 3; ++k) {
+      // It is killed at the first change that it makes there, or some time later.
+      const auto before = files();
       const pid_t child = start(flags);
-      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+      siginfo_t end{};
+      const auto ended = [&] {
+        return ::waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+               end.si_pid == child;
+      };
+      while (files() == before && !ended()) std::this_thread::yield();
+      if (k > 0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 20));
       kill(child, SIGKILL);
       (void)finish(child);
       unfinished += !fs::exists(out_) || contents(out_).size() < whole.size() ? 1 : 0;

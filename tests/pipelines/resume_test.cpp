@@ -62,8 +62,13 @@ TEST_F(Resume, EndsInTheSameDigestAfterKill9AtAnyMoment) {
     fs::remove(state);
     const pid_t child = start(flags(
         {"--epochs", "30", "--state-out", state, "--state-every", "1", "--devices", "host:4"}));
-    while (!fs::exists(state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 200));
+    // Behind a step of the first half: most of the other half is before it, however busy the
+    // machine.
+    const std::uint64_t behind = random() % (steps / 2);
+    const auto saved_step = [&] {
+      return fs::exists(state) ? LoaderState::from_json(read_file(state)).step : 0;
+    };
+    while (saved_step() <= behind) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     kill(child, SIGKILL);
     (void)finish(child);
     killed_underway += LoaderState::from_json(read_file(state)).step < steps ? 1 : 0;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "tests/asleep.hpp"
 #include "tests/pipelines/run_program.hpp"
 
 namespace penstock {
@@ -130,15 +131,15 @@ TEST_F(Throughput, ASignalEndsALongStepAtOnce) {
   const std::string state = (folder_ / "state.json").string();
   const std::string digests = (folder_ / "digests").string();
   const pid_t child = start({"--data", photos().string(), "--crop", "32", "--batch", "16",
-                             "--consume-ms", "100000", "--state-out", state, "--record", digests,
+                             "--consume-ms", "1000000", "--state-out", state, "--record", digests,
                              "--timeline", (folder_ / "trace").string(), "--json", "-"});
   while (!catches(child, SIGTERM)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  // By then it is in its first step, or else still waits for it: that must end, too.
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  // Then it is in its first step, or else still waits for it: that must end, too.
+  ASSERT_TRUE(test::await_all_asleep(child)) << "it ended";
   const auto begin = std::chrono::steady_clock::now();
   kill(child, SIGTERM);
   const Outcome outcome = finish(child);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(500));
   ASSERT_EQ(outcome.status, 130) << outcome.err;
   const auto saved = penstock::LoaderState::from_json(read_file(state));
   EXPECT_EQ(saved.step, outcome.report()["steps"]);
