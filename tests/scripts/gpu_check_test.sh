@@ -178,18 +178,20 @@ AnErrorUnderTheSanitizerFails() {
 }
 AStageEndsAtItsTimeLimitWithItsChildren() {
   stub "$work/bin/ctest" <<<"echo begun; sleep 300 & echo \$! >$work/pid; wait"
-  check --only tests,digest --within 9
-  says '^tests +[0-9]+ s  TIME \([5-9] s\)$'
-  says '^digest +0 s  SKIPPED \(no time left of 9 s\)$'
+  # A stage begins only if 5 s are left: a busy machine has 15 for what comes before.
+  check --only tests,digest --within 20
+  says '^tests +[0-9]+ s  TIME \(([5-9]|1[0-9]|20) s\)$'
+  says '^digest +0 s  SKIPPED \(no time left of 20 s\)$'
   ends_with 1
   # Whoever has lost its parent may stay for a while, as a zombie.
-  for _ in {1..50}; do grep -q '^State:[^Z]*$' "/proc/$(cat "$work/pid")/status" 2>/dev/null || return 0; sleep 0.1; done
+  for _ in {1..600}; do grep -q '^State:[^Z]*$' "/proc/$(cat "$work/pid")/status" 2>/dev/null || return 0; sleep 0.1; done
   fail "the test still runs"
 }
 AnInterruptedRunHasItsTableAndTar() {
   stub "$work/bin/ctest" <<<"touch $work/begun; sleep 300"
   "$root/scripts/gpu-check" --build "$build" --only tests,digest >"$work/said" 2>&1 &
-  until [[ -e $work/begun ]]; do sleep 0.1; done
+  # Begun, and waited for: before that the script would not know yet whom to end.
+  until [[ -e $work/begun && $(awk '{ print $3 }' "/proc/$!/stat") == S ]]; do sleep 0.1; done
   kill $!
   wait $! || status=$?
   said=$(cat "$work/said")
