@@ -164,7 +164,6 @@ TEST_F(CudaDigestsGpu, AByteThatArrivesWrongIsSeen) {
 TEST_F(CudaDigestsGpu, ALostDeviceIsToldToWhoWaits) {
   std::shared_ptr<PendingDigests> before;
   std::shared_ptr<PendingDigests> after;
-  const auto begin = std::chrono::steady_clock::now();
   {
     Sender sender(Form(4, {1000}), 2, 2);
     Digest expected;
@@ -178,7 +177,6 @@ TEST_F(CudaDigestsGpu, ALostDeviceIsToldToWhoWaits) {
   EXPECT_THROW((void)after->wait(), CudaError);
   after.reset();
   before.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 #endif
