@@ -7,7 +7,6 @@ import math
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ import report
 from environments import finished
 from job import Job, centre_region, random_region
 from summary import NoResult, Row, Run, Spread, parse, psnr, ratios, reason, table
+from time_limit import wait_until
 
 
 def row(name, family, source="as they are", rates=(), trouble=""):
@@ -83,16 +83,17 @@ import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from environments import finished
 finished(["sh", "-c", "echo $$ > {pids}; exec sleep 600"])
 """])
-    deadline = time.monotonic() + 30
-    while not pids.exists() or not pids.read_text().strip():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    pid = wait_until(lambda: pids.exists() and pids.read_text().strip(), "what it measures has begun")
     runner.kill()
     runner.wait()
-    process = Path(f"/proc/{pids.read_text().strip()}/stat")
-    while process.exists() and ") Z " not in process.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+
+    def has_ended() -> bool:
+        try:
+            return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return True
+
+    wait_until(has_ended, "what it measured has ended")
 
 
 def test_a_run_that_fails_says_why_and_one_that_does_not_end_is_ended():

@@ -1,35 +1,27 @@
-"""What the tests share. A test that hangs shows where, and ends."""
+"""What the tests share. How long each may take is in time_limit.py."""
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from time_limit import TIME_LIMIT_S, seconds_left
 
 os.environ.setdefault("PENSTOCK_LEAK_WARNINGS", "1")
 
 import penstock as ps
 
-TIMEOUT_S = 300
+TIMEOUT_S = TIME_LIMIT_S - 5  # of what files wait for that do not ask for seconds_left() yet
 
 # Whatever a shell starts in the background ignores Ctrl-C, and so would the programs that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture(autouse=True)
-def _watchdog() -> Iterator[None]:
-    faulthandler.dump_traceback_later(TIMEOUT_S, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 def skip_if_too_busy() -> None:
@@ -79,7 +71,7 @@ def run_python(code: str, *arguments: str, check: bool = True, **options) -> sub
         [sys.executable, "-X", "faulthandler", "-c", code, *arguments],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S - 10,
+        timeout=seconds_left(),
         env={**os.environ, "PENSTOCK_LEAK_WARNINGS": "1"},
         **options,
     )

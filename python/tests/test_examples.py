@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import TIMEOUT_S
+from time_limit import seconds_left
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -25,7 +25,7 @@ def run(name: str, *flags: str, **environment: str) -> str:
         [sys.executable, EXAMPLES / name, *flags],
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S - 10,
+        timeout=seconds_left(),
         env={**os.environ, **environment},
     )
     assert result.returncode == 0, result.stderr
@@ -89,6 +89,7 @@ def test_a_killed_run_goes_on_with_the_very_bytes(cache, tmp_path):
 
 
 @needs("torch")
+@pytest.mark.time_limit(300)
 @pytest.mark.parametrize("processes", [2, 3])
 def test_gpt_goes_on_with_the_same_losses_in_other_worlds(tmp_path, processes):
     text = str(EXAMPLES.parents[1] / "LICENSE")
@@ -100,7 +101,7 @@ def test_gpt_goes_on_with_the_same_losses_in_other_worlds(tmp_path, processes):
     flags = [text, "--checkpoint", str(tmp_path / "cut.pt"), "--steps"]
     cut = losses(run("gpt_training.py", *flags, "5"))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    result = subprocess.run([*command, EXAMPLES / "gpt_training.py", *flags, "16"], capture_output=True, text=True, timeout=TIMEOUT_S - 10)
+    result = subprocess.run([*command, EXAMPLES / "gpt_training.py", *flags, "16"], capture_output=True, text=True, timeout=seconds_left())
     assert result.returncode == 0, result.stderr
     cut += losses(result.stdout)
     assert len(whole) == 16 and whole[-1] < 0.75 * whole[0]

@@ -12,6 +12,7 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import numbers, run_python
+from time_limit import seconds_left
 
 import penstock as ps
 from penstock.__main__ import main
@@ -172,7 +173,7 @@ def test_penstock_throughput_measures_plans_of_python_and_python_its_plans(image
 
     def cpp(*flags: str) -> str:
         command = [os.environ["PENSTOCK_THROUGHPUT"], *flags, "--digest", "--quiet", "--json", "-", "--steps", "9"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=seconds_left())
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)["digest"]
 

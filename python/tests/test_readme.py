@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from time_limit import seconds_left
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -17,7 +19,7 @@ def test_the_program_prints_what_stands_below_it(tmp_path):
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds_left(),
         env={**os.environ, "PENSTOCK_CACHE": str(tmp_path)},
     )
     assert run.returncode == 0, run.stderr

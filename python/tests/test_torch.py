@@ -305,7 +305,7 @@ context = multiprocessing.get_context("fork")
 found = context.Queue()
 both = [context.Process(target=work, args=(rank, found)) for rank in range(2)]
 for process in both: process.start()
-parts = dict(found.get(timeout=200) for _ in both)
+parts = dict(found.get() for _ in both)
 for process in both: process.join()
 import penstock as ps
 plan = ps.memory({{"x": np.arange(16)}}).seed(1).shuffle().batch(4)

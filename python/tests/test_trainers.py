@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.time_limit(900)  # each imports a framework, in several processes one after another
+
 EXAMPLES = Path(__file__).parents[1] / "examples" / "trainers"
 EPOCHS, STEPS, BATCH = 8, 10, 12  # of the examples: 126 samples, of which 6 do not fill a batch
 
