@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from time_limit import TIME_LIMIT_S, seconds_left
+from time_limit import TIME_LIMIT_S, seconds_left, wait_until
 
 os.environ.setdefault("PENSTOCK_LEAK_WARNINGS", "1")
 
@@ -24,6 +24,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# For what measures time, and so says nothing beside other programs.
+speed = pytest.mark.skipif(
+    os.environ.get("PENSTOCK_TEST_SPEED") != "1", reason="it measures time: PENSTOCK_TEST_SPEED=1 runs it, on a machine without other work"
+)
+
+
 def skip_if_too_busy() -> None:
     """For a test that looks at the clock and did not find what it should: says so where other programs want the cores."""
     slowdown = 1.0
@@ -34,6 +40,29 @@ def skip_if_too_busy() -> None:
         slowdown = max(slowdown, (time.perf_counter() - began) / 0.02)
     if slowdown >= 1.5:
         pytest.skip(f"this machine is too busy for a test that looks at the clock: 20 ms of work took {20 * slowdown:.0f} ms")
+
+
+def state_of(pid: int) -> str:
+    """Of a process, or of its main thread: R runs, S sleeps, Z has ended; Z also where there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def wait_until_it_sleeps(pid: int) -> None:
+    """Waits until the main thread of a process waits: the kernel says so five times in a row. One that has something to do runs, or is ready
+    to, however busy the machine is."""
+    in_a_row = 0
+
+    def sleeps() -> bool:
+        nonlocal in_a_row
+        state = state_of(pid)
+        assert state != "Z", "the process has ended, and was to wait"
+        in_a_row = in_a_row + 1 if state == "S" else 0
+        return in_a_row == 5
+
+    wait_until(sleeps, f"the main thread of process {pid} sleeps", poll_s=0.02)
 
 
 def numbers(count: int) -> ps.Dataset:

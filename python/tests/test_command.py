@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from conftest import TIMEOUT_S
+from time_limit import seconds_left
 
 import penstock as ps
 from penstock.__main__ import main
@@ -119,15 +119,21 @@ def test_without_matplotlib_a_picture_is_refused_at_once(images, tmp_path, capsy
 
 def test_ctrl_c_still_reports(images):
     command = [sys.executable, "-m", "penstock", "throughput", str(images), "--crop", "16", "--epochs", "1000000"]
-    process = subprocess.Popen(
-        [*command, "--consume-ms", "5"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(5)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=TIMEOUT_S - 10)
-    assert process.returncode in (130, -signal.SIGINT), err
-    if process.returncode == 130:
-        assert out.startswith("throughput")
+    terminal, its_terminal = os.openpty()  # where it shows its progress
+    try:
+        with subprocess.Popen([*command, "--consume-ms", "5"], stdout=subprocess.PIPE, stderr=its_terminal, text=True) as process:
+            try:
+                said = b""
+                while b"  step " not in said:
+                    said += os.read(terminal, 1000)
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=seconds_left())
+            finally:
+                process.kill()
+        assert process.returncode == 130 and out.startswith("throughput")
+    finally:
+        os.close(terminal)
+        os.close(its_terminal)
 
 
 def test_the_version_is_the_librarys(capsys):

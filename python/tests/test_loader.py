@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import queue
 import threading
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from conftest import bytes_of, numbers, order_of
+from time_limit import seconds_left
 
 import penstock as ps
 
@@ -85,34 +87,39 @@ def test_loaders_and_stats_say_what_they_are():
 
 
 def test_steps_come_to_asyncio_while_others_run():
+    asked: queue.SimpleQueue[threading.Event] = queue.SimpleQueue()
+
+    def allowed(number):
+        """Each number waits until the other task says that it may go on."""
+        go_on = threading.Event()
+        asked.put(go_on)
+        assert go_on.wait(seconds_left())
+        return number
+
     async def run() -> tuple[list[int], int]:
         turns = 0
 
         async def other() -> None:
             nonlocal turns
             while True:
-                turns += 1
                 await asyncio.sleep(0.001)
+                with contextlib.suppress(queue.Empty):
+                    asked.get_nowait().set()
+                    turns += 1
 
-        beside = asyncio.create_task(other())
-        loader = numbers(12).map(_slowly, outputs={"number": ("i64", (2,))}).batch(4).loader(threads=1)
-        seen = []
+        loader = numbers(12).map(allowed, outputs={"number": ("i64", (2,))}).batch(4).loader(threads=1)
         # A task that is cancelled while it waits loses nothing.
         for _ in range(3):
-            with contextlib.suppress(asyncio.TimeoutError):
-                seen += order_of([await asyncio.wait_for(loader.__aiter__().__anext__(), 0.001)])
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(loader.__aiter__().__anext__(), 0.001)
+        beside = asyncio.create_task(other())
+        seen = []
         async for step in loader:
             seen += order_of([step])
         beside.cancel()
         return seen, turns
 
-    seen, turns = asyncio.run(run())
-    assert seen == list(range(12)) and turns > 5
-
-
-def _slowly(number):
-    time.sleep(0.01)
-    return number
+    assert asyncio.run(run()) == (list(range(12)), 12)
 
 
 def test_a_second_loop_over_an_ended_loader_is_an_error():
@@ -141,17 +148,17 @@ def test_rewind_begins_anew_with_the_very_bytes():
 
 
 def test_a_wait_with_a_limit_says_whether_the_step_is_there():
-    queue = ps.Queue({"x": ("f32", ())})
-    loader = ps.Dataset(queue).batch(2).loader()
+    records = ps.Queue({"x": ("f32", ())})
+    loader = ps.Dataset(records).batch(2).loader()
     device = loader.device(0)
-    queue.push([1])
+    records.push([1])
     began = time.monotonic()
     assert not loader.wait_for(0.2) and time.monotonic() - began >= 0.2
     assert not loader.wait_for(0) and not device.wait_for(0.01) and loader.state_dict()["step"] == 0
-    queue.push([2])
+    records.push([2])
     assert loader.wait_for() and device.wait_for(60)
     assert next(loader)["x"].numpy().tolist() == [1, 2]
-    queue.close()
+    records.close()
     assert loader.wait_for(60) and next(loader, None) is None and loader.wait_for(0)
     with pytest.raises(ps.Error, match="stream"):
         loader.rewind()

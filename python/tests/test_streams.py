@@ -11,6 +11,8 @@ import time
 
 import numpy as np
 import pytest
+from conftest import wait_until_it_sleeps
+from time_limit import seconds_left
 
 import penstock as ps
 
@@ -157,7 +159,7 @@ def test_a_loader_that_goes_tells_the_producers():
     thread.start()
     next(loader)
     del loader
-    thread.join(60)
+    thread.join(seconds_left())
     assert refused.is_set()
 
 
@@ -195,7 +197,7 @@ def test_what_processes_push_a_loader_delivers(tmp_path):
         assert sorted(tags) == [1000 * actor + i for actor, count in enumerate([60, 70, 80]) for i in range(count)]
         stats = server.stats()
         assert (stats.finished, stats.lost, stats.refused, stats.last_error) == (3, 0, 0, "")
-    assert all(actor.wait(20) == 0 for actor in running) and not (tmp_path / "q").exists()
+    assert all(actor.wait(seconds_left()) == 0 for actor in running) and not (tmp_path / "q").exists()
     for actor in running:
         actor.stderr.close()
     with pytest.raises(RuntimeError, match="this queue server has been stopped"):
@@ -213,7 +215,7 @@ def test_a_process_that_fails_is_the_cause(mode, cause, tmp_path):
             for step in loader:
                 tags.append(step["tag"].numpy().item())
     assert tags == list(range(len(tags))) and len(tags) in (6, 20)
-    assert actor.wait(20) == (mode == "raises")
+    assert actor.wait(seconds_left()) == (mode == "raises")
     actor.stderr.close()
 
 
@@ -223,10 +225,10 @@ def test_a_client_waits_no_longer_than_told(tmp_path):
     queue = ps.Queue(FIELDS, capacity=3)
     with ps.QueueServer(queue, tmp_path / "q"):
         client = ps.QueueClient(tmp_path / "q", FIELDS, unacknowledged=1)
-        pushed = 0
-        while client.push(([pushed, 0], pushed), timeout=2):
-            pushed += 1
-        assert pushed == 5 and client.pushed == 5 and client.acknowledged == 3
+        for pushed in range(5):
+            assert client.push(([pushed, 0], pushed))
+        assert not client.push(([5, 0], 5), timeout=0.3)  # the queue is full, and nobody reads it
+        assert client.pushed == 5 and client.acknowledged == queue.stats().pushed == 3
         with pytest.raises(ValueError, match="'x': expected f32"):
             client.push((["a", "b"], 1))
         with pytest.raises(ValueError, match="'tag': .*1180591620717411303424"):
@@ -265,14 +267,16 @@ print("pushed", flush=True)
 getattr(client, {waiting!r})(*[([0, 0], 1)] * ({waiting!r} == "push"))
 getattr(client, {waiting!r})(*[([0, 0], 1)] * ({waiting!r} == "push"))
 """
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(1 if waiting == "connect" else 2):
-        process.stdout.readline()
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    begin = time.monotonic()
-    _, errors = process.communicate(timeout=20)
-    assert "KeyboardInterrupt" in errors and time.monotonic() - begin < 10, errors
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            for said in ["began"] if waiting == "connect" else ["began", "pushed"]:
+                assert process.stdout.readline() == said + "\n"
+            wait_until_it_sleeps(process.pid)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=seconds_left())
+        finally:
+            process.kill()
+    assert "KeyboardInterrupt" in errors, errors
     if server is not None:
         server.stop()
 
@@ -290,21 +294,21 @@ def test_a_client_that_seldom_waits_reads_its_answers(tmp_path):
 def test_a_client_that_fails_is_lost_at_once_also_where_a_fork_lives_on(tmp_path):
     queue = ps.Queue(FIELDS)
     program = f"""
-import os, time
+import os, sys
 import penstock as ps
 with ps.QueueClient({str(tmp_path / "q")!r}, {FIELDS!r}, name="actor 3"):
     if os.fork() == 0:
-        time.sleep(30)
+        sys.stdin.readline()
+        print("the fork was told to end", flush=True)
         os._exit(0)
     raise RuntimeError("the simulator diverged")
 """
-    with ps.QueueServer(queue, tmp_path / "q"):
-        process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
-        begin = time.monotonic()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with ps.QueueServer(queue, tmp_path / "q"), subprocess.Popen([sys.executable, "-c", program], **pipes) as process:
         with pytest.raises(ps.Error, match="actor 3.*ended without close"):
             next(ps.Dataset(queue).batch(1).loader())
-        assert time.monotonic() - begin < 20
-        process.wait(20)
+        assert process.wait(seconds_left()) == 1
+        assert process.communicate("end\n", timeout=seconds_left())[0] == "the fork was told to end\n"
 
 
 def test_a_forked_child_does_not_use_its_parents_client(tmp_path):

@@ -7,14 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from conftest import TIMEOUT_S, run_python
+from conftest import run_python, wait_until_it_sleeps
+from time_limit import seconds_left
 
 import penstock as ps
 from penstock.sync import Communicator, GradientSync, SyncError, connect, broadcast_state, transports
@@ -63,7 +63,7 @@ def processes(code: str, count: int = 2) -> Iterator[list[subprocess.Popen[str]]
 def outputs(code: str, count: int = 2) -> list[str]:
     """What each process wrote; all must end well."""
     with processes(code, count) as started:
-        ends = [process.communicate(timeout=TIMEOUT_S - 10) for process in started]
+        ends = [process.communicate(timeout=seconds_left()) for process in started]
         for process, (_, err) in zip(started, ends):
             assert process.returncode == 0 and "leak" not in err, err
     return [out for out, _ in ends]
@@ -142,8 +142,9 @@ def test_a_transport_that_is_not_there_is_refused_with_the_remedy():
 
 
 @gpus
-def test_on_gpus_a_check_tells_who_has_died():
+def test_on_gpus_a_check_tells_who_has_died(tmp_path):
     found = outputs(
+        f"checked = {str(tmp_path / 'checked')!r}\n"
         """
 group = connect(device=f"cuda:{rank}")
 import penstock as ps
@@ -153,12 +154,13 @@ group.all_reduce(values)
 group.barrier()
 group.check()  # nothing has happened yet
 if rank == 1:
-    time.sleep(1)
+    while not os.path.exists(checked):
+        time.sleep(0.02)
     os._exit(0)
+open(checked, "w").close()
 group.all_reduce(values)  # returns before it is done
-begin = time.monotonic()
 try:
-    while time.monotonic() < begin + 30:
+    while True:
         group.check()
         time.sleep(0.02)
 except SyncError as error:
@@ -265,16 +267,15 @@ def test_other_gradients_are_an_error_that_names_both():
 def test_a_killed_peer_is_named_by_those_that_wait():
     code = """
 gradient = np.zeros(1000)
-sync = GradientSync([gradient], connect(timeout_s=60))
+sync = GradientSync([gradient], connect(timeout_s=1000))
 print("made", flush=True)
 if rank == 1:
     time.sleep(1000)
-began = time.monotonic()
 try:
     sync.ready(0)
     sync.wait()
 except SyncError as error:
-    print(time.monotonic() - began < 60, error)
+    print(error)
 try:
     sync.wait()
 except (SyncError, RuntimeError) as error:
@@ -284,16 +285,16 @@ except (SyncError, RuntimeError) as error:
         assert victim.stdout is not None and victim.stdout.readline() == "made\n"
         victim.kill()
         assert survivor.stdout is not None and survivor.stdout.readline() == "made\n"
-        out, err = survivor.communicate(timeout=TIMEOUT_S - 10)
+        out, err = survivor.communicate(timeout=seconds_left())
     assert survivor.returncode == 0, err
-    assert out.startswith("True") and out.count("process 1 has died") == 2, out
+    assert out.count("process 1 has died") == 2, out
 
 
 @gloo
 @pytest.mark.parametrize("wait", ["sync.ready(0); sync.wait()", "group.barrier()", "GradientSync([gradient], group)"])
 def test_ctrl_c_ends_a_wait_and_the_others_are_told(wait):
     code = f"""
-group = connect()
+group = connect(timeout_s=1000)
 gradient = np.zeros(10)
 sync = GradientSync([gradient], group)
 print("waiting", flush=True)
@@ -308,24 +309,23 @@ else:
 """
     with processes(code) as (first, second):
         assert first.stdout is not None and first.stdout.readline() == "waiting\n"
-        time.sleep(0.3)  # into the wait; too early is no failure, only a weaker test
+        wait_until_it_sleeps(first.pid)
         first.send_signal(signal.SIGINT)
-        _, err = first.communicate(timeout=TIMEOUT_S - 10)
+        _, err = first.communicate(timeout=seconds_left())
         assert first.returncode == -signal.SIGINT and err.rstrip().endswith("KeyboardInterrupt"), err
-        out, err = second.communicate("go on\n", timeout=TIMEOUT_S - 10)
+        out, err = second.communicate("go on\n", timeout=seconds_left())
     assert second.returncode == 0 and "process 0" in out, out + err
 
 
 @gloo
 def test_ctrl_c_ends_a_wait_for_those_that_do_not_come():
-    with processes('print("waiting", flush=True)\nif rank == 0: connect()') as (first, second):
+    with processes('print("waiting", flush=True)\nif rank == 0: connect(join_timeout_s=1000)') as (first, second):
         assert first.stdout is not None and first.stdout.readline() == "waiting\n"
         second.wait()
-        time.sleep(0.3)
-        began = time.monotonic()
+        wait_until_it_sleeps(first.pid)
         first.send_signal(signal.SIGINT)
-        _, err = first.communicate(timeout=TIMEOUT_S - 10)
-    assert first.returncode == -signal.SIGINT and time.monotonic() - began < 30, err
+        _, err = first.communicate(timeout=seconds_left())
+    assert first.returncode == -signal.SIGINT, err
 
 
 @gloo
@@ -345,7 +345,7 @@ if rank == 0:
 def test_a_launchers_process_needs_a_communicator():
     with processes("try:\n    GradientSync([np.zeros(1)])\nexcept ValueError as error:\n    print(error)", 2) as started:
         for process in started:
-            out, err = process.communicate(timeout=TIMEOUT_S - 10)
+            out, err = process.communicate(timeout=seconds_left())
             assert "torchrun started 2 processes: pass communicator=penstock.sync.connect()" in out, out + err
 
 
@@ -417,7 +417,7 @@ print("end")
 """
     with processes(code) as started:
         for process in started:
-            out, err = process.communicate(timeout=TIMEOUT_S)
+            out, err = process.communicate(timeout=seconds_left())
             assert "the seed is '7' in process 0, '8' in process 1" in out, out + err
             assert "rate is '0' in process 0, '1' in process 1" in out, out + err
             assert out.endswith("end\n")
@@ -449,7 +449,7 @@ group.barrier()
 print([str(each.message) for each in caught if each.category is RuntimeWarning])
 """
     with processes(code) as started:
-        first, second = (process.communicate(timeout=TIMEOUT_S)[0] for process in started)
+        first, second = (process.communicate(timeout=seconds_left())[0] for process in started)
     assert "nothing tells this launch from another one" in first
     assert second.strip() == "[]"
 
@@ -459,4 +459,4 @@ def test_an_address_that_cannot_be_resolved_is_warned_of_before_the_time_to_join
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="the name 'no-such-host.invalid' cannot be resolved"):
-            connect(address="no-such-host.invalid:29500", rank=1, world=2, join_timeout_s=10)
+            connect(address="no-such-host.invalid:29500", rank=1, world=2, join_timeout_s=1000)
