@@ -99,24 +99,39 @@ class Changing(Points):
 
 
 class Deadly(Points):
-    """Item 7 ends the process that reads it; with a `flag`, once."""
+    """Item 7 ends the process that reads it; with a `flag`, once. A `log` grows by a byte each time that it is read, and then the process
+    ends when there is a file of the log's name and the number of bytes: log.1."""
 
-    def __init__(self, count: int, flag: str | None = None) -> None:
+    def __init__(self, count: int, flag: str | None = None, log: str | None = None) -> None:
         super().__init__(count)
         self.flag = flag
+        self.log = log
 
     def __getitem__(self, number: int):
         if number == 7 and not (self.flag and os.path.exists(self.flag)):
             if self.flag:
                 open(self.flag, "w").close()
+            if self.log:
+                with open(self.log, "a") as file:
+                    file.write("x")
+                while not os.path.exists(f"{self.log}.{os.path.getsize(self.log)}"):
+                    time.sleep(0.01)
             os._exit(3)
         return super().__getitem__(number)
 
 
-class Slow(Points):
+class Endless(Points):
+    """No item is ever there. The file `begun` grows by a byte for each that was asked for."""
+
+    def __init__(self, begun: str) -> None:
+        super().__init__()
+        self.begun = begun
+
     def __getitem__(self, number: int):
-        time.sleep(20)
-        return super().__getitem__(number)
+        with open(self.begun, "a") as file:
+            file.write("x")
+        while True:
+            time.sleep(1)
 
 
 class Unpicklable(Points):

@@ -9,12 +9,12 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 
 import items
 import numpy as np
 import pytest
-from conftest import order_of
+from conftest import order_of, state_of
+from time_limit import seconds_left, wait_until
 
 import penstock as ps
 
@@ -179,20 +179,7 @@ def test_workers_are_other_processes_and_go_with_the_loader():
     assert os.getpid() not in pids and 1 <= len(pids) <= 2
     del loader, dataset
     gc.collect()
-    for _ in range(200):
-        alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}") and _state(pid) != "Z"]
-        if not alive:
-            break
-        time.sleep(0.05)
-    assert not alive
-
-
-def _state(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
+    wait_until(lambda: all(state_of(pid) == "Z" for pid in pids), "the workers have ended")
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path):
@@ -207,15 +194,22 @@ def test_an_item_that_ends_its_worker_twice_is_a_fault_and_moves_no_other():
     assert "has ended the worker process twice" in loader.faults()[0].reason
 
 
-def test_a_loader_that_was_stopped_at_an_item_that_kills_goes_on_with_the_next():
-    """The worker that read it alone is not lost."""
-    for wait in (0.0, 0.3, 0.6, 1.0):
-        dataset = ps.Dataset(items.Deadly(20), workers=1)
-        loader = dataset.skip(6).batch(2).loader()
-        loader.start()
-        time.sleep(wait)
-        loader.stop()
-        assert labels(dataset.skip(8)) == list(range(8, 20))
+@pytest.mark.parametrize(("reads", "ended"), [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)])
+def test_a_loader_that_was_stopped_at_an_item_that_kills_goes_on_with_the_next(tmp_path, reads, ended):
+    """The worker that read it alone is not lost. It is stopped when so many workers have begun to read the item, and so many of these may end."""
+    log = tmp_path / "log"
+    log.touch()
+    gates = [tmp_path / f"log.{read}" for read in (1, 2)]
+    dataset = ps.Dataset(items.Deadly(20, log=str(log)), workers=1)
+    loader = dataset.skip(6).batch(2).loader()
+    for gate in gates[:ended]:
+        gate.touch()
+    loader.start()
+    wait_until(lambda: log.stat().st_size >= reads, f"{reads} workers have begun to read item 7")
+    loader.stop()
+    for gate in gates:
+        gate.touch()
+    assert labels(dataset.skip(8)) == list(range(8, 20))
 
 
 def test_a_data_set_that_cannot_be_made_again_says_so_and_nothing_waits():
@@ -261,20 +255,20 @@ def test_no_worker_is_started_at_the_end_of_the_program(tmp_path):
         "    loader = ps.Dataset(items.Points(100_000), workers=2).batch(8).loader()\n"
         "    next(loader)\n"
     )
-    result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=100)
+    result = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=seconds_left())
     assert result.returncode == 0 and result.stderr == ""
     # The program and at most two workers, of which one may still have been at its start.
     assert (tmp_path / "starts").read_text() in ("xx", "xxx")
 
 
-def test_stopping_does_not_wait_for_a_slow_item():
+def test_stopping_does_not_wait_for_a_slow_item(tmp_path):
     fields = {"x": ("f32", (4,)), "label": ("i64", ())}
-    loader = ps.Dataset(items.Slow(), fields=fields, workers=2).batch(1).loader()
+    begun = tmp_path / "begun"
+    begun.touch()
+    loader = ps.Dataset(items.Endless(str(begun)), fields=fields, workers=2).batch(1).loader(threads=2)
     loader.start()
-    time.sleep(1)
-    began = time.monotonic()
-    loader.stop()
-    assert time.monotonic() - began < 5
+    wait_until(lambda: begun.stat().st_size == 2, "both workers are at an item")
+    loader.stop()  # no item ever ends
 
 
 def test_a_loader_can_be_rewound_in_the_middle_and_keeps_its_workers():

@@ -9,17 +9,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import penstock as ps
 import pytest
-from conftest import TIMEOUT_S
 from penstock import tokenize as module
 from penstock.__main__ import main
 from penstock._output import output_file
 from penstock.tokenize import tokenize
+from time_limit import seconds_left, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,11 @@ def own_tokenizer(tmp_path, monkeypatch):
     """A module that worker processes can import, too."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "byte_tokens.py").write_text(
-        "import os, time\ndef encode(text):\n    time.sleep(float(os.environ.get('SLOW', 0)))\n    return list(text.encode())\n"
+        "import os, time\n"
+        "def encode(text):\n"
+        "    while text >= os.environ.get('STAND_STILL_FROM', text + '.'):\n"
+        "        time.sleep(1)\n"
+        "    return list(text.encode())\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
@@ -51,7 +55,7 @@ def write_lines(path, texts, field="text"):
     return path
 
 
-TEXTS = [f"text number {i}: " + "ä" * (i % 7) for i in range(500)]
+TEXTS = [f"text number {i:03}: " + "ä" * (i % 7) for i in range(500)]
 
 
 def test_all_kinds_of_files_in_their_order(tmp_path):
@@ -83,18 +87,19 @@ def test_killed_it_goes_on_and_makes_the_same(tmp_path):
     tokenize(inputs, tmp_path / "whole", "byte_tokens:encode", workers=2)
     command = [sys.executable, "-m", "penstock", "tokenize", *map(str, inputs), "--output", str(tmp_path / "cut"), "--tokenizer"]
     command += ["byte_tokens:encode", "--workers", "2"]
-    process = subprocess.Popen(command, env={**os.environ, "SLOW": "0.01"}, start_new_session=True)
     parts = tmp_path / "cut.parts"
-    deadline = time.monotonic() + TIMEOUT_S / 2
-    while len(list(parts.glob("*.lengths"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    # The workers make the parts before these in whatever order, and stand still in two of these.
+    process = subprocess.Popen(command, env={**os.environ, "STAND_STILL_FROM": "text number 220"}, start_new_session=True)
+    try:
+        wait_until(lambda: len(list(parts.glob("*.lengths"))) == 4 and len(list(parts.glob("*.tokens.*"))) == 2, "4 parts are made, and 2 begun")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     made = len(list(parts.glob("*.lengths")))
-    assert 3 <= made < 10 and not (tmp_path / "cut.idx").exists()
+    assert made == 4 and not (tmp_path / "cut.idx").exists()
     with pytest.raises(ps.Error, match="parts of another job"):
         tokenize(inputs[:9], tmp_path / "cut", "byte_tokens:encode")
-    result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=seconds_left())
     assert f"500 documents, {sum(len(text.encode()) for text in TEXTS):,} tokens i32, 10 parts, {made} of them" in result.stdout
     for ending in (".bin", ".idx"):
         assert (tmp_path / f"cut{ending}").read_bytes() == (tmp_path / f"whole{ending}").read_bytes()
@@ -225,21 +230,20 @@ def test_an_output_file_never_takes_the_place_of_a_device_and_stays_what_it_was_
     assert file.read_bytes() == b"old" and sorted(path.name for path in tmp_path.iterdir()) == ["file", "modules", "pipe"]
 
 
-def wait_for(what):
-    deadline = time.monotonic() + TIMEOUT_S / 3
-    while not what() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return what()
-
-
-def start_slow(tmp_path, seconds, count=6):
-    inputs = [write_lines(tmp_path / f"{i}.jsonl", ["text"]) for i in range(count)]
+@contextmanager
+def one_that_does_not_end(tmp_path):
+    inputs = [write_lines(tmp_path / f"{i}.jsonl", ["text"]) for i in range(6)]
     command = [sys.executable, "-m", "penstock", "tokenize", *map(str, inputs), "--output", str(tmp_path / "out"), "--tokenizer"]
     command += ["byte_tokens:encode", "--workers", "2"]
-    environment = {**os.environ, "SLOW": str(seconds)}
+    environment = {**os.environ, "STAND_STILL_FROM": ""}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    assert wait_for(lambda: len(list((tmp_path / "out.parts").glob("*.tokens.*"))) == 2)
-    return process, command
+    try:
+        wait_until(lambda: len(list((tmp_path / "out.parts").glob("*.tokens.*"))) == 2, "both workers have begun a part")
+        yield process, command
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def workers_of(group):
@@ -257,22 +261,19 @@ def workers_of(group):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_running(tmp_path, number):
-    process, _ = start_slow(tmp_path, 30)
-    process.send_signal(number)
-    begin = time.monotonic()
-    _, said = process.communicate(timeout=TIMEOUT_S / 2)
-    assert time.monotonic() - begin < 20  # and not when what the workers are at is done
-    if number == signal.SIGINT:
-        assert process.returncode == 130 and "the same command goes on" in said
-    assert wait_for(lambda: not workers_of(process.pid))
+    with one_that_does_not_end(tmp_path) as (process, _):
+        assert len(workers_of(process.pid)) >= 3
+        process.send_signal(number)
+        _, said = process.communicate(timeout=seconds_left())  # what the workers are at is never done
+        if number == signal.SIGINT:
+            assert process.returncode == 130 and "the same command goes on" in said
+        wait_until(lambda: not workers_of(process.pid), "all its processes have ended")
 
 
 def test_two_runs_do_not_share_an_output(tmp_path):
-    process, command = start_slow(tmp_path, 30)
-    second = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S / 2)
+    with one_that_does_not_end(tmp_path) as (_, command):
+        second = subprocess.run(command, capture_output=True, text=True, timeout=seconds_left())
     assert second.returncode == 1 and "another run is at work here" in second.stderr
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
 
 
 def test_an_output_beside_its_inputs(tmp_path):
