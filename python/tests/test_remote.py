@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import bytes_of, run_python
+from time_limit import seconds_left
 
 import penstock as ps
 from penstock import remote
@@ -25,6 +26,14 @@ from penstock.remote import Processes, Worker, WorkerLost
 
 COUNT = 500
 BATCH = 24
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """On a busy machine a worker may need longer than usual to start or to answer: then the loader's threads would make the rows, and no
+    worker would do what a test is about. Tests of these limits set their own."""
+    for limit in ("START_S", "STUCK_S", "FIRST_STUCK_S"):
+        monkeypatch.setattr(remote, limit, 1000.0)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +47,12 @@ def numbers_file(tmp_path_factory):
 def plan_of(path, devices="host:2", epochs=2):
     dataset = ps.arrays({"number": path}).seed(7).shuffle().repeat(epochs)
     return dataset.batch(BATCH, remainder="pad").prefetch_to_devices(devices, depth=3)
+
+
+def join_all(threads):
+    for thread in threads:
+        thread.join(seconds_left())
+    assert [thread for thread in threads if thread.is_alive()] == []
 
 
 class Here(remote.Workers):
@@ -152,16 +167,17 @@ def test_tasks_go_back_before_a_lost_worker_is_started_again(numbers_file):
     plan = plan_of(numbers_file)
     expected, _ = run(plan)
     workers = Here(1, local=False, rows=5)
-    both, restart = threading.Barrier(2), threading.Event()
+    both, starts, restart = threading.Barrier(2), threading.Event(), threading.Event()
 
     def lose(asked, worker):
         if asked >= 4:
             workers.start = start_at_last
-            if both.wait(30) == 0:
-                time.sleep(0.5)  # the other lane starts the worker meanwhile
+            if both.wait(seconds_left()) == 0:
+                starts.wait(seconds_left())  # the other lane is at the start of the worker
             raise WorkerLost("for good")
 
     def start_at_last(*arguments):
+        starts.set()
         restart.wait()
         raise WorkerLost("does not start")
 
@@ -169,7 +185,7 @@ def test_tasks_go_back_before_a_lost_worker_is_started_again(numbers_file):
     with pytest.warns(RuntimeWarning, match="for good"):
         loader = plan.loader(remote=workers)
         found = []
-        while loader.wait_for(60) and (step := next(loader, None)) is not None:
+        while loader.wait_for(seconds_left()) and (step := next(loader, None)) is not None:
             found.append(bytes_of(step))
     restart.set()
     assert found == expected
@@ -180,51 +196,52 @@ def test_what_a_slow_worker_was_asked_for_is_asked_of_another(numbers_file, monk
     plan = plan_of(numbers_file)
     expected, _ = run(plan)
     workers = Here(2, local=False, rows=12, ahead=1)
-    never = threading.Event()
+    is_stuck, never = threading.Event(), threading.Event()
     stuck = []
 
     def stand_still(asked, worker):
         if worker.number == 0:
             stuck.append(worker)
+            is_stuck.set()
             never.wait()
 
+    def start(plan, settings, number, is_gone):
+        if number == 1:  # or it might have done all there was before the other one began
+            assert is_stuck.wait(seconds_left())
+        return Here.start(workers, plan, settings, number, is_gone)
+
     workers.misbehave = stand_still
-    began = time.monotonic()
+    workers.start = start
     loader = plan.loader(remote=workers)
-    assert [bytes_of(step) for step in loader] == expected
-    assert time.monotonic() - began < 60
-    assert len(stuck) == 1
-    never.set()
+    try:
+        assert [bytes_of(step) for step in loader] == expected
+        assert len(stuck) == 1 and loader.stats().remote.given_back == 0
+    finally:
+        never.set()
 
 
 @pytest.mark.parametrize("local", [False, True])
 def test_where_no_worker_answers_the_loaders_threads_go_on_and_later_the_workers(numbers_file, monkeypatch, local):
     monkeypatch.setattr(remote, "STUCK_S", 0.3)
-    plan = plan_of(numbers_file, epochs=4)
-    expected, _ = run(plan)
+    plan = plan_of(numbers_file, epochs=None)
+    alone = plan.loader(threads=1)
     workers = Here(2, local=local, rows=5)
     again = threading.Event()
 
     def stand_still(asked, worker):
         if asked >= 4:
-            again.wait(60)
+            again.wait()
 
     workers.misbehave = stand_still
     loader = plan.loader(remote=workers)
-    found = []
-    for step in loader:
-        found.append(bytes_of(step))
-        if len(found) == 30:
-            stuck = loader.stats().remote
-            again.set()
-            end = time.monotonic() + 30
-            while loader.stats().remote.rows == stuck.rows and time.monotonic() < end:
-                time.sleep(0.01)
-                if len(found) < len(expected) - 1:
-                    found.append(bytes_of(next(loader)))
-    assert found == expected
-    assert stuck.given_back > 0
-    assert loader.stats().remote.rows > stuck.rows
+    try:
+        while loader.stats().steps < 30 or loader.stats().remote.given_back == 0:
+            assert bytes_of(next(loader)) == bytes_of(next(alone))
+        stuck = loader.stats().remote
+    finally:
+        again.set()
+    while loader.stats().remote.rows == stuck.rows:  # as long as it takes: the plan has no end
+        assert bytes_of(next(loader)) == bytes_of(next(alone))
 
 
 def test_other_data_or_another_plan_is_refused_by_name(numbers_file, tmp_path):
@@ -280,8 +297,7 @@ def test_a_loader_that_is_dropped_takes_its_threads_along(numbers_file):
     next(loader)
     assert len(lanes()) == 5  # two lanes for each, and one that watches
     del loader
-    for thread in lanes():
-        thread.join(30)
+    join_all(lanes())
     assert lanes() == []
     assert all(worker.closed for worker in workers.started)
 
@@ -291,24 +307,23 @@ def test_a_loader_with_many_lanes_goes_when_it_is_dropped(numbers_file):
     workers = Here(16)
     loader = plan_of(numbers_file).loader(remote=workers)
     next(loader)
-    dropped = time.monotonic()
     del loader
-    for thread in [thread for thread in threading.enumerate() if thread not in before]:
-        thread.join(30)
-    assert time.monotonic() - dropped < 3
+    join_all([thread for thread in threading.enumerate() if thread not in before])  # for ever, where always some lane held it
     assert all(worker.closed for worker in workers.started)
 
 
 @pytest.mark.parametrize("local", [False, True])
 def test_tasks_that_take_longer_than_a_stuck_worker_may_are_done(numbers_file, monkeypatch, local):
     monkeypatch.setattr(remote, "STUCK_S", 0.05)
+    monkeypatch.setattr(remote, "STUCK_TIMES", 1000.0)
     plan = plan_of(numbers_file, epochs=1)
     expected, _ = run(plan)
     workers = Here(2, local=local, rows=12)
     workers.misbehave = lambda asked, worker: time.sleep(0.15)
     found, loader = run(plan, remote=workers)
     assert found == expected
-    assert local or loader.stats().remote.rows > COUNT / 2
+    assert loader.stats().remote.given_back == 0
+    assert local or loader.stats().remote.rows == COUNT
 
 
 def never_starts(*arguments):
@@ -362,7 +377,8 @@ def test_a_start_that_is_wrong_is_told_at_the_step(numbers_file, start, error):
 
 
 def test_a_worker_that_hangs_keeps_no_room_from_others(numbers_file, monkeypatch):
-    monkeypatch.setattr(remote, "LATE_S", 0.2)
+    for limit in ("LATE_S", "STUCK_S", "FIRST_STUCK_S"):
+        monkeypatch.setattr(remote, limit, 0.2)
 
     class Narrow(Here):
         def most_bytes(self):
@@ -374,7 +390,7 @@ def test_a_worker_that_hangs_keeps_no_room_from_others(numbers_file, monkeypatch
 
     def stand_still(asked, worker):
         if asked == 0:
-            never.wait(60)
+            never.wait()
 
     workers.misbehave = stand_still
     before = threading.enumerate()
@@ -382,9 +398,7 @@ def test_a_worker_that_hangs_keeps_no_room_from_others(numbers_file, monkeypatch
     next(loader)
     del loader
     never.set()
-    for thread in [thread for thread in threading.enumerate() if thread not in before]:
-        thread.join(10)
-        assert not thread.is_alive()
+    join_all([thread for thread in threading.enumerate() if thread not in before])
 
 
 @pytest.mark.parametrize("wrong", [8, Processes])
@@ -406,7 +420,7 @@ def test_tasks_by_hand(numbers_file):
     assert tasks.take(10, 0.01) is None  # not started
     loader.start()
     maker = ps.RowMaker(plan, tasks.settings, threads=1)
-    first = tasks.take(100, 10)
+    first = tasks.take(100, seconds_left())
     assert (first.step, first.replica, first.first_row, first.rows) == (0, 0, 0, BATCH)
     assert repr(first) == "<penstock.RowTask rows 0 to 24 of step 0>"
     assert len(first.request) == 48 + 24 * BATCH
@@ -417,7 +431,7 @@ def test_tasks_by_hand(numbers_file):
     assert not first.is_wanted
     assert not first.finish(memoryview(made))
     assert bytes_of(next(loader)) == expected[0]
-    second = tasks.take(100, 10)
+    second = tasks.take(100, seconds_left())
     second.fail(LookupError("by hand"))
     with pytest.raises(LookupError, match="by hand"):
         next(loader)
@@ -501,7 +515,7 @@ for step in loader:
     print("step", step.number)
 """
     )
-    result = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=seconds_left())
     assert result.returncode == 1
     assert "step" not in result.stdout
     assert 'must stand below if __name__ == "__main__":' in result.stderr
@@ -520,8 +534,8 @@ def ends_at_once(*arguments):
 
 
 def test_killed_processes_are_replaced(numbers_file):
-    plan = plan_of(numbers_file, epochs=40)
-    expected, alone = run(plan)
+    plan = plan_of(numbers_file, epochs=None)
+    alone = plan.loader(digest=True, threads=1)
     workers = Processes(2, local=False, rows=6)
     processes = []
 
@@ -532,18 +546,19 @@ def test_killed_processes_are_replaced(numbers_file):
 
     workers.start = start
     loader = plan.loader(digest=True, remote=workers)
-    found = []
+
+    def go_on_until_started(count):
+        while len(processes) < count:  # as long as it takes: the plan has no end
+            assert bytes_of(next(loader)) == bytes_of(next(alone))
+
     with pytest.warns(RuntimeWarning, match=r"worker process \d+ is gone"):
-        for step in loader:
-            found.append(bytes_of(step))
-            if len(found) in (10, 200, 500):
-                count, end = len(processes), time.monotonic() + 60
-                os.kill(processes[-1], signal.SIGKILL)
-                while len(processes) == count and time.monotonic() < end:
-                    time.sleep(0.01)
-    assert found == expected
+        for count in (2, 3, 4):
+            go_on_until_started(count)
+            os.kill(processes[-1], signal.SIGKILL)
+        go_on_until_started(5)
+    for _ in range(100):
+        assert bytes_of(next(loader)) == bytes_of(next(alone))
     assert loader.digest == alone.digest
-    assert len(processes) >= 4
 
 
 def test_a_plan_that_cannot_be_sent_says_why(numbers_file):
@@ -575,8 +590,8 @@ def test_a_transport_of_ones_own(images):
         ports = [server.stdout.readline().split()[1] for server in servers]
         addresses = [f"127.0.0.1:{port}" for port in ports]
         command = [sys.executable, program, "train", images]
-        elsewhere = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=100)
-        nowhere = subprocess.run([*command, "127.0.0.1:1"], capture_output=True, text=True, timeout=100)
+        elsewhere = subprocess.run([*command, *addresses], capture_output=True, text=True, timeout=seconds_left())
+        nowhere = subprocess.run([*command, "127.0.0.1:1"], capture_output=True, text=True, timeout=seconds_left())
     finally:
         for server in servers:
             server.kill()
@@ -607,9 +622,7 @@ if __name__ == "__main__":
     for number, step in enumerate(loader):
         if number == 20: break
 """
-    began = time.monotonic()
     run_python(code, str(numbers_file))
-    assert time.monotonic() - began < 60
 
 
 @pytest.mark.skipif(not os.path.exists(os.environ.get("PENSTOCK_THROUGHPUT", "")), reason="no penstock-throughput here")
@@ -627,6 +640,6 @@ def test_a_state_saved_with_others_goes_on_in_cpp_without_them(images, tmp_path)
     plan.save(tmp_path / "plan.json")
     program = os.environ["PENSTOCK_THROUGHPUT"]
     command = [program, "--plan", tmp_path / "plan.json", "--state-in", state, "--steps", str(plan.size - 9), "--digest", "--quiet", "--json", "-"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=seconds_left())
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["digest"] == whole.digest
