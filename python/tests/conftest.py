@@ -6,18 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from time_limit import TIME_LIMIT_S, seconds_left, wait_until
+from time_limit import seconds_left, wait_until
 
 os.environ.setdefault("PENSTOCK_LEAK_WARNINGS", "1")
 
 import penstock as ps
-
-TIMEOUT_S = TIME_LIMIT_S - 5  # of what files wait for that do not ask for seconds_left() yet
 
 # Whatever a shell starts in the background ignores Ctrl-C, and so would the programs that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -28,18 +25,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 speed = pytest.mark.skipif(
     os.environ.get("PENSTOCK_TEST_SPEED") != "1", reason="it measures time: PENSTOCK_TEST_SPEED=1 runs it, on a machine without other work"
 )
-
-
-def skip_if_too_busy() -> None:
-    """For a test that looks at the clock and did not find what it should: says so where other programs want the cores."""
-    slowdown = 1.0
-    for _ in range(3):
-        began, began_cpu = time.perf_counter(), time.thread_time()
-        while time.thread_time() - began_cpu < 0.02:
-            pass
-        slowdown = max(slowdown, (time.perf_counter() - began) / 0.02)
-    if slowdown >= 1.5:
-        pytest.skip(f"this machine is too busy for a test that looks at the clock: 20 ms of work took {20 * slowdown:.0f} ms")
 
 
 def state_of(pid: int) -> str:
