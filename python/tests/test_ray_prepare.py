@@ -7,11 +7,11 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from test_prepare import contents
+from time_limit import seconds_left, wait_until
 
 import penstock as ps
 
@@ -19,6 +19,8 @@ ray = pytest.importorskip("ray")
 from ray.cluster_utils import Cluster
 
 import penstock.ray
+
+pytestmark = pytest.mark.time_limit(600)
 
 NODE = {"num_cpus": 1, "object_store_memory": 100_000_000}
 COUNT = 200
@@ -97,12 +99,11 @@ def test_a_driver_that_was_killed_goes_on(cluster, photos, whole, tmp_path):
     command = [sys.executable, "-m", "penstock", "prepare", "--ray", cluster.address, photos, out]
     command += ["--shard-samples", str(SHARD), "--quiet"]
     driver = subprocess.Popen(command)
-    while len(list(out.glob("*.tar"))) < 3 and driver.poll() is None:
-        time.sleep(0.02)
+    wait_until(lambda: len(list(out.glob("*.tar"))) >= 3 or driver.poll() is not None, "3 shards are there")
     driver.kill()
     driver.wait()
     assert driver.returncode == -signal.SIGKILL
-    run = subprocess.run([*command, "--json", tmp_path / "report.json"], capture_output=True, text=True)
+    run = subprocess.run([*command, "--json", tmp_path / "report.json"], capture_output=True, text=True, timeout=seconds_left())
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "report.json").read_text() == whole[1].to_json()
     assert contents(out) == contents(whole[0])
