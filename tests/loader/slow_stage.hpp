@@ -94,8 +94,8 @@ inline void consume_slowly(const Loader& loader) {
   do {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     stats = loader.stats();
-  } while (stats.seconds < 60 && stats.seconds - stats.first_batch_s <
-                                     60 * (stats.wait_s() - stats.first_batch_s));
+  } while (stats.seconds < 60 &&
+           stats.seconds - stats.first_batch_s < 60 * (stats.wait_s() - stats.first_batch_s));
 }
 
 }  // namespace penstock::testing_support
