@@ -314,7 +314,7 @@ class _Session:
                     wait_s = min(2 * wait_s, MOST_WAIT_S)
                 except Exception as error:
                     seat.refused = True
-                    self._refuse(error)
+                    self._refuse(number, error)
                 else:
                     with self._lock:
                         self._ready.add(number)
@@ -365,26 +365,27 @@ class _Session:
         if self._workers.local:
             return
         with self._lock:
-            self._tasks.let_threads_make_rows(not self._waits and not self._ready - self._stuck)
+            all_refused = len(self._refusals) == self._workers.count  # the next rows are for the error that says so
+            self._tasks.let_threads_make_rows(not self._waits and not self._ready - self._stuck and not all_refused)
 
     def _leave_out(self, seat: _Seat, number: int, error: BaseException) -> None:
         with seat.lock:
             is_new = not seat.refused
             seat.refused = True
-        self._is_not_ready(number)
         if is_new:
-            self._refuse(error)
+            self._refuse(number, error)
 
-    def _refuse(self, error: BaseException) -> None:
+    def _refuse(self, number: int, error: BaseException) -> None:
         with self._lock:
+            self._ready.discard(number)
             self._refusals.append(str(error))
             all_refused = len(self._refusals) == self._workers.count
+        self._choose_threads()
         if not all_refused:
             self._warn(f"a remote worker is left out: {error}")
             return
         wrong = Error(f"no remote worker can make rows of this plan: {self._refusals[0]}")
         wrong.__cause__ = error
-        self._tasks.let_threads_make_rows(False)  # the next rows are for this
         while not self._is_gone():
             task = self._tasks.take(self._workers.rows, SLICE_S)
             if task is not None:

@@ -376,6 +376,25 @@ def test_a_start_that_is_wrong_is_told_at_the_step(numbers_file, start, error):
         next(loader)
 
 
+def test_the_loaders_threads_make_no_rows_while_a_worker_may_still_start(numbers_file):
+    """One worker is wrong at once, the other one once the loader's threads have had a second for a step."""
+    workers = Here(2, local=False)
+    made = threading.Event()
+
+    def start(plan, settings, number, is_gone):
+        made.wait()
+        end = time.monotonic() + 1
+        while number == 1 and loader.stats().steps == 0 and time.monotonic() < end:
+            time.sleep(0.01)
+        raise SystemExit("enough")
+
+    workers.start = start
+    loader = plan_of(numbers_file).loader(remote=workers)
+    made.set()
+    with pytest.raises(ps.Error, match="no remote worker can make rows of this plan: enough"):
+        next(loader)
+
+
 def test_a_worker_that_hangs_keeps_no_room_from_others(numbers_file, monkeypatch):
     for limit in ("LATE_S", "STUCK_S", "FIRST_STUCK_S"):
         monkeypatch.setattr(remote, limit, 0.2)
