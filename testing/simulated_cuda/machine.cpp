@@ -106,7 +106,7 @@ std::uint64_t Machine::next_random() { return random_ = mixed(random_ + seed); }
 void Machine::start() {
   if (has_executor_ || stop_) return;
   has_executor_ = true;
-  catch_bad_accesses();
+  opens_at_once_ = !catch_bad_accesses();
   std::thread([this] { execute(); }).detach();
 }
 
@@ -247,6 +247,14 @@ void Machine::allow_memory(std::uint64_t of_devices) {
     set_open(*allocation, false);
     return true;
   });
+  if (!opens_at_once_) return;
+  for (std::size_t index = 0; index < devices.size(); ++index) {
+    if ((allowed_ >> index & 1) == 0) continue;
+    for (auto& [begin, allocation] : devices[index].allocations) {
+      if (!allocation.open) opened_.emplace_back(&allocation, static_cast<int>(index));
+      set_open(allocation, true);
+    }
+  }
 }
 
 bool Machine::open_memory(const void* address) {

@@ -185,6 +185,7 @@ class Machine {
   const Stream* running_ = nullptr;  // whose operation the executor is in
   int waits_for_running_ = 0;
   bool has_executor_ = false;
+  bool opens_at_once_ = false;  // what an operation may touch, before it starts
   bool stop_ = false;
   std::uint64_t allowed_ = 0;                        // devices whose memory may be opened
   std::vector<std::pair<Allocation*, int>> opened_;  // and their devices

@@ -1,5 +1,6 @@
 // Device memory: addresses that are used once, closed to the host, poisoned when they are new; copies and fills. What an
-// operation touches is opened for it then, since to open all that it might touch takes longer than most operations.
+// operation touches is opened for it then, since to open all that it might touch takes longer than most operations. It is
+// all opened where the program handles SIGSEGV itself: Python's faulthandler, for one, ends by putting back what it found.
 #include "memory.hpp"
 
 #include <algorithm>
@@ -239,11 +240,12 @@ void set_current(const std::string& operation, int device, std::uint64_t stream)
   current_stream = stream;
 }
 
-void catch_bad_accesses() {
+bool catch_bad_accesses() {
   struct sigaction own = {};
   own.sa_sigaction = &on_bad_access;
   own.sa_flags = SA_SIGINFO | SA_NODEFER;
   ::sigaction(SIGSEGV, &own, &next_handler);
+  return (next_handler.sa_flags & SA_SIGINFO) == 0 && next_handler.sa_handler == SIG_DFL;
 }
 
 bool open_memory(const void* memory) { return Machine::get().open_memory(memory); }

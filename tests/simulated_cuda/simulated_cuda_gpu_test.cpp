@@ -1,5 +1,6 @@
 // What the simulated runtime promises: CUDA's rules, and an end with a sentence for what breaks them.
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -8,6 +9,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "src/device/cuda_owners.hpp"
 #include "testing/simulated_cuda/simulated_cuda.hpp"
@@ -213,6 +215,31 @@ TEST(SimulatedContextGpu, IsMadeByUse) {
         check(cudaSetDevice(count - 1));
         const bool after = sim::has_context(count - 1) && (count == 1 || !sim::has_context(0));
         std::_Exit(!before && after ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+// Python's faulthandler does this, as when pytest ends, or Python: work that is in a stream goes on to its end.
+TEST(SimulatedContextGpu, OutlivesASignalHandlerThatIsPutBack) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        struct sigaction programs = {};
+        struct sigaction before = {};
+        programs.sa_handler = [](int) { std::_Exit(2); };
+        ::sigaction(SIGSEGV, &programs, &before);
+        check(cudaSetDevice(0));
+        const Words words(Fresh{100});
+        const CudaStream stream(0);
+        std::atomic<bool> put_back = false;
+        check(cudaLaunchHostFunc(
+            stream.get(), [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); },
+            &put_back));
+        check(cudaMemsetAsync(words.get(), 7, 400, stream.get()));
+        ::sigaction(SIGSEGV, &before, nullptr);
+        put_back = true;
+        put_back.notify_one();
+        std::_Exit(words.read() == std::vector<std::uint32_t>(100, 0x07070707U) ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }
