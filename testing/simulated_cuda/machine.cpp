@@ -250,11 +250,15 @@ void Machine::allow_memory(std::uint64_t of_devices) {
   if (!opens_at_once_) return;
   for (std::size_t index = 0; index < devices.size(); ++index) {
     if ((allowed_ >> index & 1) == 0) continue;
-    for (auto& [begin, allocation] : devices[index].allocations) {
-      if (!allocation.open) opened_.emplace_back(&allocation, static_cast<int>(index));
-      set_open(allocation, true);
-    }
+    for (auto& [begin, allocation] : devices[index].allocations)
+      open(allocation, static_cast<int>(index));
   }
+}
+
+void Machine::open(Allocation& allocation, int device) {
+  if (allocation.open) return;
+  opened_.emplace_back(&allocation, device);
+  set_open(allocation, true);
 }
 
 bool Machine::open_memory(const void* address) {
@@ -266,8 +270,7 @@ bool Machine::open_memory(const void* address) {
     if (after == allocations.begin() || (allowed_ >> index & 1) == 0) continue;
     Allocation& found = std::prev(after)->second;
     if (place >= found.begin + found.mapped) continue;
-    if (!found.open) opened_.emplace_back(&found, static_cast<int>(index));
-    set_open(found, true);
+    open(found, static_cast<int>(index));
     return true;
   }
   return false;

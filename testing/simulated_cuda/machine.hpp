@@ -180,6 +180,7 @@ class Machine {
   [[nodiscard]] bool is_runnable(const Operation& operation, std::int64_t now) const;
   void want(const OperationPtr& operation);
   void allow_memory(std::uint64_t of_devices);
+  void open(Allocation& allocation, int device);
   std::uint64_t next_random();
 
   const Stream* running_ = nullptr;  // whose operation the executor is in

@@ -245,6 +245,7 @@ bool catch_bad_accesses() {
   own.sa_sigaction = &on_bad_access;
   own.sa_flags = SA_SIGINFO | SA_NODEFER;
   ::sigaction(SIGSEGV, &own, &next_handler);
+  if (has_sanitizer()) return true;  // that handler is the sanitizer's, which stays
   return (next_handler.sa_flags & SA_SIGINFO) == 0 && next_handler.sa_handler == SIG_DFL;
 }
 

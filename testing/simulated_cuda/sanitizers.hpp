@@ -28,6 +28,9 @@ void __sanitizer_finish_switch_fiber(void* save, const void** bottom, std::size_
 
 namespace penstock::simulated_cuda {
 
+inline bool has_sanitizer() {
+  return __tsan_acquire != nullptr || __sanitizer_start_switch_fiber != nullptr;
+}
 inline void acquire(void* address) {
   if (__tsan_acquire != nullptr) __tsan_acquire(address);
 }

@@ -13,6 +13,7 @@
 
 #include "src/device/cuda_owners.hpp"
 #include "testing/simulated_cuda/simulated_cuda.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/simulated_cuda/simulated_kernels.hpp"
 
 namespace penstock::simulation_test {
@@ -221,6 +222,7 @@ TEST(SimulatedContextGpu, IsMadeByUse) {
 
 // Python's faulthandler does this, as when pytest ends, or Python: work that is in a stream goes on to its end.
 TEST(SimulatedContextGpu, OutlivesASignalHandlerThatIsPutBack) {
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer's own handler is never put back";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
