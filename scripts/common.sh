@@ -23,6 +23,9 @@ step() {
   ((SECONDS - begin < 10)) || echo "  $((SECONDS - begin)) s" >&2
 }
 
+# Whether CUDA's driver library is installed, without which there are no cuda:i devices.
+has_cuda_driver() { [[ $(PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null) == *libcuda.so.1* ]]; }
+
 # What to start programs with: nothing, unless a script says otherwise.
 calm=()
 

@@ -159,13 +159,14 @@ void take_apart(const std::uint8_t* from, std::uint8_t* to) {
   }
 }
 
-/// kPixels pixels of a line, taken apart.
-template <int kChannels, bool kFlip>
+/// kPixels pixels of a line, taken apart. Whether the line is flipped is a value and not a template's parameter: the code for each
+/// case took most of the time to compile, and a branch that always goes one way costs nothing that can be measured.
+template <int kChannels>
 class Block {
  public:
   /// Those that become the result's pixels from `x` on.
-  Block(const std::uint8_t* pixels, std::size_t width, std::size_t x) {
-    take_apart<kChannels>(pixels + (kFlip ? width - x - kPixels : x) * kChannels, apart_);
+  Block(const std::uint8_t* pixels, bool flip, std::size_t width, std::size_t x) : flip_(flip) {
+    take_apart<kChannels>(pixels + (flip ? width - x - kPixels : x) * kChannels, apart_);
   }
   /// As many as a vector holds, from the k-th on, normalised.
   HWY_INLINE void normalised(const DeviceTransformNumbers& numbers, std::size_t k,
@@ -173,37 +174,37 @@ class Block {
     const Floats d;
     const hn::Rebind<std::uint8_t, Floats> du8;
     const hn::RebindToSigned<Floats> di32;
-    const std::size_t part = kFlip ? kPixels - k - hn::Lanes(d) : k;
+    const std::size_t part = flip_ ? kPixels - k - hn::Lanes(d) : k;
     for (int c = 0; c < kChannels; ++c) {
       const auto bytes = hn::LoadU(du8, apart_ + static_cast<std::size_t>(c) * kPixels + part);
       const auto pixel = hn::ConvertTo(d, hn::PromoteTo(di32, bytes));
       // A product and a sum, each rounded: see multiply_add.
       values[c] =
           hn::Add(hn::Mul(pixel, hn::Set(d, numbers.scale[c])), hn::Set(d, numbers.bias[c]));
-      if (kFlip) values[c] = hn::Reverse(d, values[c]);
+      if (flip_) values[c] = hn::Reverse(d, values[c]);
     }
   }
   /// One of a line's last pixels, for which there is no block.
-  static float last(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels,
+  static float last(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels, bool flip,
                     std::size_t width, std::size_t x, int c) {
-    const std::size_t from = kFlip ? width - 1 - x : x;
+    const std::size_t from = flip ? width - 1 - x : x;
     return device::normalised(numbers, pixels[from * kChannels + static_cast<std::size_t>(c)], c);
   }
 
  private:
+  bool flip_;
   HWY_ALIGN std::uint8_t apart_[kChannels * kPixels];
 };
 
 /// A line, flipped and normalised.
-template <bool kFlip, int kChannels, class T>
-void normalise_line(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels,
+template <int kChannels, class T>
+void normalise_line(const DeviceTransformNumbers& numbers, const std::uint8_t* pixels, bool flip,
                     Line<kChannels, T> out) {
-  using Own = Block<kChannels, kFlip>;
   const std::size_t lanes = hn::Lanes(Floats());
   const auto width = static_cast<std::size_t>(numbers.width);
   std::size_t x = 0;  // of the result, which is written from left to right
   for (; x + kPixels <= width; x += kPixels) {
-    const Own own(pixels, width, x);
+    const Block<kChannels> own(pixels, flip, width, x);
     for (std::size_t k = 0; k < kPixels; k += lanes) {
       Vector values[kChannels];
       own.normalised(numbers, k, values);
@@ -211,23 +212,23 @@ void normalise_line(const DeviceTransformNumbers& numbers, const std::uint8_t* p
     }
   }
   for (; x < width; ++x)
-    for (int c = 0; c < kChannels; ++c) out.store(x, c, Own::last(numbers, pixels, width, x, c));
+    for (int c = 0; c < kChannels; ++c)
+      out.store(x, c, Block<kChannels>::last(numbers, pixels, flip, width, x, c));
 }
 
 /// A line and the one that is mixed into it, both flipped and normalised on the way.
-template <bool kFlip, bool kFlipOther, int kChannels, class T>
+template <int kChannels, class T>
 void blend_line(const DeviceTransformNumbers& numbers, float weight, const std::uint8_t* pixels,
-                const std::uint8_t* other_pixels, Line<kChannels, T> out) {
-  using Own = Block<kChannels, kFlip>;
-  using Other = Block<kChannels, kFlipOther>;
+                bool flip, const std::uint8_t* other_pixels, bool flip_other,
+                Line<kChannels, T> out) {
   const Floats d;
   const auto width = static_cast<std::size_t>(numbers.width);
   const auto of_own = hn::Set(d, weight);
   const auto of_other = hn::Set(d, 1 - weight);
   std::size_t x = 0;
   for (; x + kPixels <= width; x += kPixels) {
-    const Own own(pixels, width, x);
-    const Other other(other_pixels, width, x);
+    const Block<kChannels> own(pixels, flip, width, x);
+    const Block<kChannels> other(other_pixels, flip_other, width, x);
     for (std::size_t k = 0; k < kPixels; k += hn::Lanes(d)) {
       Vector values[kChannels];
       Vector others[kChannels];
@@ -241,8 +242,8 @@ void blend_line(const DeviceTransformNumbers& numbers, float weight, const std::
   for (; x < width; ++x)
     for (int c = 0; c < kChannels; ++c)
       out.store(x, c,
-                blended(weight, Own::last(numbers, pixels, width, x, c),
-                        Other::last(numbers, other_pixels, width, x, c)));
+                blended(weight, Block<kChannels>::last(numbers, pixels, flip, width, x, c),
+                        Block<kChannels>::last(numbers, other_pixels, flip_other, width, x, c)));
 }
 
 template <int kChannels>
@@ -255,11 +256,7 @@ const std::uint8_t* line_of(const DeviceTransformNumbers& numbers, const std::ui
 template <int kChannels, class T>
 void make_line(const DeviceTransformNumbers& numbers, const std::uint8_t* image,
                const DeviceTransformRow& row, int y, Line<kChannels, T> out) {
-  const std::uint8_t* const pixels = line_of<kChannels>(numbers, image, y);
-  if (row.flip != 0)
-    normalise_line<true>(numbers, pixels, out);
-  else
-    normalise_line<false>(numbers, pixels, out);
+  normalise_line(numbers, line_of<kChannels>(numbers, image, y), row.flip != 0, out);
   if (contains_line(row.erase, y))
     for (int c = 0; c < kChannels; ++c)
       out.fill(row.erase.left, row.erase.right, c, numbers.erased[c]);
@@ -270,16 +267,8 @@ template <int kChannels, class T>
 void make_blended_line(const DeviceTransformNumbers& numbers, const DeviceTransformRow& row,
                        const std::uint8_t* image, const DeviceTransformRow& other,
                        const std::uint8_t* other_image, int y, Line<kChannels, T> out) {
-  const std::uint8_t* const own = line_of<kChannels>(numbers, image, y);
-  const std::uint8_t* const its = line_of<kChannels>(numbers, other_image, y);
-  if (row.flip != 0 && other.flip != 0)
-    blend_line<true, true>(numbers, row.weight, own, its, out);
-  else if (row.flip != 0)
-    blend_line<true, false>(numbers, row.weight, own, its, out);
-  else if (other.flip != 0)
-    blend_line<false, true>(numbers, row.weight, own, its, out);
-  else
-    blend_line<false, false>(numbers, row.weight, own, its, out);
+  blend_line(numbers, row.weight, line_of<kChannels>(numbers, image, y), row.flip != 0,
+             line_of<kChannels>(numbers, other_image, y), other.flip != 0, out);
 }
 
 /// A line of floats in planes, and the one that is mixed into it.

@@ -15,8 +15,6 @@
 namespace penstock::order {
 namespace {
 
-constexpr std::size_t kChunk = order::Draws::kMost;
-
 /// Position q picks one of the min(places, size - q) places in use. As long as there is input, the
 /// picked place is refilled with input q + places; once there is none, the last place in use moves
 /// into the hole.
@@ -44,7 +42,7 @@ class WindowCursor final : public OrderCursor {
       return count;
     }
     // Neighbours come out together; of those in between only the numbers are passed over.
-    const std::size_t together = stride < kChunk ? (kChunk - 1) / stride + 1 : 1;
+    const std::size_t together = stride < Draws::kMost ? (Draws::kMost - 1) / stride + 1 : 1;
     for (std::size_t done = 0; done < count;) {
       const std::size_t wanted = std::min(together, count - done);
       seek(iteration, first + done * stride);
@@ -66,7 +64,7 @@ class WindowCursor final : public OrderCursor {
     // Once the input has ended every place counts, so a position there is reached from its start.
     if (!ahead || position - next_ > walk_) rebuild(iteration, std::min(position, refills_));
     while (next_ < position)
-      step(std::span(passed_).first(std::min<std::uint64_t>(kChunk, position - next_)));
+      step(std::span(passed_).first(std::min<std::uint64_t>(Draws::kMost, position - next_)));
   }
 
   /// Goes back to where stepping makes the buffer what it is before `position`, at which there must
@@ -84,7 +82,7 @@ class WindowCursor final : public OrderCursor {
     std::vector<bool> refilled(places_);
     std::uint64_t missing = places_;
     while (position != 0) {
-      const auto chunk = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, position));
+      const auto chunk = static_cast<std::size_t>(std::min<std::uint64_t>(Draws::kMost, position));
       const auto draws = draws_.at(drawn_iteration(iteration), position - chunk, chunk);
       for (std::size_t k = chunk; k-- > 0;) {
         --position;
@@ -100,7 +98,7 @@ class WindowCursor final : public OrderCursor {
   /// Puts out the samples of the next out.size() positions, which must exist.
   void step(std::span<SampleId> out) {
     while (!out.empty()) {
-      std::size_t chunk = std::min(kChunk, out.size());
+      std::size_t chunk = std::min(Draws::kMost, out.size());
       if (next_ < refills_)
         chunk = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, refills_ - next_));
       const auto draws = draws_.at(drawn_iteration(*iteration_), next_, chunk);
@@ -138,8 +136,8 @@ class WindowCursor final : public OrderCursor {
   std::optional<std::uint32_t> iteration_;  ///< that buffer_ is for; none before the first read
   std::uint64_t next_ = 0;                  ///< the position that buffer_ is ready for
   std::vector<SampleId> buffer_;
-  std::array<SampleId, kChunk> refill_;
-  std::array<SampleId, kChunk> passed_;  ///< what was stepped over
+  std::array<SampleId, Draws::kMost> refill_;
+  std::array<SampleId, Draws::kMost> passed_;  ///< what was stepped over
 };
 
 class ShuffleWindow final : public Order {

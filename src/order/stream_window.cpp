@@ -14,8 +14,6 @@
 namespace penstock::order {
 namespace {
 
-constexpr std::size_t kChunk = Draws::kMost;
-
 /// The picks of the window over an input of known size, except that a picked place is refilled only
 /// when the next pick is due: so a position waits for no more arrivals than it needs, and whether
 /// the input has ended is known when it matters.
@@ -30,9 +28,9 @@ class StreamWindowCursor final : public OrderCursor {
     const std::size_t count = positions_left(kEndless, first, stride, out.size());
     if (count == 0) return 0;
 
-    std::array<SampleId, kChunk> passed;
+    std::array<SampleId, Draws::kMost> passed;
     while (next_ < first) {
-      const std::uint64_t gap = std::min<std::uint64_t>(kChunk, first - next_);
+      const std::uint64_t gap = std::min<std::uint64_t>(Draws::kMost, first - next_);
       pull(gap);
       if (pick(std::span(passed).first(gap), 1) == 0) return 0;
     }
@@ -53,9 +51,9 @@ class StreamWindowCursor final : public OrderCursor {
   void pull(std::uint64_t positions) {
     const std::uint64_t picks = next_ + (positions - 1);
     const std::uint64_t needed = places_ > kEndless - picks ? kEndless : places_ + picks;
-    std::array<SampleId, kChunk> chunk;
+    std::array<SampleId, Draws::kMost> chunk;
     while (!ended_ && pulled_ < needed) {
-      const std::uint64_t wanted = std::min<std::uint64_t>(kChunk, needed - pulled_);
+      const std::uint64_t wanted = std::min<std::uint64_t>(Draws::kMost, needed - pulled_);
       const std::size_t got = input_->read(0, pulled_, 1, std::span(chunk).first(wanted));
       fresh_.insert(fresh_.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(got));
       pulled_ += got;
@@ -70,7 +68,7 @@ class StreamWindowCursor final : public OrderCursor {
     auto fresh = fresh_.begin();
     while (done < out.size()) {
       const std::uint64_t picks = until_next + 1 + (out.size() - done - 1) * stride;
-      const auto draws = draws_.at(0, next_, std::min<std::uint64_t>(kChunk, picks));
+      const auto draws = draws_.at(0, next_, std::min<std::uint64_t>(Draws::kMost, picks));
       std::size_t picked = 0;
       for (; picked < draws.size(); ++picked) {
         refill(fresh);

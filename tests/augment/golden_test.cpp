@@ -8,12 +8,14 @@
 
 #include "src/core/json_fields.hpp"
 #include "tests/augment/pictures.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock::augment::test {
 namespace {
 
 std::string read_file(const std::string& name) {
-  std::ifstream file(std::string(PENSTOCK_GOLDEN) + "/" + name, std::ios::binary);
+  std::ifstream file(penstock::test::project_path("tests/augment/golden/") + name,
+                     std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

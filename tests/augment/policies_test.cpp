@@ -17,13 +17,13 @@
 namespace penstock::augment::test {
 namespace {
 
-constexpr ImageShape kShape{.height = 224, .width = 160, .channels = 3};
+constexpr ImageShape kPhoto{.height = 224, .width = 160, .channels = 3};
 constexpr std::uint64_t kDraws = 10'000;
 
 std::vector<Program> draws_of(const Augmentation& augmentation) {
   std::vector<Program> programs;
   for (std::uint64_t sample = 0; sample < kDraws; ++sample)
-    programs.push_back(program_of({&augmentation, 1}, kShape, sample));
+    programs.push_back(program_of({&augmentation, 1}, kPhoto, sample));
   return programs;
 }
 
@@ -162,7 +162,7 @@ TEST(Policies, DrawTheSameOnEveryMachine) {
   std::uint64_t digest = 14695981039346656037U;
   for (const Augmentation& augmentation : all_augmentations())
     for (std::uint64_t sample = 0; sample < 100; ++sample)
-      for (const Step& step : program_of({&augmentation, 1}, kShape, sample)) {
+      for (const Step& step : program_of({&augmentation, 1}, kPhoto, sample)) {
         unsigned char bytes[sizeof(Step)];
         std::memcpy(bytes, &step, sizeof(Step));
         for (const unsigned char byte : bytes) digest = (digest ^ byte) * 1099511628211U;

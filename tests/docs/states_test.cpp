@@ -10,6 +10,8 @@
 
 #include <penstock/loader/state.hpp>
 
+#include "tests/project_path.hpp"
+
 namespace penstock {
 namespace {
 
@@ -36,7 +38,7 @@ TEST(States, ThePageNamesEveryField) {
   std::set<std::string> written;
   add_names(json::parse(state.to_json()), "", written);
 
-  std::ifstream file(PENSTOCK_DOCS "/plans.md");
+  std::ifstream file(test::project_path("docs/plans.md"));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   std::set<std::string> told;
   const std::size_t begin = page.find("| `penstock_state` |");

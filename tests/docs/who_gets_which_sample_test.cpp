@@ -11,13 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/loader/fakes.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock {
 namespace {
 
 using testing_support::fake;
 
-constexpr const char* kPage = PENSTOCK_DOCS "/who-gets-which-sample.md";
+const std::string kPage = test::project_path("docs/who-gets-which-sample.md");
 
 Dataset ten() { return Dataset(fake(10)); }
 

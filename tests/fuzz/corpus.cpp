@@ -22,6 +22,7 @@
 #include "tests/fuzz/index_image.hpp"
 #include "tests/jpeg/images.hpp"
 #include "tests/loader/fakes.hpp"
+#include "tests/project_path.hpp"
 #include "tests/source/npy_files.hpp"
 #include "tests/source/shards.hpp"
 
@@ -94,7 +95,7 @@ std::string text_of(const std::filesystem::path& file) {
 // Each with its last byte, which says how it is read; Megatron's index and tokens as halves of one file.
 void write_tokens(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  const std::filesystem::path golden(PENSTOCK_GOLDEN);
+  const std::filesystem::path golden(test::project_path("tests/source/golden"));
   for (const char* name : {"tokens.npy", "llmc_gpt2.bin", "llmc_llama3.bin", "nanogpt.bin"})
     for (const char how : {'\x01', '\x03', '\x0A'})
       write_text(folder / fmt::format("{}_{}", name, static_cast<int>(how)),
@@ -144,7 +145,7 @@ void write_answers(const std::filesystem::path& folder) {
 void write_records(const std::filesystem::path& folder) {
   using namespace penstock::test;
   std::filesystem::create_directories(folder);
-  const std::filesystem::path golden(PENSTOCK_GOLDEN);
+  const std::filesystem::path golden(test::project_path("tests/source/golden"));
   write_text(folder / "npy", text_of(golden / "tokens.npy") + '\x00');
   std::string empty(kNoRows);
   empty.replace(empty.find("(0, 4)"), 6, "(1000, 0)").erase(empty.size() - 4, 3);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "planted_tree.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock::layering {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(Definitions, EveryTypeOfTheTreeIsDefinedInOneFile) {
-  EXPECT_THAT(types_defined_twice(PENSTOCK_ROOT), IsEmpty());
+  EXPECT_THAT(types_defined_twice(test::project_path("")), IsEmpty());
 }
 
 TEST(Definitions, FindsTypesUnderTheirFullNames) {

@@ -26,7 +26,7 @@ std::vector<std::string> findings(const fs::path& root) {
 }
 
 TEST(Layering, EveryIncludeOfTheTreeFollowsTheRoomsTable) {
-  EXPECT_THAT(findings(PENSTOCK_ROOT), IsEmpty());
+  EXPECT_THAT(findings(test::project_path("")), IsEmpty());
 }
 
 TEST_F(PlantedTree, AnArrowAgainstTheTableIsFoundWithFileLineAndRule) {
@@ -124,13 +124,15 @@ TEST_F(PlantedTree, WhatTheTableAllowsIsLeftAlone) {
 }
 
 TEST(Cycles, NoFileOfTheTreeIncludesItselfByAWayRound) {
-  EXPECT_THAT(cycles(PENSTOCK_ROOT), IsEmpty());
+  EXPECT_THAT(cycles(test::project_path("")), IsEmpty());
 }
 
 TEST_F(PlantedTree, ACircleOfIncludesIsFoundWithItsWholeWay) {
   plant("include/penstock/core/one.hpp", "#include <penstock/core/two.hpp>\n");
   plant("include/penstock/core/two.hpp", "#include <penstock/core/three.hpp>\n");
   plant("include/penstock/core/three.hpp", "#include <penstock/core/two.hpp>\n");
+
+#include "tests/project_path.hpp"
   EXPECT_THAT(cycles(root_), ElementsAre("include/penstock/core/two.hpp -> "
                                          "include/penstock/core/three.hpp -> "
                                          "include/penstock/core/two.hpp"));

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/project_path.hpp"
+
 namespace penstock::layering {
 
 namespace fs = std::filesystem;
@@ -20,7 +22,7 @@ class PlantedTree : public ::testing::Test {
     std::string name = (fs::temp_directory_path() / "penstock-layering-XXXXXX").string();
     root_ = ::mkdtemp(name.data());
     for (const char* top : {"include", "src", "testing"})
-      fs::copy(fs::path(PENSTOCK_ROOT) / top, root_ / top, fs::copy_options::recursive);
+      fs::copy(fs::path(test::project_path(top)), root_ / top, fs::copy_options::recursive);
   }
   ~PlantedTree() override {
     std::error_code ignored;

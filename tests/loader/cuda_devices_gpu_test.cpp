@@ -29,7 +29,7 @@ using testing_support::fake;
 using testing_support::slow_check;
 using testing_support::steps;
 
-constexpr std::uint64_t kSamples = 1'009;
+constexpr std::uint64_t kChecked = 1'009;
 constexpr std::uint64_t kRows = 32;  // of a device
 
 class CudaDevicesGpu : public testing_support::OnGpu {
@@ -41,7 +41,7 @@ class CudaDevicesGpu : public testing_support::OnGpu {
       devices_.push_back({Device::Kind::cuda, index});
   }
   [[nodiscard]] Dataset plan(int depth = 2) const {
-    return Dataset(fake(kSamples))
+    return Dataset(fake(kChecked))
         .repeat()
         .batch(kRows * devices_.size())
         .prefetch_to_devices(devices_, {.depth = depth});
@@ -58,7 +58,7 @@ struct Consumer {
     part.wait_on(on);
     const device::CurrentDevice current(index);
     slow_check(part["number"].data<std::uint64_t>(), part.size(),
-               (step * parts + part.replica()) * kRows, kSamples, microseconds, wrong.get(), on);
+               (step * parts + part.replica()) * kRows, kChecked, microseconds, wrong.get(), on);
   }
   int index;
   device::CudaStream stream;

@@ -123,7 +123,7 @@ TEST(DeviceTransformInALoader, TransformedDigestsAreOfItsBytesAndOfRealRowsAlone
   EXPECT_EQ(loader.transformed_digest(), Digest{});
 }
 
-std::vector<float> delivered(const Dataset& batches, const LoaderOptions& options = {}) {
+std::vector<float> delivered_images(const Dataset& batches, const LoaderOptions& options = {}) {
   std::vector<float> all;
   Loader loader = batches.loader(options);
   while (const auto step = loader.next())
@@ -141,22 +141,22 @@ TEST(DeviceTransformInALoader, AugmentsFirstAndAsAugmentImageDoes) {
     const DeviceTransformOptions rest{.mean = {0.5F}, .flip = 0.5, .cutmix = 1};
     DeviceTransformOptions all = rest;
     all.augment = operations;
-    EXPECT_EQ(delivered(images().batch(8).transform_on_device(all)),
-              delivered(images()
-                            .map(augment_image({.operations = operations}))
-                            .batch(8)
-                            .transform_on_device(rest)));
+    EXPECT_EQ(delivered_images(images().batch(8).transform_on_device(all)),
+              delivered_images(images()
+                                   .map(augment_image({.operations = operations}))
+                                   .batch(8)
+                                   .transform_on_device(rest)));
   }
 }
 
 TEST(DeviceTransformInALoader, AugmentationsOfASampleDependOnItAlone) {
   const Dataset batches = images().shuffle().repeat(2).batch(12).transform_on_device(
       {.augment = {trivial_augment_wide(), random_apply(0.5, {aug_mix()})}});
-  const std::vector<float> expected = delivered(batches, {.threads = 1});
-  EXPECT_EQ(delivered(batches, {.threads = 8}), expected);
-  EXPECT_EQ(delivered(batches.prefetch_to_devices(host_devices(3))), expected);
+  const std::vector<float> expected = delivered_images(batches, {.threads = 1});
+  EXPECT_EQ(delivered_images(batches, {.threads = 8}), expected);
+  EXPECT_EQ(delivered_images(batches.prefetch_to_devices(host_devices(3))), expected);
   // Otherwise batched, other samples beside it.
-  EXPECT_EQ(delivered(images().shuffle().repeat(2).batch(4).transform_on_device(
+  EXPECT_EQ(delivered_images(images().shuffle().repeat(2).batch(4).transform_on_device(
                 {.augment = {trivial_augment_wide(), random_apply(0.5, {aug_mix()})}})),
             expected);
   // Resumed at every step.

@@ -36,16 +36,18 @@ struct Delivered {
   friend bool operator==(const Delivered&, const Delivered&) = default;
 };
 
-constexpr std::uint64_t kImages = 3;
+constexpr std::uint64_t kPhotographs = 3;
 constexpr std::uint64_t kDraws = 64;
 
 Dataset photographs() {
-  return synthetic_images(
-             {.count = kImages, .cache = std::filesystem::temp_directory_path() / "penstock-test"})
+  return synthetic_images({.count = kPhotographs,
+                           .cache = std::filesystem::temp_directory_path() / "penstock-test"})
       .seed(7);
 }
 
-Dataset drawn() { return photographs().sample(std::vector<double>(kImages, 1), {.count = kDraws}); }
+Dataset drawn() {
+  return photographs().sample(std::vector<double>(kPhotographs, 1), {.count = kDraws});
+}
 
 // Three times each photograph, and four of one.
 Dataset selected() { return photographs().select({0, 1, 2, 2, 1, 0, 0, 1, 2, 2}); }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/loader/fakes.hpp"
+#include "tests/project_path.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/npy_files.hpp"
 
@@ -346,7 +347,7 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
       found += name + ": " + error.what() + "\n";
     }
   }
-  std::ifstream stream(PENSTOCK_GOLDEN "/refused_plans.txt");
+  std::ifstream stream(test::project_path("tests/loader/golden/refused_plans.txt"));
   std::stringstream golden;
   golden << stream.rdbuf();
   EXPECT_EQ(found, golden.str());

@@ -11,7 +11,7 @@
 
 #include "tests/loader/fakes.hpp"
 
-namespace penstock {
+namespace penstock::resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST(Forms, TwoShardsForThreeWorkersIsAnErrorByFile) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::resume_test

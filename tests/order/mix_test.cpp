@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const RandomKey kKey(7, 1);
+const RandomKey kMixKey(7, 1);
 
 std::vector<order::OrderPtr> ranges(std::vector<std::uint64_t> sizes) {
   std::vector<order::OrderPtr> out;
@@ -35,7 +35,7 @@ std::map<std::uint32_t, std::uint64_t> shares(const reference::Samples& samples)
 
 TEST(Mix, SharesAreExactInEveryBlock) {
   const order::OrderPtr mix =
-      order::mix(ranges({1'000'000, 1'000'000, 1'000'000}), {{0, {0.7, 0.2, 0.1}}}, kKey);
+      order::mix(ranges({1'000'000, 1'000'000, 1'000'000}), {{0, {0.7, 0.2, 0.1}}}, kMixKey);
   const auto cursor = mix->open();
   for (std::uint64_t block = 0; block < 50; ++block)
     EXPECT_THAT(shares(read(*cursor, 0, block * 70, 1, 70)),
@@ -43,13 +43,13 @@ TEST(Mix, SharesAreExactInEveryBlock) {
 }
 
 TEST(Mix, ReadsEveryInputInItsOwnOrderWithoutGaps) {
-  const auto samples = read(order::mix(ranges({500, 300}), {{0, {3, 2}}}, kKey), 800);
+  const auto samples = read(order::mix(ranges({500, 300}), {{0, {3, 2}}}, kMixKey), 800);
   std::map<std::uint32_t, std::uint64_t> next;
   for (const SampleId& id : samples) EXPECT_EQ(id.number, next[id.source]++);
 }
 
 TEST(Mix, TurnsAreShuffled) {
-  const auto samples = read(order::mix(ranges({1000, 1000}), {{0, {1, 1}}}, kKey), 64);
+  const auto samples = read(order::mix(ranges({1000, 1000}), {{0, {1, 1}}}, kMixKey), 64);
   std::uint64_t changes = 0;
   for (std::size_t k = 1; k < samples.size(); ++k)
     changes += samples[k].source != samples[k - 1].source ? 1 : 0;
@@ -59,29 +59,29 @@ TEST(Mix, TurnsAreShuffled) {
 }
 
 TEST(Mix, EndsWhenTheFirstInputDoesWithNothingOfItLost) {
-  const auto mix = order::mix(ranges({1000, 37}), {{0, {1, 1}}}, kKey);
+  const auto mix = order::mix(ranges({1000, 37}), {{0, {1, 1}}}, kMixKey);
   const auto samples = read(mix, 2000);
   EXPECT_EQ(mix->size(), 74);
   EXPECT_THAT(shares(samples), ElementsAre(std::pair(0, 37), std::pair(1, 37)));
 }
 
 TEST(Mix, GoesOnUntilAllInputsHaveEnded) {
-  const auto mix =
-      order::mix(ranges({1000, 37, 0, 111}), {{0, {1, 2, 1, 0.5}}}, kKey, MixUntil::all_exhausted);
+  const auto mix = order::mix(ranges({1000, 37, 0, 111}), {{0, {1, 2, 1, 0.5}}}, kMixKey,
+                              MixUntil::all_exhausted);
   EXPECT_EQ(mix->size(), 1148);
   EXPECT_THAT(shares(read(mix, 3000)),
               ElementsAre(std::pair(0, 1000), std::pair(1, 37), std::pair(3, 111)));
 }
 
 TEST(Mix, LeavesOutAnInputWithoutWeightAndDoesNotEndWithIt) {
-  const auto mix = order::mix(ranges({100, 0}), {{0, {1, 0}}}, kKey);
+  const auto mix = order::mix(ranges({100, 0}), {{0, {1, 0}}}, kMixKey);
   EXPECT_EQ(mix->size(), 100);
 }
 
 TEST(Mix, IsEndlessWhereAllItsInputsAre) {
   const auto inputs = ranges({10, 20});
   const auto mix =
-      order::mix({order::repeat(inputs[0]), order::repeat(inputs[1])}, {{0, {1, 1}}}, kKey);
+      order::mix({order::repeat(inputs[0]), order::repeat(inputs[1])}, {{0, {1, 1}}}, kMixKey);
   EXPECT_EQ(mix->size(), std::nullopt);
   EXPECT_EQ(mix->epochs(), std::nullopt);
   EXPECT_EQ(read(*mix->open(), 0, 10'000'000'000, 1, 5).size(), 5);
@@ -89,8 +89,8 @@ TEST(Mix, IsEndlessWhereAllItsInputsAre) {
 
 TEST(Mix, WeightsChangeAtTheirPositionAndLeaveWhatIsBeforeAsItWas) {
   const auto inputs = ranges({100'000, 100'000});
-  const auto before = read(order::mix(inputs, {{0, {1, 1}}}, kKey), 1000);
-  const auto after = read(order::mix(inputs, {{0, {1, 1}}, {500, {9, 1}}}, kKey), 2100);
+  const auto before = read(order::mix(inputs, {{0, {1, 1}}}, kMixKey), 1000);
+  const auto after = read(order::mix(inputs, {{0, {1, 1}}, {500, {9, 1}}}, kMixKey), 2100);
   EXPECT_TRUE(std::equal(before.begin(), before.begin() + 500, after.begin()));
   EXPECT_THAT(shares({after.begin() + 500, after.begin() + 500 + 70 * 10}),
               ElementsAre(std::pair(0, 630), std::pair(1, 70)));
@@ -99,7 +99,7 @@ TEST(Mix, WeightsChangeAtTheirPositionAndLeaveWhatIsBeforeAsItWas) {
 }
 
 TEST(Mix, DrawsAnewInEveryIteration) {
-  const auto mix = order::mix(ranges({64, 64}), {{0, {1, 1}}}, kKey);
+  const auto mix = order::mix(ranges({64, 64}), {{0, {1, 1}}}, kMixKey);
   const auto sources = [&](std::uint32_t iteration) {
     std::vector<std::uint32_t> out;
     for (const SampleId& id : read(mix, 128, iteration)) out.push_back(id.source);
@@ -111,7 +111,7 @@ TEST(Mix, DrawsAnewInEveryIteration) {
 
 TEST(Mix, HoldsNoPoolHoweverManyInputsThereAre) {
   const auto mix = order::mix(ranges(std::vector<std::uint64_t>(500, 1'000'000'000)),
-                              {{0, std::vector<double>(500, 1)}}, kKey);
+                              {{0, std::vector<double>(500, 1)}}, kMixKey);
   const auto cursor = mix->open();
   read(*cursor, 0, 123'456'789'012, 1, 1000);
   EXPECT_LT(cursor->memory_bytes(), 400'000);
@@ -129,7 +129,7 @@ TEST(Mix, QuotasAreTheLeastExactOnesOrTheNearest) {
 TEST(Mix, SaysWhatIsWrongWithItsWeights) {
   const auto mix = [](std::vector<order::MixWeights> weights) {
     return message_of<std::invalid_argument>([&] {
-      (void)order::mix(ranges({5, 5}), std::move(weights), kKey);
+      (void)order::mix(ranges({5, 5}), std::move(weights), kMixKey);
     });
   };
   EXPECT_THAT(mix({{0, {1}}}), HasSubstr("one weight for each of 2 inputs, found 1"));
@@ -137,7 +137,7 @@ TEST(Mix, SaysWhatIsWrongWithItsWeights) {
   EXPECT_THAT(mix({{0, {0, 0}}}), HasSubstr("all weights are 0"));
   EXPECT_THAT(mix({{5, {1, 1}}}), HasSubstr("the first at 0"));
   EXPECT_THAT(mix({{0, {1, 1}}, {9, {1, 1}}, {8, {1, 1}}}), HasSubstr("in the order"));
-  EXPECT_THROW((void)order::mix({}, {{0, {}}}, kKey), std::invalid_argument);
+  EXPECT_THROW((void)order::mix({}, {{0, {}}}, kMixKey), std::invalid_argument);
 }
 
 TEST(Concatenate, RefusesWhatNothingCanFollow) {
@@ -161,7 +161,7 @@ TEST(Sample, DrawsInProportionToTheWeights) {
   const std::vector<double> weights{1, 0, 2.5, 10, 0.5, 1e-12};
   const double sum = 14;
   constexpr std::uint64_t kDraws = 1'000'000;
-  const auto samples = read(order::sample(order::range(6), weights, kDraws, kKey), kDraws);
+  const auto samples = read(order::sample(order::range(6), weights, kDraws, kMixKey), kDraws);
   std::map<std::uint64_t, double> seen;
   for (const SampleId& id : samples) ++seen[id.number];
   ChiSquare test;
@@ -174,7 +174,7 @@ TEST(Sample, DrawsInProportionToTheWeights) {
 TEST(Sample, ReadsAlikeHoweverItIsAsked) {
   std::vector<double> weights(1000);
   std::iota(weights.begin(), weights.end(), 0);
-  const auto order = order::sample(order::range(1000), weights, 5000, kKey);
+  const auto order = order::sample(order::range(1000), weights, 5000, kMixKey);
   const auto whole = read(order, 6000);
   ASSERT_EQ(whole.size(), 5000);
   const auto cursor = order->open();
@@ -183,19 +183,20 @@ TEST(Sample, ReadsAlikeHoweverItIsAsked) {
     for (std::size_t k = 0; k < some.size(); ++k) ASSERT_EQ(some[k], whole[first + 7 * k]);
   }
   EXPECT_NE(read(order, 100, 1), read(order, 100, 0));
-  EXPECT_EQ(numbers(read(order::sample(order::range(1000), weights, 99, kKey, false), 99, 0)),
-            numbers(read(order::sample(order::range(1000), weights, 99, kKey, false), 99, 1)));
+  EXPECT_EQ(numbers(read(order::sample(order::range(1000), weights, 99, kMixKey, false), 99, 0)),
+            numbers(read(order::sample(order::range(1000), weights, 99, kMixKey, false), 99, 1)));
 }
 
 TEST(Sample, SaysWhatIsWrongWithItsWeights) {
   const auto sample = [](const order::OrderPtr& input, std::vector<double> weights) {
-    return message_of<std::invalid_argument>([&] { (void)order::sample(input, weights, 5, kKey); });
+    return message_of<std::invalid_argument>(
+        [&] { (void)order::sample(input, weights, 5, kMixKey); });
   };
   EXPECT_THAT(sample(order::range(3), {1, 1}), HasSubstr("each of 3 samples, found 2"));
   EXPECT_THAT(sample(order::range(2), {1, NAN}), HasSubstr("weight 1 is nan"));
   EXPECT_THAT(sample(order::range(2), {0, 0}), HasSubstr("all weights are 0"));
   EXPECT_THAT(sample(order::repeat(order::range(2)), {1, 1}), HasSubstr("sample before repeat"));
-  EXPECT_EQ(order::sample(order::range(0), {}, 0, kKey)->size(), 0);
+  EXPECT_EQ(order::sample(order::range(0), {}, 0, kMixKey)->size(), 0);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/pipelines/run_program.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock {
 namespace {
@@ -45,7 +46,7 @@ struct Setting {
 };
 
 std::vector<Setting> settings() {
-  fixture = json::parse(read_file(PENSTOCK_DIGESTS));
+  fixture = json::parse(read_file(test::project_path("tests/pipelines/digests.json")));
   std::vector<Setting> all;
   for (const json& setting : fixture["settings"])
     all.push_back({.name = setting["name"],
@@ -215,6 +216,7 @@ int main(int argc, char** argv) {
   penstock::recording = argc > 2 && std::strcmp(argv[2], "--record") == 0;
   const int status = RUN_ALL_TESTS();
   if (penstock::recording && status == 0)
-    penstock::write_file(PENSTOCK_DIGESTS, penstock::fixture.dump(1) + "\n");
+    penstock::write_file(penstock::test::project_path("tests/pipelines/digests.json"),
+                         penstock::fixture.dump(1) + "\n");
   return status;
 }

@@ -8,6 +8,7 @@
 
 #include "tests/asleep.hpp"
 #include "tests/pipelines/run_program.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock {
 namespace {
@@ -20,7 +21,7 @@ using namespace testing_support;  // NOLINT(google-build-using-namespace)
 
 // README.md shows some lines of a report, from "throughput" to "bottleneck".
 TEST_F(Throughput, ReadmeShowsLinesOfTheReport) {
-  const std::string readme = read_file(PENSTOCK_README);
+  const std::string readme = read_file(test::project_path("README.md"));
   const std::size_t begin = readme.find("\nthroughput  ");
   ASSERT_NE(begin, std::string::npos);
   std::istringstream lines(readme.substr(begin + 1, readme.find("```", begin) - begin - 1));
@@ -369,7 +370,7 @@ TEST_F(Throughput, ReportsTokens) {
   EXPECT_EQ(report_of({"--plan", plan})["tokens"]["padding_share"],
             packed["tokens"]["padding_share"]);
 
-  const std::string megatron = std::string(PENSTOCK_GOLDEN) + "/megatron_u16";
+  const std::string megatron = test::project_path("tests/source/golden/megatron_u16");
   for (const char* ending : {"", ".bin", ".idx"})
     EXPECT_EQ(report_of({"--data", megatron + ending, "--pack", "325", "--pack-method", "wrap",
                          "--batch", "1"})["samples"],

@@ -107,7 +107,7 @@ std::uint64_t rows_of(const ByAspectOptions& options, std::size_t bucket) {
   return *options.pixels / area(options.shapes[bucket]) / options.multiple * options.multiple;
 }
 
-ByAspectOptions random_options(std::mt19937_64& random) {
+ByAspectOptions random_aspect_options(std::mt19937_64& random) {
   ByAspectOptions options{.shapes = random_shapes(random, 12)};
   options.multiple = 1 + random() % 4;
   if (random() % 2 == 0) {
@@ -151,7 +151,7 @@ TEST(ByAspect, EverySampleOncePerEpochInABatchOfItsBucket) {
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(round);
     const Sizes sizes = random_sizes(random, 1 + random() % 80, 40);
-    ByAspectOptions options = random_options(random);
+    ByAspectOptions options = random_aspect_options(random);
     options.sizes = sizes;
     const bool drops = random() % 3 == 0;
     const Dataset plan =

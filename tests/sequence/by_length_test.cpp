@@ -26,7 +26,7 @@ using testing_support::random_texts;
 using testing_support::source_of;
 using testing_support::Text;
 
-ByLengthOptions random_options(std::mt19937_64& random, std::int64_t longest) {
+ByLengthOptions random_length_options(std::mt19937_64& random, std::int64_t longest) {
   ByLengthOptions options{.edges = {}};
   for (std::int64_t edge = 0; edge < longest;)
     options.edges.push_back(edge += 1 + static_cast<std::int64_t>(random() % 9));
@@ -102,7 +102,7 @@ TEST(ByLength, EverySampleOncePerEpochInABatchOfItsBucket) {
   for (int round = 0; round < 400; ++round) {
     SCOPED_TRACE(round);
     const auto texts = random_texts(random, 1 + random() % 60, 12);
-    const ByLengthOptions options = random_options(random, longest_of(texts));
+    const ByLengthOptions options = random_length_options(random, longest_of(texts));
     const bool drops = random() % 3 == 0;
     const Dataset plan =
         Dataset(source_of(texts))
@@ -198,7 +198,7 @@ TEST(ByLength, BatchesAreTheSameOnAnyWorldAndResumed) {
     const auto texts = random_texts(random, 40 + random() % 60, 12);
     const Dataset documents(
         source::token_files(folder.write("texts.bin", file_of(texts)), {.document_end = 0}));
-    ByLengthOptions options = random_options(random, longest_of(texts));
+    ByLengthOptions options = random_length_options(random, longest_of(texts));
     options.seed = random();
     const auto remainder = static_cast<Remainder>(random() % 3);
     const Dataset plan = (random() % 2 == 0 ? documents : documents.skip(3).shard(9, 4))

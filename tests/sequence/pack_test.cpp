@@ -132,7 +132,7 @@ void expect_all(const std::vector<Text>& texts, const Source& rows, const PackOp
   EXPECT_EQ(summary.dropped, dropped);
 }
 
-PackOptions random_options(std::mt19937_64& random) {
+PackOptions random_pack_options(std::mt19937_64& random) {
   PackOptions options{.length = static_cast<std::int64_t>(1 + random() % 40),
                       .method = static_cast<PackMethod>(random() % 3),
                       .outputs = kAll,
@@ -149,7 +149,7 @@ TEST(Pack, EveryTokenOnceWithItsLabel) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 2000; ++round) {
     SCOPED_TRACE(round);
-    const PackOptions options = random_options(random);
+    const PackOptions options = random_pack_options(random);
     const auto texts =
         random_texts(random, random() % 100, static_cast<std::uint64_t>(options.length));
     const SourcePtr rows = sequence::pack(
@@ -208,7 +208,7 @@ TEST(Pack, LabelsThatAMaskLeavesOut) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 500; ++round) {
     SCOPED_TRACE(round);
-    PackOptions options = random_options(random);
+    PackOptions options = random_pack_options(random);
     options.shift_labels = random() % 2 == 0;
     auto texts = random_texts(random, random() % 60, static_cast<std::uint64_t>(options.length));
     // Where a document is cut, the label before is that of the next piece, whose token a reader of rows does not see.
@@ -507,7 +507,7 @@ TEST(Pack, RowsAreTheSameOnAnyWorldAndResumed) {
     const auto texts = random_texts(random, 40 + random() % 60, 12);
     const Dataset documents(
         source::token_files(folder.write("texts.bin", file_of(texts)), {.document_end = 0}));
-    PackOptions options = random_options(random);
+    PackOptions options = random_pack_options(random);
     options.length += 4;
     const Dataset rows =
         random() % 4 == 0 ? documents.blocks({.length = options.length}) : documents.pack(options);

@@ -9,6 +9,7 @@
 #include <penstock/source/tfrecord.hpp>
 
 #include "src/source/tfrecord/crc32c.hpp"
+#include "tests/project_path.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {
@@ -30,7 +31,7 @@ using ::testing::ThrowsMessage;
 
 using Fields = std::vector<ExampleField>;
 
-TfRecordOptions in_memory(Fields fields = TfRecordOptions().fields) {
+TfRecordOptions records_in_memory(Fields fields = TfRecordOptions().fields) {
   return {.fields = std::move(fields), .index = {.place = IndexPlace::memory}};
 }
 
@@ -39,7 +40,7 @@ class TfRecord : public ::testing::Test {
   std::vector<std::string> records(const std::string& file,
                                    Fields fields = TfRecordOptions().fields) {
     const auto path = test::rewrite(folder_, "a.tfrecord", file);
-    return describe_all(source::tfrecord(path, in_memory(std::move(fields))));
+    return describe_all(source::tfrecord(path, records_in_memory(std::move(fields))));
   }
   // What one field makes of one Example.
   std::string value(const ExampleField& field, const std::string& example) {
@@ -57,10 +58,10 @@ std::string example(std::string_view features) { return wire(1, features); }
 
 TEST_F(TfRecord, ReadsWhatTheOriginalToolsWrite) {
   for (const char* name : {"tensorflow.tfrecord", "tfrecord_package.tfrecord"}) {
-    const std::string path = PENSTOCK_GOLDEN + std::string("/") + name;
+    const std::string path = test::project_path("tests/source/golden/") + name;
     Fields fields = TfRecordOptions().fields;
     fields.push_back({.name = "box", .features = {"box"}, .dtype = DType::f32, .shape = {4}});
-    const SourcePtr source = source::tfrecord(path, in_memory(fields));
+    const SourcePtr source = source::tfrecord(path, records_in_memory(fields));
     EXPECT_THAT(source->fields(),
                 ElementsAre(FieldSpec{"image", DType::u8, {kDynamic}},
                             FieldSpec{"label", DType::i64, {}}, FieldSpec{"box", DType::f32, {4}}));
@@ -201,7 +202,8 @@ TEST_F(TfRecord, MakesAFaultOfAMalformedMessage) {
   for (const std::string& text : malformed) {
     EXPECT_THAT(value(kImage, text), AllOf(StartsWith("fault: "), HasSubstr("malformed")))
         << ::testing::PrintToString(text);
-    EXPECT_EQ(source::tfrecord(folder_ / "a.tfrecord", in_memory())->info(0).label, std::nullopt);
+    EXPECT_EQ(source::tfrecord(folder_ / "a.tfrecord", records_in_memory())->info(0).label,
+              std::nullopt);
   }
 }
 
@@ -212,7 +214,7 @@ TEST_F(TfRecord, KnowsLabelsWithoutReadingTheRecords) {
           frame(example(feature("label", 1, wire(1, "1")))) +
           frame(example(feature("label", 3, wire(1, "\x01\x02"))));
   const auto path = test::rewrite(folder_, "a.tfrecord", file);
-  const SourcePtr source = source::tfrecord(path, in_memory());
+  const SourcePtr source = source::tfrecord(path, records_in_memory());
   ASSERT_EQ(source->size(), 9U);
   for (int i = 0; i < 5; ++i) {
     const RecordInfo info = source->info(static_cast<std::uint64_t>(i));
@@ -221,7 +223,7 @@ TEST_F(TfRecord, KnowsLabelsWithoutReadingTheRecords) {
     EXPECT_EQ(info.bytes, plain_example(std::string(5000, 'x'), i).size());
   }
   for (std::uint64_t i = 5; i < 9; ++i) EXPECT_EQ(source->info(i).label, std::nullopt) << i;
-  const SourcePtr other = source::tfrecord(path, in_memory({kImage}));
+  const SourcePtr other = source::tfrecord(path, records_in_memory({kImage}));
   EXPECT_EQ(other->info(0).label, std::nullopt) << "it was not asked for";
 }
 
@@ -314,7 +316,7 @@ TEST_F(TfRecord, ChecksumIsComparedOnlyIfAsked) {
   std::string bad = frame(plain_example("image", 7));
   bad[bad.size() - 1] ^= 1;
   EXPECT_THAT(records(bad), ElementsAre(HasSubstr("its checksum is")));
-  TfRecordOptions options = in_memory();
+  TfRecordOptions options = records_in_memory();
   options.verify = false;
   EXPECT_THAT(describe_all(source::tfrecord(folder_ / "a.tfrecord", options)),
               ElementsAre("image=image;label=7 ;"));
@@ -328,7 +330,7 @@ TEST_F(TfRecord, FindsTheFilesOfAFolderByTheUsualNames) {
   for (const char* name :
        {"features.json", "a-of-b", "00000-of-1", "x-1-of-", "b.tfrecord.penstock-index"})
     folder.write(name, "junk");
-  const SourcePtr source = source::tfrecord(folder.path(), in_memory());
+  const SourcePtr source = source::tfrecord(folder.path(), records_in_memory());
   EXPECT_EQ(source->files(), 6U);
   EXPECT_EQ(source->size(), 0U);
 }
@@ -340,11 +342,11 @@ TEST_F(TfRecord, HasAFingerprintOfFilesAndLengths) {
   };
   const std::string one = frame(plain_example("image", 7));
   const std::string longer = frame(plain_example("longer", 7));
-  const std::string first = fingerprint(one + longer, in_memory());
+  const std::string first = fingerprint(one + longer, records_in_memory());
   EXPECT_THAT(first, StartsWith("tfrecord(2 records in 1 files, "));
-  EXPECT_EQ(first, fingerprint(one + longer, in_memory()));
-  EXPECT_NE(first, fingerprint(longer + one, in_memory()));
-  EXPECT_NE(first, fingerprint(one + longer, in_memory({kImage})));
+  EXPECT_EQ(first, fingerprint(one + longer, records_in_memory()));
+  EXPECT_NE(first, fingerprint(longer + one, records_in_memory()));
+  EXPECT_NE(first, fingerprint(one + longer, records_in_memory({kImage})));
 }
 
 TEST_F(TfRecord, SaysWhatIsCompressed) {
@@ -352,11 +354,11 @@ TEST_F(TfRecord, SaysWhatIsCompressed) {
   const std::string sly = frame(plain_example(std::string(10, 'x'), 1));
   std::string large = feature("image/encoded", 1, wire(1, "x"));
   folder_.write("a.tfrecord", std::string("\x1F\x8B\x08\0\0\0\0\0", 8) + sly);
-  EXPECT_THAT([&] { (void)source::tfrecord(folder_ / "a.tfrecord", in_memory()); },
+  EXPECT_THAT([&] { (void)source::tfrecord(folder_ / "a.tfrecord", records_in_memory()); },
               ThrowsMessage<Error>(HasSubstr("compressed with gzip")));
   const std::string example_bytes(0x088B1F, '\0');
   folder_.write("a.tfrecord", frame(example_bytes));
-  EXPECT_EQ(source::tfrecord(folder_ / "a.tfrecord", in_memory())->size(), 1U);
+  EXPECT_EQ(source::tfrecord(folder_ / "a.tfrecord", records_in_memory())->size(), 1U);
 }
 
 TEST_F(TfRecord, RefusesOptionsThatCannotBe) {
@@ -365,21 +367,24 @@ TEST_F(TfRecord, RefusesOptionsThatCannotBe) {
     EXPECT_THAT([&] { (void)source::tfrecord(folder_ / "a.tfrecord", options); },
                 ThrowsMessage<std::invalid_argument>(HasSubstr(std::string(why))));
   };
-  refused(in_memory({}), "no fields");
-  refused(in_memory({{.name = "a", .features = {}}}), "names no feature");
-  refused(in_memory({{.name = "a", .features = {"f"}, .dtype = DType::i32}}), "u8, i64 or f32");
-  refused(in_memory({{.name = "a", .features = {"f"}, .dtype = DType::f32, .shape = {kDynamic}}}),
+  refused(records_in_memory({}), "no fields");
+  refused(records_in_memory({{.name = "a", .features = {}}}), "names no feature");
+  refused(records_in_memory({{.name = "a", .features = {"f"}, .dtype = DType::i32}}),
+          "u8, i64 or f32");
+  refused(records_in_memory(
+              {{.name = "a", .features = {"f"}, .dtype = DType::f32, .shape = {kDynamic}}}),
           "fixed number of bytes");
-  refused(in_memory({{.name = "a", .features = {"f"}, .shape = {0}}}), "fixed number of bytes");
-  refused(in_memory({{.name = "a",
-                      .features = {"f"},
-                      .dtype = DType::i64,
-                      .required = false,
-                      .default_value = 0.5}}),
+  refused(records_in_memory({{.name = "a", .features = {"f"}, .shape = {0}}}),
+          "fixed number of bytes");
+  refused(records_in_memory({{.name = "a",
+                              .features = {"f"},
+                              .dtype = DType::i64,
+                              .required = false,
+                              .default_value = 0.5}}),
           "no value of type i64");
-  refused(in_memory({{.name = "a", .features = {"f"}}, {.name = "a", .features = {"f"}}}),
+  refused(records_in_memory({{.name = "a", .features = {"f"}}, {.name = "a", .features = {"f"}}}),
           "two fields");
-  TfRecordOptions none = in_memory();
+  TfRecordOptions none = records_in_memory();
   none.max_record_bytes = 0;
   refused(none, "max_record_bytes");
 }
@@ -406,9 +411,10 @@ TEST_F(TfRecord, IsReadAsItsWriterWroteIt) {
   }
   const SourcePtr source = source::tfrecord(
       folder_ / "w.tfrecord",
-      in_memory({{.name = "i", .features = {"integers"}, .dtype = DType::i64, .shape = {2, 3}},
-                 {.name = "f", .features = {"floats"}, .dtype = DType::f32, .shape = {2}},
-                 {.name = "image", .features = {"image"}}}));
+      records_in_memory(
+          {{.name = "i", .features = {"integers"}, .dtype = DType::i64, .shape = {2, 3}},
+           {.name = "f", .features = {"floats"}, .dtype = DType::f32, .shape = {2}},
+           {.name = "image", .features = {"image"}}}));
   ASSERT_EQ(source->size(), 3U);
   Record record;
   for (std::uint64_t i = 0; i < 3; ++i) {

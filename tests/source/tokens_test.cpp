@@ -13,6 +13,7 @@
 
 #include "src/source/shards/shard_index.hpp"
 #include "src/storage/storage.hpp"
+#include "tests/project_path.hpp"
 #include "tests/source/files.hpp"
 
 namespace penstock {
@@ -30,7 +31,7 @@ using ::testing::ThrowsMessage;
 
 using Text = std::vector<std::int64_t>;
 
-const std::string kGolden = PENSTOCK_GOLDEN;
+const std::string kGolden = test::project_path("tests/source/golden");
 
 // What numpy or megatron-core read from a file: a line a document.
 std::vector<Text> golden(const std::string& name) {

@@ -14,6 +14,7 @@
 
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
+#include "tests/project_path.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {
@@ -34,7 +35,7 @@ using ::testing::ThrowsMessage;
 
 using Field = WebDatasetField;
 
-WebDatasetOptions in_memory(std::vector<Field> fields = WebDatasetOptions().fields) {
+WebDatasetOptions shards_in_memory(std::vector<Field> fields = WebDatasetOptions().fields) {
   return {.fields = std::move(fields), .index = {.place = IndexPlace::memory}};
 }
 
@@ -44,7 +45,7 @@ std::vector<std::string> samples(const std::string& tar,
   const TemporaryFolder folder;
   const auto path = folder.write("shard.tar", tar);
   std::vector<std::string> all =
-      describe_all(source::webdataset(path, in_memory(std::move(fields))));
+      describe_all(source::webdataset(path, shards_in_memory(std::move(fields))));
   for (std::string& text : all) {  // what remains is the same in every folder
     for (std::size_t at; (at = text.find(folder.path().string() + "/")) != text.npos;) {
       text.erase(at, folder.path().string().size() + 1);
@@ -101,7 +102,7 @@ TEST(WebDatasetLabels, AreIntegersAsPythonReadsThem) {
 TEST(WebDataset, ReadsWhatTheOriginalToolsWrite) {
   for (const char* name :
        {"webdataset.tar", "gnu_tar.tar", "python_gnu.tar", "python_pax.tar", "python_ustar.tar"}) {
-    const std::string path = PENSTOCK_GOLDEN + std::string("/") + name;
+    const std::string path = test::project_path("tests/source/golden/") + name;
     std::vector<std::pair<std::string, std::map<std::string, std::string>>> expected;
     std::istringstream list(test::read_text(path + ".txt"));
     for (std::string line; std::getline(list, line);) {
@@ -120,7 +121,7 @@ TEST(WebDataset, ReadsWhatTheOriginalToolsWrite) {
     for (const char* extension : {"jpg", "cls", "json", "seg.png", "empty"}) {
       fields.push_back({.name = extension, .extensions = {extension}, .required = false});
     }
-    const SourcePtr source = source::webdataset(path, in_memory(fields));
+    const SourcePtr source = source::webdataset(path, shards_in_memory(fields));
     ASSERT_EQ(source->size(), expected.size()) << name;
     Record record;
     for (std::uint64_t i = 0; i < source->size(); ++i) {
@@ -138,7 +139,8 @@ TEST(WebDataset, ReadsWhatTheOriginalToolsWrite) {
 }
 
 TEST(WebDataset, GivesTheLabelOfTheClassMember) {
-  const SourcePtr source = source::webdataset(PENSTOCK_GOLDEN "/webdataset.tar", in_memory());
+  const SourcePtr source = source::webdataset(
+      test::project_path("tests/source/golden/webdataset.tar"), shards_in_memory());
   EXPECT_THAT(source->fields(), ElementsAre(FieldSpec{"image", DType::u8, {kDynamic}},
                                             FieldSpec{"label", DType::i64, {}}));
   Record record;
@@ -229,7 +231,7 @@ TEST(WebDataset, ReadsVersionSevenAndUstarPrefixes) {
   const auto path = folder.write("a.tar", prefixed + test::padded("A") + gnu + test::padded("B") +
                                               v7 + test::padded("C") + tar_end());
   const SourcePtr source =
-      source::webdataset(path, in_memory({{.name = "i", .extensions = {"jpg"}}}));
+      source::webdataset(path, shards_in_memory({{.name = "i", .extensions = {"jpg"}}}));
   EXPECT_THAT(describe_all(source), ElementsAre("i=A;", "i=B;", "i=C;"));
   EXPECT_EQ(source->info(0).key, "folder/a");
   EXPECT_EQ(source->info(1).key, "b");
@@ -250,7 +252,7 @@ TEST(WebDataset, NumbersTheShardsThroughAndSaysWhichRecordLiesWhere) {
   folder.write("a.tar", test::plain_tar(2, "a"));
   folder.write("c.tar", tar_end());
   folder.write("d.tar", test::plain_tar(1, "d"));
-  const SourcePtr source = source::webdataset(folder.path(), in_memory());
+  const SourcePtr source = source::webdataset(folder.path(), shards_in_memory());
   ASSERT_EQ(source->size(), 6U);
   EXPECT_EQ(source->files(), 4U);
   std::vector<std::string> keys;
@@ -272,16 +274,17 @@ TEST(WebDataset, HasAFingerprintThatFollowsTheDataNotThePlace) {
   };
   here.write("a.tar", test::plain_tar(3));
   there.write("a.tar", test::plain_tar(3));
-  const std::string first = fingerprint(here.path(), in_memory());
+  const std::string first = fingerprint(here.path(), shards_in_memory());
   EXPECT_THAT(first, StartsWith("webdataset(3 records in 1 shards, "));
-  EXPECT_EQ(first, fingerprint(there.path(), in_memory()));
+  EXPECT_EQ(first, fingerprint(there.path(), shards_in_memory()));
   EXPECT_EQ(first, fingerprint(here / "a.tar", {.index = {.place = IndexPlace::beside}}));
-  EXPECT_NE(first, fingerprint(here.path(), in_memory({{.name = "image", .extensions = {"jpg"}}})));
+  EXPECT_NE(first,
+            fingerprint(here.path(), shards_in_memory({{.name = "image", .extensions = {"jpg"}}})));
   there.write("a.tar", test::plain_tar(3, "m"));
-  EXPECT_NE(first, fingerprint(there.path(), in_memory()));
+  EXPECT_NE(first, fingerprint(there.path(), shards_in_memory()));
   there.write("a.tar", test::plain_tar(3));
   std::filesystem::rename(there / "a.tar", there / "b.tar");
-  EXPECT_NE(first, fingerprint(there.path(), in_memory()));
+  EXPECT_NE(first, fingerprint(there.path(), shards_in_memory()));
 }
 
 TEST(WebDataset, ReadsInAnyOrderFromManyThreadsWhatItReadsInTurn) {
@@ -289,7 +292,8 @@ TEST(WebDataset, ReadsInAnyOrderFromManyThreadsWhatItReadsInTurn) {
   for (int shard = 0; shard < 20; ++shard) {
     folder.write(fmt::format("{:02}.tar", shard), test::plain_tar(9, fmt::format("s{}-", shard)));
   }
-  const SourcePtr source = source::webdataset((folder / "{00..19}.tar").string(), in_memory());
+  const SourcePtr source =
+      source::webdataset((folder / "{00..19}.tar").string(), shards_in_memory());
   const std::vector<std::string> in_turn = describe_all(source);
   ASSERT_EQ(in_turn.size(), 180U);
   std::atomic<int> different{0};
@@ -313,7 +317,7 @@ TEST(WebDataset, RefusesRecordsLargerThanAllowed) {
   const TemporaryFolder folder;
   const auto path = folder.write(
       "a.tar", tar_member("a.jpg", std::string(5000, 'x')) + tar_member("b.jpg", "B") + tar_end());
-  WebDatasetOptions options = in_memory({{.name = "i", .extensions = {"jpg"}}});
+  WebDatasetOptions options = shards_in_memory({{.name = "i", .extensions = {"jpg"}}});
   options.max_record_bytes = 5000;
   const SourcePtr source = source::webdataset(path, options);
   Record record;
@@ -323,30 +327,32 @@ TEST(WebDataset, RefusesRecordsLargerThanAllowed) {
   EXPECT_TRUE(source->read(1, record));
   record.set_limit(100);
   record.reset(0);
-  auto over =
-      source::webdataset(path, in_memory({{.name = "i", .extensions = {"jpg"}}}))->read(0, record);
+  auto over = source::webdataset(path, shards_in_memory({{.name = "i", .extensions = {"jpg"}}}))
+                  ->read(0, record);
   ASSERT_FALSE(over);
   EXPECT_THAT(over.fault().reason, HasSubstr("budget"));
   EXPECT_EQ(over.fault().file, path.string() + ": a");
 }
 
 TEST(WebDataset, RefusesOptionsThatCannotBe) {
-  const std::string shard = PENSTOCK_GOLDEN "/webdataset.tar";
+  const std::string shard = test::project_path("tests/source/golden/webdataset.tar");
   const auto refused = [&](WebDatasetOptions options, std::string_view why) {
     EXPECT_THAT([&] { (void)source::webdataset(shard, options); },
                 ThrowsMessage<std::invalid_argument>(HasSubstr(std::string(why))));
   };
-  refused(in_memory({}), "no fields");
-  refused(in_memory({{.name = "", .extensions = {"jpg"}}}), "no name");
-  refused(in_memory({{.name = "a", .extensions = {}}}), "no extensions");
-  refused(in_memory({{.name = "a", .extensions = {"."}}}), "expected an extension");
-  refused(in_memory({{.name = "a", .extensions = {"b"}}, {.name = "a", .extensions = {"c"}}}),
+  refused(shards_in_memory({}), "no fields");
+  refused(shards_in_memory({{.name = "", .extensions = {"jpg"}}}), "no name");
+  refused(shards_in_memory({{.name = "a", .extensions = {}}}), "no extensions");
+  refused(shards_in_memory({{.name = "a", .extensions = {"."}}}), "expected an extension");
+  refused(
+      shards_in_memory({{.name = "a", .extensions = {"b"}}, {.name = "a", .extensions = {"c"}}}),
+      "two fields");
+  refused(shards_in_memory(std::vector<Field>(17, {.name = "a", .extensions = {"b"}})),
           "two fields");
-  refused(in_memory(std::vector<Field>(17, {.name = "a", .extensions = {"b"}})), "two fields");
-  WebDatasetOptions none = in_memory();
+  WebDatasetOptions none = shards_in_memory();
   none.max_record_bytes = 0;
   refused(none, "max_record_bytes");
-  WebDatasetOptions negative = in_memory();
+  WebDatasetOptions negative = shards_in_memory();
   negative.index.threads = -1;
   refused(negative, "threads");
 }
@@ -354,13 +360,14 @@ TEST(WebDataset, RefusesOptionsThatCannotBe) {
 TEST(WebDataset, SaysWhatIsNotATarFile) {
   const TemporaryFolder folder;
   const auto gzip = folder.write("a.tar", "\x1F\x8B\x08 and so on");
-  EXPECT_THAT([&] { (void)source::webdataset(gzip, in_memory()); },
+  EXPECT_THAT([&] { (void)source::webdataset(gzip, shards_in_memory()); },
               ThrowsMessage<Error>(HasSubstr("compressed with gzip")));
-  EXPECT_THAT([&] { (void)source::webdataset((folder / "none.tar").string(), in_memory()); },
+  EXPECT_THAT([&] { (void)source::webdataset((folder / "none.tar").string(), shards_in_memory()); },
               ThrowsMessage<Error>(HasSubstr("found nothing")));
   std::filesystem::create_directory(folder / "folder.tar");
-  EXPECT_THAT([&] { (void)source::webdataset((folder / "folder.tar").string(), in_memory()); },
-              ThrowsMessage<Error>(HasSubstr("no shards in")));
+  EXPECT_THAT(
+      [&] { (void)source::webdataset((folder / "folder.tar").string(), shards_in_memory()); },
+      ThrowsMessage<Error>(HasSubstr("no shards in")));
   EXPECT_THAT(samples("what is this?"), ElementsAre(HasSubstr("cut off")));
   EXPECT_THAT(samples(std::string(5000, 'x')), ElementsAre(HasSubstr("damaged tar header")));
 }
@@ -386,7 +393,7 @@ TEST(TarWriter, WritesWhatIsReadAndTheSameEachTime) {
   write("one.tar");
   write("two.tar");
   EXPECT_EQ(test::read_text(folder / "one.tar"), test::read_text(folder / "two.tar"));
-  const SourcePtr source = source::webdataset(folder / "one.tar", in_memory());
+  const SourcePtr source = source::webdataset(folder / "one.tar", shards_in_memory());
   EXPECT_THAT(describe_all(source),
               ElementsAre("image=" + std::string(512, 'A') + ";label=1 ;", "image=L;label=2 ;"));
   EXPECT_EQ(source->info(1).key, std::string(200, 'l'));

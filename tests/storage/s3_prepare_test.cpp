@@ -38,7 +38,7 @@ using ::testing::Key;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-constexpr int kPhotos = 20;
+constexpr int kPrepared = 20;
 constexpr const char* kOutput = "s3://photos/out/prepared";
 
 class S3Prepare : public ::testing::Test {
@@ -56,7 +56,7 @@ class S3Prepare : public ::testing::Test {
 
   static std::string photos() {
     static const fs::path kMade = source::synthetic_image_folder(
-        {.count = kPhotos, .cache = fs::temp_directory_path() / "penstock-test"});
+        {.count = kPrepared, .cache = fs::temp_directory_path() / "penstock-test"});
     return kMade.string();
   }
   static std::map<std::string, std::string> local(const fs::path& folder) {
@@ -135,7 +135,7 @@ TEST_F(S3Prepare, ABucketHoldsWhatAFolderWould) {
   fs::remove_all(files_ / "cache");
   const int before = server.gets();
   const auto source = source::webdataset(kOutput, {.storage = server.options()});
-  EXPECT_EQ(source->size(), kPhotos);
+  EXPECT_EQ(source->size(), kPrepared);
   EXPECT_LE(server.gets() - before, 4);
   EXPECT_EQ(source->fingerprint(), source::webdataset((files_ / "here").string())->fingerprint());
 

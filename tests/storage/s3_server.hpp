@@ -19,13 +19,14 @@
 #include <penstock/storage/object_storage.hpp>
 
 #include "src/storage/s3/http.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock::test {
 
 /// The interpreter that has moto; empty where scripts/moto could not make one.
 inline std::string moto_python() {
   const char* const given = std::getenv("PENSTOCK_MOTO_PYTHON");
-  std::string python = given != nullptr ? given : PENSTOCK_MOTO_PYTHON;
+  std::string python = given != nullptr ? given : project_path("build/moto/bin/python");
   return ::access(python.c_str(), X_OK) == 0 ? python : std::string();
 }
 
@@ -83,8 +84,9 @@ class S3Server {
     if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {
       throw std::runtime_error("no pipe");
     }
-    std::vector<std::string> command{moto_python(),    PENSTOCK_S3_SERVER, "--folder",
-                                     folder_.string(), "--port",           port_};
+    std::vector<std::string> command{moto_python(), project_path("tests/storage/s3_server.py"),
+                                     "--folder",    folder_.string(),
+                                     "--port",      port_};
     command.insert(command.end(), flags_.begin(), flags_.end());
     std::vector<char*> argv;
     for (std::string& word : command) argv.push_back(word.data());

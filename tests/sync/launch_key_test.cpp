@@ -20,6 +20,7 @@
 #include <penstock/sync/rendezvous.hpp>
 
 #include "src/sync/rendezvous/tcp.hpp"
+#include "tests/sync/free_port.hpp"
 #include "tests/variables.hpp"
 
 namespace penstock {
@@ -34,8 +35,6 @@ using testing::Not;
 using testing::ThrowsMessage;
 
 constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
-
-std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
 
 std::string key_of(const Variables::Values& variables, const RendezvousOptions& options = {}) {
   const Variables set(variables);
@@ -105,7 +104,7 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
     std::vector<std::string> warnings;
     options.timeout_s = 0.01;
     options.on_warning = [&](const std::string& what) { warnings.push_back(what); };
-    EXPECT_THROW((void)Rendezvous::at(address, free_port(), 0, 2, options), Error);
+    EXPECT_THROW((void)Rendezvous::at(address, test::free_port(), 0, 2, options), Error);
     return warnings;
   };
   EXPECT_THAT(warned("127.0.0.1", {.run_id = "r"}), IsEmpty());
@@ -125,7 +124,7 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
 
 // Two launches of the same command at the same port, the processes of both in any order.
 TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   // Kept until all have read: a rendezvous ends with its process 0.
   std::array<std::shared_ptr<Rendezvous>, 4> meetings;
   const auto come = [&](std::shared_ptr<Rendezvous>& meeting, const std::string& run,
@@ -150,7 +149,7 @@ TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
 // Listens to a process that joins, then tries to join in its place with what it has heard.
 TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
   if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   const RendezvousOptions options{.timeout_s = 300, .run_id = "a run", .secret = kSecret};
   std::shared_ptr<Rendezvous> first;
   std::jthread host([&] {

@@ -37,6 +37,7 @@
 #include "src/sync/rendezvous/tcp.hpp"
 #include "tests/asleep.hpp"
 #include "tests/sanitized.hpp"
+#include "tests/sync/free_port.hpp"
 
 namespace penstock {
 namespace {
@@ -49,8 +50,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 using Clock = std::chrono::steady_clock;
-
-std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
 
 Socket stranger_at(std::uint16_t port) {
   for (;;)
@@ -152,7 +151,7 @@ class World {
 };
 
 TEST(Strangers, AThousandOfThemCostLittleMemoryAndKeepNobodyOut) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   World world(port);
   const double before = resident_mib();
   // Each announces a frame of 16 MiB and sends a good part of it.
@@ -173,7 +172,7 @@ TEST(Strangers, AThousandOfThemCostLittleMemoryAndKeepNobodyOut) {
 }
 
 TEST(Strangers, WhoSaysNothingIsDroppedAndALongHelloIsNoHello) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   World world(port);
   // All are dropped after a while, the earlier ones first. Who is dropped before an earlier one did
   // not have that time.
@@ -199,7 +198,7 @@ TEST(Strangers, WhoSaysNothingIsDroppedAndALongHelloIsNoHello) {
 TEST(Strangers, WithoutDescriptorsItWaitsInsteadOfSpinning) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   const std::set<pid_t> earlier = own_threads();
   World world(port);
   pid_t server = 0;  // the thread that is neither an earlier one nor the host's
@@ -244,7 +243,7 @@ TEST(Strangers, AtTheFirstPortAreSkipped) {
 
 TEST(Strangers, OtherAddressesAreReached) {
   for (const char* address : {"::1", "localhost"}) {
-    const std::uint16_t port = free_port();
+    const std::uint16_t port = test::free_port();
     std::shared_ptr<Rendezvous> first;
     std::jthread host([&] { first = Rendezvous::at(address, port, 0, 2, {.timeout_s = 100}); });
     try {
@@ -315,7 +314,7 @@ TEST(Strangers, OneOfTwoAddressesMaySwallowWhatIsSentToIt) {
 }
 
 TEST(Strangers, WhyNobodyWasFoundIsSaid) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 1}); },
               ThrowsMessage<Error>(HasSubstr("(Connection refused)")));
   // A port near the last one: the next ones do not wrap around.
@@ -345,7 +344,7 @@ TEST(Strangers, WhyNobodyWasFoundIsSaid) {
 
 // Between its hello and its proof a process of ours is pushed out by nobody who says nothing.
 TEST(Strangers, PushOutNobodyWhoHasSaidHello) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::shared_ptr<Rendezvous> first;
   std::jthread host([&] {
     try {
@@ -391,7 +390,7 @@ TEST(Strangers, PushOutNobodyWhoHasSaidHello) {
 }
 
 TEST(Strangers, AKeyThatIsSetAgainTakesItsPlace) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   World world(port);
   world.join();
   // 300 MiB in all, where 256 MiB may be stored.
@@ -402,7 +401,7 @@ TEST(Strangers, AKeyThatIsSetAgainTakesItsPlace) {
 }
 
 TEST(Strangers, RankZeroSaysWhomItRefused) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::latch other_asks(1);
   std::jthread other([&] {
     other_asks.count_down();
@@ -417,7 +416,7 @@ TEST(Strangers, RankZeroSaysWhomItRefused) {
 }
 
 TEST(Strangers, AWaitForAKeyEndsWhenAPeerDies) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::vector<std::shared_ptr<Rendezvous>> all(3);
   {
     std::vector<std::jthread> ranks;

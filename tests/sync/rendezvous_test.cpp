@@ -21,6 +21,7 @@
 #include <penstock/sync/rendezvous.hpp>
 
 #include "src/sync/rendezvous/tcp.hpp"
+#include "tests/sync/free_port.hpp"
 
 namespace penstock {
 namespace {
@@ -30,8 +31,6 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Optional;
 using testing::ThrowsMessage;
-
-std::uint16_t free_port() { return sync::port_of(*sync::listen_at("127.0.0.1", 0)); }
 
 void on_each(std::uint32_t world, const std::function<void(std::uint32_t)>& body) {
   std::vector<std::jthread> threads;
@@ -59,7 +58,7 @@ void exchange_keys(Rendezvous& meeting) {
 }
 
 TEST(Rendezvous, EveryoneGetsWhatAnyoneSets) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(4, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 4);
     exchange_keys(*meeting);
@@ -68,7 +67,7 @@ TEST(Rendezvous, EveryoneGetsWhatAnyoneSets) {
 }
 
 TEST(Rendezvous, AKeyIsWaitedForUntilItIsThereOrTheTimeIsOver) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(2, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
     if (rank == 0) {
@@ -90,7 +89,7 @@ TEST(Rendezvous, AWorldOfOneNeedsNobody) {
 }
 
 TEST(Rendezvous, WhoDoesNotComeIsNamed) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::latch guest_asks(1);
   on_each(2, [&](std::uint32_t who) {
     // Process 0's time, which counts for all, begins when the other is about to come.
@@ -105,7 +104,7 @@ TEST(Rendezvous, WhoDoesNotComeIsNamed) {
 }
 
 TEST(Rendezvous, AProcessOfAnotherRunIsTurnedAway) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::latch turned_away(1);
   on_each(3, [&](std::uint32_t who) {
     if (who == 2) {  // its own run's rank 0 has died
@@ -123,7 +122,7 @@ TEST(Rendezvous, AProcessOfAnotherRunIsTurnedAway) {
 }
 
 TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   // Process 0's time, which counts for all, begins when the others are about to come.
   std::array<std::latch, 2> guests_ask{std::latch(2), std::latch(2)};
   const auto options_of = [&](std::uint32_t who, std::latch& ask) {
@@ -152,7 +151,7 @@ TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
 }
 
 TEST(Rendezvous, ADeathAndALeaveAreTold) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(3, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
     exchange_keys(*meeting);
@@ -165,7 +164,7 @@ TEST(Rendezvous, ADeathAndALeaveAreTold) {
 }
 
 TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(3, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
     std::promise<void> told;
@@ -186,7 +185,7 @@ TEST(Rendezvous, WhoBreaksOffIsAFailureAndEndsTheOthersWaits) {
 
 // Who has left is not asked what it waits for, and has said why it left.
 TEST(Rendezvous, AnInquiryWaitsForNobodyThatHasLeft) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::jthread leaves(
       [&] { Rendezvous::at("127.0.0.1", port, 1, 3)->leave("it had no more data"); });
   std::jthread answers([&] {
@@ -201,7 +200,7 @@ TEST(Rendezvous, AnInquiryWaitsForNobodyThatHasLeft) {
 }
 
 TEST(Rendezvous, AFarewellConcernsOneCommunicatorAndMayInterrupt) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(2, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
     if (rank == 1) {
@@ -230,7 +229,7 @@ TEST(Rendezvous, AFarewellConcernsOneCommunicatorAndMayInterrupt) {
 }
 
 TEST(Rendezvous, AProcessMaySayMoreWhenItLeavesThanOneOfItsPartsHas) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(2, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
     if (rank == 0) {
@@ -244,7 +243,7 @@ TEST(Rendezvous, AProcessMaySayMoreWhenItLeavesThanOneOfItsPartsHas) {
 
 // The second one ends because the first one has.
 TEST(Rendezvous, OfSeveralThatLeaveTheFirstOnesReasonIsSaid) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   on_each(3, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
     if (rank == 1) {
@@ -281,7 +280,7 @@ TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
                     ("penstock-rendezvous-" + std::to_string(::getpid()));
   // Its port now belongs to another program, which is even a rendezvous, until it has refused one
   // of ours.
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   std::latch refused(1);
   std::jthread stranger([&] {
     std::string said;
@@ -390,7 +389,7 @@ int open_descriptors() {
 }
 
 TEST(Rendezvous, StartsAndStopsAHundredTimesAtOnePortWithoutALeak) {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = test::free_port();
   const int before = open_descriptors();
   for (int round = 0; round < 100; ++round)
     on_each(3, [&](std::uint32_t rank) {

@@ -17,7 +17,7 @@
 #include "src/transform/descriptions.hpp"
 #include "tests/jpeg/images.hpp"
 
-namespace penstock {
+namespace penstock::views_test {
 namespace {
 
 using namespace testing_images;
@@ -357,4 +357,4 @@ TEST(DecodeViews, IsMadeAgainFromItsDescription) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::views_test

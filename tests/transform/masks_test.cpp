@@ -22,6 +22,7 @@
 #include "src/transform/descriptions.hpp"
 #include "src/transform/nearest.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/project_path.hpp"
 
 namespace penstock {
 namespace {
@@ -234,7 +235,7 @@ std::vector<std::uint8_t> from_hex(const std::string& hex) {
 }
 
 std::vector<Line> golden(const std::string& kind, std::size_t numbers) {
-  std::ifstream file(PENSTOCK_GOLDEN "/pillow_masks.txt");
+  std::ifstream file(test::project_path("tests/transform/golden/pillow_masks.txt"));
   std::vector<Line> all;
   std::string text;
   while (std::getline(file, text)) {

@@ -14,8 +14,9 @@
 #include <penstock/transform/crop_image.hpp>
 
 #include "src/transform/pillow_resize.hpp"
+#include "tests/project_path.hpp"
 
-namespace penstock {
+namespace penstock::torchvision_test {
 namespace {
 
 using Levels = std::vector<std::uint8_t>;
@@ -31,7 +32,7 @@ struct Line {
 };
 
 std::vector<Line> lines_of(const std::string& kind) {
-  std::ifstream file(PENSTOCK_GOLDEN "/torchvision_crops.txt");
+  std::ifstream file(test::project_path("tests/transform/golden/torchvision_crops.txt"));
   std::vector<Line> all;
   std::string text;
   while (std::getline(file, text)) {
@@ -214,7 +215,7 @@ Levels sharp_rows(int height, int width) {
 }
 
 TEST(TorchvisionCrops, WhatIsCutOutAndResizedByPillowsFiltersIsItsBitByBit) {
-  std::ifstream file(PENSTOCK_GOLDEN "/torchvision_crops.txt");
+  std::ifstream file(test::project_path("tests/transform/golden/torchvision_crops.txt"));
   std::string text;
   int lines = 0;
   while (std::getline(file, text)) {
@@ -291,4 +292,4 @@ TEST(TorchvisionCrops, RandomCropIsOneOfThePaddedImagesBitByBit) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::torchvision_test

@@ -23,8 +23,9 @@
 #include "src/transform/descriptions.hpp"
 #include "src/transform/wide_resize.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/project_path.hpp"
 
-namespace penstock {
+namespace penstock::wide_test {
 namespace {
 
 using namespace testing_images;
@@ -102,7 +103,7 @@ struct Line {
 };
 
 std::vector<Line> golden(const std::string& kind, std::size_t numbers) {
-  std::ifstream file(PENSTOCK_GOLDEN "/wide_images.txt");
+  std::ifstream file(test::project_path("tests/transform/golden/wide_images.txt"));
   std::vector<Line> all;
   std::string text;
   while (std::getline(file, text)) {
@@ -315,4 +316,4 @@ TEST(WideImages, TravelInPlans) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::wide_test

@@ -14,26 +14,26 @@ namespace penstock::loader {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_lengths(const std::string& what) {
   throw std::invalid_argument("batch_by_length: " + what);
 }
 
 void check_fields(std::span<const FieldSpec> fields, const ByLengthOptions& options) {
   for (const ByLengthOptions::Field& padded : options.fields)
     if (std::ranges::find(fields, padded.name, &FieldSpec::name) == fields.end())
-      refuse(fmt::format(
+      refuse_lengths(fmt::format(
           "the samples have no field '{}', which is to be padded: name theirs in fields",
           padded.name));
   for (const FieldSpec& field : fields) {
     const bool padded = std::ranges::find(options.fields, field.name,
                                           &ByLengthOptions::Field::name) != options.fields.end();
     if (field.shape.is_dynamic() && !padded)
-      refuse(fmt::format(
+      refuse_lengths(fmt::format(
           "'{}' differs from sample to sample, too: name it in fields, or map it to one "
           "shape",
           field.to_string()));
     if (!padded && field.name == options.lengths)
-      refuse(
+      refuse_lengths(
           fmt::format("the samples have a field '{}' already: give `lengths` another name, or an "
                       "empty one for none",
                       field.name));

@@ -15,12 +15,12 @@ namespace penstock::source {
 
 namespace {
 
-constexpr std::array<char, 8> kMagic{'\x89', 'P', 'S', 'I', 'D', 'X', '\r', '\n'};
+constexpr std::array<char, 8> kIndexMagic{'\x89', 'P', 'S', 'I', 'D', 'X', '\r', '\n'};
 constexpr std::uint32_t kVersion = 1;
 constexpr std::uint64_t kTarBlock = 512;
 
 struct FileHeader {
-  std::array<char, 8> magic = kMagic;
+  std::array<char, 8> magic = kIndexMagic;
   std::uint32_t version = kVersion;
   std::uint32_t kind = 0;
   std::uint64_t shard_bytes = 0;
@@ -234,7 +234,7 @@ std::optional<ShardIndex> ShardIndex::decode(std::unique_ptr<std::byte[]> bytes,
   FileHeader header;
   if (size < sizeof header) return std::nullopt;
   std::memcpy(&header, bytes.get(), sizeof header);
-  if (header.magic != kMagic || header.version != kVersion ||
+  if (header.magic != kIndexMagic || header.version != kVersion ||
       header.header_hash != header_hash(header) || header.body_bytes != size - sizeof header) {
     return std::nullopt;
   }

@@ -14,7 +14,7 @@ namespace penstock::source {
 
 namespace {
 
-constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
+constexpr std::string_view kMegatronMagic("MMIDIDX\0\0", 9);
 constexpr std::size_t kHeaderBytes =
     34;  // magic, version u64, type u8, sequences u64, documents u64
 
@@ -71,7 +71,8 @@ DType type_of(std::uint8_t code, const std::string& path) {
 
 MegatronIndex parse_megatron_index(std::span<const std::byte> bytes,
                                    std::shared_ptr<const void> owner, const std::string& path) {
-  if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+  if (bytes.size() < kHeaderBytes ||
+      std::memcmp(bytes.data(), kMegatronMagic.data(), kMegatronMagic.size()) != 0)
     throw Error(fmt::format(
         "{} is no index of Megatron's: expected 34 bytes or more that begin with MMIDIDX", path));
   if (const auto version = load<std::uint64_t>(&bytes[9]); version != 1)

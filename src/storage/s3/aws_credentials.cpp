@@ -21,7 +21,7 @@ namespace penstock::storage {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::system_clock;
+using WallClock = std::chrono::system_clock;
 
 // These are a hop away, or not there at all.
 constexpr HttpTimeouts kNear{.connect = 1000ms, .idle = 5000ms};
@@ -152,7 +152,7 @@ std::optional<AwsCredentials> AwsCredentialChain::get() {
   constexpr auto kLook = 20ms;
   std::unique_lock lock(mutex_);
   const auto are_fresh = [&] {
-    return found_ && Clock::now() < found_->credentials.expires - 5min;
+    return found_ && WallClock::now() < found_->credentials.expires - 5min;
   };
   while (is_fetching_ && !are_fresh()) {
     if (core::Interruption::is_requested())
@@ -177,7 +177,7 @@ std::optional<AwsCredentials> AwsCredentialChain::get() {
   is_fetching_ = false;
   fetched_.notify_all();
   // The old ones still do until they end.
-  if (error && (!found_ || Clock::now() >= found_->credentials.expires))
+  if (error && (!found_ || WallClock::now() >= found_->credentials.expires))
     std::rethrow_exception(error);
   looked_ = true;
   if (found) found_ = std::move(found);

@@ -10,7 +10,7 @@ namespace penstock::sync {
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
@@ -21,6 +21,14 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string> lines_of(const std::vector<Gradient>& gradients) {
+  std::vector<std::string> lines;
+  for (const Gradient& gradient : gradients)
+    lines.push_back(fmt::format("'{}' {} [{}]", gradient.name, name_of(gradient.data.dtype()),
+                                gradient.data.shape().elements()));
+  return lines;
+}
 
 std::vector<std::string> all_texts(Communicator& communicator, const std::string& own) {
   constexpr std::size_t kWord = 8;
@@ -56,8 +64,8 @@ void require_equal_lists(Communicator& communicator, const std::vector<std::stri
   const std::vector<std::string> texts = all_texts(communicator, own);
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] == texts[0]) continue;
-    const std::vector<std::string> first = lines_of(texts[0]);
-    const std::vector<std::string> other = lines_of(texts[rank]);
+    const std::vector<std::string> first = split_lines(texts[0]);
+    const std::vector<std::string> other = split_lines(texts[rank]);
     const std::size_t common = std::min(first.size(), other.size());
     for (std::size_t line = 0; line < common; ++line)
       if (first[line] != other[line])

@@ -18,14 +18,6 @@ namespace {
 using sync::Exchange;
 using sync::GradientEngine;
 
-std::vector<std::string> lines_of(const std::vector<Gradient>& gradients) {
-  std::vector<std::string> lines;
-  for (const Gradient& gradient : gradients)
-    lines.push_back(fmt::format("'{}' {} [{}]", gradient.name, name_of(gradient.data.dtype()),
-                                gradient.data.shape().elements()));
-  return lines;
-}
-
 std::vector<std::string> lines_of(const GradientSyncOptions& options) {
   return {fmt::format("combine {}", static_cast<int>(options.combine)),
           fmt::format("micro_steps {}", options.micro_steps),
@@ -74,7 +66,8 @@ class GradientSync::Impl {
     exchange_.options = options;
     exchange_.gradients = std::move(gradients);
     exchange_.communicator = communicator.duplicate();
-    sync::require_equal_lists(*exchange_.communicator, lines_of(exchange_.gradients), "gradient");
+    sync::require_equal_lists(*exchange_.communicator, sync::lines_of(exchange_.gradients),
+                              "gradient");
     sync::require_equal_lists(*exchange_.communicator, lines_of(options), "option");
 
     const bool alone = communicator.size() == 1;

@@ -71,14 +71,6 @@ void add_to(std::vector<Parcel>& parcels, const Device& device, std::uint32_t ro
   parcels.back().packet.add(tensor);
 }
 
-std::vector<std::string> lines_of(const std::vector<Gradient>& tensors) {
-  std::vector<std::string> lines;
-  for (const Gradient& tensor : tensors)
-    lines.push_back(fmt::format("'{}' {} [{}]", tensor.name, name_of(tensor.data.dtype()),
-                                tensor.data.shape().elements()));
-  return lines;
-}
-
 void require_pairs(const std::vector<Gradient>& variables, const std::vector<Gradient>& gradients) {
   if (variables.size() != gradients.size())
     throw std::invalid_argument(fmt::format("one gradient for each variable, found {} and {}",
@@ -100,7 +92,7 @@ class ShardedVariables::Impl {
        const std::vector<Gradient>& gradients)
       : communicator_(communicator.duplicate()) {
     require_pairs(variables, gradients);
-    sync::require_equal_lists(*communicator_, lines_of(variables), "variable");
+    sync::require_equal_lists(*communicator_, sync::lines_of(variables), "variable");
     std::vector<std::size_t> bytes;
     for (const Gradient& variable : variables) bytes.push_back(variable.data.byte_size());
     owners = sync::owners_by_bytes(bytes, communicator_->size());
