@@ -9,6 +9,8 @@
 
 #include <penstock/report/report.hpp>
 
+#include "src/core/version.hpp"
+
 namespace penstock {
 
 namespace {
@@ -241,7 +243,7 @@ std::string Report::to_json() const {
       {"faults", {{"count", stats.faults}, {"list", std::move(list)}}},
       {"digest", digest ? json(digest->to_string()) : json(nullptr)},
       {"history", std::move(moments)},
-      {"version", PENSTOCK_VERSION},
+      {"version", core::version()},
   };
   // A file name may be any bytes.
   return object.dump(2, ' ', false, json::error_handler_t::replace);

@@ -13,6 +13,7 @@
 
 #include "src/core/exception_text.hpp"
 #include "src/core/json_fields.hpp"
+#include "src/core/version.hpp"
 #include "src/loader/run/fault_json.hpp"
 
 namespace penstock {
@@ -109,7 +110,7 @@ std::string from_hex(std::string_view text) {
 // ---- as JSON ----
 
 struct SavedSettings {
-  std::string penstock = PENSTOCK_VERSION;
+  std::string penstock = core::version();
   std::uint32_t random = kRandomVersion;
   RowSettings settings;
   std::int64_t backoff_ms = 0;
@@ -183,12 +184,12 @@ std::string RowSettings::to_json() const {
 RowSettings RowSettings::parse(std::string_view text) {
   const Json json = core::parse_json(text, kSettings);
   const auto version = json.is_object() ? json.find("penstock") : json.end();
-  if (version != json.end() && *version != PENSTOCK_VERSION)
+  if (version != json.end() && *version != core::version())
     throw Error(
         fmt::format("the loader runs penstock {}, and rows for it are to be made by penstock {}: "
                     "install the same "
                     "version on all machines",
-                    core::describe_value(*version), PENSTOCK_VERSION));
+                    core::describe_value(*version), core::version()));
   auto saved = core::read_options<SavedSettings>(json, kSettings);
   if (saved.random != kRandomVersion)
     throw Error(

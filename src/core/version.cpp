@@ -1,0 +1,7 @@
+#include "src/core/version.hpp"
+
+namespace penstock::core {
+
+const char* version() noexcept { return PENSTOCK_VERSION; }
+
+}  // namespace penstock::core
