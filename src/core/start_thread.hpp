@@ -1,6 +1,7 @@
 // core/start_thread: a new thread, or an error that says what to do.
 #pragma once
 
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -12,6 +13,13 @@
 
 namespace penstock::core {
 
+[[noreturn]] inline void throw_cannot_start(std::string_view what, const std::exception& error) {
+  throw Error(
+      fmt::format("cannot start a thread for {}: {}; raise the limit of threads (ulimit -u, or "
+                  "the container's pids.max) or of memory (ulimit -v), or use fewer threads",
+                  what, error.what()));
+}
+
 /// A thread that runs `work`, for `what`: "decoding".
 ///
 /// Errors  Error  this process may have no more threads, or there is no memory for one's stack
@@ -20,10 +28,21 @@ template <class Work>
   try {
     return std::jthread(std::forward<Work>(work));
   } catch (const std::system_error& error) {
-    throw Error(
-        fmt::format("cannot start a thread for {}: {}; raise the limit of threads (ulimit -u, or "
-                    "the container's pids.max) or of memory (ulimit -v), or use fewer threads",
-                    what, error.what()));
+    throw_cannot_start(what, error);
+  }
+}
+
+/// Runs `work`, which starts threads of oneTBB, for `what`.
+///
+/// Errors  Error  as of start_thread: oneTBB throws a std::runtime_error with the name of its system call; what `work` throws
+template <class Work>
+void run_on_tbb_threads(std::string_view what, Work&& work) {
+  try {
+    std::forward<Work>(work)();
+  } catch (const std::runtime_error& error) {
+    if (std::string_view(error.what()).starts_with("pthread_create "))
+      throw_cannot_start(what, error);
+    throw;
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/start_thread.hpp"
 
 namespace penstock::prepare {
 
@@ -151,7 +152,7 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
     allowed.emplace(tbb::global_control::max_allowed_parallelism,
                     static_cast<std::size_t>(threads));
   tbb::task_arena arena(threads);
-  arena.execute([&] {
+  const auto work = [&] {
     tbb::parallel_pipeline(
         kAhead * static_cast<std::size_t>(threads),
         tbb::make_filter<void, std::uint64_t>(tbb::filter_mode::serial_in_order, number) &
@@ -159,7 +160,8 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
                                                                        prepare) &
             tbb::make_filter<std::shared_ptr<Prepared>, void>(tbb::filter_mode::serial_in_order,
                                                               write));
-  });
+  };
+  core::run_on_tbb_threads("preparation", [&] { arena.execute(work); });
   if (stop.stop_requested())
     throw Error("the preparation was stopped; start it again, and it goes on");
   return report;
