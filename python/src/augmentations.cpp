@@ -26,8 +26,8 @@ namespace {
 using namespace nb::literals;
 using Pair = std::pair<double, double>;
 using NumberOrRange = std::variant<double, Pair>;
-using Levels = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
-using Fill = std::variant<std::uint8_t, Levels>;
+using RedGreenBlue = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
+using Fill = std::variant<std::uint8_t, RedGreenBlue>;
 using GivenInterpolation = Choice<Interpolation>;
 
 Range range_of(const Pair& pair) { return {pair.first, pair.second}; }
@@ -51,7 +51,7 @@ Range around_zero(const NumberOrRange& given) {
 std::array<std::uint8_t, 3> fill_of(const Fill& given) {
   if (const std::uint8_t* level = std::get_if<std::uint8_t>(&given))
     return {*level, *level, *level};
-  const auto [red, green, blue] = std::get<Levels>(given);
+  const auto [red, green, blue] = std::get<RedGreenBlue>(given);
   return {red, green, blue};
 }
 
@@ -63,7 +63,7 @@ Sampling sampling_of(const GivenInterpolation& interpolation, const Fill& fill) 
 auto interpolation(const char* by_default) {
   return "interpolation"_a = GivenInterpolation{by_default};
 }
-auto black() { return "fill"_a = Levels{0, 0, 0}; }
+auto black() { return "fill"_a = RedGreenBlue{0, 0, 0}; }
 
 void bind_levels(nb::module_& module) {
   module.def(
@@ -288,7 +288,7 @@ Source  Hendrycks et al.: AugMix (ICLR 2020); torchvision's AugMix)");
         return timm_rand_augment(std::move(config), options);
       },
       "config"_a = "rand-m9-mstd0.5-inc1", nb::kw_only(), "interpolation"_a.none() = nb::none(),
-      "fill"_a = Levels{128, 128, 128},
+      "fill"_a = RedGreenBlue{128, 128, 128},
       R"(timm's RandAugment with its own operations and strengths, from its strings.
 
 Sections behind "rand", in any order: m magnitude (10), n operations (2), p the probability of each (0.5), mstd the

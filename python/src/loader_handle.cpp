@@ -16,13 +16,13 @@ namespace {
 using std::chrono::nanoseconds;
 
 // Guarded by the GIL, or by its mutex where there is none.
-struct Registry {
+struct RunningLoaders {
   std::mutex mutex;
   std::vector<std::pair<int, std::weak_ptr<RunningLoader>>> loaders;  // by fork_generation()
 };
 // Never destroyed: the last loaders may go with the interpreter's last objects.
-Registry& registry() {
-  static auto* const all = new Registry;
+RunningLoaders& running_loaders() {
+  static auto* const all = new RunningLoaders;
   return *all;
 }
 
@@ -86,7 +86,7 @@ void RunningLoader::stop() noexcept { loader_.stop(); }
 LoaderHandle::LoaderHandle(Loader loader)
     : loader_(std::make_shared<RunningLoader>(std::move(loader))) {
   if (closing()) throw Error("a loader cannot be made while the interpreter ends");
-  Registry& all = registry();
+  RunningLoaders& all = running_loaders();
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.loaders, [](const auto& other) { return other.second.expired(); });
   all.loaders.emplace_back(generation_, loader_);
@@ -116,7 +116,7 @@ void stop_all_loaders() {
   begin_closing();
   std::vector<std::shared_ptr<RunningLoader>> running;
   {
-    Registry& all = registry();
+    RunningLoaders& all = running_loaders();
     const std::lock_guard lock(all.mutex);
     for (const auto& [generation, loader] : all.loaders)
       if (generation == fork_generation())

@@ -45,7 +45,7 @@ void drop(PyObject* object) {
   if (const GilIfOpen gil; gil) Py_DECREF(object);
 }
 
-std::string text_of(nb::handle exception) {
+std::string last_line_of(nb::handle exception) {
   // As the last line of a traceback.
   std::string text = nb::cast<std::string>(exception.type().attr("__name__"));
   try {
@@ -132,7 +132,7 @@ std::shared_ptr<const void> keep_memory(nb::object object) {
 }
 
 PythonException::PythonException(nb::object raised)
-    : Error(text_of(raised)), value_(std::make_shared<Kept>(std::move(raised))) {}
+    : Error(last_line_of(raised)), value_(std::make_shared<Kept>(std::move(raised))) {}
 
 namespace {
 

@@ -74,7 +74,7 @@ struct PyQueueClient {
   bool waits_for_each;
 };
 
-bool push(const PyQueueClient& self, nb::handle record, std::optional<double> timeout) {
+bool push_remotely(const PyQueueClient& self, nb::handle record, std::optional<double> timeout) {
   if (timeout && self.waits_for_each)
     throw std::invalid_argument(
         "push: a client with unacknowledged=0 waits until the queue has its record, and cannot "
@@ -198,7 +198,7 @@ Errors  ValueError   no fields, names missing or used twice, or a path that is t
         QueueClosed  its queue takes no more)")
       .def(ExplainedConstructor())
       .def(
-          "push", &push, "record"_a, "timeout"_a.none() = nb::none(),
+          "push", &push_remotely, "record"_a, "timeout"_a.none() = nb::none(),
           nb::sig("def push(self, record: collections.abc.Mapping[str, typing.Any] | "
                   "collections.abc.Sequence[typing.Any], timeout: float | None = None) -> bool"),
           R"(Sends a record, as Queue.push takes it; waits while the queue is full, at most `timeout`
