@@ -434,7 +434,7 @@ void captured_work_taken_for_done(bool planted) {
   require_words(to, 8);
 }
 
-constexpr std::array kCases{
+constexpr std::array kSeenCases{
     Planted{"ConsumerDoesNotWaitForTheCopy",
             "The consumer's stream reads a place without a wait for the copy into it.",
             consumer_does_not_wait_for_the_copy},
@@ -514,6 +514,6 @@ constexpr std::array kCases{
 
 }  // namespace
 
-std::span<const Planted> planted_seen() { return kCases; }
+std::span<const Planted> planted_seen() { return kSeenCases; }
 
 }  // namespace penstock::simulation_test

@@ -601,7 +601,7 @@ void context_on_a_device_nobody_asked_for(bool planted) {
   require(!simulated_cuda::has_context(0), "a context on a device that nobody asked for");
 }
 
-constexpr std::array kCases{
+constexpr std::array kUnseenCases{
     Planted{"PlaceOverwrittenBeforeItsReaderIsDone",
             "The event that frees a place is recorded before the kernel that reads it, not after.",
             place_overwritten_before_its_reader_is_done},
@@ -707,6 +707,6 @@ constexpr std::array kCases{
 
 }  // namespace
 
-std::span<const Planted> planted_unseen() { return kCases; }
+std::span<const Planted> planted_unseen() { return kUnseenCases; }
 
 }  // namespace penstock::simulation_test
