@@ -160,7 +160,7 @@ void take_apart(const std::uint8_t* from, std::uint8_t* to) {
 }
 
 /// kPixels pixels of a line, taken apart. Whether the line is flipped is a value and not a template's parameter: the code for each
-/// case took most of the time to compile, and a branch that always goes one way costs nothing that can be measured.
+/// case took most of the time to compile. What the branch costs is in bench/results/build.md.
 template <int kChannels>
 class Block {
  public:
