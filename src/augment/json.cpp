@@ -6,18 +6,6 @@
 
 #include "src/augment/operations.hpp"
 
-namespace penstock::core {
-
-template <>
-struct EnumNames<Interpolation> {
-  static constexpr std::pair<Interpolation, const char*> kNames[] = {
-      {Interpolation::nearest, "nearest"},
-      {Interpolation::bilinear, "bilinear"},
-      {Interpolation::bicubic, "bicubic"}};
-};
-
-}  // namespace penstock::core
-
 namespace penstock::augment {
 
 namespace {

@@ -28,6 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include <penstock/core/description.hpp>
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/tensor.hpp>
@@ -37,23 +38,6 @@ namespace penstock::core {
 using Json = nlohmann::ordered_json;
 
 inline constexpr const char* kSpeed = "speed";
-
-/// The names of an enum's values, for JSON. Specialise with `static constexpr std::pair<E, const
-/// char*> kNames[]`.
-template <class E>
-struct EnumNames;
-
-template <class E>
-concept NamedEnum = requires {
-  EnumNames<E>::kNames;
-};
-
-template <class E>
-[[nodiscard]] constexpr const char* name_of_enum(E value) noexcept {
-  for (const auto& [candidate, name] : EnumNames<E>::kNames)
-    if (candidate == value) return name;
-  return "?";
-}
 
 /// What was found, short enough for a message.
 [[nodiscard]] std::string shorten(const Json& value);
@@ -108,7 +92,7 @@ template <class T>
   } else if constexpr (std::is_same_v<T, Json>) {
     return value;
   } else if constexpr (NamedEnum<T>) {
-    return name_of_enum(value);
+    return name_of(value);
   } else if constexpr (std::is_same_v<T, DType>) {
     return std::string(name_of(value));
   } else if constexpr (std::is_same_v<T, ImageSize>) {

@@ -2,35 +2,6 @@
 
 #include "src/core/json_fields.hpp"
 
-namespace penstock::core {
-
-template <>
-struct EnumNames<PackMethod> {
-  static constexpr std::pair<PackMethod, const char*> kNames[] = {
-      {PackMethod::best_fit, "best_fit"},
-      {PackMethod::first_fit, "first_fit"},
-      {PackMethod::wrap, "wrap"}};
-};
-
-template <>
-struct EnumNames<LongDocuments> {
-  static constexpr std::pair<LongDocuments, const char*> kNames[] = {
-      {LongDocuments::split, "split"},
-      {LongDocuments::truncate, "truncate"},
-      {LongDocuments::drop, "drop"}};
-};
-
-template <>
-struct EnumNames<PackOutput> {
-  static constexpr std::pair<PackOutput, const char*> kNames[] = {
-      {PackOutput::tokens, "tokens"},        {PackOutput::labels, "labels"},
-      {PackOutput::positions, "positions"},  {PackOutput::segment_ids, "segment_ids"},
-      {PackOutput::loss_mask, "loss_mask"},  {PackOutput::cu_seqlens, "cu_seqlens"},
-      {PackOutput::max_seqlen, "max_seqlen"}};
-};
-
-}  // namespace penstock::core
-
 namespace penstock {
 
 template <class Visitor>
@@ -92,8 +63,6 @@ SourcePtr make_rows(std::string_view options, const char* name,
 }
 
 }  // namespace
-
-const char* name_of_output(PackOutput output) noexcept { return core::name_of_enum(output); }
 
 Description describe_blocks(const Description& documents, const BlockOptions& options) {
   return describe(kBlocks, documents, options);

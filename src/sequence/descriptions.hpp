@@ -12,9 +12,6 @@ namespace penstock::sequence {
 inline constexpr const char* kBlocks = "blocks";
 inline constexpr const char* kPack = "pack";
 
-/// "tokens", "cu_seqlens" and so on.
-[[nodiscard]] const char* name_of_output(PackOutput output) noexcept;
-
 [[nodiscard]] Description describe_blocks(const Description& documents,
                                           const BlockOptions& options);
 [[nodiscard]] Description describe_pack(const Description& documents, const PackOptions& options);

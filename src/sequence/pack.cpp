@@ -36,7 +36,7 @@ void check(const PackOptions& options) {
   for (auto output = options.outputs.begin(); output != options.outputs.end(); ++output)
     if (std::find(options.outputs.begin(), output, *output) != output)
       throw std::invalid_argument(
-          fmt::format("pack: the output {} is there twice", name_of_output(*output)));
+          fmt::format("pack: the output {} is there twice", name_of(*output)));
   if (options.method == PackMethod::wrap && options.long_documents != LongDocuments::split)
     throw std::invalid_argument(
         "pack: wrap cuts every document at the end of a row, so long ones can only be split");
@@ -143,7 +143,7 @@ class PackedRows final : public source::Composite {
     return static_cast<std::size_t>(options_.most_documents.value_or(most)) + 2;
   }
   [[nodiscard]] FieldSpec spec_of(PackOutput output) const {
-    const std::string name = name_of_output(output);
+    const std::string name = name_of(output);
     switch (output) {
       case PackOutput::loss_mask:
         return {name, DType::u8, {options_.length}};

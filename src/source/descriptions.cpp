@@ -2,17 +2,6 @@
 
 #include "src/core/json_fields.hpp"
 
-namespace penstock::core {
-
-template <>
-struct EnumNames<WebDatasetField::Type> {
-  using Type = WebDatasetField::Type;
-  static constexpr std::pair<Type, const char*> kNames[] = {{Type::bytes, "bytes"},
-                                                            {Type::integer, "integer"}};
-};
-
-}  // namespace penstock::core
-
 namespace penstock {
 
 template <class Visitor>

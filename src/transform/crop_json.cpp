@@ -4,16 +4,6 @@
 
 #include <fmt/format.h>
 
-namespace penstock::core {
-
-template <>
-struct EnumNames<CropPosition> {
-  static constexpr std::pair<CropPosition, const char*> kNames[] = {
-      {CropPosition::center, "center"}, {CropPosition::random, "random"}};
-};
-
-}  // namespace penstock::core
-
 namespace penstock::transform {
 
 namespace {

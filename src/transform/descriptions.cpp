@@ -8,20 +8,6 @@
 #include "src/core/json_fields.hpp"
 #include "src/transform/crop_json.hpp"
 
-namespace penstock::core {
-
-template <>
-struct EnumNames<ResizeFilter> {
-  static constexpr std::pair<ResizeFilter, const char*> kNames[] = {
-      {ResizeFilter::bilinear, "bilinear"},
-      {ResizeFilter::bicubic, "bicubic"},
-      {ResizeFilter::pillow_bilinear, "pillow_bilinear"},
-      {ResizeFilter::pillow_bicubic, "pillow_bicubic"},
-      {ResizeFilter::nearest, "nearest"}};
-};
-
-}  // namespace penstock::core
-
 namespace penstock {
 
 template <class Visitor>

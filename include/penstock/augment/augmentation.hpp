@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/range.hpp>
 
 namespace penstock {
@@ -51,6 +52,13 @@ enum class Interpolation : std::uint8_t {
   nearest,
   bilinear,  ///< torchvision's; at the edges it blends with the fill
   bicubic,   ///< Pillow's: Keys' cubic with a = -1; at the edges it repeats the outermost pixels
+};
+template <>
+struct EnumNames<Interpolation> {
+  static constexpr std::pair<Interpolation, const char*> kNames[] = {
+      {Interpolation::nearest, "nearest"},
+      {Interpolation::bilinear, "bilinear"},
+      {Interpolation::bicubic, "bicubic"}};
 };
 
 /// For operations that move pixels.

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+
+#include <penstock/core/enum_names.hpp>
 
 namespace penstock {
 
@@ -11,12 +14,23 @@ enum class Remainder : std::uint8_t {
   drop,  ///< it is left out, whole
   pad,   ///< it is filled up with zeroes; the field 'valid' marks which rows are samples
 };
+template <>
+struct EnumNames<Remainder> {
+  static constexpr std::pair<Remainder, const char*> kNames[] = {
+      {Remainder::keep, "keep"}, {Remainder::drop, "drop"}, {Remainder::pad, "pad"}};
+};
 
 /// How a global batch reaches the replicas.
 enum class Split : std::uint8_t {
   scatter,      ///< replica r gets the contiguous slice r of the global batch, in place
   round_robin,  ///< batches of global_batch / R; batch k goes to replica k mod R
   shard_early,  ///< each replica has an order of its own, over the samples i with i mod R == r
+};
+template <>
+struct EnumNames<Split> {
+  static constexpr std::pair<Split, const char*> kNames[] = {{Split::scatter, "scatter"},
+                                                             {Split::round_robin, "round_robin"},
+                                                             {Split::shard_early, "shard_early"}};
 };
 
 }  // namespace penstock

@@ -1,6 +1,10 @@
 // core/geometry: sizes and parts of images.
 #pragma once
 
+#include <utility>
+
+#include <penstock/core/enum_names.hpp>
+
 namespace penstock {
 
 /// Height and width of an image, in pixels; one number means a square.
@@ -32,6 +36,11 @@ struct Region {
 enum class CropPosition : unsigned char {
   center,
   random,  ///< all whole places equally likely
+};
+template <>
+struct EnumNames<CropPosition> {
+  static constexpr std::pair<CropPosition, const char*> kNames[] = {
+      {CropPosition::center, "center"}, {CropPosition::random, "random"}};
 };
 
 /// A rectangle of whole pixels of an image as it is stored, origin at its upper left corner.

@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/tensor.hpp>
@@ -24,6 +26,11 @@ struct DeviceTransformNumbers;
 enum class ImageLayout : std::uint8_t {
   nhwc,  ///< beside each other: [rows, height, width, channels]
   nchw,  ///< in planes: [rows, channels, height, width]
+};
+template <>
+struct EnumNames<ImageLayout> {
+  static constexpr std::pair<ImageLayout, const char*> kNames[] = {{ImageLayout::nhwc, "nhwc"},
+                                                                   {ImageLayout::nchw, "nchw"}};
 };
 
 /// A rectangle of each image that is painted over, as torchvision's RandomErasing.

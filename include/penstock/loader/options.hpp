@@ -10,10 +10,12 @@
 #include <optional>
 #include <semaphore>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <penstock/batch/slicing.hpp>
 #include <penstock/core/agreement.hpp>
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/launcher.hpp>
 #include <penstock/order/mix.hpp>
 
@@ -103,6 +105,11 @@ enum class OnFault : std::uint8_t {
   replace,  ///< another sample of the same source takes the place, the same on every machine
   mask,     ///< the row is zero-filled; the field 'valid' tells
 };
+template <>
+struct EnumNames<OnFault> {
+  static constexpr std::pair<OnFault, const char*> kNames[] = {
+      {OnFault::raise, "raise"}, {OnFault::replace, "replace"}, {OnFault::mask, "mask"}};
+};
 
 /// For LoaderOptions. Each process counts its own budgets: where one raises, the program must tell
 /// the others.
@@ -146,6 +153,13 @@ enum class InputMode : std::uint8_t {
   per_worker,  ///< each process has an order of its own, for its replicas
   per_replica  ///< each replica has an order of its own
 };
+template <>
+struct EnumNames<InputMode> {
+  static constexpr std::pair<InputMode, const char*> kNames[] = {
+      {InputMode::one, "one"},
+      {InputMode::per_worker, "per_worker"},
+      {InputMode::per_replica, "per_replica"}};
+};
 
 /// Which samples a separate order (per_worker, per_replica) covers. Each has its own random
 /// numbers.
@@ -154,6 +168,11 @@ enum class ShardPolicy : std::uint8_t {
          ///< batch
   file,  ///< the samples in the files f with f mod n == k
   off    ///< all samples
+};
+template <>
+struct EnumNames<ShardPolicy> {
+  static constexpr std::pair<ShardPolicy, const char*> kNames[] = {
+      {ShardPolicy::data, "data"}, {ShardPolicy::file, "file"}, {ShardPolicy::off, "off"}};
 };
 
 /// For Dataset::loader.

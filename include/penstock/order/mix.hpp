@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+
+#include <penstock/core/enum_names.hpp>
 
 namespace penstock {
 
@@ -9,6 +12,11 @@ namespace penstock {
 enum class MixUntil : std::uint8_t {
   first_exhausted,  ///< when the first input that has a weight has ended
   all_exhausted,  ///< when all of them have; what is left is mixed in the shares of those that are left
+};
+template <>
+struct EnumNames<MixUntil> {
+  static constexpr std::pair<MixUntil, const char*> kNames[] = {
+      {MixUntil::first_exhausted, "first_exhausted"}, {MixUntil::all_exhausted, "all_exhausted"}};
 };
 
 }  // namespace penstock

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/range.hpp>
 
@@ -14,6 +16,11 @@ namespace penstock {
 enum class UnfitImages : std::uint8_t {
   refuse,  ///< there may be none: the call that makes the plan says which one it is
   drop,    ///< it is in no batch
+};
+template <>
+struct EnumNames<UnfitImages> {
+  static constexpr std::pair<UnfitImages, const char*> kNames[] = {{UnfitImages::refuse, "refuse"},
+                                                                   {UnfitImages::drop, "drop"}};
 };
 
 /// For Dataset::batch_by_aspect.

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <penstock/core/enum_names.hpp>
 
 namespace penstock {
 
@@ -13,6 +16,13 @@ enum class LongSamples : std::uint8_t {
   refuse,    ///< there may be none: the call that makes the plan says which one is too long
   truncate,  ///< it is in the last bucket, and loses what is behind its edge, in all padded fields
   drop,      ///< it is in no batch
+};
+template <>
+struct EnumNames<LongSamples> {
+  static constexpr std::pair<LongSamples, const char*> kNames[] = {
+      {LongSamples::refuse, "refuse"},
+      {LongSamples::truncate, "truncate"},
+      {LongSamples::drop, "drop"}};
 };
 
 /// For Dataset::batch_by_length.

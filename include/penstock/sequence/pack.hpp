@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/source.hpp>
 
@@ -17,12 +19,26 @@ enum class PackMethod : std::uint8_t {
   first_fit,  ///< in their order, each into the first row that has room for it
   wrap,  ///< one behind the other; what does not fit into a row continues in the next one: no padding but at the end
 };
+template <>
+struct EnumNames<PackMethod> {
+  static constexpr std::pair<PackMethod, const char*> kNames[] = {
+      {PackMethod::best_fit, "best_fit"},
+      {PackMethod::first_fit, "first_fit"},
+      {PackMethod::wrap, "wrap"}};
+};
 
 /// What becomes of a document that is longer than a row. With PackMethod::wrap, `split` is all there is.
 enum class LongDocuments : std::uint8_t {
   split,     ///< rows that it fills, and the rest as a document of its own: no token is lost
   truncate,  ///< its first tokens fill a row, the rest is lost
   drop,      ///< it is in no row
+};
+template <>
+struct EnumNames<LongDocuments> {
+  static constexpr std::pair<LongDocuments, const char*> kNames[] = {
+      {LongDocuments::split, "split"},
+      {LongDocuments::truncate, "truncate"},
+      {LongDocuments::drop, "drop"}};
 };
 
 /// A field of a packed row; see PackOptions::outputs.
@@ -36,6 +52,14 @@ enum class PackOutput : std::uint8_t {
   /// a document. n is PackOptions::most_documents, or the most that a row has.
   cu_seqlens,
   max_seqlen,  ///< i32 []: the longest of these
+};
+template <>
+struct EnumNames<PackOutput> {
+  static constexpr std::pair<PackOutput, const char*> kNames[] = {
+      {PackOutput::tokens, "tokens"},        {PackOutput::labels, "labels"},
+      {PackOutput::positions, "positions"},  {PackOutput::segment_ids, "segment_ids"},
+      {PackOutput::loss_mask, "loss_mask"},  {PackOutput::cu_seqlens, "cu_seqlens"},
+      {PackOutput::max_seqlen, "max_seqlen"}};
 };
 
 /// For Dataset::pack.

@@ -12,8 +12,10 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/source/queue.hpp>
 
 namespace penstock {
@@ -23,12 +25,22 @@ enum class CloseWhen {
   explicitly,    ///< never: the program calls Queue::close()
   all_finished,  ///< when at least expected_clients connected and all of them have left
 };
+template <>
+struct EnumNames<CloseWhen> {
+  static constexpr std::pair<CloseWhen, const char*> kNames[] = {
+      {CloseWhen::explicitly, "explicitly"}, {CloseWhen::all_finished, "all_finished"}};
+};
 
 /// What a server does when a client ends without close(): killed, crashed, broken, or made for
 /// other fields.
 enum class OnLostClient {
   close_queue,  ///< with a cause that names it
   ignore,       ///< continue; it counts as finished, and in QueueServerStats::lost
+};
+template <>
+struct EnumNames<OnLostClient> {
+  static constexpr std::pair<OnLostClient, const char*> kNames[] = {
+      {OnLostClient::close_queue, "close_queue"}, {OnLostClient::ignore, "ignore"}};
 };
 
 struct QueueServerOptions {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
+
 namespace penstock {
 
 /// One or more of: the path of a shard; a folder, whose shards count in the order of their names'
@@ -38,6 +40,11 @@ enum class IndexPlace {
   beside,  ///< `<shard>.penstock-index`; where that cannot be written, and for objects, as `cache`
   cache,   ///< in a folder of their own
   memory,  ///< nowhere: each opening scans the shards, unless it finds an index in either place
+};
+template <>
+struct EnumNames<IndexPlace> {
+  static constexpr std::pair<IndexPlace, const char*> kNames[] = {
+      {IndexPlace::beside, "beside"}, {IndexPlace::cache, "cache"}, {IndexPlace::memory, "memory"}};
 };
 
 /// How the index of a sharded data set is kept and made. None of it changes what records there are.

@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/storage/object_storage.hpp>
@@ -30,6 +32,11 @@ struct WebDatasetField {
   /// True: a sample without it is a fault. False: the field is then u8 [0], or `otherwise`.
   bool required = true;
   std::int64_t default_value = 0;
+};
+template <>
+struct EnumNames<WebDatasetField::Type> {
+  static constexpr std::pair<WebDatasetField::Type, const char*> kNames[] = {
+      {WebDatasetField::Type::bytes, "bytes"}, {WebDatasetField::Type::integer, "integer"}};
 };
 
 struct WebDatasetOptions {

@@ -6,8 +6,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
@@ -24,6 +26,14 @@ class SyncError : public Error {
 /// How the ranks' values are combined. A mean is the sum divided once, by the number of ranks; of
 /// integers it is cut towards zero.
 enum class ReduceOp : std::uint8_t { sum, product, min, max, mean };
+template <>
+struct EnumNames<ReduceOp> {
+  static constexpr std::pair<ReduceOp, const char*> kNames[] = {{ReduceOp::sum, "sum"},
+                                                                {ReduceOp::product, "product"},
+                                                                {ReduceOp::min, "min"},
+                                                                {ReduceOp::max, "max"},
+                                                                {ReduceOp::mean, "mean"}};
+};
 
 /// One call of a collective, as all ranks must make it.
 struct Collective {

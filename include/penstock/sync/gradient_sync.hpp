@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/sync/communicator.hpp>
 
@@ -43,6 +45,13 @@ enum class Combine : std::uint8_t {
   mean,       ///< Σ g / (R · K)
   row_sums,   ///< each g is a sum over rows: Σ g / Σ rows
   row_means,  ///< each g is a mean over rows: Σ rows · g / Σ rows
+};
+template <>
+struct EnumNames<Combine> {
+  static constexpr std::pair<Combine, const char*> kNames[] = {{Combine::sum, "sum"},
+                                                               {Combine::mean, "mean"},
+                                                               {Combine::row_sums, "row_sums"},
+                                                               {Combine::row_means, "row_means"}};
 };
 
 struct GradientSyncOptions {

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
 #include <penstock/core/random.hpp>
@@ -27,6 +29,15 @@ enum class ResizeFilter : std::uint8_t {
   pillow_bilinear,
   pillow_bicubic,
   nearest,  ///< Pillow's NEAREST: each pixel is one of the image, the one that its middle lies in
+};
+template <>
+struct EnumNames<ResizeFilter> {
+  static constexpr std::pair<ResizeFilter, const char*> kNames[] = {
+      {ResizeFilter::bilinear, "bilinear"},
+      {ResizeFilter::bicubic, "bicubic"},
+      {ResizeFilter::pillow_bilinear, "pillow_bilinear"},
+      {ResizeFilter::pillow_bicubic, "pillow_bicubic"},
+      {ResizeFilter::nearest, "nearest"}};
 };
 
 /// Levels of red, green and blue, 0 to 255; one number means a grey.

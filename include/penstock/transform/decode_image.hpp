@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
@@ -20,6 +22,13 @@ enum class JpegDecoder : std::uint8_t {
   fast,       ///< Penstock's own decoder, which decodes little but the crop; chroma is repeated
   reference,  ///< the same; chroma is smoothed, the default of libjpeg and Pillow
   libjpeg,    ///< libjpeg-turbo alone, to compare with; chroma is repeated, so the pixels of `fast`
+};
+template <>
+struct EnumNames<JpegDecoder> {
+  static constexpr std::pair<JpegDecoder, const char*> kNames[] = {
+      {JpegDecoder::fast, "fast"},
+      {JpegDecoder::reference, "reference"},
+      {JpegDecoder::libjpeg, "libjpeg"}};
 };
 
 struct DecodeImageOptions {

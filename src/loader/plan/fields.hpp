@@ -6,44 +6,6 @@
 #include "src/core/json_fields.hpp"
 #include "src/loader/plan/operations.hpp"
 
-namespace penstock::core {
-
-template <>
-struct EnumNames<MixUntil> {
-  static constexpr std::pair<MixUntil, const char*> kNames[] = {
-      {MixUntil::first_exhausted, "first_exhausted"}, {MixUntil::all_exhausted, "all_exhausted"}};
-};
-template <>
-struct EnumNames<Remainder> {
-  static constexpr std::pair<Remainder, const char*> kNames[] = {
-      {Remainder::keep, "keep"}, {Remainder::drop, "drop"}, {Remainder::pad, "pad"}};
-};
-template <>
-struct EnumNames<LongSamples> {
-  static constexpr std::pair<LongSamples, const char*> kNames[] = {
-      {LongSamples::refuse, "refuse"},
-      {LongSamples::truncate, "truncate"},
-      {LongSamples::drop, "drop"}};
-};
-template <>
-struct EnumNames<UnfitImages> {
-  static constexpr std::pair<UnfitImages, const char*> kNames[] = {{UnfitImages::refuse, "refuse"},
-                                                                   {UnfitImages::drop, "drop"}};
-};
-template <>
-struct EnumNames<Split> {
-  static constexpr std::pair<Split, const char*> kNames[] = {{Split::scatter, "scatter"},
-                                                             {Split::round_robin, "round_robin"},
-                                                             {Split::shard_early, "shard_early"}};
-};
-template <>
-struct EnumNames<ImageLayout> {
-  static constexpr std::pair<ImageLayout, const char*> kNames[] = {{ImageLayout::nhwc, "nhwc"},
-                                                                   {ImageLayout::nchw, "nchw"}};
-};
-
-}  // namespace penstock::core
-
 namespace penstock {
 
 template <class Visitor>

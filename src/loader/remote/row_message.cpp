@@ -18,28 +18,6 @@
 
 namespace penstock {
 
-namespace core {
-
-template <>
-struct EnumNames<InputMode> {
-  static constexpr std::pair<InputMode, const char*> kNames[] = {
-      {InputMode::one, "one"},
-      {InputMode::per_worker, "per_worker"},
-      {InputMode::per_replica, "per_replica"}};
-};
-template <>
-struct EnumNames<ShardPolicy> {
-  static constexpr std::pair<ShardPolicy, const char*> kNames[] = {
-      {ShardPolicy::data, "data"}, {ShardPolicy::file, "file"}, {ShardPolicy::off, "off"}};
-};
-template <>
-struct EnumNames<OnFault> {
-  static constexpr std::pair<OnFault, const char*> kNames[] = {
-      {OnFault::raise, "raise"}, {OnFault::replace, "replace"}, {OnFault::mask, "mask"}};
-};
-
-}  // namespace core
-
 namespace loader {
 
 namespace {
