@@ -21,8 +21,8 @@
 #include <fmt/format.h>
 
 #include "src/augment/draw.hpp"
-#include "src/augment/json.hpp"
 #include "src/augment/run.hpp"
+#include "src/core/json_fields.hpp"
 
 namespace penstock::bench {
 namespace {
@@ -64,8 +64,7 @@ std::vector<std::vector<Augmentation>> read_operations() {
   std::vector<std::vector<Augmentation>> lines;
   for (std::string line; std::getline(std::cin, line);) {
     std::vector<Augmentation>& operations = lines.emplace_back();
-    for (const core::Json& one : core::parse_json(line, "the operations"))
-      operations.push_back(augment::read_augmentation(one, "the operations"));
+    core::read_json(core::parse_json(line, "the operations"), operations, "the operations");
   }
   return lines;
 }

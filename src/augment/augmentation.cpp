@@ -10,8 +10,8 @@
 #include <penstock/augment/augmentation.hpp>
 #include <penstock/augment/policies.hpp>
 
-#include "src/augment/json.hpp"
 #include "src/augment/operations.hpp"
+#include "src/core/json_fields.hpp"
 
 namespace penstock {
 
@@ -121,21 +121,20 @@ void augment::check_fills(std::span<const Augmentation> operations, int channels
 Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}
 
 std::string Augmentation::to_string() const {
-  return core::describe_value(augment::write_augmentation(*this));
+  return core::describe_value(core::write_json(*this));
 }
 
-std::string Augmentation::to_json() const {
-  return core::dump_json(augment::write_augmentation(*this));
-}
+std::string Augmentation::to_json() const { return core::dump_json(core::write_json(*this)); }
 
 Augmentation Augmentation::from_json(std::string_view json) {
   constexpr const char* kWhere = "the operation";
-  return augment::read_augmentation(core::parse_json(json, kWhere), kWhere);
+  Augmentation augmentation;
+  core::read_json(core::parse_json(json, kWhere), augmentation, kWhere);
+  return augmentation;
 }
 
 bool operator==(const Augmentation& a, const Augmentation& b) {
-  return a.operation_ == b.operation_ ||
-         augment::write_augmentation(a) == augment::write_augmentation(b);
+  return a.operation_ == b.operation_ || core::write_json(a) == core::write_json(b);
 }
 
 Range factors(double strength) {

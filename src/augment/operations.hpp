@@ -1,4 +1,4 @@
-// augment/operations: the options of each operation, under the names that plans have.
+// augment/operations: the options of each operation, with their names, limits and defaults in plans.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
 #include <penstock/augment/policies.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/range.hpp>
+
+#include "src/augment/step.hpp"
+#include "src/core/one_of.hpp"
 
 namespace penstock::augment {
 
@@ -24,26 +29,31 @@ struct Nothing {
 struct Brightness {
   static constexpr const char* kName = "brightness";
   static constexpr const char* kField = "factor";
+  static constexpr FieldInfo kLimits = kFactors;
   Range range;
 };
 struct Contrast {
   static constexpr const char* kName = "contrast";
   static constexpr const char* kField = "factor";
+  static constexpr FieldInfo kLimits = kFactors;
   Range range;
 };
 struct Saturation {
   static constexpr const char* kName = "saturation";
   static constexpr const char* kField = "factor";
+  static constexpr FieldInfo kLimits = kFactors;
   Range range;
 };
 struct Sharpness {
   static constexpr const char* kName = "sharpness";
   static constexpr const char* kField = "factor";
+  static constexpr FieldInfo kLimits = kFactors;
   Range range;
 };
 struct Hue {
   static constexpr const char* kName = "hue";
   static constexpr const char* kField = "turn";
+  static constexpr FieldInfo kLimits = kHueTurns;
   Range range;
 };
 template <class T>
@@ -51,6 +61,10 @@ concept OfOneRange = requires(T operation) {
   T::kField;
   operation.range;
 };
+template <class Visitor, OfOneRange T>
+void visit_fields(Visitor& visit, T& of) {
+  visit.required(T::kField, of.range, T::kLimits);
+}
 
 // ---- without options ----
 
@@ -66,8 +80,6 @@ struct Autocontrast {
 struct Invert {
   static constexpr const char* kName = "invert";
 };
-template <class T>
-concept WithoutOptions = std::is_empty_v<T>;
 
 // ---- levels ----
 
@@ -75,19 +87,36 @@ struct ColorJitter {
   static constexpr const char* kName = "color_jitter";
   ColorJitterOptions options;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, ColorJitter& of) {
+  visit_fields(visit, of.options);
+}
 struct Solarize {
   static constexpr const char* kName = "solarize";
   int threshold = 128;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Solarize& of) {
+  visit("threshold", of.threshold, {.min = 0, .max = 256});
+}
 struct Posterize {
   static constexpr const char* kName = "posterize";
   int bits = 8;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Posterize& of) {
+  visit.required("bits", of.bits, {.min = 0, .max = 8});
+}
 struct GaussianBlur {
   static constexpr const char* kName = "gaussian_blur";
   int kernel_size = 1;
   Range sigma;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, GaussianBlur& of) {
+  visit.required("kernel_size", of.kernel_size, {.min = 1, .max = kWidestBlur});
+  visit("sigma", of.sigma, {.min = 0.01, .max = 100});
+}
 
 // ---- places ----
 
@@ -95,37 +124,72 @@ struct Flip {
   static constexpr const char* kName = "flip";
   double probability = 0.5;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Flip& of) {
+  visit("probability", of.probability, kProbability);
+}
 struct VerticalFlip {
   static constexpr const char* kName = "vertical_flip";
   double probability = 0.5;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, VerticalFlip& of) {
+  visit("probability", of.probability, kProbability);
+}
 struct Rotate {
   static constexpr const char* kName = "rotate";
   Range degrees;
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Rotate& of) {
+  visit.required("degrees", of.degrees, {.min = -360, .max = 360});
+  visit_fields(visit, of.sampling);
+}
 struct Shear {
   static constexpr const char* kName = "shear";
   Range x;
   Range y;
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Shear& of) {
+  visit.required("x", of.x, kShearDegrees);
+  visit.required("y", of.y, kShearDegrees);
+  visit_fields(visit, of.sampling);
+}
 struct Translate {
   static constexpr const char* kName = "translate";
   Range x;
   Range y;
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Translate& of) {
+  visit.required("x", of.x, {.min = -1, .max = 1});
+  visit.required("y", of.y, {.min = -1, .max = 1});
+  visit_fields(visit, of.sampling);
+}
 struct Affine {
   static constexpr const char* kName = "affine";
   AffineOptions options;
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Affine& of) {
+  visit_fields(visit, of.options);
+  visit_fields(visit, of.sampling);
+}
 struct Perspective {
   static constexpr const char* kName = "perspective";
   double distortion = 0.5;
   Sampling sampling{.interpolation = Interpolation::bilinear};
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Perspective& of) {
+  visit("distortion", of.distortion, {.min = 0, .max = 1});
+  visit_fields(visit, of.sampling);
+}
 
 // ---- choices ----
 
@@ -134,11 +198,21 @@ struct RandomApply {
   double probability = 1;
   std::vector<Augmentation> operations;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomApply& of) {
+  visit.required("probability", of.probability, kProbability);
+  visit.required("operations", of.operations);
+}
 struct RandomChoice {
   static constexpr const char* kName = "random_choice";
   std::vector<Augmentation> operations;
   std::vector<double> weights;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomChoice& of) {
+  visit.required("operations", of.operations);
+  visit("weights", of.weights);
+}
 
 // ---- policies ----
 
@@ -147,20 +221,39 @@ struct TrivialAugmentWide {
   int magnitudes = 31;
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, TrivialAugmentWide& of) {
+  visit("magnitudes", of.magnitudes, kMagnitudes);
+  visit_fields(visit, of.sampling);
+}
 struct RandAugment {
   static constexpr const char* kName = "rand_augment";
   RandAugmentOptions options;
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, RandAugment& of) {
+  visit_fields(visit, of.options);
+  visit_fields(visit, of.sampling);
+}
 struct AutoAugment {
   static constexpr const char* kName = "auto_augment";
   Sampling sampling;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, AutoAugment& of) {
+  visit_fields(visit, of.sampling);
+}
 struct AugMix {
   static constexpr const char* kName = "aug_mix";
   AugMixOptions options;
   Sampling sampling{.interpolation = Interpolation::bilinear};
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, AugMix& of) {
+  visit_fields(visit, of.options);
+  visit_fields(visit, of.sampling);
+}
 
 /// What a string of timm says.
 struct TimmConfig {
@@ -179,6 +272,11 @@ struct TimmRandAugment {
   std::string config;
   TimmRandAugmentOptions options;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, TimmRandAugment& of) {
+  visit.required("config", of.config);
+  visit_fields(visit, of.options);
+}
 
 using AnyOperation =
     std::variant<Nothing, Brightness, Contrast, Saturation, Hue, ColorJitter, Grayscale, Solarize,
@@ -209,3 +307,20 @@ void check(const AnyOperation& operation);
 [[nodiscard]] Augmentation make_augmentation(AnyOperation operation);
 
 }  // namespace penstock::augment
+
+namespace penstock::core {
+
+template <>
+struct OneOf<Augmentation> {
+  using Variant = augment::AnyOperation;
+  static constexpr const char* kNoun = "operation";
+  static constexpr const char* kExample = R"({"flip": {"probability": 0.5}})";
+  static const Variant* get(const Augmentation& augmentation) {
+    return &augmentation.operation().value;
+  }
+  static Augmentation make(Variant operation) {
+    return augment::make_augmentation(std::move(operation));
+  }
+};
+
+}  // namespace penstock::core

@@ -1,16 +1,12 @@
-// core/json_fields: options as JSON objects, from one list of their fields.
+// core/json_fields: options as JSON, both ways, and as text, from the one list of fields that stands beside each struct
+// (core/fields.hpp says how). JsonWriter writes all of them, JsonReader reads them strictly.
 //
-// A struct of options names its fields once:
-//
-//   template <class Visitor>
-//   void visit_fields(Visitor& visit, ShuffleOptions& options) {
-//     visit("seed", options.seed);
-//     visit("buffer", options.buffer);
-//   }
-//
-// JsonWriter writes all of them, JsonReader reads them strictly. Fields of visit.speed(...) change speed only; they stand below "speed".
+// How values are written: an enum by its name; a size, range or colour as the list of its elements; one of several
+// alternatives (OneOf: a crop, an augmentation) as {"its name": {its fields}}; any other struct as an object. Fields that
+// change speed only stand below "speed", the last field.
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -22,6 +18,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,8 +27,10 @@
 #include <penstock/core/description.hpp>
 #include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
+
+#include "src/core/one_of.hpp"
 
 namespace penstock::core {
 
@@ -56,38 +55,119 @@ template <class T>
 inline constexpr bool kIsVector = false;
 template <class T>
 inline constexpr bool kIsVector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool kIsArray = false;
+template <class T, std::size_t n>
+inline constexpr bool kIsArray<std::array<T, n>> = true;
+
+/// Visits the elements of a T; for the concept below.
+struct AnyVisitor {
+  template <class T>
+  void operator()(const char*, T&) {}
+};
+/// A small struct that is written as the list of its elements.
+template <class T>
+concept HasElements = requires(T& value, AnyVisitor& visit) {
+  visit_elements(visit, value);
+};
+
+/// Visits all fields; an empty struct has none.
+template <class Visitor, class T>
+void visit_all_fields(Visitor& visit, T& value) {
+  if constexpr (!std::is_empty_v<T>) visit_fields(visit, value);
+}
 
 // ---- writing ----
 
+/// Which fields are written.
+enum class Written {
+  all,
+  changed,  ///< those that differ from their defaults, at every level
+};
+
 class JsonWriter {
  public:
+  explicit JsonWriter(Written written = Written::all) : written_(written) {}
+
   template <class T>
-  void operator()(const char* name, const T& value) {
+  void operator()(const char* name, const T& value, const FieldInfo& = {}) {
     put(json_, name, value);
   }
   template <class T>
-  void required(const char* name, const T& value) {
+  void required(const char* name, const T& value, const FieldInfo& = {}) {
     put(json_, name, value);
   }
   template <class T>
-  void speed(const char* name, const T& value) {
-    put(json_[kSpeed], name, value);
-    if (json_[kSpeed].empty()) json_.erase(kSpeed);
+  void later(const char* name, const T& value, const FieldInfo& = {}) {
+    later_.insert(name);
+    put(json_, name, value);
   }
-  [[nodiscard]] Json take() { return std::move(json_); }
+  template <class T>
+  void speed(const char* name, const T& value, const FieldInfo& = {}) {
+    put(speed_, name, value);
+  }
+  template <class Form, class T>
+  void as(const char*, const T& value, const FieldInfo& = {}) {
+    Form form(value);
+    visit_fields(*this, form);
+  }
+
+  /// The names of fields that are written only where they differ from their defaults.
+  [[nodiscard]] const std::set<std::string>& later_fields() const noexcept { return later_; }
+  [[nodiscard]] Json take() {
+    if (!speed_.empty()) json_[kSpeed] = std::move(speed_);
+    return std::move(json_);
+  }
 
  private:
   template <class T>
-  static void put(Json& object, const char* name, const T& value);
+  void put(Json& object, const char* name, const T& value);
 
+  Written written_;
   Json json_ = Json::object();
+  Json speed_ = Json::object();
+  std::set<std::string> later_;
 };
 
+class ElementWriter {
+ public:
+  template <class T>
+  void operator()(const char*, const T& element);
+  [[nodiscard]] Json take() { return std::move(json_); }
+
+ private:
+  Json json_ = Json::array();
+};
+
+/// All fields of a struct, or those that differ from its defaults.
 template <class T>
-[[nodiscard]] Json write_json(const T& value) {
-  if constexpr (kIsVector<T>) {
+[[nodiscard]] Json write_fields(const T& value, Written written) {
+  const auto visited = [](T copy, Written which, std::set<std::string>* later) {
+    JsonWriter writer(which);
+    visit_all_fields(writer, copy);
+    if (later != nullptr) *later = writer.later_fields();
+    return writer.take();
+  };
+  std::set<std::string> later;
+  Json json = visited(value, Written::all, &later);
+  if (written == Written::all && later.empty()) return json;
+  const Json defaults = visited(T{}, Written::all, nullptr);
+  const auto is_default = [&defaults](const std::string& name, const Json& field) {
+    const auto found = defaults.find(name);
+    return found != defaults.end() && *found == field;
+  };
+  Json kept = written == Written::all ? json : visited(value, written, nullptr);
+  for (const auto& [name, field] : json.items())
+    if ((written == Written::changed || later.contains(name)) && is_default(name, field))
+      kept.erase(name);
+  return kept;
+}
+
+template <class T>
+[[nodiscard]] Json write_json(const T& value, Written written = Written::all) {
+  if constexpr (kIsVector<T> || kIsArray<T>) {
     Json list = Json::array();
-    for (const auto& item : value) list.push_back(write_json(item));
+    for (const auto& item : value) list.push_back(write_json(item, written));
     return list;
   } else if constexpr (std::is_same_v<T, Json>) {
     return value;
@@ -95,8 +175,20 @@ template <class T>
     return name_of(value);
   } else if constexpr (std::is_same_v<T, DType>) {
     return std::string(name_of(value));
-  } else if constexpr (std::is_same_v<T, ImageSize>) {
-    return {value.height, value.width};
+  } else if constexpr (HasAlternatives<T>) {
+    Json json = Json::object();
+    if (const auto* const alternatives = OneOf<T>::get(value))
+      std::visit(
+          [&](const auto& alternative) {
+            json[alternative.kName] = write_fields(alternative, written);
+          },
+          *alternatives);
+    return json;
+  } else if constexpr (HasElements<T>) {
+    ElementWriter writer;
+    T copy = value;
+    visit_elements(writer, copy);
+    return writer.take();
   } else if constexpr (std::is_same_v<T, Shape>) {
     Json extents = Json::array();
     for (const std::int64_t extent : value.extents())
@@ -117,20 +209,22 @@ template <class T>
   } else if constexpr (std::is_arithmetic_v<T> || std::is_convertible_v<T, std::string>) {
     return value;
   } else {
-    JsonWriter writer;
-    T copy = value;
-    visit_fields(writer, copy);
-    return writer.take();
+    return write_fields(value, written);
   }
 }
 
 template <class T>
 void JsonWriter::put(Json& object, const char* name, const T& value) {
   if constexpr (kIsOptional<T>) {
-    if (value) object[name] = write_json(*value);
+    if (value) object[name] = write_json(*value, written_);
   } else {
-    object[name] = write_json(value);
+    object[name] = write_json(value, written_);
   }
+}
+
+template <class T>
+void ElementWriter::operator()(const char*, const T& element) {
+  json_.push_back(write_json(element));
 }
 
 // ---- reading ----
@@ -144,15 +238,25 @@ class JsonReader {
 
   /// A field that may be missing; `value` stays as it is then.
   template <class T>
-  void operator()(const char* name, T& value) {
+  void operator()(const char* name, T& value, const FieldInfo& = {}) {
     get(object_, name, value);
   }
   template <class T>
-  void required(const char* name, T& value) {
+  void required(const char* name, T& value, const FieldInfo& = {}) {
     if (!get(object_, name, value)) throw Error(fmt::format("{}: '{}' is missing", where_, name));
   }
   template <class T>
-  void speed(const char* name, T& value) {
+  void later(const char* name, T& value, const FieldInfo& = {}) {
+    get(object_, name, value);
+  }
+  template <class Form, class T>
+  void as(const char*, T& value, const FieldInfo& = {}) {
+    Form form(value);
+    visit_fields(*this, form);
+    value = form.value(where_);
+  }
+  template <class T>
+  void speed(const char* name, T& value, const FieldInfo& = {}) {
     known_.insert(kSpeed);
     known_speed_.insert(name);
     if (const auto found = object_.find(kSpeed); found != object_.end()) {
@@ -176,6 +280,68 @@ class JsonReader {
   std::set<std::string> known_speed_;
 };
 
+/// How many elements a T has, and their names: "height, width".
+class ElementNames {
+ public:
+  template <class T>
+  void operator()(const char* name, const T&) {
+    names_ += (names_.empty() ? "" : ", ") + std::string(name);
+    ++count_;
+  }
+  [[nodiscard]] const std::string& names() const noexcept { return names_; }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+ private:
+  std::string names_;
+  std::size_t count_ = 0;
+};
+
+class ElementReader {
+ public:
+  ElementReader(const Json& list, std::string where) : list_(list), where_(std::move(where)) {}
+
+  template <class T>
+  void operator()(const char*, T& element);
+
+ private:
+  const Json& list_;
+  std::string where_;
+  std::size_t next_ = 0;
+};
+
+/// The alternative of that name; none where there is no such name.
+template <class Variant, std::size_t at = 0>
+[[nodiscard]] std::optional<Variant> read_alternative(const std::string& name, const Json& fields,
+                                                      const std::string& where);
+/// "center_crop, resize_to, …".
+template <class Variant>
+[[nodiscard]] std::string names_of_alternatives() {
+  std::string names;
+  const auto add = [&names](const char* name) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  };
+  [&]<class... T>(const std::variant<T...>*) {
+    (add(T::kName), ...);
+  }(static_cast<const Variant*>(nullptr));
+  return names;
+}
+
+template <class T>
+void read_one_of(const Json& json, T& value, const std::string& where) {
+  using Alternatives = OneOf<T>;
+  if (!json.is_object() || json.size() != 1)
+    refuse_value(where, fmt::format("a {} such as {}", Alternatives::kNoun, Alternatives::kExample),
+                 json);
+  const std::string& name = json.begin().key();
+  auto found = read_alternative<typename Alternatives::Variant>(name, json.begin().value(),
+                                                                where + ": " + name);
+  if (!found)
+    throw Error(fmt::format("{}: there is no {} '{}'; expected one of {}", where,
+                            Alternatives::kNoun, name,
+                            names_of_alternatives<typename Alternatives::Variant>()));
+  value = Alternatives::make(*std::move(found));
+}
+
 template <class T>
 void read_json(const Json& json, T& value, const std::string& where) {
   if constexpr (kIsOptional<T>) {
@@ -188,9 +354,9 @@ void read_json(const Json& json, T& value, const std::string& where) {
     if (!json.is_array()) refuse_value(where, "a list", json);
     value.clear();
     for (std::size_t i = 0; i < json.size(); ++i) {
-      typename T::value_type item{};
       using Item = typename T::value_type;
-      if constexpr (std::is_arithmetic_v<Item> || std::is_same_v<Item, ImageSize>)
+      Item item{};
+      if constexpr (std::is_arithmetic_v<Item> || HasElements<Item>)
         read_json(json[i], item, where);  // there may be millions
       else
         read_json(json[i], item, fmt::format("{}[{}]", where, i));
@@ -213,10 +379,19 @@ void read_json(const Json& json, T& value, const std::string& where) {
         return;
       }
     refuse_value(where, "a type such as \"u8\" or \"f32\"", json);
-  } else if constexpr (std::is_same_v<T, ImageSize>) {
-    if (!json.is_array() || json.size() != 2) refuse_value(where, "[height, width]", json);
-    read_json(json[0], value.height, where);
-    read_json(json[1], value.width, where);
+  } else if constexpr (kIsArray<T>) {
+    if (!json.is_array() || json.size() != value.size())
+      refuse_value(where, fmt::format("a list of {} numbers", value.size()), json);
+    for (std::size_t i = 0; i < value.size(); ++i) read_json(json[i], value[i], where);
+  } else if constexpr (HasAlternatives<T>) {
+    read_one_of(json, value, where);
+  } else if constexpr (HasElements<T>) {
+    ElementNames elements;
+    visit_elements(elements, value);
+    if (!json.is_array() || json.size() != elements.count())
+      refuse_value(where, fmt::format("[{}]", elements.names()), json);
+    ElementReader reader(json, where);
+    visit_elements(reader, value);
   } else if constexpr (std::is_same_v<T, Shape>) {
     if (!json.is_array() || json.size() > Shape::kMaxRank)
       refuse_value(where, fmt::format("a list of at most {} extents", Shape::kMaxRank), json);
@@ -256,8 +431,26 @@ void read_json(const Json& json, T& value, const std::string& where) {
     value = json.get<std::string>();
   } else {
     JsonReader reader(json, where);
-    visit_fields(reader, value);
+    visit_all_fields(reader, value);
     reader.finish();
+  }
+}
+
+template <class T>
+void ElementReader::operator()(const char*, T& element) {
+  read_json(list_[next_++], element, where_);
+}
+
+template <class Variant, std::size_t at>
+std::optional<Variant> read_alternative(const std::string& name, const Json& fields,
+                                        const std::string& where) {
+  if constexpr (at == std::variant_size_v<Variant>) {
+    return std::nullopt;
+  } else {
+    std::variant_alternative_t<at, Variant> alternative{};
+    if (name != alternative.kName) return read_alternative<Variant, at + 1>(name, fields, where);
+    read_json(fields, alternative, where);
+    return alternative;
   }
 }
 
@@ -279,12 +472,6 @@ template <class T>
   visit_fields(reader, options);
   reader.finish();
   return options;
-}
-
-/// A field that came later: written only where it is not `default_value`, so that plans without it keep their texts.
-template <class Visitor, class T>
-void visit_later(Visitor& visit, const char* name, T& value, const T& default_value) {
-  if (std::is_same_v<Visitor, JsonReader> || value != default_value) visit(name, value);
 }
 
 // ---- text ----
@@ -310,14 +497,22 @@ void visit_later(Visitor& visit, const char* name, T& value, const T& default_va
 /// On one line; bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);
 
-/// Of what is made by `name` with these arguments. The text says what differs from the defaults; the options have everything,
-/// since defaults may change.
+/// Of what is made of these arguments, a struct with a kName. The text says what differs from the defaults; the options
+/// have everything, since defaults may change.
 template <class Arguments>
-[[nodiscard]] Description describe_call(const char* name, const Arguments& arguments) {
-  const Json written = write_json(arguments);
-  return {.name = name,
-          .options = dump_json(written),
-          .text = fmt::format("{}({})", name, describe_json(written, write_json(Arguments{})))};
+[[nodiscard]] Description describe_call(const Arguments& arguments) {
+  return {.name = Arguments::kName,
+          .options = dump_json(write_json(arguments)),
+          .text = fmt::format("{}({})", Arguments::kName,
+                              describe_json(write_json(arguments, Written::changed)))};
+}
+
+/// The arguments that describe_call() wrote.
+///
+/// Errors  Error  no JSON; a field has another type, is missing or unknown; the message begins with the name
+template <class Arguments>
+[[nodiscard]] Arguments read_call(std::string_view options) {
+  return read_options<Arguments>(parse_json(options, Arguments::kName), Arguments::kName);
 }
 
 }  // namespace penstock::core

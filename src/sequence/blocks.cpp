@@ -7,7 +7,7 @@
 
 #include <penstock/sequence/blocks.hpp>
 
-#include "src/sequence/descriptions.hpp"
+#include "src/sequence/catalog.hpp"
 #include "src/sequence/row_table.hpp"
 #include "src/sequence/running_lengths.hpp"
 #include "src/sequence/tokens.hpp"
@@ -70,12 +70,12 @@ class Blocks final : public source::Composite {
   bool is_blocking() const noexcept override { return documents_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return documents_->max_concurrent_reads(); }
   std::string fingerprint() const override {
-    return fmt::format("{} of {}, {} blocks, {:016x}", describe_blocks({}, options_).text,
+    return fmt::format("{} of {}, {} blocks, {:016x}", sequence::describe({}, options_).text,
                        documents_->fingerprint(), size_, running_.hash());
   }
   std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }
   Description describe(const std::vector<Description>& parts) const override {
-    return describe_blocks(parts.front(), options_);
+    return sequence::describe(parts.front(), options_);
   }
 
  private:

@@ -9,7 +9,7 @@
 
 #include <penstock/sequence/pack.hpp>
 
-#include "src/sequence/descriptions.hpp"
+#include "src/sequence/catalog.hpp"
 #include "src/sequence/row_table.hpp"
 #include "src/sequence/tokens.hpp"
 #include "src/source/composite.hpp"
@@ -126,12 +126,12 @@ class PackedRows final : public source::Composite {
   bool is_blocking() const noexcept override { return documents_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return documents_->max_concurrent_reads(); }
   std::string fingerprint() const override {
-    return fmt::format("{} of {}, {} rows, {:016x}", describe_pack({}, options_).text,
+    return fmt::format("{} of {}, {} rows, {:016x}", sequence::describe({}, options_).text,
                        documents_->fingerprint(), summary_.rows, table_->hash());
   }
   std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }
   Description describe(const std::vector<Description>& parts) const override {
-    return describe_pack(parts.front(), options_);
+    return sequence::describe(parts.front(), options_);
   }
 
   const PackSummary& summary() const noexcept { return summary_; }

@@ -10,21 +10,14 @@
 #include "src/core/json_fields.hpp"
 #include "src/source/composite.hpp"
 
-namespace penstock {
-
-template <class Visitor>
-void visit_fields(Visitor& visit, FieldName& name) {
-  visit.required("field", name.field);
-  visit.required("name", name.name);
-}
-
-namespace source {
+namespace penstock::source {
 
 namespace {
 
 using core::Json;
 
 struct Arguments {
+  static constexpr const char* kName = kRename;
   Json source = Json::object();
   std::vector<FieldName> names;
 };
@@ -129,10 +122,9 @@ SourcePtr rename(SourcePtr source, std::vector<FieldName> names) {
 
 SourcePtr make_rename(std::string_view options,
                       const std::function<SourcePtr(const Description&)>& make) {
-  auto all = core::read_options<Arguments>(core::parse_json(options, kRename), kRename);
+  auto all = core::read_call<Arguments>(options);
   return rename(make(core::read_description(all.source, fmt::format("{}: 'source'", kRename))),
                 std::move(all.names));
 }
 
-}  // namespace source
-}  // namespace penstock
+}  // namespace penstock::source

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "src/source/catalog.hpp"
 #include "src/source/composite.hpp"
-#include "src/source/descriptions.hpp"
 
 namespace penstock::source {
 

@@ -14,7 +14,7 @@
 #include "src/augment/draw.hpp"
 #include "src/augment/operations.hpp"
 #include "src/augment/run.hpp"
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/masks.hpp"
 
@@ -41,7 +41,7 @@ class AugmentImage final : public Transform {
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const std::size_t input =
-        transform::find_field(fields, options_.field, transform::kAugmentImage);
+        transform::find_field(fields, options_.field, AugmentImageOptions::kName);
     const FieldSpec& field = fields[input];
     const Shape& shape = field.shape;
     const std::size_t rank = shape.rank();
@@ -50,7 +50,7 @@ class AugmentImage final : public Transform {
       throw std::invalid_argument(fmt::format(
           "{}: it takes images of one size, u8 [height,width,channels] or "
           "[views,height,width,channels] of 1 or 3 channels, found {}{}",
-          transform::kAugmentImage, field.to_string(),
+          AugmentImageOptions::kName, field.to_string(),
           field.dtype == DType::u16 ? ": images of 16 bits are cropped and flipped, and "
                                       "no more; take a function of your own"
           : shape.is_dynamic()      ? ": decode them with a crop before"
@@ -59,10 +59,10 @@ class AugmentImage final : public Transform {
         (rank == 4 && shape[0] > kMostViews))
       throw std::invalid_argument(
           fmt::format("{}: it takes images of at most {}x{} pixels, and {} views of one; found {}",
-                      transform::kAugmentImage, augment::kLongestSide, augment::kLongestSide,
+                      AugmentImageOptions::kName, augment::kLongestSide, augment::kLongestSide,
                       kMostViews, field.to_string()));
     augment::check_fills(options_.operations, static_cast<int>(shape[rank - 1]),
-                         fmt::format("{} of {}", transform::kAugmentImage, field.to_string()));
+                         fmt::format("{} of {}", AugmentImageOptions::kName, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {field}};
     for (const std::string& name : options_.masks) bind_mask(fields, field, name, binding);
     return binding;
@@ -96,21 +96,19 @@ class AugmentImage final : public Transform {
     return {};
   }
 
-  [[nodiscard]] Description description() const override {
-    return transform::describe_augment_image(options_);
-  }
+  [[nodiscard]] Description description() const override { return transform::describe(options_); }
 
  private:
   static void bind_mask(std::span<const FieldSpec> fields, const FieldSpec& image,
                         const std::string& name, Binding& binding) {
-    const std::size_t input = transform::find_field(fields, name, transform::kAugmentImage);
+    const std::size_t input = transform::find_field(fields, name, AugmentImageOptions::kName);
     const FieldSpec& mask = fields[input];
     if (image.shape.rank() != 3 || mask.dtype != DType::u8 ||
         mask.shape != Shape{image.shape[0], image.shape[1]})
       throw std::invalid_argument(
           fmt::format("{}: a mask is u8 [height,width] of one image, u8 [height,width,channels]; "
                       "found {} of {}",
-                      transform::kAugmentImage, mask.to_string(), image.to_string()));
+                      AugmentImageOptions::kName, mask.to_string(), image.to_string()));
     binding.inputs.push_back(input);
     binding.outputs.push_back(mask);
   }
@@ -122,16 +120,16 @@ class AugmentImage final : public Transform {
 
 TransformPtr augment_image(AugmentImageOptions options) {
   if (options.field.empty())
-    throw std::invalid_argument(fmt::format("{}: name the field", transform::kAugmentImage));
-  transform::check_masks(transform::kAugmentImage, options.masks, std::array{options.field});
+    throw std::invalid_argument(fmt::format("{}: name the field", AugmentImageOptions::kName));
+  transform::check_masks(AugmentImageOptions::kName, options.masks, std::array{options.field});
   if (!std::in_range<std::uint8_t>(options.mask_fill))
     throw std::invalid_argument(fmt::format("{}: mask_fill is 0 to 255, found {}",
-                                            transform::kAugmentImage, options.mask_fill));
+                                            AugmentImageOptions::kName, options.mask_fill));
   for (const Augmentation& operation : options.operations)
     if (!options.masks.empty() && operation.operation().mixes)
       throw std::invalid_argument(
           fmt::format("{}: masks cannot be mixed, and {} mixes images: leave out one of the two",
-                      transform::kAugmentImage, operation.to_string()));
+                      AugmentImageOptions::kName, operation.to_string()));
   return std::make_shared<AugmentImage>(std::move(options));
 }
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 
 namespace penstock::transform {
 

@@ -1,13 +1,19 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include <penstock/transform/crop.hpp>
 
 #include "src/core/exact_math.hpp"
+#include "src/core/json_fields.hpp"
 #include "src/transform/color.hpp"
+#include "src/transform/crops.hpp"
 
 namespace penstock {
 
@@ -21,26 +27,12 @@ void check_size(const char* crop, ImageSize size) {
                                             size.height, size.width));
 }
 
-void check_resize(const char* crop, ImageSize size, int resize) {
-  check_size(crop, size);
-  if (resize < std::max(size.height, size.width))
-    throw std::invalid_argument(
-        fmt::format("{}: the shorter side is resized to {}, which is less than the crop of {}x{}: "
-                    "raise resize",
-                    crop, resize, size.height, size.width));
-}
-
 void check_range(const char* crop, const char* name, const Range& range, double most) {
   constexpr double kLeast = 1e-9;
   if (!(range.low >= kLeast && range.low <= range.high && range.high <= most))
     throw std::invalid_argument(fmt::format("{}: {} must be a range above 0{}, found [{}, {}]",
                                             crop, name, most < 1e9 ? " up to 1" : "", range.low,
                                             range.high));
-}
-
-std::string name_of_color(Color color) {
-  if (color == Color(color.red)) return fmt::format("{}", color.red);
-  return fmt::format("[{},{},{}]", color.red, color.green, color.blue);
 }
 
 double round_half_up(double value) { return std::floor(value + 0.5); }
@@ -142,17 +134,17 @@ Shown five(const Side& side, int resize, int shorter, bool is_middle, bool is_la
 }
 
 // Of the mirrored image, what lies on the right in the image as it is lies on the left.
-Placement place_five_crops(const Crop& crop, const Side& width, const Side& height, int part) {
+Placement place_five_crops(int resize, const Side& width, const Side& height, int part) {
   constexpr int kCrops = 5;
   constexpr int kMiddle = 4;
   const int shorter = std::min(width.image, height.image);
   const int of_five = part % kCrops;
   const bool is_middle = of_five == kMiddle;
-  Shown across = five(width, crop.resize(), shorter, is_middle, of_five % 2 == 1);
+  Shown across = five(width, resize, shorter, is_middle, of_five % 2 == 1);
   const bool mirrored = part >= kCrops;
   if (mirrored) across.at = across.resized - width.sample - across.at;
   Placement placement =
-      place(width, across, height, five(height, crop.resize(), shorter, is_middle, of_five >= 2));
+      place(width, across, height, five(height, resize, shorter, is_middle, of_five >= 2));
   placement.mirrored = mirrored;
   return placement;
 }
@@ -195,12 +187,12 @@ Shown slide(const Side& side, int padding, Random& random) {
   return {.resized = side.image, .at = static_cast<std::int64_t>(random.below(offsets)) - padding};
 }
 
-Result<Placement> place_random_crop(const Crop& crop, const Side& width, const Side& height,
-                                    Random& random) {
+Result<Placement> place_random_crop(const RandomCropOptions& options, const Side& width,
+                                    const Side& height, Random& random) {
   const auto padding = [&](const Side& side) {
-    const std::int64_t missing = side.sample - side.image - 2 * std::int64_t{crop.padding()};
-    return crop.pad_if_needed() && missing > 0 ? crop.padding() + static_cast<int>(missing)
-                                               : crop.padding();
+    const std::int64_t missing = side.sample - side.image - 2 * std::int64_t{options.padding};
+    return options.pad_if_needed && missing > 0 ? options.padding + static_cast<int>(missing)
+                                                : options.padding;
   };
   for (const Side& side : {height, width})
     if (side.image + 2 * std::int64_t{padding(side)} < side.sample)
@@ -209,7 +201,7 @@ Result<Placement> place_random_crop(const Crop& crop, const Side& width, const S
               "the image of {}x{} pixels (height x width) is smaller than the crop of {}x{}{}: "
               "set pad_if_needed",
               height.image, width.image, height.sample, width.sample,
-              crop.padding() == 0 ? "" : fmt::format(" with {} of padding", crop.padding()))};
+              options.padding == 0 ? "" : fmt::format(" with {} of padding", options.padding))};
   const Shown down = slide(height, padding(height), random);
   return place(width, slide(width, padding(width), random), height, down);
 }
@@ -226,130 +218,91 @@ Placement place_scale_jitter(const Range& range, const Side& width, const Side& 
   return place(width, shown(width), height, shown(height));
 }
 
-}  // namespace
+// ---- what the options may be ----
 
-std::string Crop::to_string() const {
-  const std::string size = fmt::format("{}x{}", size_.height, size_.width);
-  switch (kind_) {
-    case Kind::empty:
-      return "no crop";
-    case Kind::random_resized:
-      return fmt::format("random_resized_crop({}, scale=[{},{}], ratio=[{},{}])", size, scale_.low,
-                         scale_.high, ratio_.low, ratio_.high);
-    case Kind::center:
-      return fmt::format("center_crop({}, resize={})", size, resize_);
-    case Kind::five:
-      return fmt::format("five_crops({}, resize={})", size, resize_);
-    case Kind::ten:
-      return fmt::format("ten_crops({}, resize={})", size, resize_);
-    case Kind::whole:
-      return fmt::format("resize_to({})", size);
-    case Kind::letterbox:
-      return fmt::format("letterbox({}, fill={})", size, name_of_color(fill_));
-    case Kind::cover:
-      return fmt::format("cover_crop({}{})", size,
-                         position_ == CropPosition::random ? ", position=random" : "");
-    case Kind::random:
-      return fmt::format("random_crop({}, padding={}, fill={}, pad_if_needed={})", size, padding_,
-                         name_of_color(fill_), pad_if_needed_);
-    case Kind::scale_jitter:
-      return fmt::format("scale_jitter({}, scale=[{},{}], fill={})", size, scale_.low, scale_.high,
-                         name_of_color(fill_));
+struct CheckCrop {
+  void operator()(const transform::RandomResizedCrop& crop) const {
+    check_range(crop.kName, "scale", crop.options.scale, 1);
+    check_range(crop.kName, "ratio", crop.options.ratio, 1e9);
   }
-  return "?";
-}
+  template <class Kind>
+  requires std::is_same_v<decltype(Kind::options), CenterCropOptions>
+  void operator()(const Kind& crop) const {
+    const int resize = crop.options.resize;
+    if (resize < std::max(crop.size.height, crop.size.width))
+      throw std::invalid_argument(
+          fmt::format("{}: the shorter side is resized to {}, which is less than the crop of "
+                      "{}x{}: raise resize",
+                      crop.kName, resize, crop.size.height, crop.size.width));
+  }
+  void operator()(const transform::ResizeTo&) const {}
+  void operator()(const transform::CoverCrop&) const {}
+  void operator()(const transform::Letterbox& crop) const { check_fill_color(crop); }
+  void operator()(const transform::RandomCrop& crop) const {
+    check_fill_color(crop);
+    const int padding = crop.options.padding;
+    if (padding < 0 || padding >= std::min(crop.size.height, crop.size.width))
+      throw std::invalid_argument(
+          fmt::format("random_crop: the padding is 0 or more, and less than the crop of {}x{}, "
+                      "which could lie in it altogether, found {}",
+                      crop.size.height, crop.size.width, padding));
+  }
+  void operator()(const transform::ScaleJitter& crop) const {
+    check_range(crop.kName, "scale", crop.options.scale, 1e9);
+    check_fill_color(crop);
+  }
 
-Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options) {
-  check_size("random_resized_crop", size);
-  check_range("random_resized_crop", "scale", options.scale, 1);
-  check_range("random_resized_crop", "ratio", options.ratio, 1e9);
-  Crop crop;
-  crop.kind_ = Crop::Kind::random_resized;
-  crop.size_ = size;
-  crop.scale_ = options.scale;
-  crop.ratio_ = options.ratio;
-  return crop;
-}
+ private:
+  template <class Kind>
+  static void check_fill_color(const Kind& crop) {
+    transform::check_color(fmt::format("{}: fill", crop.kName), crop.options.fill);
+  }
+};
 
-Crop center_crop(ImageSize size, CenterCropOptions options) {
-  check_resize("center_crop", size, options.resize);
-  Crop crop;
-  crop.kind_ = Crop::Kind::center;
-  crop.size_ = size;
-  crop.resize_ = options.resize;
-  return crop;
-}
+// ---- where each kind lies ----
 
-Crop five_crops(ImageSize size, CenterCropOptions options) {
-  check_resize("five_crops", size, options.resize);
-  Crop crop = center_crop(size, options);
-  crop.kind_ = Crop::Kind::five;
-  return crop;
-}
+struct PlaceCrop {
+  Side width;
+  Side height;
+  Random& random;
+  int part = 0;
 
-Crop ten_crops(ImageSize size, CenterCropOptions options) {
-  check_resize("ten_crops", size, options.resize);
-  Crop crop = center_crop(size, options);
-  crop.kind_ = Crop::Kind::ten;
-  return crop;
-}
+  Result<Placement> operator()(const transform::RandomResizedCrop& crop) const {
+    return fill_sample(
+        random_region(crop.options.scale, crop.options.ratio, width.image, height.image, random),
+        crop.size);
+  }
+  Result<Placement> operator()(const transform::CenterCrop& crop) const {
+    const int shorter = std::min(width.image, height.image);
+    return place(width, center(width, crop.options.resize, shorter), height,
+                 center(height, crop.options.resize, shorter));
+  }
+  Result<Placement> operator()(const transform::FiveCrops& crop) const {
+    return place_five_crops(crop.options.resize, width, height, part);
+  }
+  Result<Placement> operator()(const transform::TenCrops& crop) const {
+    return place_five_crops(crop.options.resize, width, height, part);
+  }
+  Result<Placement> operator()(const transform::ResizeTo& crop) const {
+    return fill_sample({0, 0, static_cast<double>(width.image), static_cast<double>(height.image)},
+                       crop.size);
+  }
+  Result<Placement> operator()(const transform::Letterbox&) const {
+    const double scale = largest_fit(width, height);
+    return place(width, box(width, scale), height, box(height, scale));
+  }
+  Result<Placement> operator()(const transform::CoverCrop& crop) const {
+    return place_cover(crop.options.position, width, height, random);
+  }
+  Result<Placement> operator()(const transform::RandomCrop& crop) const {
+    return place_random_crop(crop.options, width, height, random);
+  }
+  Result<Placement> operator()(const transform::ScaleJitter& crop) const {
+    return place_scale_jitter(crop.options.scale, width, height, random);
+  }
+};
 
-Crop resize_to(int height, int width) {
-  check_size("resize_to", {height, width});
-  Crop crop;
-  crop.kind_ = Crop::Kind::whole;
-  crop.size_ = {height, width};
-  return crop;
-}
-
-Crop letterbox(ImageSize size, LetterboxOptions options) {
-  check_size("letterbox", size);
-  transform::check_color("letterbox: fill", options.fill);
-  Crop crop;
-  crop.kind_ = Crop::Kind::letterbox;
-  crop.size_ = size;
-  crop.fill_ = options.fill;
-  return crop;
-}
-
-Crop cover_crop(ImageSize size, CoverCropOptions options) {
-  check_size("cover_crop", size);
-  Crop crop;
-  crop.kind_ = Crop::Kind::cover;
-  crop.size_ = size;
-  crop.position_ = options.position;
-  return crop;
-}
-
-Crop random_crop(ImageSize size, RandomCropOptions options) {
-  check_size("random_crop", size);
-  transform::check_color("random_crop: fill", options.fill);
-  if (options.padding < 0 || options.padding >= std::min(size.height, size.width))
-    throw std::invalid_argument(
-        fmt::format("random_crop: the padding is 0 or more, and less than the crop of {}x{}, which "
-                    "could lie in "
-                    "it altogether, found {}",
-                    size.height, size.width, options.padding));
-  Crop crop;
-  crop.kind_ = Crop::Kind::random;
-  crop.size_ = size;
-  crop.padding_ = options.padding;
-  crop.pad_if_needed_ = options.pad_if_needed;
-  crop.fill_ = options.fill;
-  return crop;
-}
-
-Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
-  check_size("scale_jitter", size);
-  check_range("scale_jitter", "scale", options.scale, 1e9);
-  transform::check_color("scale_jitter: fill", options.fill);
-  Crop crop;
-  crop.kind_ = Crop::Kind::scale_jitter;
-  crop.size_ = size;
-  crop.scale_ = options.scale;
-  crop.fill_ = options.fill;
-  return crop;
-}
+}  // namespace
 
 Region Placement::frame(ImageSize size) const noexcept {
   const double across = static_cast<double>(size.width) / place.width;
@@ -359,46 +312,102 @@ Region Placement::frame(ImageSize size) const noexcept {
           .width = region.width * across,
           .height = region.height * down};
 }
-
 Result<Placement> choose_placement(const Crop& crop, int image_width, int image_height,
                                    Random& random, int part) {
+  if (crop.is_empty())
+    throw std::invalid_argument("there is no crop: give one, such as random_resized_crop(224)");
   if (part < 0 || part >= std::max(crop.parts(), 1))
     throw std::invalid_argument(fmt::format("{} has no part {}", crop.to_string(), part));
   if (image_width < 1 || image_height < 1)
     throw std::invalid_argument(
         fmt::format("an image has at least 1x1 pixels, found {}x{}", image_width, image_height));
-  const Side width{.image = image_width, .sample = crop.size().width};
-  const Side height{.image = image_height, .sample = crop.size().height};
-  switch (crop.kind()) {
-    case Crop::Kind::empty:
-      break;
-    case Crop::Kind::random_resized:
-      return fill_sample(
-          random_region(crop.scale(), crop.ratio(), image_width, image_height, random),
-          crop.size());
-    case Crop::Kind::center: {
-      const int shorter = std::min(image_width, image_height);
-      return place(width, center(width, crop.resize(), shorter), height,
-                   center(height, crop.resize(), shorter));
-    }
-    case Crop::Kind::five:
-    case Crop::Kind::ten:
-      return place_five_crops(crop, width, height, part);
-    case Crop::Kind::whole:
-      return fill_sample(
-          {0, 0, static_cast<double>(image_width), static_cast<double>(image_height)}, crop.size());
-    case Crop::Kind::letterbox: {
-      const double scale = largest_fit(width, height);
-      return place(width, box(width, scale), height, box(height, scale));
-    }
-    case Crop::Kind::cover:
-      return place_cover(crop.position(), width, height, random);
-    case Crop::Kind::random:
-      return place_random_crop(crop, width, height, random);
-    case Crop::Kind::scale_jitter:
-      return place_scale_jitter(crop.scale(), width, height, random);
-  }
-  throw std::invalid_argument("there is no crop: give one, such as random_resized_crop(224)");
+  return std::visit(PlaceCrop{.width = {.image = image_width, .sample = crop.size().width},
+                              .height = {.image = image_height, .sample = crop.size().height},
+                              .random = random,
+                              .part = part},
+                    crop.kind()->value);
+}
+
+// ---- crops as values ----
+
+Crop transform::make_crop(AnyCrop kind) {
+  std::visit(
+      [](const auto& crop) {
+        check_size(crop.kName, crop.size);
+        CheckCrop{}(crop);
+      },
+      kind);
+  return Crop(std::make_shared<const CropKind>(CropKind{std::move(kind)}));
+}
+
+Color transform::fill_of(const Crop& crop) noexcept {
+  if (crop.is_empty()) return {};
+  return std::visit(
+      [](const auto& kind) -> Color {
+        if constexpr (requires { kind.options.fill; }) return kind.options.fill;
+        return {};
+      },
+      crop.kind()->value);
+}
+
+ImageSize Crop::size() const noexcept {
+  if (is_empty()) return {};
+  return std::visit([](const auto& kind) { return kind.size; }, kind_->value);
+}
+
+int Crop::parts() const noexcept {
+  if (is_empty()) return 0;
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.kParts; }) return kind.kParts;
+        return 0;
+      },
+      kind_->value);
+}
+
+std::string Crop::to_string() const {
+  return is_empty() ? "no crop" : core::describe_value(core::write_json(*this));
+}
+
+std::string Crop::to_json() const { return core::dump_json(core::write_json(*this)); }
+
+Crop Crop::from_json(std::string_view json) {
+  constexpr const char* kWhere = "the crop";
+  Crop crop;
+  core::read_json(core::parse_json(json, kWhere), crop, kWhere);
+  return crop;
+}
+
+bool operator==(const Crop& a, const Crop& b) {
+  return a.kind_ == b.kind_ || core::write_json(a) == core::write_json(b);
+}
+
+Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options) {
+  return transform::make_crop(transform::RandomResizedCrop{size, options});
+}
+Crop center_crop(ImageSize size, CenterCropOptions options) {
+  return transform::make_crop(transform::CenterCrop{size, options});
+}
+Crop five_crops(ImageSize size, CenterCropOptions options) {
+  return transform::make_crop(transform::FiveCrops{size, options});
+}
+Crop ten_crops(ImageSize size, CenterCropOptions options) {
+  return transform::make_crop(transform::TenCrops{size, options});
+}
+Crop resize_to(int height, int width) {
+  return transform::make_crop(transform::ResizeTo{{height, width}});
+}
+Crop letterbox(ImageSize size, LetterboxOptions options) {
+  return transform::make_crop(transform::Letterbox{size, options});
+}
+Crop cover_crop(ImageSize size, CoverCropOptions options) {
+  return transform::make_crop(transform::CoverCrop{size, options});
+}
+Crop random_crop(ImageSize size, RandomCropOptions options) {
+  return transform::make_crop(transform::RandomCrop{size, options});
+}
+Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
+  return transform::make_crop(transform::ScaleJitter{size, options});
 }
 
 }  // namespace penstock

@@ -14,7 +14,8 @@
 #include <penstock/transform/crop_image.hpp>
 
 #include "src/jpeg/rows.hpp"
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
+#include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/masks.hpp"
 #include "src/transform/view.hpp"
@@ -58,7 +59,7 @@ class CropImage final : public Transform {
         first_mask_(view_.geometry.empty() ? 1 : 2) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
-    const std::size_t input = transform::find_field(fields, view_.field, transform::kCropImage);
+    const std::size_t input = transform::find_field(fields, view_.field, CropImageOptions::kName);
     const FieldSpec& field = fields[input];
     const auto extents = field.shape.extents();
     const bool is_wide = field.dtype == DType::u16;
@@ -67,7 +68,7 @@ class CropImage final : public Transform {
       throw std::invalid_argument(fmt::format(
           "crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1], and found {}",
           field.to_string()));
-    if (is_wide) transform::check_wide_filter(transform::kCropImage, view_.filter);
+    if (is_wide) transform::check_wide_filter(CropImageOptions::kName, view_.filter);
     transform::check_fill(fmt::format("crop_image: '{}'", field.to_string()), view_.crop,
                           static_cast<int>(extents[2]));
     Binding binding{.inputs = {input}, .outputs = {}};
@@ -112,7 +113,7 @@ class CropImage final : public Transform {
     const std::size_t levels = out[0].byte_size() / sizeof(std::uint16_t) / views.size();
     for (std::size_t i = 0; i < views.size(); ++i)
       scratch.wide.run({in.data<std::uint16_t>(), static_cast<int>(in.shape()[2])},
-                       views[i].window(), view_.filter, view_.crop.fill(),
+                       views[i].window(), view_.filter, transform::fill_of(view_.crop),
                        out[0].data<std::uint16_t>() + i * levels);
     scratch.wide.trim();
   }
@@ -162,8 +163,8 @@ class CropImage final : public Transform {
 }  // namespace
 
 TransformPtr crop_image(CropImageOptions options) {
-  Description description = transform::describe_crop_image(options);
-  transform::Masks masks(transform::kCropImage, std::move(options.masks), options.mask_fill,
+  Description description = transform::describe(options);
+  transform::Masks masks(CropImageOptions::kName, std::move(options.masks), options.mask_fill,
                          options.mask_dtype, options.crop,
                          std::array{options.field, options.geometry});
   ImageView view{.field = std::move(options.field),
@@ -171,7 +172,7 @@ TransformPtr crop_image(CropImageOptions options) {
                  .flip = options.flip,
                  .filter = options.filter,
                  .geometry = std::move(options.geometry)};
-  transform::check_view(transform::kCropImage, view);
+  transform::check_view(CropImageOptions::kName, view);
   if (view.field.empty())
     throw std::invalid_argument("crop_image: name the field that holds the image");
   return std::make_shared<CropImage>(std::move(view), std::move(description), std::move(masks));

@@ -4,8 +4,8 @@
 #include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/decode_views.hpp>
 
+#include "src/transform/catalog.hpp"
 #include "src/transform/decoding.hpp"
-#include "src/transform/descriptions.hpp"
 #include "src/transform/view.hpp"
 
 namespace penstock {
@@ -16,9 +16,9 @@ TransformPtr decode_image(DecodeImageOptions options) {
                  .flip = options.flip,
                  .filter = options.filter,
                  .geometry = options.geometry};
-  transform::check_view(transform::kDecodeImage, view);
-  Description description = transform::describe_decode_image(options);
-  transform::Masks masks(transform::kDecodeImage, std::move(options.masks), options.mask_fill,
+  transform::check_view(DecodeImageOptions::kName, view);
+  Description description = transform::describe(options);
+  transform::Masks masks(DecodeImageOptions::kName, std::move(options.masks), options.mask_fill,
                          options.mask_dtype, options.crop,
                          std::array{options.field, options.geometry});
   return transform::make_decoding({.field = std::move(options.field),

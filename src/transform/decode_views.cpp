@@ -8,8 +8,8 @@
 
 #include <penstock/transform/decode_views.hpp>
 
+#include "src/transform/catalog.hpp"
 #include "src/transform/decoding.hpp"
-#include "src/transform/descriptions.hpp"
 #include "src/transform/view.hpp"
 
 namespace penstock {
@@ -23,7 +23,7 @@ constexpr std::size_t kMostViews = 256;  // with 256 crops each, they number all
 
 TransformPtr decode_views(DecodeViewsOptions options) {
   const auto refuse = [](const std::string& what) {
-    throw std::invalid_argument(fmt::format("{}: {}", transform::kDecodeViews, what));
+    throw std::invalid_argument(fmt::format("{}: {}", DecodeViewsOptions::kName, what));
   };
   if (options.views.empty() || options.views.size() > kMostViews)
     refuse(fmt::format("give 1 to {} views, found {}", kMostViews, options.views.size()));
@@ -34,7 +34,7 @@ TransformPtr decode_views(DecodeViewsOptions options) {
     if (crops > kMostCrops)
       refuse(fmt::format("there are at most {} crops of one image", kMostCrops));
     if (view.field.empty()) refuse("name the field of each view");
-    transform::check_view(fmt::format("{}: '{}'", transform::kDecodeViews, view.field), view);
+    transform::check_view(fmt::format("{}: '{}'", DecodeViewsOptions::kName, view.field), view);
     for (const std::string& name : {view.field, view.geometry}) {
       if (name.empty()) continue;
       if (std::ranges::count(names, name) > 0)
@@ -42,7 +42,7 @@ TransformPtr decode_views(DecodeViewsOptions options) {
       names.push_back(name);
     }
   }
-  Description description = transform::describe_decode_views(options);
+  Description description = transform::describe(options);
   return transform::make_decoding(std::move(options), std::move(description));
 }
 

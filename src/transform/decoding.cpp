@@ -17,6 +17,7 @@
 #include "src/jpeg/image.hpp"
 #include "src/jpeg/rows.hpp"
 #include "src/transform/color.hpp"
+#include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/image_packer.hpp"
 #include "src/transform/png.hpp"
@@ -325,7 +326,7 @@ class Decoding final : public PackingTransform {
       const ImageView& view = view_of(i);
       scratch.wide.run(
           {scratch.levels.data(), options_.channels}, (*views)[i].window(), view.filter,
-          view.crop.fill(),
+          fill_of(view.crop),
           out[crops_[i].output].data<std::uint16_t>() + crops_[i].copy * levels_of_crop(view));
       if (!view.geometry.empty())
         (*views)[i].write_geometry(out[crops_[i].output + 1].data<std::int32_t>() +

@@ -6,7 +6,7 @@
 
 #include <penstock/transform/transform.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/find_field.hpp"
 
 namespace penstock {
@@ -35,9 +35,7 @@ class Function final : public Transform {
     }
   }
 
-  [[nodiscard]] Description description() const override {
-    return transform::describe_map_function(options_);
-  }
+  [[nodiscard]] Description description() const override { return transform::describe(options_); }
 
  private:
   MapFunctionOptions options_;

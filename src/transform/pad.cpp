@@ -13,7 +13,7 @@
 
 #include <penstock/transform/pad.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/find_field.hpp"
 
 namespace penstock {
@@ -115,9 +115,7 @@ class Pad final : public Transform {
     return {};
   }
 
-  [[nodiscard]] Description description() const override {
-    return transform::describe_pad(options_);
-  }
+  [[nodiscard]] Description description() const override { return transform::describe(options_); }
 
  private:
   PadOptions options_;
@@ -128,7 +126,7 @@ class Pad final : public Transform {
 
 TransformPtr pad(PadOptions options) {
   std::string too_long =
-      fmt::format("{} pads to {}: raise that, or let it truncate", transform::kPad, options.to);
+      fmt::format("{} pads to {}: raise that, or let it truncate", PadOptions::kName, options.to);
   return transform::pad(std::move(options), std::move(too_long));
 }
 

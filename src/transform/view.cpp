@@ -11,6 +11,7 @@
 
 #include "src/jpeg/decoder/plan.hpp"
 #include "src/transform/color.hpp"
+#include "src/transform/crops.hpp"
 
 namespace penstock::transform {
 
@@ -103,7 +104,7 @@ void View::plan(const StoredImage& image) {
 
 // A random resized crop is cut out and then resized; of the others, a part of the resized image is taken.
 PillowLine View::line(int source, double first, double extent, int outputs) const {
-  if (crop_.kind() == Crop::Kind::random_resized)
+  if (is<RandomResizedCrop>(crop_))
     return {static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)), outputs, 0,
             outputs};
   const double stretch = outputs / extent;  // the whole line may be longer than an int counts
@@ -149,7 +150,7 @@ std::ptrdiff_t View::out_stride() const noexcept {
 void View::fill() const {
   const ImageSize size = crop_.size();
   if (ImageSize(placement_.place.height, placement_.place.width) == size) return;
-  const auto levels = levels_of(crop_.fill());
+  const auto levels = levels_of(fill_of(crop_));
   for (int x = 0; x < size.width; ++x)
     std::copy_n(levels.data(), channels_, out_ + std::ptrdiff_t{channels_} * x);
   for (int y = 1; y < size.height; ++y) std::copy_n(out_, out_stride(), out_ + y * out_stride());
@@ -274,7 +275,7 @@ void check_view(std::string_view who, const ImageView& view) {
   const auto refuse = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("{}: {}", who, what));
   };
-  if (view.crop.kind() == Crop::Kind::empty)
+  if (view.crop.is_empty())
     refuse("there is no crop: give one, such as crop = random_resized_crop(224)");
   if (view.count < 0 || view.count > kMostCrops)
     refuse(fmt::format("count is 0, or up to {} crops, found {}", kMostCrops, view.count));
@@ -289,7 +290,7 @@ void check_view(std::string_view who, const ImageView& view) {
 }
 
 void check_fill(std::string_view who, const Crop& crop, int channels) {
-  const Color fill = crop.fill();
+  const Color fill = fill_of(crop);
   if (channels == 1 && fill != Color(fill.red))
     throw std::invalid_argument(
         fmt::format("{}: images of one channel cannot have a fill of three levels, ({}, {}, {}): "

@@ -217,29 +217,10 @@ std::filesystem::path source::synthetic_image_folder(const SyntheticImagesOption
   return set;
 }
 
-namespace {
-
-constexpr const char* kName = "synthetic_images";
-
-template <class Visitor>
-void visit_fields(Visitor& visit, SyntheticImagesOptions& options) {
-  visit.required("count", options.count);
-  visit("seed", options.seed);
-  visit("classes", options.classes);
-}
-
-}  // namespace
-
 SourcePtr source::synthetic_images(const SyntheticImagesOptions& options) {
   const std::filesystem::path set = synthetic_image_folder(options);
-  core::JsonWriter written;
-  SyntheticImagesOptions copy = options;
-  visit_fields(written, copy);
-  const core::Json fields = written.take();
-  Description description{.name = kName,
-                          .options = core::dump_json(fields),
-                          .text = fmt::format("{}({})", kName, core::describe_json(fields))};
-  SourcePtr images = described_image_folder(set, {.extensions = {".jpg"}}, std::move(description));
+  SourcePtr images =
+      described_image_folder(set, {.extensions = {".jpg"}}, core::describe_call(options));
   if (images->size() != options.count) {
     throw Error(
         fmt::format("{} holds {} images, expected {}; delete the folder, and it will be made again",
@@ -249,13 +230,8 @@ SourcePtr source::synthetic_images(const SyntheticImagesOptions& options) {
 }
 
 void add_synthetic_images(Registry& registry) {
-  registry.add_source(kName, [](std::string_view text) {
-    const core::Json fields = core::parse_json(text, kName);
-    SyntheticImagesOptions options;
-    core::JsonReader reader(fields, kName);
-    visit_fields(reader, options);
-    reader.finish();
-    return source::synthetic_images(options);
+  registry.add_source(SyntheticImagesOptions::kName, [](std::string_view options) {
+    return source::synthetic_images(core::read_call<SyntheticImagesOptions>(options));
   });
 }
 

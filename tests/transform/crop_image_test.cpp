@@ -10,7 +10,7 @@
 #include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "tests/jpeg/images.hpp"
 
 namespace penstock {
@@ -154,7 +154,8 @@ TEST(CropImage, IsMadeAgainFromItsDescription) {
                                    .filter = ResizeFilter::bicubic,
                                    .geometry = "g"};
     const Description written = crop_image(options)->description();
-    EXPECT_EQ(transform::make_crop_image(written.options)->description().options, written.options);
+    EXPECT_EQ(transform::make("crop_image", written.options)->description().options,
+              written.options);
   }
   EXPECT_EQ(crop_image({.crop = random_crop(32, {.padding = 4}), .flip = 0.5F})->description().text,
             "crop_image(crop=random_crop(size=[32, 32], padding=4, fill=[0, 0, 0], "

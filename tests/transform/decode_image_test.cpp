@@ -15,7 +15,7 @@
 #include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/decode_views.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/resize.hpp"
 #include "tests/jpeg/images.hpp"
 
@@ -709,13 +709,13 @@ TEST(DecodeImage, IsMadeAgainFromItsDescription) {
         scale_jitter({5, 6}, {.scale = {0.5, 1.5}, .fill = {4, 5, 6}})}) {
     const Description written =
         decode_image({.crop = crop, .background = Color(1, 2, 3)})->description();
-    const TransformPtr again = transform::make_decode_image(written.options, nullptr, nullptr);
+    const TransformPtr again = transform::make("decode_image", written.options);
     EXPECT_EQ(again->description().options, written.options);
     EXPECT_THAT(written.options, HasSubstr(R"("background":[1,2,3])"));
     const std::string grey = decode_image({.crop = letterbox(5), .channels = 1, .tolerant = true})
                                  ->description()
                                  .options;
-    EXPECT_EQ(transform::make_decode_image(grey, nullptr, nullptr)->description().options, grey);
+    EXPECT_EQ(transform::make("decode_image", grey)->description().options, grey);
     EXPECT_THAT(grey, HasSubstr(R"("channels":1,"tolerant":true)"));
     // Plans without a background say nothing of it.
     EXPECT_THAT(decode_image({.crop = crop})->description().options,
@@ -726,7 +726,7 @@ TEST(DecodeImage, IsMadeAgainFromItsDescription) {
 
 TEST(DecodeImage, RefusesDescriptionsThatCannotBe) {
   const auto refused = [](const std::string& options, const std::string& message) {
-    EXPECT_THAT([&] { (void)transform::make_decode_image(options, nullptr, nullptr); },
+    EXPECT_THAT([&] { (void)transform::make("decode_image", options); },
                 ThrowsMessage<Error>(HasSubstr(message)))
         << options;
   };

@@ -14,7 +14,7 @@
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/decode_views.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "tests/jpeg/images.hpp"
 
 namespace penstock::views_test {
@@ -156,7 +156,8 @@ TEST(DecodeViews, MakesThePixelsOfDecodeImageBitByBit) {
 
 TEST(DecodeViews, FiveCropsAreAViewAndAnImageOfTheirOwn) {
   const Bytes bytes = jpeg_of(picture(150, 120), {.app1 = exif_app1(6)});
-  for (const Crop& crop : {five_crops({20, 24}, {.resize = 31}), ten_crops(16, {.resize = 33})}) {
+  for (const auto& [crop, resize] : {std::pair(five_crops({20, 24}, {.resize = 31}), 31),
+                                     std::pair(ten_crops(16, {.resize = 33}), 33)}) {
     const Made alone = run(decode_image({.crop = crop, .geometry = "g"}), bytes, random_for(3));
     const Made views =
         run(decode_views({.views = {{.field = "eval", .crop = center_crop(24, {.resize = 30})},
@@ -166,9 +167,8 @@ TEST(DecodeViews, FiveCropsAreAViewAndAnImageOfTheirOwn) {
     EXPECT_EQ(views.fields[2], alone.fields[1]);
     // The middle is center_crop's.
     const std::size_t size = alone.fields[0].size() / static_cast<std::size_t>(crop.parts());
-    const Made middle =
-        run(decode_image({.crop = center_crop(crop.size(), {.resize = crop.resize()})}), bytes,
-            random_for(3));
+    const Made middle = run(decode_image({.crop = center_crop(crop.size(), {.resize = resize})}),
+                            bytes, random_for(3));
     EXPECT_TRUE(std::equal(middle.fields[0].begin(), middle.fields[0].end(),
                            alone.fields[0].begin() + static_cast<std::ptrdiff_t>(4 * size)));
   }
@@ -179,8 +179,8 @@ TEST(DecodeViews, FiveCropsAreAViewAndAnImageOfTheirOwn) {
       [] { (void)decode_views({.views = {{.field = "a", .crop = five_crops(8), .count = 2}}}); },
       ThrowsMessage<std::invalid_argument>(HasSubstr("makes 5 crops: leave out the count")));
   EXPECT_THAT([] { (void)decode_image({.crop = ten_crops(8), .masks = {"mask"}}); },
-              ThrowsMessage<std::invalid_argument>(
-                  HasSubstr("masks follow one crop, and ten_crops(8x8, resize=256) makes 10")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr(
+                  "masks follow one crop, and ten_crops(size=[8, 8], resize=256) makes 10")));
   EXPECT_THAT([] { (void)five_crops(257); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("five_crops: the shorter side")));
   Random random(RandomKey(7, 0), {});
@@ -346,7 +346,7 @@ TEST(DecodeViews, IsMadeAgainFromItsDescription) {
                                    .scaled = true};
   const Description description = decode_views(options)->description();
   EXPECT_EQ(description.name, "decode_views");
-  const TransformPtr again = transform::make_decode_views(description.options, nullptr, nullptr);
+  const TransformPtr again = transform::make("decode_views", description.options);
   EXPECT_EQ(again->description().options, description.options);
   EXPECT_EQ(again->description().text, description.text);
   EXPECT_EQ(decode_views({.views = {{.field = "a", .crop = letterbox(8), .count = 2}}})

@@ -19,7 +19,7 @@
 #include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/nearest.hpp"
 #include "tests/jpeg/images.hpp"
 #include "tests/project_path.hpp"
@@ -428,13 +428,13 @@ TEST(Masks, TravelInPlans) {
       decode_image({.crop = crop, .masks = {"a", "b"}, .mask_fill = 3, .mask_dtype = DType::i64});
   EXPECT_EQ(transform::describe(*with),
             "decode_image(crop=resize_to(size=[8, 9]), masks=[a, b], mask_fill=3, mask_dtype=i64)");
-  const TransformPtr read = transform::make_decode_image(with->description().options, {}, {});
+  const TransformPtr read = transform::make("decode_image", with->description().options);
   EXPECT_EQ(read->description().options, with->description().options);
   const std::string cropped = crop_image({.crop = crop, .masks = {"a"}})->description().options;
-  EXPECT_EQ(transform::make_crop_image(cropped)->description().options, cropped);
+  EXPECT_EQ(transform::make("crop_image", cropped)->description().options, cropped);
   const std::string augmented =
       augment_image({.operations = {flip()}, .masks = {"a"}})->description().options;
-  EXPECT_EQ(transform::make_augment_image(augmented)->description().options, augmented);
+  EXPECT_EQ(transform::make("augment_image", augmented)->description().options, augmented);
   // Those that have none are written as before.
   EXPECT_THAT(decode_image({.crop = crop})->description().options, Not(HasSubstr("mask")));
 }

@@ -20,7 +20,7 @@
 #include <penstock/transform/decode_image.hpp>
 #include <penstock/transform/decode_views.hpp>
 
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/wide_resize.hpp"
 #include "tests/jpeg/images.hpp"
 #include "tests/project_path.hpp"
@@ -308,9 +308,8 @@ TEST(WideImages, TravelInPlans) {
       decode_image({.crop = resize_to(8, 8), .channels = 1, .dtype = DType::u16});
   EXPECT_EQ(transform::describe(*decode),
             "decode_image(crop=resize_to(size=[8, 8]), channels=1, dtype=u16)");
-  EXPECT_EQ(
-      transform::make_decode_image(decode->description().options, {}, {})->description().options,
-      decode->description().options);
+  EXPECT_EQ(transform::make("decode_image", decode->description().options)->description().options,
+            decode->description().options);
   EXPECT_THAT(decode_image({.crop = resize_to(8, 8)})->description().options,
               testing::Not(HasSubstr("dtype")));
 }

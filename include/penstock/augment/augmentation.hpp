@@ -10,13 +10,22 @@
 #include <vector>
 
 #include <penstock/core/enum_names.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/range.hpp>
 
 namespace penstock {
 
 namespace augment {
 struct Operation;
-}
+
+/// Limits that several operations have.
+inline constexpr FieldInfo kFactors{.min = 0, .max = 8};
+inline constexpr FieldInfo kHueTurns{.min = -0.5, .max = 0.5};
+inline constexpr FieldInfo kProbability{.min = 0, .max = 1};
+inline constexpr FieldInfo kShearDegrees{.min = -80, .max = 80};
+inline constexpr FieldInfo kMagnitudes{.min = 2, .max = 1000};
+
+}  // namespace augment
 
 /// One operation on an image with the ranges that it draws from, or a choice of operations. An immutable value; one that
 /// is default-constructed does nothing. For augment_image().
@@ -68,6 +77,12 @@ struct Sampling {
   std::array<std::uint8_t, 3> fill{};
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, Sampling& sampling) {
+  visit("interpolation", sampling.interpolation);
+  visit("fill", sampling.fill);
+}
+
 // ---- levels ----
 
 /// Around 1, as torchvision's ColorJitter takes a number: [max(0, 1 - strength), 1 + strength].
@@ -107,6 +122,14 @@ struct ColorJitterOptions {
   Range saturation{1, 1};
   Range hue{0, 0};  ///< parts of the circle
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ColorJitterOptions& options) {
+  visit("brightness", options.brightness, augment::kFactors);
+  visit("contrast", options.contrast, augment::kFactors);
+  visit("saturation", options.saturation, augment::kFactors);
+  visit("hue", options.hue, augment::kHueTurns);
+}
 /// The four, in a random order. Those that change nothing are left out.
 ///
 /// Errors  std::invalid_argument  as each of them
@@ -175,6 +198,16 @@ struct AffineOptions {
   Range shear_x{0, 0};  ///< degrees
   Range shear_y{0, 0};
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, AffineOptions& options) {
+  visit("degrees", options.degrees, {.min = -360, .max = 360});
+  visit("translate_x", options.translate_x, {.min = -1, .max = 1});
+  visit("translate_y", options.translate_y, {.min = -1, .max = 1});
+  visit("scale", options.scale, {.min = 0.01, .max = 100});
+  visit("shear_x", options.shear_x, augment::kShearDegrees);
+  visit("shear_y", options.shear_y, augment::kShearDegrees);
+}
 /// All of these at once, about the middle.
 ///
 /// Errors  std::invalid_argument  as rotate, shear and translate; a scale outside 0.01 to 100

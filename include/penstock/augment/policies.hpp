@@ -7,6 +7,7 @@
 #include <string>
 
 #include <penstock/augment/augmentation.hpp>
+#include <penstock/core/fields.hpp>
 
 namespace penstock {
 
@@ -21,6 +22,13 @@ struct RandAugmentOptions {
   int magnitude = 9;    ///< from 0 to below `magnitudes`
   int magnitudes = 31;  ///< how many there are
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, RandAugmentOptions& options) {
+  visit("operations", options.operations, {.min = 0, .max = 16});
+  visit("magnitude", options.magnitude);
+  visit("magnitudes", options.magnitudes, augment::kMagnitudes);
+}
 /// Some of 14 operations, all of one strength.
 ///
 /// Errors  std::invalid_argument  operations outside 0 to 16, or a magnitude that is not one of them
@@ -39,6 +47,15 @@ struct AugMixOptions {
   double alpha = 1;            ///< of the Dirichlet and the Beta distribution of weights
   bool all_operations = true;  ///< with brightness, contrast, saturation and sharpness
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, AugMixOptions& options) {
+  visit("severity", options.severity, {.min = 1, .max = 10});
+  visit("width", options.width, {.min = 1, .max = 10});
+  visit("depth", options.depth, {.min = 0, .max = 16});
+  visit("alpha", options.alpha, {.min = 0.001, .max = 1000});
+  visit("all_operations", options.all_operations);
+}
 /// A mixture of the image and of several chains of operations on it.
 ///
 /// Errors  std::invalid_argument  an option out of range
@@ -51,6 +68,12 @@ struct TimmRandAugmentOptions {
   std::optional<Interpolation> interpolation{};
   std::array<std::uint8_t, 3> fill{128, 128, 128};
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TimmRandAugmentOptions& options) {
+  visit("interpolation", options.interpolation);
+  visit("fill", options.fill);
+}
 /// timm's RandAugment with its own operations and strengths, from its strings: "rand-m9-mstd0.5-inc1". Sections behind
 /// "rand", in any order: m magnitude (10), n operations (2), p the probability of each (0.5), mstd the standard deviation
 /// of the magnitude (0; above 100: uniform from 0), mmax its upper bound (10), inc1 strengths that all grow with it.

@@ -20,6 +20,12 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
+template <class Visitor>
+void visit_elements(Visitor& visit, ImageSize& size) {
+  visit("height", size.height);
+  visit("width", size.width);
+}
+
 /// A rectangle of an upright image, origin at its upper left corner.
 ///
 /// Units  source pixels; may be fractions of them

@@ -11,4 +11,10 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+template <class Visitor>
+void visit_elements(Visitor& visit, Range& range) {
+  visit("low", range.low);
+  visit("high", range.high);
+}
+
 }  // namespace penstock

@@ -147,6 +147,13 @@ struct FieldSpec {
   friend bool operator==(const FieldSpec&, const FieldSpec&) = default;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, FieldSpec& field) {
+  visit.required("name", field.name);
+  visit.required("dtype", field.dtype);
+  visit.required("shape", field.shape);
+}
+
 namespace core {
 [[noreturn]] void throw_wrong_dtype(DType held, std::string_view asked);
 }

@@ -44,6 +44,16 @@ struct RandomErasing {
   std::vector<float> value{};
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomErasing& erasing) {
+  visit("probability", erasing.probability);
+  visit("min_area", erasing.min_area);
+  visit("max_area", erasing.max_area);
+  visit("min_ratio", erasing.min_ratio);
+  visit("max_ratio", erasing.max_ratio);
+  visit("value", erasing.value);
+}
+
 /// For Dataset::transform_on_device. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row
 /// of the same part that was mixed into this one, and mix_weight f32 [], the share that is this
 /// row's own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
@@ -75,6 +85,26 @@ struct DeviceTransformOptions {
   /// On a CUDA device: work on the stream that first waits for the batch, not on the loader's own.
   bool on_consumer_stream = false;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, DeviceTransformOptions& options) {
+  visit("field", options.field);
+  visit.later("augment", options.augment);
+  visit("dtype", options.dtype);
+  visit("layout", options.layout);
+  visit("mean", options.mean);
+  visit("stddev", options.stddev);
+  visit("flip", options.flip);
+  visit("mixup", options.mixup);
+  visit("cutmix", options.cutmix);
+  visit("mix_probability", options.mix_probability);
+  visit("cutmix_share", options.cutmix_share);
+  visit("classes", options.classes);
+  visit("label_smoothing", options.label_smoothing);
+  visit("label", options.label);
+  visit("erase", options.erase);
+  visit.speed("on_consumer_stream", options.on_consumer_stream);
+}
 
 /// What is done to one image. All fields zero: one of a row without a sample, which becomes zeroes.
 struct alignas(16) DeviceTransformRow {

@@ -66,6 +66,13 @@ struct ShuffleOptions {
   bool reshuffle_each_epoch = true;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ShuffleOptions& options) {
+  visit("buffer", options.buffer);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
 /// For Dataset::sample.
 struct SampleOptions {
   /// How many to draw; none: as many as there are samples.
@@ -73,6 +80,13 @@ struct SampleOptions {
   std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions
   bool reshuffle_each_epoch = true;     ///< new draws each epoch
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, SampleOptions& options) {
+  visit("count", options.count);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
 
 /// For mix.
 struct MixOptions {
@@ -83,6 +97,13 @@ struct MixOptions {
   MixUntil until = MixUntil::first_exhausted;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, MixOptions& options) {
+  visit("weights", options.weights);
+  visit("seed", options.seed);
+  visit("until", options.until);
+}
+
 /// For Dataset::batch. With Remainder::pad, as with OnFault::mask, batches have one more field,
 /// valid u8 []: 1 for a sample, 0 for a row of zeroes.
 struct BatchOptions {
@@ -91,6 +112,12 @@ struct BatchOptions {
   bool uneven = false;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, BatchOptions& options) {
+  visit("remainder", options.remainder);
+  visit("uneven", options.uneven);
+}
+
 /// For Dataset::prefetch_to_devices.
 struct PrefetchOptions {
   /// Global batches that are ready ahead; the ring has depth + 1 slots. Speed and memory only.
@@ -98,6 +125,12 @@ struct PrefetchOptions {
   /// Changes which replica gets what; scatter and round_robin deliver the same global batches.
   Split split = Split::scatter;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, PrefetchOptions& options) {
+  visit("split", options.split);
+  visit.speed("depth", options.depth);
+}
 
 /// What happens when a sample is bad. Every other sample stays in the batch it belongs to.
 enum class OnFault : std::uint8_t {

@@ -12,6 +12,8 @@ namespace penstock {
 
 /// For Dataset::blocks.
 struct BlockOptions {
+  static constexpr const char* kName = "blocks";  ///< in plans
+
   std::int64_t length = 0;  ///< tokens of a block
   /// Tokens from the begin of one block to that of the next; none: `length`. 1: a block begins at every token, as
   /// nanoGPT draws them.
@@ -22,6 +24,15 @@ struct BlockOptions {
       DType::i64;  ///< of what comes out: i32, i64, or the source's, which costs no conversion
   std::string field = "tokens";  ///< of the source: integers of shape [?]
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, BlockOptions& options) {
+  visit.required("length", options.length);
+  visit("stride", options.stride);
+  visit("labels", options.labels);
+  visit("dtype", options.dtype);
+  visit("field", options.field);
+}
 
 namespace sequence {
 

@@ -52,6 +52,21 @@ struct ByAspectOptions {
   bool reshuffle_each_epoch = true;     ///< new batches each epoch, or the same
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ByAspectOptions& options) {
+  // The sizes are a list of the plan: a long one lies beside it.
+  visit.required("shapes", options.shapes);
+  visit("pixels", options.pixels);
+  visit("rows", options.rows);
+  visit("multiple", options.multiple);
+  visit("most_cut", options.most_cut);
+  visit("most_enlarged", options.most_enlarged);
+  visit("unfit", options.unfit);
+  visit("shuffle", options.shuffle);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
 /// What came of sorting images by aspect.
 struct ByAspectSummary {
   struct Bucket {

@@ -60,6 +60,26 @@ struct ByLengthOptions {
   bool reshuffle_each_epoch = true;     ///< new batches each epoch, or the same
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ByLengthOptions::Field& field) {
+  visit.required("name", field.name);
+  visit("value", field.value);
+}
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ByLengthOptions& options) {
+  visit.required("edges", options.edges);
+  visit("tokens", options.tokens);
+  visit("rows", options.rows);
+  visit("multiple", options.multiple);
+  visit("fields", options.fields);
+  visit("lengths", options.lengths);
+  visit("long_samples", options.long_samples);
+  visit("shuffle", options.shuffle);
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
 /// What came of sorting samples by length.
 struct ByLengthSummary {
   struct Bucket {

@@ -64,6 +64,8 @@ struct EnumNames<PackOutput> {
 
 /// For Dataset::pack.
 struct PackOptions {
+  static constexpr const char* kName = "pack";  ///< in plans
+
   std::int64_t length = 0;  ///< tokens of a row
   PackMethod method = PackMethod::best_fit;
   LongDocuments long_documents = LongDocuments::split;
@@ -89,6 +91,23 @@ struct PackOptions {
   std::optional<std::uint64_t> seed{};
   std::string field = "tokens";  ///< of the source: integers of shape [?]
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, PackOptions& options) {
+  visit.required("length", options.length);
+  visit("method", options.method);
+  visit("long_documents", options.long_documents);
+  visit("outputs", options.outputs);
+  visit("dtype", options.dtype);
+  visit("pad", options.pad);
+  visit("ignore", options.ignore);
+  visit("shift_labels", options.shift_labels);
+  visit("labels_across_documents", options.labels_across_documents);
+  visit("label_mask", options.label_mask);
+  visit("most_documents", options.most_documents);
+  visit("seed", options.seed);
+  visit("field", options.field);
+}
 
 /// What came of packing.
 struct PackSummary {

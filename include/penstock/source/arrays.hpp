@@ -27,6 +27,15 @@ struct ArrayField {
   std::uint64_t offset = 0;  ///< of the first row in a raw file, in bytes
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ArrayField& field) {
+  visit.required("name", field.name);
+  visit.required("path", field.path);
+  visit("dtype", field.dtype);
+  visit("shape", field.shape);
+  visit("offset", field.offset);
+}
+
 /// One array in memory whose rows are one field of the records. `owner` keeps `bytes` alive; where
 /// it is empty, the caller does.
 struct Column {

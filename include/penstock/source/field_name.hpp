@@ -12,4 +12,10 @@ struct FieldName {
   friend bool operator==(const FieldName&, const FieldName&) = default;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, FieldName& name) {
+  visit.required("field", name.field);
+  visit.required("name", name.name);
+}
+
 }  // namespace penstock

@@ -26,6 +26,15 @@ struct ImageFolderOptions {
   ObjectStorageOptions storage{};  ///< for s3:// paths
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ImageFolderOptions& options) {
+  // `storage` is visited by the source: plans have it where a path is not local.
+  visit("labels", options.labels);
+  visit("extensions", options.extensions);
+  visit("max_file_bytes", options.max_file_bytes);
+  visit("follow_symlinks", options.follow_symlinks);
+}
+
 namespace source {
 
 /// The images below `root`. With images in its sub-folders, each sub-folder that holds one (at any

@@ -32,6 +32,16 @@ struct ExampleField {
   double default_value = 0;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ExampleField& field) {
+  visit.required("name", field.name);
+  visit.required("features", field.features);
+  visit("dtype", field.dtype);
+  visit("shape", field.shape);
+  visit("required", field.required);
+  visit("default_value", field.default_value);
+}
+
 struct TfRecordOptions {
   std::vector<ExampleField> fields = {
       {.name = "image", .features = {"image/encoded", "image"}},
@@ -43,6 +53,14 @@ struct TfRecordOptions {
   IndexOptions index{};
   ObjectStorageOptions storage{};  ///< for s3:// paths
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TfRecordOptions& options) {
+  // `storage`: as in ImageFolderOptions.
+  visit("fields", options.fields);
+  visit("max_record_bytes", options.max_record_bytes);
+  visit("verify", options.verify);
+}
 
 namespace source {
 

@@ -26,6 +26,13 @@ struct TokenFileOptions {
   IndexOptions index{};
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, TokenFileOptions& options) {
+  visit("dtype", options.dtype);
+  visit("document_end", options.document_end);
+  visit("offset", options.offset);
+}
+
 namespace source {
 
 /// Files of tokens that lie one behind the other: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's

@@ -33,6 +33,15 @@ struct WebDatasetField {
   bool required = true;
   std::int64_t default_value = 0;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, WebDatasetField& field) {
+  visit.required("name", field.name);
+  visit.required("extensions", field.extensions);
+  visit("type", field.type);
+  visit("required", field.required);
+  visit("default_value", field.default_value);
+}
 template <>
 struct EnumNames<WebDatasetField::Type> {
   static constexpr std::pair<WebDatasetField::Type, const char*> kNames[] = {
@@ -48,6 +57,13 @@ struct WebDatasetOptions {
   IndexOptions index{};
   ObjectStorageOptions storage{};  ///< for s3:// paths
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, WebDatasetOptions& options) {
+  // `storage`: as in ImageFolderOptions.
+  visit("fields", options.fields);
+  visit("max_record_bytes", options.max_record_bytes);
+}
 
 namespace source {
 

@@ -49,6 +49,16 @@ struct ObjectStorageOptions {
   ObjectCacheOptions cache{};
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ObjectStorageOptions& options) {
+  // What may differ between machines is no part of a plan.
+  visit("endpoint", options.endpoint);
+  visit("region", options.region);
+  visit("profile", options.profile);
+  visit("anonymous", options.anonymous);
+  visit("path_style", options.path_style);
+}
+
 /// Whether this build of the library reads and writes s3:// paths; false in a build without libcurl.
 [[nodiscard]] bool has_object_storage() noexcept;
 

@@ -14,6 +14,8 @@ namespace penstock {
 
 /// Which set to make, and where to keep it. The set is a function of count, seed and classes.
 struct SyntheticImagesOptions {
+  static constexpr const char* kName = "synthetic_images";  ///< in plans
+
   std::uint64_t count = 1000;
   /// Other seeds give other images of the same classes: train on one seed, validate on another.
   std::uint64_t seed = 0;
@@ -30,6 +32,14 @@ struct SyntheticImagesOptions {
   /// Threads that write; 0 means one per hardware thread. Does not change the images.
   int threads = 0;
 };
+
+// The rest says how the images come to lie where they are.
+template <class Visitor>
+void visit_fields(Visitor& visit, SyntheticImagesOptions& options) {
+  visit.required("count", options.count);
+  visit("seed", options.seed);
+  visit("classes", options.classes);
+}
 
 namespace source {
 

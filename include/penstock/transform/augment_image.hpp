@@ -10,6 +10,8 @@
 namespace penstock {
 
 struct AugmentImageOptions {
+  static constexpr const char* kName = "augment_image";  ///< in plans
+
   std::string field = "image";
   std::vector<Augmentation> operations;  ///< one after another
   /// Fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those of policies
@@ -18,6 +20,14 @@ struct AugmentImageOptions {
   std::vector<std::string> masks{};
   int mask_fill = 255;  ///< what stands in them beside the image
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, AugmentImageOptions& options) {
+  visit("field", options.field);
+  visit.required("operations", options.operations);
+  visit.later("masks", options.masks);
+  visit.later("mask_fill", options.mask_fill);
+}
 
 /// Does these operations to an image, or to each of several views of one: a view draws its own numbers, and the first one
 /// draws those of a single image.

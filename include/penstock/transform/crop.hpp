@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,10 @@
 #include <penstock/core/range.hpp>
 
 namespace penstock {
+
+namespace transform {
+struct CropKind;
+}
 
 /// How pixels become fewer, or more. All but `nearest` are antialiased: where an image shrinks, the
 /// filter is as much wider.
@@ -55,46 +60,28 @@ struct Color {
   friend bool operator==(const Color&, const Color&) = default;
 };
 
+template <class Visitor>
+void visit_elements(Visitor& visit, Color& color) {
+  visit("red", color.red);
+  visit("green", color.green);
+  visit("blue", color.blue);
+}
+
 /// How to choose a region of an image, the size it is resized to, and where it then lies in the
-/// sample. A value; an empty one (default-constructed) is refused wherever a crop is needed.
+/// sample. An immutable value; an empty one (default-constructed) is refused wherever a crop is needed.
 class Crop {
  public:
-  enum class Kind : std::uint8_t {
-    empty,
-    random_resized,
-    center,
-    whole,
-    letterbox,
-    cover,
-    random,
-    scale_jitter,
-    five,
-    ten
-  };
-
   Crop() = default;
-  [[nodiscard]] Kind kind() const noexcept { return kind_; }
-  /// Size of the sample that it makes.
-  [[nodiscard]] ImageSize size() const noexcept { return size_; }
-  /// Of random_resized_crop, shares of the area; of scale_jitter, of the size that just fits.
-  [[nodiscard]] Range scale() const noexcept { return scale_; }
-  /// Of random_resized_crop: width over height.
-  [[nodiscard]] Range ratio() const noexcept { return ratio_; }
+  explicit Crop(std::shared_ptr<const transform::CropKind> kind) noexcept
+      : kind_(std::move(kind)) {}
+
+  [[nodiscard]] bool is_empty() const noexcept { return kind_ == nullptr; }
+  /// Size of the sample that it makes; 0x0 where it is empty.
+  [[nodiscard]] ImageSize size() const noexcept;
   /// How many samples it makes of an image, as a field's first dimension: 5 and 10 of five_crops and ten_crops; 0: one,
   /// without a dimension.
-  [[nodiscard]] int parts() const noexcept {
-    return kind_ == Kind::five ? 5 : kind_ == Kind::ten ? 10 : 0;
-  }
-  /// Of center_crop, five_crops and ten_crops, in pixels.
-  [[nodiscard]] int resize() const noexcept { return resize_; }
-  /// Of random_crop.
-  [[nodiscard]] int padding() const noexcept { return padding_; }
-  [[nodiscard]] bool pad_if_needed() const noexcept { return pad_if_needed_; }
-  /// Of cover_crop.
-  [[nodiscard]] CropPosition position() const noexcept { return position_; }
-  /// What stands in a sample beside the image.
-  [[nodiscard]] Color fill() const noexcept { return fill_; }
-  /// "random_resized_crop(224x224, scale=[0.08,1], ratio=[0.75,1.3333333333333333])".
+  [[nodiscard]] int parts() const noexcept;
+  /// "center_crop(size=[224, 224], resize=256)".
   [[nodiscard]] std::string to_string() const;
   /// {"center_crop":{"size":[224,224],"resize":256}}: what plans hold.
   [[nodiscard]] std::string to_json() const;
@@ -104,28 +91,12 @@ class Crop {
   ///         std::invalid_argument  a number out of range
   [[nodiscard]] static Crop from_json(std::string_view json);
 
-  friend bool operator==(const Crop&, const Crop&) = default;
+  /// Null where it is empty.
+  [[nodiscard]] const transform::CropKind* kind() const noexcept { return kind_.get(); }
+  friend bool operator==(const Crop& a, const Crop& b);
 
  private:
-  friend Crop random_resized_crop(ImageSize size, struct RandomResizedCropOptions options);
-  friend Crop center_crop(ImageSize size, struct CenterCropOptions options);
-  friend Crop five_crops(ImageSize size, struct CenterCropOptions options);
-  friend Crop ten_crops(ImageSize size, struct CenterCropOptions options);
-  friend Crop resize_to(int height, int width);
-  friend Crop letterbox(ImageSize size, struct LetterboxOptions options);
-  friend Crop cover_crop(ImageSize size, struct CoverCropOptions options);
-  friend Crop random_crop(ImageSize size, struct RandomCropOptions options);
-  friend Crop scale_jitter(ImageSize size, struct ScaleJitterOptions options);
-
-  Kind kind_ = Kind::empty;
-  ImageSize size_;
-  Range scale_;
-  Range ratio_;
-  int resize_ = 0;
-  int padding_ = 0;
-  bool pad_if_needed_ = false;
-  CropPosition position_ = CropPosition::center;
-  Color fill_;
+  std::shared_ptr<const transform::CropKind> kind_;
 };
 
 struct RandomResizedCropOptions {
@@ -133,17 +104,38 @@ struct RandomResizedCropOptions {
   Range ratio{3.0 / 4, 4.0 / 3};  ///< width over height
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomResizedCropOptions& options) {
+  visit("scale", options.scale);
+  visit("ratio", options.ratio);
+}
+
 struct CenterCropOptions {
   int resize = 256;  ///< what the shorter side of the whole image is resized to
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, CenterCropOptions& options) {
+  visit("resize", options.resize);
+}
 
 struct LetterboxOptions {
   Color fill{114};  ///< what stands beside the image; YOLO's grey
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, LetterboxOptions& options) {
+  visit("fill", options.fill);
+}
+
 struct CoverCropOptions {
   CropPosition position = CropPosition::center;  ///< of the sample in the resized image
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, CoverCropOptions& options) {
+  visit("position", options.position);
+}
 
 struct RandomCropOptions {
   int padding = 0;  ///< pixels of `fill` on each side of the image, fewer than the crop has
@@ -152,10 +144,23 @@ struct RandomCropOptions {
       false;  ///< pad smaller images to the crop's size, on both sides by what is missing
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomCropOptions& options) {
+  visit("padding", options.padding);
+  visit("fill", options.fill);
+  visit("pad_if_needed", options.pad_if_needed);
+}
+
 struct ScaleJitterOptions {
   Range scale{0.1, 2};  ///< of the largest size at which the whole image fits
   Color fill{};
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
+  visit("scale", options.scale);
+  visit("fill", options.fill);
+}
 
 /// A random part of the image, resized: the crop of training.
 ///

@@ -10,6 +10,8 @@
 namespace penstock {
 
 struct CropImageOptions {
+  static constexpr const char* kName = "crop_image";  ///< in plans
+
   std::string field = "image";  ///< the pixels, and the name of what is put in their place
   Crop crop{};                  ///< which part, and the size of the sample
   float flip = 0;               ///< probability of mirroring left to right
@@ -19,6 +21,18 @@ struct CropImageOptions {
   int mask_fill = 255;
   DType mask_dtype = DType::u8;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, CropImageOptions& options) {
+  visit("field", options.field);
+  visit.required("crop", options.crop);
+  visit("flip", options.flip);
+  visit("filter", options.filter);
+  visit("geometry", options.geometry);
+  visit.later("masks", options.masks);
+  visit.later("mask_fill", options.mask_fill);
+  visit.later("mask_dtype", options.mask_dtype);
+}
 
 /// decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops,
 /// the same random numbers and the same pixels.

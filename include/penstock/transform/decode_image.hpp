@@ -17,6 +17,10 @@
 
 namespace penstock {
 
+namespace transform {
+struct ChromaAndDecoder;
+}
+
 /// What decodes JPEGs, and how chroma is upsampled.
 enum class JpegDecoder : std::uint8_t {
   fast,       ///< Penstock's own decoder, which decodes little but the crop; chroma is repeated
@@ -32,6 +36,8 @@ struct EnumNames<JpegDecoder> {
 };
 
 struct DecodeImageOptions {
+  static constexpr const char* kName = "decode_image";  ///< in plans
+
   std::string field = "image";  ///< the encoded bytes, and the name of what is put in their place
   Crop crop{};                  ///< which part, and the size of the sample
   float flip = 0;               ///< probability of mirroring left to right
@@ -71,6 +77,26 @@ struct DecodeImageOptions {
   std::shared_ptr<JpegIndexStore> index{};
   std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the JPEGs
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, DecodeImageOptions& options) {
+  visit("field", options.field);
+  visit.required("crop", options.crop);
+  visit("flip", options.flip);
+  visit.template as<transform::ChromaAndDecoder>("decoder", options.decoder);
+  visit("filter", options.filter);
+  visit("scaled", options.scaled);
+  visit("exif", options.exif);
+  visit("background", options.background);
+  visit.later("channels", options.channels);
+  visit.later("dtype", options.dtype);
+  visit.later("tolerant", options.tolerant);
+  visit("max_megapixels", options.max_megapixels);
+  visit("geometry", options.geometry);
+  visit.later("masks", options.masks);
+  visit.later("mask_fill", options.mask_fill);
+  visit.later("mask_dtype", options.mask_dtype);
+}
 
 /// Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 ///

@@ -26,7 +26,19 @@ struct ImageView {
   std::string geometry{};
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, ImageView& view) {
+  visit.required("field", view.field);
+  visit.required("crop", view.crop);
+  visit("count", view.count);
+  visit("flip", view.flip);
+  visit("filter", view.filter);
+  visit("geometry", view.geometry);
+}
+
 struct DecodeViewsOptions {
+  static constexpr const char* kName = "decode_views";  ///< in plans
+
   std::string field = "image";     ///< the encoded bytes
   std::vector<ImageView> views{};  ///< the fields that are put in their place, in order
   double max_megapixels = 200;     ///< as in DecodeImageOptions, here and below
@@ -41,6 +53,20 @@ struct DecodeViewsOptions {
   std::shared_ptr<JpegIndexStore> index{};
   std::shared_ptr<JpegStats> stats{};
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, DecodeViewsOptions& options) {
+  visit("field", options.field);
+  visit.required("views", options.views);
+  visit.template as<transform::ChromaAndDecoder>("decoder", options.decoder);
+  visit("scaled", options.scaled);
+  visit("exif", options.exif);
+  visit("background", options.background);
+  visit.later("channels", options.channels);
+  visit.later("dtype", options.dtype);
+  visit.later("tolerant", options.tolerant);
+  visit("max_megapixels", options.max_megapixels);
+}
 
 /// Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
 /// side by side. The image is decoded once, row by row, as far as its crops reach; the crops are

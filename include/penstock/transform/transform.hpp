@@ -93,10 +93,19 @@ using MapFunction =
     std::function<void(std::span<const ConstTensorView> in, Outputs out, Random& random)>;
 
 struct MapFunctionOptions {
+  static constexpr const char* kName = "map_function";  ///< in plans
+
   std::string name;                 ///< stands for the function in the plan's fingerprint
   std::vector<std::string> inputs;  ///< fields it takes; they are gone afterwards
   std::vector<FieldSpec> outputs;   ///< fields it puts out; of dynamic ones it says Outputs::resize
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, MapFunctionOptions& options) {
+  visit.required("name", options.name);
+  visit.required("inputs", options.inputs);
+  visit.required("outputs", options.outputs);
+}
 
 /// Wraps a function; outputs stand where the first input stood.
 ///

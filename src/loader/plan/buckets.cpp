@@ -35,7 +35,7 @@ void check_order(const Plan& plan, const char* verb) {
       refuse("it has a random order of its own: leave shuffle out");
     if (std::holds_alternative<Repeat>(operation))
       refuse("it makes the batches of one epoch: put repeat behind it");
-    if (is_on_positions(operation) && !only_selects(operation))
+    if (is_on_positions(operation) && !traits_of(operation).selects)
       refuse(
           fmt::format("{} makes other samples in every epoch, and those of its buckets are the "
                       "same: leave it out",

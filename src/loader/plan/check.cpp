@@ -11,8 +11,8 @@
 #include "src/loader/plan/branches.hpp"
 #include "src/loader/plan/buckets.hpp"
 #include "src/loader/plan/order.hpp"
+#include "src/transform/catalog.hpp"
 #include "src/transform/chain.hpp"
-#include "src/transform/descriptions.hpp"
 
 namespace penstock::loader {
 

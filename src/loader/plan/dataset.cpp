@@ -191,6 +191,7 @@ namespace {
 
 // Whether the batches are all of some passes, or follow each other in them.
 bool takes_passes_in_order(const Plan& plan) {
+  using OfPasses = loader::Traits::OfPasses;
   bool shuffles = false;
   bool cuts = false;
   bool picks = false;
@@ -198,13 +199,10 @@ bool takes_passes_in_order(const Plan& plan) {
   for (const loader::Operation& operation : plan.operations()) {
     after_batch = after_batch || std::holds_alternative<loader::Batch>(operation);
     if (!after_batch) continue;
-    shuffles = shuffles || std::holds_alternative<loader::Shuffle>(operation);
-    cuts = cuts || std::holds_alternative<loader::Take>(operation) ||
-           std::holds_alternative<loader::Skip>(operation);
-    picks = picks || std::holds_alternative<loader::Shard>(operation) ||
-            std::holds_alternative<loader::Select>(operation) ||
-            std::holds_alternative<loader::Sample>(operation) ||
-            std::holds_alternative<loader::RepeatEach>(operation);
+    const OfPasses of_passes = loader::traits_of(operation).of_passes;
+    shuffles = shuffles || of_passes == OfPasses::shuffles;
+    cuts = cuts || of_passes == OfPasses::cuts;
+    picks = picks || of_passes == OfPasses::picks;
   }
   return !picks && !(shuffles && cuts);
 }

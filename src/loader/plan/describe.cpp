@@ -13,30 +13,29 @@ namespace {
 using core::Json;
 using core::write_json;
 
-template <class... Operations>
-std::map<std::string, Json> defaults_of() {
-  return {{Operations::kName, write_json(Operations{})}...};
-}
+// What the text of an operation leaves out.
+struct Usual {
+  Json defaults = Json::object();
+  int unnamed = 0;  // as Traits::unnamed
+};
 
-// Their first fields are written without a name: take(5).
-std::size_t positional(const std::string& op) {
-  if (op == Shard::kName) return 2;
-  for (const char* name :
-       {Seed::kName, Take::kName, Skip::kName, Repeat::kName, RepeatEach::kName, Batch::kName})
-    if (op == name) return 1;
-  return 0;
+const std::map<std::string, Usual>& usual() {
+  static const std::map<std::string, Usual> kAll = [] {
+    std::map<std::string, Usual> all;
+    for_each_kind([&all]<class Kind>() {
+      Usual& of_kind = all[Kind::kName];
+      of_kind.unnamed = traits_of(Kind{}).unnamed;
+      if constexpr (requires(core::JsonWriter & visit, Kind & kind) { visit_fields(visit, kind); })
+        of_kind.defaults = write_json(Kind{});
+    });
+    return all;
+  }();
+  return kAll;
 }
 
 std::string describe_operations(const Json& operations);
 
 std::string describe_operation(const Json& operation) {
-  static const std::map<std::string, Json> kDefaults = [] {
-    auto all = defaults_of<Shuffle, Batch, TransformOnDevice>();
-    all[Sample::kName] = write_json(SampleOptions{});
-    all[Mix::kName] = write_json(MixOptions{});
-    all[Prefetch::kName] = write_json(PrefetchOptions{});
-    return all;
-  }();
   Json fields = operation;
   const std::string op = fields.value("op", "?");
   fields.erase("op");
@@ -66,12 +65,13 @@ std::string describe_operation(const Json& operation) {
     fields.erase("global_batch");
     fields.erase(key);
   }
-  for (std::size_t left = name == op ? positional(op) : 0; left != 0 && !fields.empty(); --left) {
+  const auto known = usual().find(op);
+  const Usual of_kind = known == usual().end() ? Usual{} : known->second;
+  for (int left = name == op ? of_kind.unnamed : 0; left != 0 && !fields.empty(); --left) {
     add(core::describe_value(fields.begin().value()));
     fields.erase(fields.begin());
   }
-  const auto defaults = kDefaults.find(op);
-  add(core::describe_json(fields, defaults == kDefaults.end() ? Json::object() : defaults->second));
+  add(core::describe_json(fields, of_kind.defaults));
   return name + "(" + text + ")";
 }
 

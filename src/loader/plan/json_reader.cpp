@@ -41,7 +41,11 @@ class Reader {
   }
 
  private:
-  using Make = Operation (Reader::*)(const Json&, const std::string&) const;
+  using Make = Operation (*)(const Reader&, const Json&, const std::string&);
+
+  // Stands for an operation's type.
+  template <class T>
+  struct Of {};
 
   // What a check refuses is an error of the text here.
   PlanPtr add(const PlanPtr& plan, const Json& json, Make make, const std::string& where) const {
@@ -51,7 +55,7 @@ class Reader {
       return what.starts_with(begin) ? what : where + ": " + what;
     };
     try {
-      Operation operation = (this->*make)(json, where);
+      Operation operation = make(*this, json, where);
       return plan ? plan->with(std::move(operation)) : Plan::starting_with(std::move(operation));
     } catch (const Error& error) {
       throw Error(located(error));
@@ -61,28 +65,16 @@ class Reader {
   }
 
   static const std::map<std::string, Make>& makers() {
-    static const std::map<std::string, Make> all{
-        {Read::kName, &Reader::read},
-        {ReadStream::kName, &Reader::read_stream},
-        {Mix::kName, &Reader::mix},
-        {Concatenate::kName, &Reader::concatenate},
-        {Zip::kName, &Reader::zip},
-        {Filter::kName, &Reader::filter},
-        {Seed::kName, &Reader::plain<Seed>},
-        {Shuffle::kName, &Reader::plain<Shuffle>},
-        {Repeat::kName, &Reader::plain<Repeat>},
-        {RepeatEach::kName, &Reader::plain<RepeatEach>},
-        {Take::kName, &Reader::plain<Take>},
-        {Skip::kName, &Reader::plain<Skip>},
-        {Shard::kName, &Reader::plain<Shard>},
-        {Select::kName, &Reader::select},
-        {Sample::kName, &Reader::sample},
-        {Map::kName, &Reader::map},
-        {Batch::kName, &Reader::batch},
-        {TransformOnDevice::kName, &Reader::plain<TransformOnDevice>},
-        {Prefetch::kName, &Reader::prefetch},
-    };
-    return all;
+    static const std::map<std::string, Make> kAll = [] {
+      std::map<std::string, Make> all;
+      for_each_kind([&all]<class Kind>() {
+        all[Kind::kName] = [](const Reader& reader, const Json& json, const std::string& where) {
+          return reader.make(Of<Kind>{}, json, where);
+        };
+      });
+      return all;
+    }();
+    return kAll;
   }
   static std::string names_of_operations() {
     std::string names;
@@ -91,7 +83,7 @@ class Reader {
   }
 
   template <class PlainOperation>
-  Operation plain(const Json& json, const std::string& where) const {
+  Operation make(Of<PlainOperation>, const Json& json, const std::string& where) const {
     return core::read_options<PlainOperation>(json, where, {"op"});
   }
 
@@ -125,7 +117,7 @@ class Reader {
     return json;
   }
 
-  Operation read(const Json& json, const std::string& where) const {
+  Operation make(Of<Read>, const Json& json, const std::string& where) const {
     const Json& source = field(json, "source", where, {"fingerprint"});
     Read read{
         options_.registry.make_source(core::read_description(moved(source), where + ": 'source'"))};
@@ -137,7 +129,7 @@ class Reader {
     return read;
   }
 
-  Operation read_stream(const Json&, const std::string& where) const {
+  Operation make(Of<ReadStream>, const Json&, const std::string& where) const {
     throw Error(where + ": a stream cannot be made from a text");
   }
 
@@ -152,32 +144,32 @@ class Reader {
     return plans;
   }
 
-  Operation mix(const Json& json, const std::string& where) const {
+  Operation make(Of<Mix>, const Json& json, const std::string& where) const {
     return make_mix(datasets(json, where, {"weights", "seed", "until"}),
                     core::read_options<MixOptions>(json, where, {"op", "datasets"}));
   }
-  Operation concatenate(const Json& json, const std::string& where) const {
+  Operation make(Of<Concatenate>, const Json& json, const std::string& where) const {
     return Concatenate{datasets(json, where)};
   }
-  Operation zip(const Json& json, const std::string& where) const {
+  Operation make(Of<Zip>, const Json& json, const std::string& where) const {
     return make_zip(datasets(json, where));
   }
 
-  Operation filter(const Json& json, const std::string& where) const {
+  Operation make(Of<Filter>, const Json& json, const std::string& where) const {
     return Filter{read_list<std::uint64_t>(field(json, "kept", where, {}), options_.lists,
                                            where + ": 'kept'")};
   }
-  Operation select(const Json& json, const std::string& where) const {
+  Operation make(Of<Select>, const Json& json, const std::string& where) const {
     return Select{read_list<std::uint64_t>(field(json, "positions", where, {}), options_.lists,
                                            where + ": 'positions'")};
   }
-  Operation sample(const Json& json, const std::string& where) const {
+  Operation make(Of<Sample>, const Json& json, const std::string& where) const {
     const Json& weights = field(json, "weights", where, {"count", "seed", "reshuffle_each_epoch"});
     return Sample{read_list<double>(weights, options_.lists, where + ": 'weights'"),
                   core::read_options<SampleOptions>(json, where, {"op", "weights"})};
   }
 
-  Operation map(const Json& json, const std::string& where) const {
+  Operation make(Of<Map>, const Json& json, const std::string& where) const {
     return Map{transform(field(json, "transform", where, {}), where + ": 'transform'")};
   }
 
@@ -185,7 +177,7 @@ class Reader {
     return options_.registry.make_transform(core::read_description(json, where));
   }
 
-  Operation batch(const Json& json, const std::string& where) const {
+  Operation make(Of<Batch>, const Json& json, const std::string& where) const {
     auto batch = core::read_options<Batch>(json, where, {"op", kByAspect});
     const auto given = json.find(kByAspect);
     if (given == json.end()) return batch;
@@ -208,7 +200,7 @@ class Reader {
     return given;
   }
 
-  Operation prefetch(const Json& json, const std::string& where) const {
+  Operation make(Of<Prefetch>, const Json& json, const std::string& where) const {
     Prefetch prefetch{{}, core::read_options<PrefetchOptions>(json, where, {"op", "devices"})};
     std::vector<std::string> names;
     core::read_json(field(json, "devices", where, {"split", core::kSpeed}), names,

@@ -9,7 +9,7 @@
 #include "src/sequence/by_aspect.hpp"
 #include "src/sequence/by_length.hpp"
 #include "src/source/composite.hpp"
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 
 namespace penstock::loader {
 namespace {

@@ -1,7 +1,7 @@
 // loader/plan/operations: what a plan is made of: plain data, one struct an operation.
 //
-// What each does to the order of the samples stands in order.cpp, what it may follow in check.cpp,
-// its JSON in json_writer.cpp and json_reader.cpp.
+// Each has a name, and Traits where it differs from most others. What it does to the order of the samples stands in
+// order.cpp, what it may follow in check.cpp, its fields in fields.hpp.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,23 @@ using PlanPtr = std::shared_ptr<const Plan>;
 /// Numbers that many plans share.
 template <class T>
 using List = std::shared_ptr<const std::vector<T>>;
+
+/// What code that handles all operations alike has to know of one.
+struct Traits {
+  /// Works on positions: each of these has a number, which keeps its random numbers apart from those of the others.
+  bool on_positions = false;
+  /// Settles which samples there are at all, whatever the epoch.
+  bool selects = false;
+  /// What it does to the batches of several passes, if it comes after batch.
+  enum class OfPasses {
+    keeps,     ///< nothing that moves one out of its pass
+    shuffles,  ///< their order changes
+    cuts,      ///< some at the beginning or the end are left out
+    picks,     ///< any of them may be left out, or come several times
+  } of_passes = OfPasses::keeps;
+  /// How many of its fields, the first ones, the text has without their names: take(5).
+  int unnamed = 0;
+};
 
 // ---- inputs: the first operation of a plan is one of these, and no other is ----
 
@@ -71,47 +88,61 @@ struct Filter {
 
 struct Seed {
   static constexpr const char* kName = "seed";
+  static constexpr Traits kTraits{.unnamed = 1};
   std::uint64_t seed = 0;
 };
 
 struct Shuffle {
   static constexpr const char* kName = "shuffle";
+  static constexpr Traits kTraits{.on_positions = true, .of_passes = Traits::OfPasses::shuffles};
   ShuffleOptions options;
 };
 
 struct Repeat {
   static constexpr const char* kName = "repeat";
+  static constexpr Traits kTraits{.on_positions = true, .unnamed = 1};
   std::optional<std::int64_t> times;
 };
 
 struct RepeatEach {
   static constexpr const char* kName = "repeat_each";
+  static constexpr Traits kTraits{
+      .on_positions = true, .of_passes = Traits::OfPasses::picks, .unnamed = 1};
   std::int64_t times = 1;
 };
 
 struct Take {
   static constexpr const char* kName = "take";
+  static constexpr Traits kTraits{
+      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::cuts, .unnamed = 1};
   std::uint64_t count = 0;
 };
 
 struct Skip {
   static constexpr const char* kName = "skip";
+  static constexpr Traits kTraits{
+      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::cuts, .unnamed = 1};
   std::uint64_t count = 0;
 };
 
 struct Shard {
   static constexpr const char* kName = "shard";
+  static constexpr Traits kTraits{
+      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::picks, .unnamed = 2};
   std::int64_t shards = 1;
   std::int64_t index = 0;
 };
 
 struct Select {
   static constexpr const char* kName = "select";
+  static constexpr Traits kTraits{
+      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::picks};
   List<std::uint64_t> positions;
 };
 
 struct Sample {
   static constexpr const char* kName = "sample";
+  static constexpr Traits kTraits{.on_positions = true, .of_passes = Traits::OfPasses::picks};
   List<double> weights;
   SampleOptions options;
 
@@ -134,6 +165,7 @@ struct ByAspect {
 
 struct Batch {
   static constexpr const char* kName = "batch";
+  static constexpr Traits kTraits{.unnamed = 1};
   std::uint64_t global_batch = 0;  // in buckets: of the one that has the most rows
   BatchOptions options;
   // What sorts the samples into buckets, each of which has batches of its own.
@@ -176,13 +208,25 @@ Overloaded(Functions...) -> Overloaded<Functions...>;  // clang 14 makes none fo
   return std::visit([](const auto& one) { return one.kName; }, operation);
 }
 
-/// Whether it works on positions: each of these has a number, which keeps its random numbers apart
-/// from those of the others.
-[[nodiscard]] inline bool is_on_positions(const Operation& operation) {
-  return std::holds_alternative<Shuffle>(operation) || std::holds_alternative<Repeat>(operation) ||
-         std::holds_alternative<RepeatEach>(operation) || std::holds_alternative<Take>(operation) ||
-         std::holds_alternative<Skip>(operation) || std::holds_alternative<Shard>(operation) ||
-         std::holds_alternative<Select>(operation) || std::holds_alternative<Sample>(operation);
+/// Those of its kind.
+[[nodiscard]] inline Traits traits_of(const Operation& operation) noexcept {
+  return std::visit(
+      []<class Kind>(const Kind&) -> Traits {
+        if constexpr (requires { Kind::kTraits; }) return Kind::kTraits;
+        return {};
+      },
+      operation);
+}
+[[nodiscard]] inline bool is_on_positions(const Operation& operation) noexcept {
+  return traits_of(operation).on_positions;
+}
+
+/// Calls function.template operator()<Kind>() for each kind of operation.
+template <class Function>
+void for_each_kind(Function function) {
+  [&]<class... Kinds>(const std::variant<Kinds...>*) {
+    (function.template operator()<Kinds>(), ...);
+  }(static_cast<const Operation*>(nullptr));
 }
 
 }  // namespace penstock::loader

@@ -138,11 +138,6 @@ std::uint32_t first_number(const Plan& plan) {
 
 }  // namespace
 
-bool only_selects(const Operation& operation) noexcept {
-  return std::holds_alternative<Take>(operation) || std::holds_alternative<Skip>(operation) ||
-         std::holds_alternative<Shard>(operation) || std::holds_alternative<Select>(operation);
-}
-
 order::OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
   order::OrderPtr order = input_order(plan, context);
   std::uint32_t number = first_number(plan);
@@ -168,7 +163,7 @@ std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext&
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation)) break;
     if (!is_on_positions(operation)) continue;
-    if (!only_selects(operation)) break;
+    if (!traits_of(operation).selects) break;
     order = apply(operation, std::move(order), 0, context);
   }
   candidates.push_back(std::move(order));

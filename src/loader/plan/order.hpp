@@ -41,9 +41,6 @@ struct OrderContext {
 /// Errors  std::invalid_argument  an operation that its input does not allow
 [[nodiscard]] order::OrderPtr sample_order(const Plan& plan, const OrderContext& context);
 
-/// Whether an operation settles which samples there are at all, whatever the epoch.
-[[nodiscard]] bool only_selects(const Operation& operation) noexcept;
-
 /// For each source of the plan, the samples that a replacement may be taken from: those that take,
 /// skip, shard, select and filter leave of it, before anything changes their order.
 [[nodiscard]] std::vector<order::OrderPtr> candidates_of(const Plan& plan,

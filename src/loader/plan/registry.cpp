@@ -6,11 +6,11 @@
 #include <penstock/core/error.hpp>
 #include <penstock/loader/plan_json.hpp>
 
-#include "src/sequence/descriptions.hpp"
-#include "src/source/descriptions.hpp"
+#include "src/sequence/catalog.hpp"
+#include "src/source/catalog.hpp"
 #include "src/source/renamed.hpp"
 #include "src/source/zip.hpp"
-#include "src/transform/descriptions.hpp"
+#include "src/transform/catalog.hpp"
 
 namespace penstock {
 
@@ -42,18 +42,15 @@ constexpr const char* kZip = "zip";
 }  // namespace
 
 Registry::Registry() {
-  for (const auto& [name, make] : source::describable_sources()) add_source(name, make);
+  for (const auto& [name, make] : source::makers_of_sources()) add_source(name, make);
   // What these are made of may be anybody's.
-  for (const char* const name : {kZip, source::kRename, sequence::kBlocks, sequence::kPack})
+  for (const char* const name : {kZip, source::kRename, BlockOptions::kName, PackOptions::kName})
     add_source(name,
                [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });
-  // These take the index and the counters.
-  for (const char* const name : {transform::kDecodeImage, transform::kDecodeViews})
+  // Those that decode take the index and the counters.
+  for (const std::string& name : transform::names_of_transforms())
     add_transform(
         name, [](std::string_view) -> TransformPtr { throw std::logic_error("made elsewhere"); });
-  add_transform(transform::kAugmentImage, transform::make_augment_image);
-  add_transform(transform::kCropImage, transform::make_crop_image);
-  add_transform(transform::kPad, transform::make_pad);
 }
 
 void Registry::add_source(const std::string& name, MakeSource make) {
@@ -61,7 +58,7 @@ void Registry::add_source(const std::string& name, MakeSource make) {
 }
 
 void Registry::add_transform(const std::string& name, MakeTransform make) {
-  if (name == transform::kMapFunction)
+  if (name == MapFunctionOptions::kName)
     throw std::invalid_argument("map_function has functions by name: Registry::add_function");
   add(transforms_, "transform", name, std::move(make));
 }
@@ -89,23 +86,22 @@ SourcePtr Registry::make_source(const Description& source) const {
   }
   const auto make = [this](const Description& part) { return make_source(part); };
   if (source.name == source::kRename) return source::make_rename(source.options, make);
-  if (source.name == sequence::kBlocks) return sequence::make_blocks(source.options, make);
-  if (source.name == sequence::kPack) return sequence::make_pack(source.options, make);
+  if (source.name == BlockOptions::kName) return sequence::make_blocks(source.options, make);
+  if (source.name == PackOptions::kName) return sequence::make_pack(source.options, make);
   SourcePtr made = find(sources_, "source", source.name)(source.options);
   if (!made) throw Error(fmt::format("the function of the source '{}' made none", source.name));
   return made;
 }
 
 TransformPtr Registry::make_transform(const Description& transform) const {
-  if (transform.name == transform::kMapFunction) {
+  if (transform.name == MapFunctionOptions::kName) {
     MapFunctionOptions options = transform::map_function_options(transform.options);
     const MapFunction& function = find(functions_, "function", options.name);
     return map_function(std::move(options), function);
   }
-  if (transform.name == transform::kDecodeImage)
-    return transform::make_decode_image(transform.options, jpeg_index_, jpeg_stats_);
-  if (transform.name == transform::kDecodeViews)
-    return transform::make_decode_views(transform.options, jpeg_index_, jpeg_stats_);
+  if (TransformPtr made = transform::make(transform.name, transform.options,
+                                          {.index = jpeg_index_, .stats = jpeg_stats_}))
+    return made;
   TransformPtr made = find(transforms_, "transform", transform.name)(transform.options);
   if (!made)
     throw Error(fmt::format("the function of the transform '{}' made none", transform.name));

@@ -8,7 +8,7 @@
 
 #include "src/source/arrays/columns.hpp"
 #include "src/source/arrays/npy.hpp"
-#include "src/source/descriptions.hpp"
+#include "src/source/catalog.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock {

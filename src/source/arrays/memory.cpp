@@ -6,7 +6,7 @@
 #include <penstock/source/arrays.hpp>
 
 #include "src/source/arrays/columns.hpp"
-#include "src/source/descriptions.hpp"
+#include "src/source/catalog.hpp"
 
 namespace penstock {
 

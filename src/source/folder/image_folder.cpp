@@ -13,7 +13,7 @@
 #include <penstock/core/digest.hpp>
 #include <penstock/source/images.hpp>
 
-#include "src/source/descriptions.hpp"
+#include "src/source/catalog.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
 #include "src/storage/local/file.hpp"

@@ -11,7 +11,7 @@
 #include <penstock/source/tfrecord.hpp>
 
 #include "src/source/arrays/columns.hpp"
-#include "src/source/descriptions.hpp"
+#include "src/source/catalog.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"

@@ -7,7 +7,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/tokens.hpp>
 
-#include "src/source/descriptions.hpp"
+#include "src/source/catalog.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/tokens/documents.hpp"
 #include "src/source/tokens/megatron_index.hpp"

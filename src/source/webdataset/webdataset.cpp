@@ -10,7 +10,7 @@
 
 #include "src/core/lower_case.hpp"
 #include "src/source/arrays/columns.hpp"
-#include "src/source/descriptions.hpp"
+#include "src/source/catalog.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"

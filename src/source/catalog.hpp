@@ -1,4 +1,4 @@
-// source/descriptions: what the sources were made of, as JSON, and the sources made of it.
+// source/catalog: the sources that a plan can name: their descriptions, and sources made of these.
 //
 // Paths are absolute. What changes speed only (where indexes are kept, caches, timeouts, threads)
 // is not in it, nor are credentials.
@@ -35,8 +35,7 @@ namespace penstock::source {
 /// Functions that make a source of the options of its description, by its name.
 ///
 /// Errors  Error  options that are missing, unknown or out of range; and as the sources
-[[nodiscard]] std::map<std::string, std::function<SourcePtr(std::string_view)>>
-describable_sources();
+[[nodiscard]] std::map<std::string, std::function<SourcePtr(std::string_view)>> makers_of_sources();
 
 /// Errors  Error  no such options
 [[nodiscard]] std::vector<Description> parts_of_zip(std::string_view options);

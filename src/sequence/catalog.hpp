@@ -1,4 +1,4 @@
-// sequence/descriptions: what rows were made of, as JSON, and the rows made of it.
+// sequence/catalog: blocks and packed rows as a plan names them: their descriptions, and rows made of these.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,9 @@
 
 namespace penstock::sequence {
 
-inline constexpr const char* kBlocks = "blocks";
-inline constexpr const char* kPack = "pack";
-
-[[nodiscard]] Description describe_blocks(const Description& documents,
-                                          const BlockOptions& options);
-[[nodiscard]] Description describe_pack(const Description& documents, const PackOptions& options);
+/// What a plan has of rows with these options; `documents` describes what they are made of.
+template <class Options>
+[[nodiscard]] Description describe(const Description& documents, const Options& options);
 
 /// Rows of what `make` makes of the documents' description.
 ///

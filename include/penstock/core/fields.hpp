@@ -1,0 +1,34 @@
+// core/fields: how a struct of options names its fields, once, for all that is derived from it: JSON both ways, texts, checks.
+//
+// Beside the struct stands
+//
+//   template <class Visitor>
+//   void visit_fields(Visitor& visit, SolarizeOptions& options) {
+//     visit("threshold", options.threshold, {.min = 0, .max = 256});
+//   }
+//
+// A visitor has these members, all of which take a name, a value and, if there is something to say, a FieldInfo:
+//
+//   visit(…)           a field that may be left out; its default is that of a default-constructed struct
+//   visit.required(…)  one that must be given
+//   visit.later(…)     one that JSON has only where it differs from its default, so that texts that were written before it
+//                      came stay the same
+//   visit.speed(…)     one that changes speed only
+//   visit.as<Form>(…)  one that JSON has in another form: Form is made of the value, has fields of its own, and
+//                      value(where) makes the value of it
+//
+// A small struct that is a list in JSON has visit_elements(visit, value) instead, with the name and value of each element.
+#pragma once
+
+#include <limits>
+
+namespace penstock {
+
+/// What a field's name, value and default do not say.
+struct FieldInfo {
+  /// Limits of a number, or of both ends of a range; both included.
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace penstock

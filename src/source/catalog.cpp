@@ -1,0 +1,200 @@
+#include "src/source/catalog.hpp"
+
+#include "src/core/json_fields.hpp"
+
+namespace penstock {
+
+namespace source {
+
+namespace {
+
+using core::Json;
+
+constexpr const char* kZip = "zip";
+
+bool is_local(const std::string& path) { return path.find("://") == path.npos; }
+
+std::string absolute(const std::string& path) {
+  if (path.empty() || !is_local(path)) return path;
+  return std::filesystem::absolute(path).string();
+}
+
+bool is_remote(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (!is_local(path)) return true;
+  return false;
+}
+
+// What each source is made of: a kName, its arguments, and the source that is made of them. `storage` counts for paths that
+// are not local, and is written for those only.
+
+template <class Visitor>
+void visit_storage(Visitor& visit, const std::vector<std::string>& paths,
+                   ObjectStorageOptions& storage) {
+  if (is_remote(paths)) visit("storage", storage);
+}
+
+struct ImageFolderArguments {
+  static constexpr const char* kName = "image_folder";
+  std::string path;
+  ImageFolderOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ImageFolderArguments& all) {
+  visit.required("path", all.path);
+  visit_fields(visit, all.options);
+  visit_storage(visit, {all.path, all.options.labels.string()}, all.options.storage);
+}
+SourcePtr make(ImageFolderArguments all) { return image_folder(all.path, std::move(all.options)); }
+
+struct WebDatasetArguments {
+  static constexpr const char* kName = "webdataset";
+  std::vector<std::string> shards;
+  WebDatasetOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, WebDatasetArguments& all) {
+  visit.required("shards", all.shards);
+  visit_fields(visit, all.options);
+  visit_storage(visit, all.shards, all.options.storage);
+}
+SourcePtr make(WebDatasetArguments all) {
+  return webdataset(std::move(all.shards), std::move(all.options));
+}
+
+struct TfRecordArguments {
+  static constexpr const char* kName = "tfrecord";
+  std::vector<std::string> files;
+  TfRecordOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TfRecordArguments& all) {
+  visit.required("files", all.files);
+  visit_fields(visit, all.options);
+  visit_storage(visit, all.files, all.options.storage);
+}
+SourcePtr make(TfRecordArguments all) {
+  return tfrecord(std::move(all.files), std::move(all.options));
+}
+
+struct ArraysArguments {
+  static constexpr const char* kName = "arrays";
+  std::vector<ArrayField> fields;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ArraysArguments& all) {
+  visit.required("fields", all.fields);
+}
+SourcePtr make(ArraysArguments all) { return arrays(std::move(all.fields)); }
+
+struct TokenFilesArguments {
+  static constexpr const char* kName = "token_files";
+  std::vector<std::string> files;
+  TokenFileOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TokenFilesArguments& all) {
+  visit.required("files", all.files);
+  visit_fields(visit, all.options);
+}
+SourcePtr make(TokenFilesArguments all) { return token_files(std::move(all.files), all.options); }
+
+struct MegatronArguments {
+  static constexpr const char* kName = "megatron";
+  std::vector<std::string> prefixes;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MegatronArguments& all) {
+  visit.required("prefixes", all.prefixes);
+}
+SourcePtr make(MegatronArguments all) { return megatron(std::move(all.prefixes)); }
+
+struct NumbersArguments {
+  static constexpr const char* kName = "numbers";
+  std::uint64_t size = 0;
+  std::size_t bytes = 16;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, NumbersArguments& all) {
+  visit.required("size", all.size);
+  visit("bytes", all.bytes);
+}
+SourcePtr make(NumbersArguments all) { return numbers(all.size, all.bytes); }
+
+using MakeSource = std::function<SourcePtr(std::string_view)>;
+
+template <class... Arguments>
+std::map<std::string, MakeSource> makers_of() {
+  return {{Arguments::kName,
+           [](std::string_view options) { return make(core::read_call<Arguments>(options)); }}...};
+}
+
+std::vector<std::string> all_absolute(std::span<const std::string> paths) {
+  std::vector<std::string> all;
+  for (const std::string& path : paths) all.push_back(absolute(path));
+  return all;
+}
+
+}  // namespace
+
+Description describe_image_folder(const std::filesystem::path& root,
+                                  const ImageFolderOptions& options) {
+  ImageFolderArguments all{absolute(root.string()), options};
+  if (!options.labels.empty()) all.options.labels = absolute(options.labels.string());
+  return core::describe_call(all);
+}
+
+Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
+  return core::describe_call(WebDatasetArguments{all_absolute(shards.as_given()), options});
+}
+
+Description describe_tfrecord(const ShardPaths& files, const TfRecordOptions& options) {
+  return core::describe_call(TfRecordArguments{all_absolute(files.as_given()), options});
+}
+
+Description describe_arrays(const std::vector<ArrayField>& fields) {
+  ArraysArguments all{fields};
+  for (ArrayField& field : all.fields) field.path = absolute(field.path.string());
+  return core::describe_call(all);
+}
+
+Description describe_token_files(const ShardPaths& files, const TokenFileOptions& options) {
+  return core::describe_call(TokenFilesArguments{all_absolute(files.as_given()), options});
+}
+
+Description describe_megatron(const ShardPaths& prefixes) {
+  return core::describe_call(MegatronArguments{all_absolute(prefixes.as_given())});
+}
+
+Description describe_numbers(std::uint64_t size, std::size_t bytes) {
+  return core::describe_call(NumbersArguments{size, bytes});
+}
+
+Description describe_zip(const std::vector<Description>& parts) {
+  Json sources = Json::array();
+  std::string text;
+  for (const Description& part : parts) {
+    sources.push_back(core::write_description(part, part.name));
+    text += (text.empty() ? "" : ", ") + part.text;
+  }
+  const Json all{{"sources", std::move(sources)}};
+  return {.name = kZip, .options = core::dump_json(all), .text = fmt::format("zip({})", text)};
+}
+
+std::map<std::string, MakeSource> makers_of_sources() {
+  return makers_of<ImageFolderArguments, WebDatasetArguments, TfRecordArguments, ArraysArguments,
+                   TokenFilesArguments, MegatronArguments, NumbersArguments>();
+}
+
+std::vector<Description> parts_of_zip(std::string_view options) {
+  const Json all = core::parse_json(options, kZip);
+  const auto sources = all.find("sources");
+  if (!all.is_object() || all.size() != 1 || sources == all.end() || !sources->is_array())
+    core::refuse_value(kZip, "{\"sources\": [...]}", all);
+  std::vector<Description> parts;
+  for (const Json& part : *sources) parts.push_back(core::read_description(part, "zip: 'sources'"));
+  return parts;
+}
+
+}  // namespace source
+}  // namespace penstock

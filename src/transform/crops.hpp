@@ -1,0 +1,109 @@
+// transform/crops: what each kind of crop is made of, with its names and defaults in plans.
+#pragma once
+
+#include <utility>
+#include <variant>
+
+#include <penstock/transform/crop.hpp>
+
+#include "src/core/one_of.hpp"
+
+namespace penstock::transform {
+
+struct RandomResizedCrop {
+  static constexpr const char* kName = "random_resized_crop";
+  ImageSize size;
+  RandomResizedCropOptions options;
+};
+
+struct CenterCrop {
+  static constexpr const char* kName = "center_crop";
+  ImageSize size;
+  CenterCropOptions options;
+};
+
+struct FiveCrops {
+  static constexpr const char* kName = "five_crops";
+  static constexpr int kParts = 5;
+  ImageSize size;
+  CenterCropOptions options;
+};
+
+struct TenCrops {
+  static constexpr const char* kName = "ten_crops";
+  static constexpr int kParts = 10;
+  ImageSize size;
+  CenterCropOptions options;
+};
+
+struct ResizeTo {
+  static constexpr const char* kName = "resize_to";
+  ImageSize size;
+};
+
+struct Letterbox {
+  static constexpr const char* kName = "letterbox";
+  ImageSize size;
+  LetterboxOptions options;
+};
+
+struct CoverCrop {
+  static constexpr const char* kName = "cover_crop";
+  ImageSize size;
+  CoverCropOptions options;
+};
+
+struct RandomCrop {
+  static constexpr const char* kName = "random_crop";
+  ImageSize size;
+  RandomCropOptions options;
+};
+
+struct ScaleJitter {
+  static constexpr const char* kName = "scale_jitter";
+  ImageSize size;
+  ScaleJitterOptions options;
+};
+
+using AnyCrop = std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
+                             ScaleJitter, FiveCrops, TenCrops, CoverCrop>;
+
+template <class Visitor, class Kind>
+requires requires(Kind& crop) { AnyCrop(crop); }
+void visit_fields(Visitor& visit, Kind& crop) {
+  visit.required("size", crop.size);
+  if constexpr (requires { crop.options; }) visit_fields(visit, crop.options);
+}
+
+struct CropKind {
+  AnyCrop value;
+};
+
+/// Errors  std::invalid_argument  a size below 1, or an option out of range; names the crop and the option
+[[nodiscard]] Crop make_crop(AnyCrop kind);
+
+/// Whether it is of this kind.
+template <class Kind>
+[[nodiscard]] bool is(const Crop& crop) noexcept {
+  return !crop.is_empty() && std::holds_alternative<Kind>(crop.kind()->value);
+}
+
+/// What stands in a sample beside the image.
+[[nodiscard]] Color fill_of(const Crop& crop) noexcept;
+
+}  // namespace penstock::transform
+
+namespace penstock::core {
+
+template <>
+struct OneOf<Crop> {
+  using Variant = transform::AnyCrop;
+  static constexpr const char* kNoun = "crop";
+  static constexpr const char* kExample = R"({"center_crop": {"size": [224, 224]}})";
+  static const Variant* get(const Crop& crop) {
+    return crop.is_empty() ? nullptr : &crop.kind()->value;
+  }
+  static Crop make(Variant kind) { return transform::make_crop(std::move(kind)); }
+};
+
+}  // namespace penstock::core
