@@ -37,7 +37,7 @@ std::uint32_t count_groups(const Plan& plan, const InputContext& context, InputM
         fmt::format("the shard policy {} gives each process samples of its own, and so an order of "
                     "its own: choose "
                     "the mode per_worker or per_replica with it, or the shard policy data",
-                    shards == ShardPolicy::file ? "file" : "off"));
+                    name_of(shards)));
   switch (mode) {
     case InputMode::one:
       return 1;
