@@ -118,10 +118,8 @@ Topology::Topology(const Plan& plan, const InputContext& context, InputMode mode
 }
 
 std::string Topology::describe() const {
-  constexpr const char* kNames[] = {"data", "file", "off"};
   if (groups == 1) return {};
-  return fmt::format("{} orders for {} replicas, shards={}", groups, replicas,
-                     kNames[static_cast<int>(shards)]);
+  return fmt::format("{} orders for {} replicas, shards={}", groups, replicas, name_of(shards));
 }
 
 }  // namespace penstock::loader
