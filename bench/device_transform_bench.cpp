@@ -183,10 +183,9 @@ const bool kRegistered = [] {
       for (const auto& [what, name] :
            {std::pair{What::normalise, "normalise"},
             std::pair{What::flip_and_erase, "flip_and_erase"}, std::pair{What::mix, "mixup"}})
-        benchmark::RegisterBenchmark((std::string(name_of(dtype)) +
-                                      (layout == ImageLayout::nchw ? "_nchw_" : "_nhwc_") + name)
-                                         .c_str(),
-                                     BM_Transform, dtype, layout, what)
+        benchmark::RegisterBenchmark(
+            (std::string(name_of(dtype)) + "_" + name_of(layout) + "_" + name).c_str(),
+            BM_Transform, dtype, layout, what)
             ->Threads(1)
             ->Threads(2)
             ->UseRealTime();

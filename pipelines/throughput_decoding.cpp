@@ -48,9 +48,7 @@ ps::TransformPtr Decoding::transform(const Options& options) const {
   ps::DecodeImageOptions decode;
   decode.crop = ps::random_resized_crop(options.crop);
   decode.flip = 0.5F;
-  decode.decoder = options.decode == "fast"        ? ps::JpegDecoder::fast
-                   : options.decode == "reference" ? ps::JpegDecoder::reference
-                                                   : ps::JpegDecoder::libjpeg;
+  decode.decoder = options.decode;
   decode.index = index_;
   decode.stats = stats_;
   return ps::decode_image(decode);

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "choice_flag.hpp"
 #include "number_flags.hpp"
 #include "program_flags.hpp"
 #include "throughput_decoding.hpp"
@@ -59,15 +60,10 @@ void add_flags(CLI::App& app, Options& options) {
                    "Seed of shuffle and crops; drawn and reported when not given")
       ->type_name("S")
       ->check(programs::whole_number(0, UINT64_MAX));
-  sample
-      ->add_option("--remainder", options.remainder, "What to do with an epoch's last, short batch")
-      ->check(CLI::IsMember({"keep", "drop", "pad"}))
-      ->type_name("keep|drop|pad")
-      ->capture_default_str();
-  sample->add_option("--on-fault", options.on_fault, "What to do with a bad sample")
-      ->check(CLI::IsMember({"raise", "replace", "mask"}))
-      ->type_name("raise|replace|mask")
-      ->capture_default_str();
+  programs::add_choice_flag(*sample, "--remainder", options.remainder,
+                            "What to do with an epoch's last, short batch");
+  programs::add_choice_flag(*sample, "--on-fault", options.on_fault,
+                            "What to do with a bad sample");
 
   auto* extent = app.add_option_group("extent", "How much; --epochs 1 when neither is given");
   extent->add_option("--epochs", options.epochs, "Epochs in all, including those before a resume")
@@ -100,23 +96,17 @@ void add_flags(CLI::App& app, Options& options) {
       ->capture_default_str();
   machine->add_flag("--uneven", options.uneven,
                     "Allow a batch that does not divide over the devices");
-  machine->add_option("--split", options.split, "How batches reach the replicas")
-      ->check(CLI::IsMember({"scatter", "round_robin", "shard_early"}))
-      ->type_name("scatter|round_robin|shard_early")
-      ->capture_default_str();
+  programs::add_choice_flag(*machine, "--split", options.split, "How batches reach the replicas");
   machine
       ->add_option("--io-threads", options.io_threads,
                    "Threads that read ahead of decoding; 0: decoding threads read; by default 4 "
                    "for files,\n32 for objects in buckets")
       ->type_name("I")
       ->check(programs::whole_number(0, programs::kMostThreads));
-  machine
-      ->add_option("--decode", options.decode,
-                   "What decodes JPEGs: Penstock's own decoder, smoothing chroma as Pillow does\n"
-                   "(reference) or repeating it (fast); or libjpeg-turbo, with the pixels of fast")
-      ->check(CLI::IsMember({"fast", "reference", "libjpeg"}))
-      ->type_name("fast|reference|libjpeg")
-      ->capture_default_str();
+  programs::add_choice_flag(
+      *machine, "--decode", options.decode,
+      "What decodes JPEGs: Penstock's own decoder, smoothing chroma as Pillow does\n"
+      "(reference) or repeating it (fast); or libjpeg-turbo, with the pixels of fast");
   programs::add_storage_flags(*machine, options.storage);
   machine
       ->add_option(
@@ -191,7 +181,8 @@ void check_flags(const Options& options) {
     throw CLI::ValidationError(
         "--shuffle",
         "expected full, off, or the size of a window (1 or more), found '" + options.shuffle + "'");
-  if (options.index != "off" && options.index != "auto" && options.decode == "libjpeg")
+  if (options.index != "off" && options.index != "auto" &&
+      options.decode == ps::JpegDecoder::libjpeg)
     throw CLI::ValidationError(
         "--index", "needs --decode fast or reference: libjpeg-turbo cannot use an index");
   if (is_misspelt(options.index))
@@ -261,7 +252,7 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options, const
 }
 
 std::string index_beside(const Options& options) {
-  if (options.data.empty() || options.decode == "libjpeg") return "off";
+  if (options.data.empty() || options.decode == ps::JpegDecoder::libjpeg) return "off";
   return ps::jpeg_indices_beside(options.data, options.storage.storage()).value_or("off");
 }
 
@@ -285,16 +276,10 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
   if (const auto window = to_window(options.shuffle))
     dataset = dataset.shuffle({.buffer = *window});
 
-  const auto remainder = options.remainder == "drop"  ? ps::Remainder::drop
-                         : options.remainder == "pad" ? ps::Remainder::pad
-                                                      : ps::Remainder::keep;
-  const auto split = options.split == "round_robin"   ? ps::Split::round_robin
-                     : options.split == "shard_early" ? ps::Split::shard_early
-                                                      : ps::Split::scatter;
   // repeat stands after batch, so that each epoch has its own remainder, and is endless, so that a
   // state fits every --epochs and --steps.
   if (!options.tokens.are_given()) dataset = dataset.map(decoding.transform(options));
-  const ps::BatchOptions batch{.remainder = remainder, .uneven = options.uneven};
+  const ps::BatchOptions batch{.remainder = options.remainder, .uneven = options.uneven};
   const auto batches = [&] {
     if (!by_length) return dataset.batch(options.batch, batch);
     const ps::InputContext context = ps::InputContext::from(options.launch);
@@ -302,20 +287,16 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
         {.edges = options.tokens.by_length,
          .tokens = options.tokens.batch_tokens,
          .multiple = options.uneven ? 1 : context.num_input_pipelines * devices.size(),
-         .long_samples = options.tokens.long_samples == "truncate" ? ps::LongSamples::truncate
-                         : options.tokens.long_samples == "drop"   ? ps::LongSamples::drop
-                                                                   : ps::LongSamples::refuse,
+         .long_samples = options.tokens.long_samples,
          .shuffle = options.shuffle != "off"},
         batch);
   };
-  return batches().repeat().prefetch_to_devices(devices, {.depth = options.depth, .split = split});
+  return batches().repeat().prefetch_to_devices(devices,
+                                                {.depth = options.depth, .split = options.split});
 }
 
 ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_bytes) {
-  const auto policy = options.on_fault == "replace" ? ps::OnFault::replace
-                      : options.on_fault == "mask"  ? ps::OnFault::mask
-                                                    : ps::OnFault::raise;
-  return {.faults = {.policy = policy},
+  return {.faults = {.policy = options.on_fault},
           .context = ps::InputContext::from(options.launch),
           .digest = options.digest,
           .decode_on_gpu = options.decode_on_gpu,

@@ -26,17 +26,17 @@ struct Options {
   std::optional<std::uint64_t> epochs;
   std::optional<std::uint64_t> steps;
   std::string devices = "auto";
-  std::string split = "scatter";
+  penstock::Split split = penstock::Split::scatter;
   int threads = 0;
   std::optional<int> io_threads;
-  std::string decode = "reference";
+  penstock::JpegDecoder decode = penstock::JpegDecoder::reference;
   std::string index = "auto";  // off, build, a file or a folder; auto until index_beside()
   bool decode_on_gpu = false;
   std::optional<std::uint64_t> seed;
   std::string shuffle = "full";
-  std::string remainder = "keep";
+  penstock::Remainder remainder = penstock::Remainder::keep;
   bool uneven = false;
-  std::string on_fault = "raise";
+  penstock::OnFault on_fault = penstock::OnFault::raise;
   int depth = 2;
   std::uint64_t budget_mb = 0;
   double consume_ms = 0;

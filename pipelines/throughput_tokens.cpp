@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "choice_flag.hpp"
 #include "number_flags.hpp"
 
 namespace throughput {
@@ -69,16 +70,10 @@ void add_token_flags(CLI::App& app, TokenFlags& flags) {
                    "With --by-length, in place of --batch: tokens of a global batch at the most")
       ->type_name("N")
       ->check(programs::whole_number(1, UINT32_MAX));
-  tokens
-      ->add_option("--long-samples", flags.long_samples,
-                   "With --by-length: what becomes of documents beyond the last edge")
-      ->check(CLI::IsMember({"refuse", "truncate", "drop"}))
-      ->type_name("refuse|truncate|drop")
-      ->capture_default_str();
-  tokens->add_option("--pack-method", flags.method, "Into which row a document goes")
-      ->check(CLI::IsMember({"best_fit", "first_fit", "wrap"}))
-      ->type_name("best_fit|first_fit|wrap")
-      ->capture_default_str();
+  programs::add_choice_flag(*tokens, "--long-samples", flags.long_samples,
+                            "With --by-length: what becomes of documents beyond the last edge");
+  programs::add_choice_flag(*tokens, "--pack-method", flags.method,
+                            "Into which row a document goes");
   tokens
       ->add_option("--document-end", flags.document_end,
                    "The token that ends a document in flat files; by default each file is one")
@@ -136,10 +131,7 @@ ps::Dataset open_tokens(const std::string& data, const TokenFlags& flags) {
                                                          .document_end = flags.document_end}));
   if (!flags.by_length.empty()) return documents;
   if (flags.blocks != 0) return documents.blocks({.length = flags.blocks});
-  const auto method = flags.method == "wrap"        ? ps::PackMethod::wrap
-                      : flags.method == "first_fit" ? ps::PackMethod::first_fit
-                                                    : ps::PackMethod::best_fit;
-  return documents.pack({.length = flags.pack, .method = method});
+  return documents.pack({.length = flags.pack, .method = flags.method});
 }
 
 std::optional<ps::TokenReport> tokens_of(const ps::Dataset& dataset) {

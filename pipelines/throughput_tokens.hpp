@@ -19,8 +19,8 @@ struct TokenFlags {
   std::int64_t pack = 0;
   std::vector<std::int64_t> by_length;  // edges
   std::uint64_t batch_tokens = 0;
-  std::string long_samples = "refuse";
-  std::string method = "best_fit";
+  penstock::LongSamples long_samples = penstock::LongSamples::refuse;
+  penstock::PackMethod method = penstock::PackMethod::best_fit;
   std::optional<std::uint64_t> document_end;
   std::optional<std::string> type;
 

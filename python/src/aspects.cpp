@@ -128,14 +128,17 @@ void bind_aspects(nb::class_<Dataset>& dataset) {
           "unfit"_a = Choice<UnfitImages>{"refuse"}, "remainder"_a = Choice<Remainder>{"keep"},
           "uneven"_a = false, "shuffle"_a = true, "seed"_a.none() = nb::none(),
           "reshuffle_each_epoch"_a = true,
-          nb::sig("def batch_by_aspect(self, map: collections.abc.Callable[[tuple[int, int]], "
+          nb::sig(
+              fmt::format(
+                  "def batch_by_aspect(self, map: collections.abc.Callable[[tuple[int, int]], "
                   "Transform], shapes: collections.abc.Sequence[tuple[int, int]] | typing.Any, *, "
                   "sizes: typing.Any, pixels: int | None = None, rows: "
                   "collections.abc.Sequence[int] = (), multiple: int = 1, most_cut: float | None = "
-                  "None, most_enlarged: float | None = None, unfit: typing.Literal['refuse', "
-                  "'drop'] = 'refuse', remainder: typing.Literal['keep', 'drop', 'pad'] = 'keep', "
-                  "uneven: bool = False, shuffle: bool = True, seed: int | None = None, "
-                  "reshuffle_each_epoch: bool = True) -> Dataset"),
+                  "None, most_enlarged: float | None = None, unfit: {} = 'refuse', "
+                  "remainder: {} = 'keep', uneven: bool = False, shuffle: bool = True, "
+                  "seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset",
+                  literal_of<UnfitImages>().text, literal_of<Remainder>().text)
+                  .c_str()),
           R"(Global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here,
 once with each of them, and makes the transform that all samples of that bucket go through last:
 

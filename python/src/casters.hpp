@@ -1,7 +1,7 @@
 // Values that look different in Python: "u8", (224, 224, 3), "keep", "cuda:0".
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -28,80 +28,50 @@ namespace nb = nanobind;
 [[nodiscard]] Shape parse_shape(nb::handle extents);
 [[nodiscard]] nb::tuple to_tuple(const Shape& shape);
 
-/// The names of an enum in Python, in the order of its values.
-template <class E>
-struct Names;
+// The length of a type as literal_of() has it, which is written to `to` where there is one.
+template <NamedEnum E>
+constexpr std::size_t write_literal(char* to) {
+  std::size_t size = 0;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) {
+      if (to != nullptr) to[size] = c;
+      ++size;
+    }
+  };
+  add("typing.Literal[");
+  bool is_first = true;
+  for (const auto& [value, name] : EnumNames<E>::kNames) {
+    add(is_first ? "'" : ", '");
+    add(name);
+    add("'");
+    is_first = false;
+  }
+  add("]");
+  return size;
+}
+
+/// An enum as type checkers see it: "typing.Literal['keep', 'drop', 'pad']".
+template <NamedEnum E>
+[[nodiscard]] constexpr auto literal_of() {
+  nb::detail::descr<write_literal<E>(nullptr)> literal;
+  write_literal<E>(literal.text);
+  return literal;
+}
 
 /// One of an enum's names, as it was passed; value() says what is wrong with it.
-template <class E>
+template <NamedEnum E>
 struct Choice {
   std::string text;
 
   [[nodiscard]] E value(const char* argument) const {
+    if (const auto found = enum_of<E>(text)) return *found;
     std::string all;
-    for (std::size_t i = 0; i < Names<E>::all.size(); ++i) {
-      if (text == Names<E>::all[i]) return static_cast<E>(i);
-      all += (i == 0 ? "'" : ", '") + std::string(Names<E>::all[i]) + "'";
-    }
+    for (const auto& [candidate, name] : EnumNames<E>::kNames)
+      all += (all.empty() ? "'" : ", '") + std::string(name) + "'";
     throw std::invalid_argument(std::string(argument) + " must be one of " + all + ", found '" +
                                 text + "'");
   }
 };
-
-template <class E>
-[[nodiscard]] std::string_view name_in(E value) {
-  return Names<E>::all[static_cast<std::size_t>(value)];
-}
-
-// The literal is what type checkers see; the list is what is accepted.
-#define PENSTOCK_NAMES(E, literal, ...)                                       \
-  template <>                                                                 \
-  struct Names<E> {                                                           \
-    static constexpr auto type = nb::detail::const_name(literal);             \
-    static constexpr auto all = std::to_array<std::string_view>(__VA_ARGS__); \
-  }
-PENSTOCK_NAMES(Remainder, "typing.Literal['keep', 'drop', 'pad']", {"keep", "drop", "pad"});
-PENSTOCK_NAMES(CloseWhen, "typing.Literal['explicitly', 'all_finished']",
-               {"explicitly", "all_finished"});
-PENSTOCK_NAMES(OnLostClient, "typing.Literal['close_queue', 'ignore']", {"close_queue", "ignore"});
-PENSTOCK_NAMES(Split, "typing.Literal['scatter', 'round_robin', 'shard_early']",
-               {"scatter", "round_robin", "shard_early"});
-PENSTOCK_NAMES(OnFault, "typing.Literal['raise', 'replace', 'mask']", {"raise", "replace", "mask"});
-PENSTOCK_NAMES(InputMode, "typing.Literal['one', 'per_worker', 'per_replica']",
-               {"one", "per_worker", "per_replica"});
-PENSTOCK_NAMES(ShardPolicy, "typing.Literal['data', 'file', 'off']", {"data", "file", "off"});
-PENSTOCK_NAMES(MixUntil, "typing.Literal['first_exhausted', 'all_exhausted']",
-               {"first_exhausted", "all_exhausted"});
-PENSTOCK_NAMES(IndexPlace, "typing.Literal['beside', 'cache', 'memory']",
-               {"beside", "cache", "memory"});
-PENSTOCK_NAMES(WebDatasetField::Type, "typing.Literal['bytes', 'integer']", {"bytes", "integer"});
-PENSTOCK_NAMES(
-    ResizeFilter,
-    "typing.Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest']",
-    {"bilinear", "bicubic", "pillow_bilinear", "pillow_bicubic", "nearest"});
-PENSTOCK_NAMES(Interpolation, "typing.Literal['nearest', 'bilinear', 'bicubic']",
-               {"nearest", "bilinear", "bicubic"});
-PENSTOCK_NAMES(JpegDecoder, "typing.Literal['fast', 'reference', 'libjpeg']",
-               {"fast", "reference", "libjpeg"});
-PENSTOCK_NAMES(CropPosition, "typing.Literal['center', 'random']", {"center", "random"});
-PENSTOCK_NAMES(ImageLayout, "typing.Literal['nhwc', 'nchw']", {"nhwc", "nchw"});
-PENSTOCK_NAMES(Combine, "typing.Literal['sum', 'mean', 'row_sums', 'row_means']",
-               {"sum", "mean", "row_sums", "row_means"});
-PENSTOCK_NAMES(ReduceOp, "typing.Literal['sum', 'product', 'min', 'max', 'mean']",
-               {"sum", "product", "min", "max", "mean"});
-PENSTOCK_NAMES(PackMethod, "typing.Literal['best_fit', 'first_fit', 'wrap']",
-               {"best_fit", "first_fit", "wrap"});
-PENSTOCK_NAMES(LongDocuments, "typing.Literal['split', 'truncate', 'drop']",
-               {"split", "truncate", "drop"});
-PENSTOCK_NAMES(LongSamples, "typing.Literal['refuse', 'truncate', 'drop']",
-               {"refuse", "truncate", "drop"});
-PENSTOCK_NAMES(UnfitImages, "typing.Literal['refuse', 'drop']", {"refuse", "drop"});
-PENSTOCK_NAMES(PackOutput,
-               "typing.Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', "
-               "'cu_seqlens', 'max_seqlen']",
-               {"tokens", "labels", "positions", "segment_ids", "loss_mask", "cu_seqlens",
-                "max_seqlen"});
-#undef PENSTOCK_NAMES
 
 /// For the end of a message: what to take instead of a thing of another library; empty where nothing is known of it.
 [[nodiscard]] std::string hint_at(nb::handle given);
@@ -165,7 +135,7 @@ namespace nanobind::detail {
 
 template <class E>
 struct type_caster<penstock::python::Choice<E>> {
-  NB_TYPE_CASTER(penstock::python::Choice<E>, penstock::python::Names<E>::type)
+  NB_TYPE_CASTER(penstock::python::Choice<E>, penstock::python::literal_of<E>())
 
   template <class Flags>
   bool from_python(handle source, Flags, cleanup_list*) noexcept {

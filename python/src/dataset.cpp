@@ -368,14 +368,17 @@ Errors  ValueError  global_batch = 0)")
           "long_samples"_a = Choice<LongSamples>{"refuse"},
           "remainder"_a = Choice<Remainder>{"keep"}, "uneven"_a = false, "shuffle"_a = true,
           "seed"_a.none() = nb::none(), "reshuffle_each_epoch"_a = true,
-          nb::sig("def batch_by_length(self, edges: collections.abc.Sequence[int], *, "
+          nb::sig(
+              fmt::format(
+                  "def batch_by_length(self, edges: collections.abc.Sequence[int], *, "
                   "tokens: int | None = None, rows: collections.abc.Sequence[int] = (), "
                   "multiple: int = 1, fields: collections.abc.Sequence[str] | "
                   "collections.abc.Mapping[str, float] = ('tokens',), lengths: str = 'lengths', "
-                  "long_samples: typing.Literal['refuse', 'truncate', 'drop'] = 'refuse', "
-                  "remainder: typing.Literal['keep', 'drop', 'pad'] = 'keep', "
-                  "uneven: bool = False, shuffle: bool = True, seed: int | None = None, "
-                  "reshuffle_each_epoch: bool = True) -> Dataset"),
+                  "long_samples: {} = 'refuse', remainder: {} = 'keep', "
+                  "uneven: bool = False, shuffle: bool = True, "
+                  "seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset",
+                  literal_of<LongSamples>().text, literal_of<Remainder>().text)
+                  .c_str()),
           R"(Global batches of samples of similar lengths, each batch padded to the longest that its bucket
 may have: short samples make batches of many rows, long ones of few. Which samples make up a batch is
 computed here from their lengths, which are read once, by all cores; so any step can be read at once,
@@ -706,7 +709,7 @@ Errors  TypeError  the plan is endless, or reads a stream)")
           [](const Dataset& self) -> std::optional<Choice<Remainder>> {
             const auto remainder = self.remainder();
             if (!remainder) return std::nullopt;
-            return Choice<Remainder>{std::string(name_in(*remainder))};
+            return Choice<Remainder>{name_of(*remainder)};
           },
           "\"keep\", \"drop\" or \"pad\", as batch says it; None where there is no batch yet.")
       .def_prop_ro("devices", &Dataset::devices, "Those of prefetch_to_devices; empty before it.")

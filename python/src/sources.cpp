@@ -44,7 +44,7 @@ without an optional one the field is empty, or `otherwise`.)")
       .def_ro("extensions", &WebDatasetField::extensions)
       .def_prop_ro("type",
                    [](const WebDatasetField& self) {
-                     return Choice<WebDatasetField::Type>{std::string(name_in(self.type))};
+                     return Choice<WebDatasetField::Type>{name_of(self.type)};
                    })
       .def_ro("required", &WebDatasetField::required)
       .def_ro("default_value", &WebDatasetField::default_value);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -327,8 +328,10 @@ Errors   SyncError   a peer died, timed out, ended, or made another call; names 
             });
           },
           "data"_a, "op"_a = Choice<ReduceOp>{"sum"}, "stream"_a.none() = nb::none(),
-          nb::sig("def all_reduce(self, data: typing.Any, op: typing.Literal['sum', 'product', "
-                  "'min', 'max', 'mean'] = 'sum', stream: int | None = None) -> None"),
+          nb::sig(fmt::format("def all_reduce(self, data: typing.Any, op: {} = 'sum', "
+                              "stream: int | None = None) -> None",
+                              literal_of<ReduceOp>().text)
+                      .c_str()),
           R"(`data` becomes the reduction of all processes' data, in place, in every process.
 
 Shapes  any, with as many elements in every process: a dense array or tensor.
@@ -558,11 +561,15 @@ Errors   SyncError  a peer died, timed out, ended, or has other gradients; names
           nb::kw_only(), "combine"_a = Choice<Combine>{"mean"}, "micro_steps"_a = 1,
           "wire"_a.none() = nb::none(), "bucket_bytes"_a = std::size_t{25} << 20,
           "bucket_count"_a.none() = nb::none(),
-          nb::sig("def __init__(self, gradients: collections.abc.Sequence[typing.Any] | "
+          nb::sig(
+              fmt::format(
+                  "def __init__(self, gradients: collections.abc.Sequence[typing.Any] | "
                   "collections.abc.Mapping[str, typing.Any], communicator: Communicator | None = "
-                  "None, *, combine: typing.Literal['sum', 'mean', 'row_sums', 'row_means'] = "
-                  "'mean', micro_steps: int = 1, wire: typing.Literal['f16', 'bf16'] | None = "
-                  "None, bucket_bytes: int = 26214400, bucket_count: int | None = None) -> None"),
+                  "None, *, combine: {} = 'mean', micro_steps: int = 1, "
+                  "wire: typing.Literal['f16', 'bf16'] | None = None, "
+                  "bucket_bytes: int = 26214400, bucket_count: int | None = None) -> None",
+                  literal_of<Combine>().text)
+                  .c_str()),
           R"(A collective call. `gradients` are dense arrays or tensors (numpy, torch, or any with __dlpack__),
 on the communicator's device; a mapping gives them names for messages.
 

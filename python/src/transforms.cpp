@@ -337,7 +337,7 @@ geometry, have a first dimension of that many.)")
             nb::dict options;
             options["count"] = self.count;
             options["flip"] = self.flip;
-            options["filter"] = std::string(name_in(self.filter));
+            options["filter"] = name_of(self.filter);
             options["geometry"] = self.geometry;
             return reduced(nb::type<ImageView>(), nb::make_tuple(self.crop), options);
           },

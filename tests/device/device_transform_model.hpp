@@ -43,7 +43,7 @@ inline std::vector<DeviceTransformCase> transform_cases() {
           }
           cases.push_back({std::to_string(size.height) + "x" + std::to_string(size.width) + "x" +
                                std::to_string(size.channels) + "_" + std::string(name_of(dtype)) +
-                               (layout == ImageLayout::nchw ? "_nchw_" : "_nhwc_") + what,
+                               "_" + name_of(layout) + "_" + what,
                            size.height, size.width, size.channels, options});
         }
   // More rows than a grid has, by either kernel.

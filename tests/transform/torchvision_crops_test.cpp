@@ -68,12 +68,7 @@ Levels picture(int height, int width) {
   return pixels;
 }
 
-ResizeFilter filter_of(const std::string& name) {
-  return name == "pillow_bilinear"  ? ResizeFilter::pillow_bilinear
-         : name == "pillow_bicubic" ? ResizeFilter::pillow_bicubic
-         : name == "bicubic"        ? ResizeFilter::bicubic
-                                    : ResizeFilter::bilinear;
-}
+ResizeFilter filter_of(const std::string& name) { return enum_of<ResizeFilter>(name).value(); }
 
 struct Cropped {
   Levels levels;

@@ -120,12 +120,7 @@ std::vector<Line> golden(const std::string& kind, std::size_t numbers) {
   return all;
 }
 
-ResizeFilter filter_of(const std::string& name) {
-  return name == "nearest"           ? ResizeFilter::nearest
-         : name == "pillow_bilinear" ? ResizeFilter::pillow_bilinear
-         : name == "bicubic"         ? ResizeFilter::bicubic
-                                     : ResizeFilter::bilinear;
-}
+ResizeFilter filter_of(const std::string& name) { return enum_of<ResizeFilter>(name).value(); }
 
 TEST(WideImages, AreCutOutAndResizedAsByPillow) {
   const std::vector<Line> lines = golden("cut", 8);

@@ -37,7 +37,7 @@ std::uint32_t count_groups(const Plan& plan, const InputContext& context, InputM
         fmt::format("the shard policy {} gives each process samples of its own, and so an order of "
                     "its own: choose "
                     "the mode per_worker or per_replica with it, or the shard policy data",
-                    shards == ShardPolicy::file ? "file" : "off"));
+                    name_of(shards)));
   switch (mode) {
     case InputMode::one:
       return 1;
@@ -118,10 +118,8 @@ Topology::Topology(const Plan& plan, const InputContext& context, InputMode mode
 }
 
 std::string Topology::describe() const {
-  constexpr const char* kNames[] = {"data", "file", "off"};
   if (groups == 1) return {};
-  return fmt::format("{} orders for {} replicas, shards={}", groups, replicas,
-                     kNames[static_cast<int>(shards)]);
+  return fmt::format("{} orders for {} replicas, shards={}", groups, replicas, name_of(shards));
 }
 
 }  // namespace penstock::loader

@@ -4,8 +4,6 @@
 
 #include <penstock/sync/communicator.hpp>
 
-#include "src/sync/collectives/names.hpp"
-
 namespace penstock {
 
 namespace {
@@ -33,22 +31,6 @@ void require_pieces(const Communicator& communicator, const char* call,
 }
 
 }  // namespace
-
-std::string_view name_of(ReduceOp op) noexcept {
-  switch (op) {
-    case ReduceOp::sum:
-      return "sum";
-    case ReduceOp::product:
-      return "product";
-    case ReduceOp::min:
-      return "min";
-    case ReduceOp::max:
-      return "max";
-    case ReduceOp::mean:
-      return "mean";
-  }
-  return "?";
-}
 
 std::string Collective::to_string() const {
   const std::string what = fmt::format("{} [{}]", name_of(dtype), count);

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "src/sync/collectives/links.hpp"
-#include "src/sync/collectives/names.hpp"
 
 namespace penstock::sync {
 
