@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 #include <tbb/enumerable_thread_specific.h>
-#include <tbb/parallel_for.h>
 
+#include "src/core/parallel_for.hpp"
 #include "src/device/cuda_owners.hpp"
 #include "src/device/cuda_transfer.hpp"
 #include "src/gpu_jpeg/cuda_jpeg.hpp"
@@ -195,7 +195,7 @@ void CudaBatches::decode_on_host(std::span<const BatchImage> images,
   if (which.empty()) return;
   check(cudaEventSynchronize(rows_done_.get()));
   std::byte* const memory = rows_.room_for(device(), which.size() * row_bytes());
-  tbb::parallel_for(std::size_t{0}, which.size(), [&](std::size_t k) {
+  core::parallel_for("decoding images", which.size(), [&](std::size_t k) {
     std::byte* const row = memory + k * row_bytes();
     const std::size_t i = which[k];
     report.faults[i] = host_.local().decode(images[i], options_, row);

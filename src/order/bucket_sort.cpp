@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <tbb/parallel_for.h>
+#include "src/core/parallel_for.hpp"
 
 namespace penstock::order {
 
@@ -25,7 +25,8 @@ class Sorting {
         found_(chunks_ * rows.size()) {}
 
   std::shared_ptr<const BucketTable> run(bool drops_last) {
-    tbb::parallel_for(std::size_t{0}, chunks_, [&](std::size_t chunk) { find_buckets(chunk); });
+    core::parallel_for("sorting samples into buckets", chunks_,
+                       [&](std::size_t chunk) { find_buckets(chunk); });
     std::vector<std::uint64_t> sizes(rows_.size());
     std::uint64_t kept = 0;
     for (std::size_t bucket = 0; bucket < rows_.size(); ++bucket)
@@ -40,8 +41,8 @@ class Sorting {
                          : BucketTable::Positions(std::vector<std::uint64_t>(kept));
     std::visit(
         [&](auto& all) {
-          tbb::parallel_for(std::size_t{0}, chunks_,
-                            [&](std::size_t chunk) { put_positions(chunk, all); });
+          core::parallel_for("sorting samples into buckets", chunks_,
+                             [&](std::size_t chunk) { put_positions(chunk, all); });
         },
         positions);
     return std::make_shared<const BucketTable>(std::move(positions), sizes, rows_, drops_last);

@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include <tbb/enumerable_thread_specific.h>
-#include <tbb/parallel_for.h>
 
+#include "src/core/parallel_for.hpp"
 #include "src/sequence/fit.hpp"
 #include "src/sequence/row_table.hpp"
 
@@ -111,7 +111,7 @@ class FittedRows final : public RowTable {
     std::vector<PackSummary> found(windows_.size());
     std::atomic<std::uint64_t> hash = 0;
     tbb::enumerable_thread_specific<Window::Scratch> scratches;
-    tbb::parallel_for(std::size_t{0}, windows_.size(), [&](std::size_t w) {
+    core::parallel_for("packing documents", windows_.size(), [&](std::size_t w) {
       Window::Scratch& scratch = scratches.local();
       const std::uint64_t first = w * kPackWindow;
       const std::uint64_t documents = std::min(kPackWindow, order_->size() - first);

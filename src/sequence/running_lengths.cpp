@@ -11,6 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/start_thread.hpp"
 #include "src/sequence/row_table.hpp"
 
 namespace penstock::sequence {
@@ -19,7 +20,7 @@ RunningLengths::RunningLengths(std::uint64_t documents, ReadLengths read)
     : documents_(documents), read_(std::move(read)), sums_((documents + kGroup - 1) / kGroup + 1) {
   std::atomic<std::uint64_t> hash = 0;
   const std::size_t groups = sums_.size() - 1;
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, groups, 256), [&](const auto& range) {
+  const auto read_range = [&](const auto& range) {
     std::array<std::uint64_t, kGroup> lengths{};
     std::uint64_t hash_of_range = 0;
     for (std::size_t group = range.begin(); group != range.end(); ++group) {
@@ -31,6 +32,9 @@ RunningLengths::RunningLengths(std::uint64_t documents, ReadLengths read)
           lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(count), std::uint64_t{0});
     }
     hash += hash_of_range;
+  };
+  core::run_on_tbb_threads("reading lengths", [&] {
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, groups, 256), read_range);
   });
   hash_ = hash;
   for (std::size_t group = 0; group < groups; ++group)

@@ -4,6 +4,7 @@
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_reduce.h>
 
+#include "src/core/start_thread.hpp"
 #include "src/sequence/row_table.hpp"
 
 namespace penstock::sequence {
@@ -59,29 +60,32 @@ class WrappedRows final : public RowTable {
 
   [[nodiscard]] std::uint64_t most_documents() const {
     constexpr std::uint64_t kFewest = 64, kRanges = 4096;
-    return tbb::parallel_reduce(
-        tbb::blocked_range<std::uint64_t>(0, summary_.rows,
-                                          std::max(kFewest, summary_.rows / kRanges)),
-        std::uint64_t{0},
-        [&](const auto& rows, std::uint64_t most) {
-          std::uint64_t row = rows.begin(), filled = 0, documents = 0;
-          walk(row * capacity_, std::min(rows.end() * capacity_, running_.total()),
-               [&](const Piece& piece) {
-                 std::uint64_t left = piece.length;
-                 while (left > 0) {
-                   const std::uint64_t taken = std::min(left, capacity_ - filled);
-                   most = std::max(most, ++documents);
-                   left -= taken;
-                   filled += taken;
-                   if (filled < capacity_) break;
-                   filled = documents = 0;
-                   if (left >= capacity_) most = std::max<std::uint64_t>(most, 1);
-                   left %= capacity_;  // rows that it fills alone
-                 }
-               });
-          return most;
-        },
-        [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+    const auto most_in = [&](const auto& rows, std::uint64_t most) {
+      std::uint64_t row = rows.begin(), filled = 0, documents = 0;
+      walk(row * capacity_, std::min(rows.end() * capacity_, running_.total()),
+           [&](const Piece& piece) {
+             std::uint64_t left = piece.length;
+             while (left > 0) {
+               const std::uint64_t taken = std::min(left, capacity_ - filled);
+               most = std::max(most, ++documents);
+               left -= taken;
+               filled += taken;
+               if (filled < capacity_) break;
+               filled = documents = 0;
+               if (left >= capacity_) most = std::max<std::uint64_t>(most, 1);
+               left %= capacity_;  // rows that it fills alone
+             }
+           });
+      return most;
+    };
+    std::uint64_t most = 0;
+    core::run_on_tbb_threads("counting documents", [&] {
+      most = tbb::parallel_reduce(tbb::blocked_range<std::uint64_t>(
+                                      0, summary_.rows, std::max(kFewest, summary_.rows / kRanges)),
+                                  std::uint64_t{0}, most_in,
+                                  [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+    });
+    return most;
   }
 
   std::shared_ptr<const DocumentOrder> order_;

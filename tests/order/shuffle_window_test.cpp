@@ -81,7 +81,7 @@ void spread(std::vector<std::uint64_t> buffer, std::uint64_t next, std::uint64_t
 }
 
 TEST(ShuffleWindow, GivesEveryPermutationAsOftenAsItsPicksDo) {
-  constexpr double kSeeds = 240'000;
+  constexpr double kWindowSeeds = 240'000;
   for (const auto& [size, places] : std::vector<std::pair<std::uint64_t, std::uint64_t>>{
            {3, 2}, {4, 2}, {4, 3}, {5, 2}, {5, 3}, {2, 2}, {3, 3}, {4, 4}, {4, 9}, {5, 5}}) {
     std::vector<std::uint64_t> buffer;
@@ -90,10 +90,11 @@ TEST(ShuffleWindow, GivesEveryPermutationAsOftenAsItsPicksDo) {
     spread(buffer, buffer.size(), size, {}, 1, expected);
 
     std::map<Numbers, int> seen;
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
+    for (std::uint64_t seed = 0; seed < kWindowSeeds; ++seed)
       ++seen[numbers(read(window(size, seed, places), size))];
     ChiSquare fit;
-    for (const auto& [order, probability] : expected) fit.add(seen[order], probability * kSeeds);
+    for (const auto& [order, probability] : expected)
+      fit.add(seen[order], probability * kWindowSeeds);
     EXPECT_EQ(seen.size(), expected.size());
     EXPECT_LT(fit.z(), kOnceIn10000) << size << " in a window of " << places;
     EXPECT_GT(fit.z(), -kOnceIn10000) << size << " in a window of " << places;

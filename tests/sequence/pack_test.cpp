@@ -454,7 +454,7 @@ TEST(Pack, RowsAreMadeWhereTheyBelong) {
 
 // A bad document under every policy: its rows alone are bad, and the others stay where they were.
 TEST(Pack, BadRowsMoveNoOthers) {
-  class Bad final : public Source {
+  class BadDocuments final : public Source {
    public:
     std::uint64_t size() const noexcept override { return 30; }
     std::span<const FieldSpec> fields() const noexcept override { return fields_; }
@@ -476,8 +476,8 @@ TEST(Pack, BadRowsMoveNoOthers) {
    private:
     std::vector<FieldSpec> fields_{{"tokens", DType::i32, {kDynamic}}};
   };
-  const Dataset rows =
-      Dataset(std::make_shared<Bad>()).pack({.length = 8, .outputs = {PackOutput::tokens}});
+  const Dataset rows = Dataset(std::make_shared<BadDocuments>())
+                           .pack({.length = 8, .outputs = {PackOutput::tokens}});
   for (const OnFault policy : {OnFault::mask, OnFault::replace}) {
     Loader loader = rows.seed(1).batch(15).loader({.faults = {.policy = policy}});
     const auto step = loader.next();

@@ -48,20 +48,20 @@ TEST(RandomResizedCrop, StaysInTheImageWithWholePixels) {
 TEST(RandomResizedCrop, SpreadsAreaUniformlyAndRatioLogUniformly) {
   // A square image large enough that no attempt is refused for its ratio when the area is small.
   const Crop crop = random_resized_crop(224, {.scale = {0.1, 0.5}});
-  constexpr int kSamples = 20'000;
+  constexpr int kDraws = 20'000;
   std::array<int, 4> areas{};
   std::array<int, 4> ratios{};
   double x = 0;
-  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+  for (std::uint64_t sample = 0; sample < kDraws; ++sample) {
     const Region region = chosen(crop, 4'000, 4'000, sample).region;
     const double area = region.width * region.height / 16e6;
     const double ratio = std::log(region.width / region.height) / std::log(4.0 / 3);  // in [-1, 1]
     ++areas[static_cast<std::size_t>(std::clamp((area - 0.1) / 0.1, 0.0, 3.0))];
     ++ratios[static_cast<std::size_t>(std::clamp((ratio + 1) * 2, 0.0, 3.0))];
-    x += region.x / (4'000 - region.width) / kSamples;
+    x += region.x / (4'000 - region.width) / kDraws;
   }
-  for (const int count : areas) EXPECT_NEAR(count, kSamples / 4, 310);  // five standard deviations
-  for (const int count : ratios) EXPECT_NEAR(count, kSamples / 4, 310);
+  for (const int count : areas) EXPECT_NEAR(count, kDraws / 4, 310);  // five standard deviations
+  for (const int count : ratios) EXPECT_NEAR(count, kDraws / 4, 310);
   EXPECT_NEAR(x, 0.5, 0.011);
 }
 
@@ -183,8 +183,8 @@ TEST(CoverCrop, TakesEveryPlaceEquallyOften) {
   // 40x30 covers 20x10 as 20x15: six places across, and one down.
   const Crop crop = cover_crop({20, 10}, {.position = CropPosition::random});
   std::map<double, int> seen;
-  constexpr int kSamples = 36'000;
-  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+  constexpr int kDraws = 36'000;
+  for (std::uint64_t sample = 0; sample < kDraws; ++sample) {
     const Region region = chosen(crop, 30, 40, sample).region;
     EXPECT_EQ(region.y, 0);
     EXPECT_EQ(region.width, 20);
@@ -193,7 +193,7 @@ TEST(CoverCrop, TakesEveryPlaceEquallyOften) {
   ASSERT_EQ(seen.size(), 6U);
   for (const auto& [x, count] : seen) {
     EXPECT_EQ(std::fmod(x, 2), 0);
-    EXPECT_NEAR(count, kSamples / 6, 354);  // five standard deviations
+    EXPECT_NEAR(count, kDraws / 6, 354);  // five standard deviations
   }
 }
 
@@ -207,8 +207,8 @@ TEST(RandomCrop, TakesEveryWindowOfThePaddedImageEquallyOften) {
   // The offsets are those of a 4x4 image with 2 pixels around it: -2 to 3 in both directions.
   const Crop crop = random_crop({3, 3}, {.padding = 2});
   std::map<std::pair<int, int>, int> seen;
-  constexpr int kSamples = 36'000;
-  for (std::uint64_t sample = 0; sample < kSamples; ++sample) {
+  constexpr int kDraws = 36'000;
+  for (std::uint64_t sample = 0; sample < kDraws; ++sample) {
     const Placement found = chosen(crop, 4, 4, sample);
     ASSERT_NO_FATAL_FAILURE(expect_within(found, 3, 4, 4));
     // Nothing is resized.
@@ -223,7 +223,7 @@ TEST(RandomCrop, TakesEveryWindowOfThePaddedImageEquallyOften) {
   for (const auto& [at, count] : seen) {
     EXPECT_GE(std::min(at.first, at.second), -2);
     EXPECT_LE(std::max(at.first, at.second), 3);
-    EXPECT_NEAR(count, kSamples / 36, 160);  // five standard deviations
+    EXPECT_NEAR(count, kDraws / 36, 160);  // five standard deviations
   }
 }
 

@@ -116,11 +116,6 @@ class BeforeCheck {
     if (is_endless(plan_))
       refuse("repeat after batch: the samples are endless already, nothing would follow");
   }
-  void operator()(const RepeatEach&) const { refuse_stream(plan_, "repeat_each"); }
-  void operator()(const Skip&) const { refuse_stream(plan_, "skip"); }
-  void operator()(const Shard&) const { refuse_stream(plan_, "shard"); }
-  void operator()(const Select&) const { refuse_stream(plan_, "select"); }
-  void operator()(const Sample&) const { refuse_stream(plan_, "sample"); }
   void operator()(const Map& map) const {
     if (plan_.find<Batch>() != nullptr)
       refuse("map works on samples: put " + transform::describe(*map.transform) + " before batch");
@@ -152,8 +147,11 @@ class BeforeCheck {
       refuse(fmt::format("prefetch_to_devices: depth must be at least 1, found {}",
                          prefetch.options.depth));
   }
-  void operator()(const Seed&) const {}
-  void operator()(const Take&) const {}
+  // The others: what their traits say.
+  template <class Kind>
+  void operator()(const Kind&) const {
+    if (traits_of_kind<Kind>().needs_all_samples) refuse_stream(plan_, Kind::kName);
+  }
 
  private:
   const Plan& plan_;

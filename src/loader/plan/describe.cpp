@@ -4,8 +4,10 @@
 #include <map>
 #include <utility>
 
-#include "src/loader/plan/fields.hpp"
+#include "src/augment/operations.hpp"
+#include "src/core/json_fields.hpp"
 #include "src/loader/plan/json_writer.hpp"
+#include "src/loader/plan/operations.hpp"
 
 namespace penstock::loader {
 namespace {
@@ -24,7 +26,7 @@ const std::map<std::string, Usual>& usual() {
     std::map<std::string, Usual> all;
     for_each_kind([&all]<class Kind>() {
       Usual& of_kind = all[Kind::kName];
-      of_kind.unnamed = traits_of(Kind{}).unnamed;
+      of_kind.unnamed = traits_of_kind<Kind>().unnamed;
       if constexpr (requires(core::JsonWriter & visit, Kind & kind) { visit_fields(visit, kind); })
         of_kind.defaults = write_json(Kind{});
     });

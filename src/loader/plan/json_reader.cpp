@@ -4,11 +4,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "src/augment/operations.hpp"
+#include "src/core/json_fields.hpp"
 #include "src/loader/plan/combine.hpp"
-#include "src/loader/plan/fields.hpp"
 #include "src/loader/plan/json.hpp"
 #include "src/loader/plan/json_writer.hpp"
 #include "src/loader/plan/lists.hpp"
+#include "src/loader/plan/operations.hpp"
 #include "src/loader/plan/stream_records.hpp"
 
 namespace penstock::loader {
@@ -48,14 +50,14 @@ class Reader {
   struct Of {};
 
   // What a check refuses is an error of the text here.
-  PlanPtr add(const PlanPtr& plan, const Json& json, Make make, const std::string& where) const {
+  PlanPtr add(const PlanPtr& plan, const Json& json, Make maker, const std::string& where) const {
     const std::string begin = where.substr(0, where.find(": dataset"));
     const auto located = [&](const std::exception& error) {
       const std::string what = error.what();
       return what.starts_with(begin) ? what : where + ": " + what;
     };
     try {
-      Operation operation = make(*this, json, where);
+      Operation operation = maker(*this, json, where);
       return plan ? plan->with(std::move(operation)) : Plan::starting_with(std::move(operation));
     } catch (const Error& error) {
       throw Error(located(error));

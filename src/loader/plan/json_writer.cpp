@@ -4,6 +4,8 @@
 
 #include <penstock/core/digest.hpp>
 
+#include "src/augment/operations.hpp"
+#include "src/core/json_fields.hpp"
 #include "src/loader/plan/lists.hpp"
 #include "src/loader/plan/stream_records.hpp"
 #include "src/sequence/by_aspect.hpp"

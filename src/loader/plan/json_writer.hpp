@@ -1,7 +1,7 @@
 // loader/plan/json_writer: the operations of a plan as JSON, for another process, a state or people.
 #pragma once
 
-#include "src/loader/plan/fields.hpp"
+#include "src/core/json_fields.hpp"
 #include "src/loader/plan/json.hpp"
 
 namespace penstock::loader {

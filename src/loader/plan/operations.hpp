@@ -1,7 +1,7 @@
 // loader/plan/operations: what a plan is made of: plain data, one struct an operation.
 //
-// Each has a name, and Traits where it differs from most others. What it does to the order of the samples stands in
-// order.cpp, what it may follow in check.cpp, its fields in fields.hpp.
+// Each has a name, its fields (core/fields.hpp), and Traits where it differs from most others. What it does to the order of
+// the samples stands in order.cpp, what else it may follow in check.cpp.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,8 @@ struct Traits {
     cuts,      ///< some at the beginning or the end are left out
     picks,     ///< any of them may be left out, or come several times
   } of_passes = OfPasses::keeps;
+  /// Cannot follow a stream, whose samples arrive one after another and come once.
+  bool needs_all_samples = false;
   /// How many of its fields, the first ones, the text has without their names: take(5).
   int unnamed = 0;
 };
@@ -67,6 +69,11 @@ struct Mix {
   std::vector<PlanPtr> datasets;
   MixOptions options;  // with one weight a dataset
 };
+// Its datasets are written and read by hand.
+template <class Visitor>
+void visit_fields(Visitor& visit, Mix& operation) {
+  visit_fields(visit, operation.options);
+}
 
 struct Concatenate {
   static constexpr const char* kName = "concatenate";
@@ -91,25 +98,43 @@ struct Seed {
   static constexpr Traits kTraits{.unnamed = 1};
   std::uint64_t seed = 0;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Seed& operation) {
+  visit.required("seed", operation.seed);
+}
 
 struct Shuffle {
   static constexpr const char* kName = "shuffle";
   static constexpr Traits kTraits{.on_positions = true, .of_passes = Traits::OfPasses::shuffles};
   ShuffleOptions options;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Shuffle& operation) {
+  visit_fields(visit, operation.options);
+}
 
 struct Repeat {
   static constexpr const char* kName = "repeat";
   static constexpr Traits kTraits{.on_positions = true, .unnamed = 1};
   std::optional<std::int64_t> times;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Repeat& operation) {
+  visit("times", operation.times);
+}
 
 struct RepeatEach {
   static constexpr const char* kName = "repeat_each";
-  static constexpr Traits kTraits{
-      .on_positions = true, .of_passes = Traits::OfPasses::picks, .unnamed = 1};
+  static constexpr Traits kTraits{.on_positions = true,
+                                  .of_passes = Traits::OfPasses::picks,
+                                  .needs_all_samples = true,
+                                  .unnamed = 1};
   std::int64_t times = 1;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, RepeatEach& operation) {
+  visit.required("times", operation.times);
+}
 
 struct Take {
   static constexpr const char* kName = "take";
@@ -117,37 +142,64 @@ struct Take {
       .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::cuts, .unnamed = 1};
   std::uint64_t count = 0;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Take& operation) {
+  visit.required("count", operation.count);
+}
 
 struct Skip {
   static constexpr const char* kName = "skip";
-  static constexpr Traits kTraits{
-      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::cuts, .unnamed = 1};
+  static constexpr Traits kTraits{.on_positions = true,
+                                  .selects = true,
+                                  .of_passes = Traits::OfPasses::cuts,
+                                  .needs_all_samples = true,
+                                  .unnamed = 1};
   std::uint64_t count = 0;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Skip& operation) {
+  visit.required("count", operation.count);
+}
 
 struct Shard {
   static constexpr const char* kName = "shard";
-  static constexpr Traits kTraits{
-      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::picks, .unnamed = 2};
+  static constexpr Traits kTraits{.on_positions = true,
+                                  .selects = true,
+                                  .of_passes = Traits::OfPasses::picks,
+                                  .needs_all_samples = true,
+                                  .unnamed = 2};
   std::int64_t shards = 1;
   std::int64_t index = 0;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, Shard& operation) {
+  visit.required("shards", operation.shards);
+  visit.required("index", operation.index);
+}
 
 struct Select {
   static constexpr const char* kName = "select";
-  static constexpr Traits kTraits{
-      .on_positions = true, .selects = true, .of_passes = Traits::OfPasses::picks};
+  static constexpr Traits kTraits{.on_positions = true,
+                                  .selects = true,
+                                  .of_passes = Traits::OfPasses::picks,
+                                  .needs_all_samples = true};
   List<std::uint64_t> positions;
 };
 
 struct Sample {
   static constexpr const char* kName = "sample";
-  static constexpr Traits kTraits{.on_positions = true, .of_passes = Traits::OfPasses::picks};
+  static constexpr Traits kTraits{
+      .on_positions = true, .of_passes = Traits::OfPasses::picks, .needs_all_samples = true};
   List<double> weights;
   SampleOptions options;
 
   [[nodiscard]] std::uint64_t count() const { return options.count.value_or(weights->size()); }
 };
+// Its weights are written and read by hand: a long list lies beside the plan.
+template <class Visitor>
+void visit_fields(Visitor& visit, Sample& operation) {
+  visit_fields(visit, operation.options);
+}
 
 // ---- what becomes of them ----
 
@@ -180,17 +232,36 @@ struct Batch {
     return std::get_if<ByAspect>(&buckets);
   }
 };
+// What batch_by_aspect was given has lists and transforms in it, which are written and read with the plan's.
+template <class Visitor>
+void visit_fields(Visitor& visit, Batch& operation) {
+  visit.required("global_batch", operation.global_batch);
+  visit_fields(visit, operation.options);
+  std::optional<ByLengthOptions> by_length;
+  if (const ByLengthOptions* const given = operation.by_length()) by_length = *given;
+  visit("by_length", by_length);
+  if (by_length) operation.buckets = *std::move(by_length);
+}
 
 struct TransformOnDevice {
   static constexpr const char* kName = "transform_on_device";
   DeviceTransformOptions options;
 };
+template <class Visitor>
+void visit_fields(Visitor& visit, TransformOnDevice& operation) {
+  visit_fields(visit, operation.options);
+}
 
 struct Prefetch {
   static constexpr const char* kName = "prefetch_to_devices";
   std::vector<Device> devices;
   PrefetchOptions options;
 };
+// Its devices are written and read by hand.
+template <class Visitor>
+void visit_fields(Visitor& visit, Prefetch& operation) {
+  visit_fields(visit, operation.options);
+}
 
 using Operation =
     std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle, Repeat, RepeatEach,
@@ -208,14 +279,13 @@ Overloaded(Functions...) -> Overloaded<Functions...>;  // clang 14 makes none fo
   return std::visit([](const auto& one) { return one.kName; }, operation);
 }
 
-/// Those of its kind.
+template <class Kind>
+[[nodiscard]] constexpr Traits traits_of_kind() noexcept {
+  if constexpr (requires { Kind::kTraits; }) return Kind::kTraits;
+  return {};
+}
 [[nodiscard]] inline Traits traits_of(const Operation& operation) noexcept {
-  return std::visit(
-      []<class Kind>(const Kind&) -> Traits {
-        if constexpr (requires { Kind::kTraits; }) return Kind::kTraits;
-        return {};
-      },
-      operation);
+  return std::visit([]<class Kind>(const Kind&) { return traits_of_kind<Kind>(); }, operation);
 }
 [[nodiscard]] inline bool is_on_positions(const Operation& operation) noexcept {
   return traits_of(operation).on_positions;

@@ -7,10 +7,10 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/parallel_for.hpp"
 #include "src/source/arrays/npy.hpp"
 
 namespace penstock::source {
@@ -87,7 +87,7 @@ template <class Token>
 std::vector<std::uint64_t> find_ends(std::span<const Token> tokens, Token end) {
   constexpr std::size_t kPiece = std::size_t{1} << 22;
   std::vector<std::vector<std::uint64_t>> pieces((tokens.size() + kPiece - 1) / kPiece);
-  tbb::parallel_for(std::size_t{0}, pieces.size(), [&](std::size_t piece) {
+  core::parallel_for("finding where documents end", pieces.size(), [&](std::size_t piece) {
     const std::size_t last = std::min(tokens.size(), (piece + 1) * kPiece);
     for (std::size_t i = piece * kPiece; i < last; ++i)
       if (tokens[i] == end) pieces[piece].push_back(i + 1);
