@@ -1,0 +1,218 @@
+// What is derived from a struct's list of fields: JSON both ways, the text of what differs from the defaults, limits.
+#include "src/core/json_fields.hpp"
+
+#include <array>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <penstock/core/enum_names.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/fields.hpp>
+#include <penstock/core/geometry.hpp>
+#include <penstock/core/range.hpp>
+
+#include "src/core/limits.hpp"
+
+namespace penstock {
+namespace fields_test {
+
+enum class Shade { light, dark };
+
+struct Point {
+  int x = 1;
+  int y = 2;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Point& point) {
+  visit("x", point.x);
+  visit("y", point.y);
+}
+
+struct Circle {
+  static constexpr const char* kName = "circle";
+  double radius = 1;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Circle& circle) {
+  visit.required("radius", circle.radius, {.min = 0, .max = 10});
+}
+
+struct Nothing {
+  static constexpr const char* kName = "nothing";
+};
+
+struct Form {
+  std::optional<std::variant<Circle, Nothing>> kind{};
+};
+
+// An angle in degrees, which JSON has in turns.
+struct Turns {
+  explicit Turns(int degrees) : turns(degrees / 360.0) {}
+  [[nodiscard]] int value(const std::string&) const { return static_cast<int>(turns * 360); }
+  double turns;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Turns& turns) {
+  visit("turns", turns.turns);
+}
+
+struct Drawing {
+  static constexpr const char* kName = "drawing";
+  std::string title{};
+  std::vector<Point> points{};
+  Form form{};
+  Range range{0, 1};
+  ImageSize size = 8;
+  std::array<std::uint8_t, 3> fill{};
+  Shade shade = Shade::light;
+  int angle = 0;
+  int layers = 1;
+  int threads = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Drawing& drawing) {
+  visit.required("title", drawing.title);
+  visit("points", drawing.points);
+  visit.speed("threads", drawing.threads);
+  visit("form", drawing.form);
+  visit("range", drawing.range, {.min = -1, .max = 1});
+  visit("size", drawing.size);
+  visit("fill", drawing.fill);
+  visit("shade", drawing.shade);
+  visit.template as<Turns>("angle", drawing.angle);
+  visit.later("layers", drawing.layers, {.min = 1, .max = 9});
+}
+
+}  // namespace fields_test
+
+template <>
+struct EnumNames<fields_test::Shade> {
+  using Shade = fields_test::Shade;
+  static constexpr std::pair<Shade, const char*> kNames[] = {{Shade::light, "light"},
+                                                             {Shade::dark, "dark"}};
+};
+
+template <>
+struct core::OneOf<fields_test::Form> {
+  using Variant = std::variant<fields_test::Circle, fields_test::Nothing>;
+  static constexpr const char* kNoun = "form";
+  static constexpr const char* kExample = R"({"circle": {"radius": 1}})";
+  static const Variant* get(const fields_test::Form& form) {
+    return form.kind ? &*form.kind : nullptr;
+  }
+  static fields_test::Form make(Variant kind) { return {.kind = kind}; }
+};
+
+namespace {
+
+using core::Json;
+using fields_test::Circle;
+using fields_test::Drawing;
+using fields_test::Nothing;
+using fields_test::Shade;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+Drawing make_drawing() {
+  return {.title = "a",
+          .points = {{.x = 3}, {}},
+          .form = {Circle{2.5}},
+          .range = {-0.5, 0.25},
+          .size = {4, 6},
+          .fill = {1, 2, 3},
+          .shade = Shade::dark,
+          .angle = 90,
+          .layers = 2,
+          .threads = 7};
+}
+
+constexpr const char* kWritten =
+    R"({"title":"a","points":[{"x":3,"y":2},{"x":1,"y":2}],"form":{"circle":{"radius":2.5}},)"
+    R"("range":[-0.5,0.25],"size":[4,6],"fill":[1,2,3],"shade":"dark","turns":0.25,"layers":2,)"
+    R"("speed":{"threads":7}})";
+
+TEST(JsonFields, WritesAllFieldsAndReadsThemAgain) {
+  const Description written = core::describe_call(make_drawing());
+  EXPECT_EQ(written.name, "drawing");
+  EXPECT_EQ(written.options, kWritten);
+  const auto again = core::read_call<Drawing>(written.options);
+  EXPECT_EQ(core::describe_call(again).options, kWritten);
+  EXPECT_EQ(again.threads, 7);
+  EXPECT_EQ(again.angle, 90);
+}
+
+TEST(JsonFields, LeavesOutOnlyLaterFieldsThatHaveTheirDefaults) {
+  EXPECT_EQ(core::dump_json(core::write_json(Drawing{})),
+            R"({"title":"","points":[],"form":{},"range":[0.0,1.0],"size":[8,8],"fill":[0,0,0],)"
+            R"("shade":"light","turns":0.0,"speed":{"threads":0}})");
+  EXPECT_EQ(core::read_call<Drawing>(R"({"title": "b"})").layers, 1);
+}
+
+TEST(JsonFields, TheTextHasWhatDiffersFromTheDefaults) {
+  EXPECT_EQ(core::describe_call(make_drawing()).text,
+            "drawing(title=a, points=[(x=3), ()], form=circle(radius=2.5), range=[-0.5, 0.25], "
+            "size=[4, 6], fill=[1, 2, 3], shade=dark, turns=0.25, layers=2, threads=7)");
+  EXPECT_EQ(core::describe_call(Drawing{.title = "b"}).text, "drawing(title=b)");
+}
+
+TEST(JsonFields, AnAlternativeWithoutFieldsIsAnEmptyObject) {
+  const Json json = core::write_json(Drawing{.form = {Nothing{}}});
+  EXPECT_EQ(core::dump_json(json["form"]), R"({"nothing":{}})");
+  const auto again = core::read_options<Drawing>(json, "it");
+  ASSERT_TRUE(again.form.kind.has_value());
+  EXPECT_TRUE(std::holds_alternative<Nothing>(*again.form.kind));
+}
+
+TEST(JsonFields, RefusesWhatDoesNotFitAndNamesWhereItStands) {
+  const auto refused = [](const std::string& options, const std::string& message) {
+    EXPECT_THAT([&] { (void)core::read_call<Drawing>(options); },
+                ThrowsMessage<Error>(HasSubstr(message)))
+        << options;
+  };
+  refused(R"({})", "drawing: 'title' is missing");
+  refused(R"({"title": "", "form": {"square": {}}})",
+          "drawing: 'form': there is no form 'square'; expected one of circle, nothing");
+  refused(R"({"title": "", "form": 3})",
+          R"(drawing: 'form': expected a form such as {"circle": {"radius": 1}}, found 3)");
+  refused(R"({"title": "", "form": {"circle": {}}})", "'form': circle: 'radius' is missing");
+  refused(R"({"title": "", "form": {"nothing": {"radius": 1}}})", "there is no field 'radius'");
+  refused(R"({"title": "", "points": [{}, {"z": 1}]})",
+          "drawing: 'points'[1]: there is no field 'z'; expected x, y");
+  refused(R"({"title": "", "size": [1]})", "'size': expected [height, width], found [1]");
+  refused(R"({"title": "", "range": 3})", "'range': expected [low, high], found 3");
+  refused(R"({"title": "", "fill": [1, 2]})", "'fill': expected a list of 3 numbers, found [1,2]");
+  refused(R"({"title": "", "shade": "grey"})", R"(expected one of "light", "dark", found "grey")");
+  refused(R"({"title": "", "speed": {"depth": 1}})", "'speed': there is no field 'depth'");
+}
+
+TEST(Limits, HoldNumbersAndBothEndsOfRanges) {
+  EXPECT_NO_THROW(core::check_limits(make_drawing()));
+  EXPECT_NO_THROW(core::check_limits(Nothing{}));
+  const auto refused = [](const auto& value, const std::string& message) {
+    EXPECT_THAT([&] { core::check_limits(value); }, ThrowsMessage<std::invalid_argument>(message));
+  };
+  refused(Circle{10.5}, "circle: radius is from 0 to 10, found 10.5");
+  refused(Circle{std::numeric_limits<double>::quiet_NaN()},
+          "circle: radius is from 0 to 10, found nan");
+  refused(Drawing{.layers = 0}, "drawing: layers is from 1 to 9, found 0");
+  refused(Drawing{.range = {-2, 0}}, "drawing: range is a range within -1 to 1, found [-2, 0]");
+  refused(Drawing{.range = {0.5, 0.25}},
+          "drawing: range is a range within -1 to 1, found [0.5, 0.25]");
+}
+
+TEST(EnumNames, AreFoundBothWays) {
+  EXPECT_STREQ(name_of(Shade::dark), "dark");
+  EXPECT_STREQ(name_of(static_cast<Shade>(7)), "?");
+  EXPECT_EQ(enum_of<Shade>("light"), Shade::light);
+  EXPECT_EQ(enum_of<Shade>("Light"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace penstock
