@@ -330,8 +330,7 @@ template <class T>
 void read_one_of(const Json& json, T& value, const std::string& where) {
   using Alternatives = OneOf<T>;
   if (!json.is_object() || json.size() != 1)
-    refuse_value(where, fmt::format("a {} such as {}", Alternatives::kNoun, Alternatives::kExample),
-                 json);
+    refuse_value(where, fmt::format("an object such as {}", Alternatives::kExample), json);
   const std::string& name = json.begin().key();
   auto found = read_alternative<typename Alternatives::Variant>(name, json.begin().value(),
                                                                 where + ": " + name);

@@ -366,7 +366,8 @@ int Crop::parts() const noexcept {
 }
 
 std::string Crop::to_string() const {
-  return is_empty() ? "no crop" : core::describe_value(core::write_json(*this));
+  return is_empty() ? "no crop"
+                    : core::describe_value(core::write_json(*this, core::Written::changed));
 }
 
 std::string Crop::to_json() const { return core::dump_json(core::write_json(*this)); }

@@ -177,14 +177,14 @@ TEST(Augmentation, RefusesJsonThatIsNoOperation) {
     return [json] { (void)Augmentation::from_json(json); };
   };
   EXPECT_THAT(read("{"), ThrowsMessage<Error>(HasSubstr("not JSON")));
-  EXPECT_THAT(read("[1]"), ThrowsMessage<Error>(HasSubstr("an operation such as")));
+  EXPECT_THAT(read("[1]"), ThrowsMessage<Error>(HasSubstr("an object such as {\"flip\"")));
   EXPECT_THAT(read(R"({"blurr": {}})"),
               ThrowsMessage<Error>(
                   AllOf(HasSubstr("no operation 'blurr'"), HasSubstr("gaussian_blur, flip"))));
   EXPECT_THAT(read(R"({"flip": {"chance": 1}})"), ThrowsMessage<Error>(HasSubstr("'chance'")));
   EXPECT_THAT(read(R"({"hue": {"turn": [0.1]}})"),
               ThrowsMessage<Error>(AllOf(StartsWith("the operation: hue"),
-                                         HasSubstr("a range of two ends, found 1"))));
+                                         HasSubstr("'turn': expected [low, high], found [0.1]"))));
   for (const char* missing : {R"({"brightness": {}})", R"({"hue": {}})", R"({"rotate": {}})",
                               R"({"shear": {"x": [1, 2]}})", R"({"translate": {"y": [0, 0]}})"})
     EXPECT_THAT(read(missing), ThrowsMessage<Error>(HasSubstr("is missing"))) << missing;

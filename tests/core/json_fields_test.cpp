@@ -180,7 +180,7 @@ TEST(JsonFields, RefusesWhatDoesNotFitAndNamesWhereItStands) {
   refused(R"({"title": "", "form": {"square": {}}})",
           "drawing: 'form': there is no form 'square'; expected one of circle, nothing");
   refused(R"({"title": "", "form": 3})",
-          R"(drawing: 'form': expected a form such as {"circle": {"radius": 1}}, found 3)");
+          R"(drawing: 'form': expected an object such as {"circle": {"radius": 1}}, found 3)");
   refused(R"({"title": "", "form": {"circle": {}}})", "'form': circle: 'radius' is missing");
   refused(R"({"title": "", "form": {"nothing": {"radius": 1}}})", "there is no field 'radius'");
   refused(R"({"title": "", "points": [{}, {"z": 1}]})",

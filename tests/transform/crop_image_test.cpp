@@ -158,8 +158,7 @@ TEST(CropImage, IsMadeAgainFromItsDescription) {
               written.options);
   }
   EXPECT_EQ(crop_image({.crop = random_crop(32, {.padding = 4}), .flip = 0.5F})->description().text,
-            "crop_image(crop=random_crop(size=[32, 32], padding=4, fill=[0, 0, 0], "
-            "pad_if_needed=no), flip=0.5)");
+            "crop_image(crop=random_crop(size=[32, 32], padding=4), flip=0.5)");
 }
 
 }  // namespace

@@ -327,13 +327,13 @@ TEST(Crop, RefusesWhatMakesNoSense) {
 }
 
 TEST(Crop, SaysWhatItIs) {
-  EXPECT_EQ(letterbox({5, 6}).to_string(), "letterbox(5x6, fill=114)");
-  EXPECT_EQ(cover_crop({5, 6}).to_string(), "cover_crop(5x6)");
+  EXPECT_EQ(letterbox({5, 6}).to_string(), "letterbox(size=[5, 6])");
+  EXPECT_EQ(cover_crop({5, 6}).to_string(), "cover_crop(size=[5, 6])");
   EXPECT_EQ(cover_crop({5, 6}, {.position = CropPosition::random}).to_string(),
-            "cover_crop(5x6, position=random)");
+            "cover_crop(size=[5, 6], position=random)");
   EXPECT_EQ(random_crop(32, {.padding = 4, .fill = {1, 2, 3}}).to_string(),
-            "random_crop(32x32, padding=4, fill=[1,2,3], pad_if_needed=false)");
-  EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(64x64, scale=[0.1,2], fill=0)");
+            "random_crop(size=[32, 32], padding=4, fill=[1, 2, 3])");
+  EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(size=[64, 64])");
 }
 
 }  // namespace

@@ -734,16 +734,18 @@ TEST(DecodeImage, RefusesDescriptionsThatCannotBe) {
           "decode_image: 'crop': there is no crop 'zoom'; expected one of random_resized_crop, "
           "center_crop, resize_to, letterbox, random_crop, scale_jitter, five_crops, ten_crops, "
           "cover_crop");
-  refused(R"({"crop": {"letterbox": {"size": [8]}}})", "'size' is height and width");
+  refused(R"({"crop": {"letterbox": {"size": [8]}}})",
+          "'size': expected [height, width], found [8]");
   refused(R"({"crop": {"letterbox": {"size": [8, 8], "fill": [1, 2]}}})",
-          "letterbox: 'fill': a colour is red, green and blue, found 2 numbers");
+          "letterbox: 'fill': expected [red, green, blue], found [1,2]");
   refused(R"({"crop": {"random_crop": {"size": [8, 8], "pad": 4}}})", "'pad'");
-  refused(R"({"crop": {"scale_jitter": {"size": [8, 8]}}})", "'scale' is missing");
+  refused(R"({"crop": {"scale_jitter": {}}})", "'size' is missing");
   refused(R"({"crop": {"cover_crop": {"size": [8, 8], "position": "top"}}})",
           "'position': expected one of \"center\", \"random\"");
-  refused(R"({"crop": {"scale_jitter": {"size": [8, 8], "scale": [1]}}})", "a range has two ends");
+  refused(R"({"crop": {"scale_jitter": {"size": [8, 8], "scale": [1]}}})",
+          "'scale': expected [low, high], found [1]");
   refused(R"({"crop": {"resize_to": {"size": [8, 8]}}, "background": [1]})",
-          "decode_image: 'background': a colour is");
+          "decode_image: 'background': expected [red, green, blue]");
 }
 
 TEST(DecodeImage, BindsToEncodedBytesAndPutsOutASample) {

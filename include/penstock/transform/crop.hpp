@@ -81,7 +81,7 @@ class Crop {
   /// How many samples it makes of an image, as a field's first dimension: 5 and 10 of five_crops and ten_crops; 0: one,
   /// without a dimension.
   [[nodiscard]] int parts() const noexcept;
-  /// "center_crop(size=[224, 224], resize=256)".
+  /// "center_crop(size=[224, 224], resize=232)": what differs from the defaults.
   [[nodiscard]] std::string to_string() const;
   /// {"center_crop":{"size":[224,224],"resize":256}}: what plans hold.
   [[nodiscard]] std::string to_json() const;
