@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include "src/augment/draw.hpp"
+#include "src/augment/operations.hpp"
 #include "src/augment/run.hpp"
 #include "src/core/json_fields.hpp"
 

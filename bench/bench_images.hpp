@@ -46,9 +46,9 @@ inline PreparedImages prepared_images() {
       for (std::uint64_t i = 0; i < dataset.source().size(); ++i) {
         (void)dataset.source().read(i, record);
         const auto bytes = record[0].bytes();
-        auto remarked = transcode_jpeg(bytes);
+        auto transcoded = transcode_jpeg(bytes);
         const auto& out =
-            remarked ? remarked->bytes : std::vector<std::byte>(bytes.begin(), bytes.end());
+            transcoded ? transcoded->bytes : std::vector<std::byte>(bytes.begin(), bytes.end());
         if (auto built = build_jpeg_index(out)) index->put(JpegKey::of(out), std::move(*built));
         std::ofstream(path / fmt::format("{:08}.jpg", i), std::ios::binary)
             .write(reinterpret_cast<const char*>(out.data()), std::ssize(out));

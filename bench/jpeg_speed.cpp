@@ -40,13 +40,13 @@ using speed::Bytes;
 
 struct Image {
   Bytes bytes;
-  Bytes remarked;
+  Bytes transcoded;
   PixelRect rect;
   PixelRect whole;
   int scale;         // that scaled decoding chooses
   PixelRect scaled;  // the region then
   JpegIndex index;
-  JpegIndex remarked_index;
+  JpegIndex transcoded_index;
 };
 
 double thread_seconds() {
@@ -118,13 +118,13 @@ std::vector<Image> load(const std::vector<Bytes>& files, std::uint64_t seed) {
       image.scale *= 2;
     image.scaled = {image.rect.x / image.scale, image.rect.y / image.scale,
                     pixels(box.width / image.scale), pixels(box.height / image.scale)};
-    auto remarked = transcode_jpeg(image.bytes);
-    image.remarked = remarked && remarked->kept.empty() ? remarked->bytes : image.bytes;
+    auto transcoded = transcode_jpeg(image.bytes);
+    image.transcoded = transcoded && transcoded->kept.empty() ? transcoded->bytes : image.bytes;
     std::optional<JpegIndex> index;
     if (!own(image.bytes, image.rect, Chroma::repeated, nullptr, &index) || !index) continue;
     image.index = std::move(*index);
-    if (!own(image.remarked, image.rect, Chroma::repeated, nullptr, &index) || !index) continue;
-    image.remarked_index = std::move(*index);
+    if (!own(image.transcoded, image.rect, Chroma::repeated, nullptr, &index) || !index) continue;
+    image.transcoded_index = std::move(*index);
     images.push_back(std::move(image));
   }
   return images;
@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
   rows.push_back({"libjpeg-turbo, region, fancy",
                   [&](const Image& i) { return by_libjpeg(i.bytes, i.rect, true, pixels); }});
   rows.push_back({"libjpeg-turbo, region, re-marked",
-                  [&](const Image& i) { return by_libjpeg(i.remarked, i.rect, false, pixels); }});
+                  [&](const Image& i) { return by_libjpeg(i.transcoded, i.rect, false, pixels); }});
   std::vector<Row> large_rows;
   large_rows.push_back({"libjpeg-turbo, region", libjpeg_region});
   struct Way {
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
     const auto with_index = [&](const Image& i) {
       return hashed(i.bytes) && own(i.bytes, i.rect, kPlain, &i.index);
     };
-    const auto restarts = [&](const Image& i) { return own(i.remarked, i.rect, kPlain); };
+    const auto restarts = [&](const Image& i) { return own(i.transcoded, i.rect, kPlain); };
     add(rows, "own, as it is", as_it_is);
     add(rows, "own, as it is, smooth",
         [&](const Image& i) { return own(i.bytes, i.rect, kSmooth); });
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
     add(rows, "own, index per MCU row", with_index);
     add(rows, "own, restart intervals", restarts);
     add(rows, "own, restart intervals and index", [&](const Image& i) {
-      return hashed(i.remarked) && own(i.remarked, i.rect, kPlain, &i.remarked_index);
+      return hashed(i.transcoded) && own(i.transcoded, i.rect, kPlain, &i.transcoded_index);
     });
     add(large_rows, "own, as it is", as_it_is);
     add(large_rows, "own, index per MCU row", with_index);
@@ -244,7 +244,7 @@ int main(int argc, char** argv) {
       return hashed(i.bytes) && own(i.bytes, i.scaled, kPlain, &i.index, nullptr, i.scale);
     });
     add(large_rows, "own, scaled, restart intervals", [&](const Image& i) {
-      return own(i.remarked, i.scaled, kPlain, nullptr, nullptr, i.scale);
+      return own(i.transcoded, i.scaled, kPlain, nullptr, nullptr, i.scale);
     });
   }
 

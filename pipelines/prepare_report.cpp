@@ -9,7 +9,7 @@ namespace prepare {
 std::string to_text(const penstock::PrepareReport& report, const Options& options, double seconds) {
   std::string text = fmt::format(
       "{} samples, {} of them transcoded, {:.1f} MB to {:.1f} MB ({:+.2f}%), {:.1f} s\n",
-      report.samples, report.remarked, static_cast<double>(report.bytes_in) / 1e6,
+      report.samples, report.transcoded, static_cast<double>(report.bytes_in) / 1e6,
       static_cast<double>(report.bytes_out) / 1e6,
       report.bytes_in == 0
           ? 0

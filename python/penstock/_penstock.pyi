@@ -1017,8 +1017,8 @@ class PrepareReport:
     def samples(self) -> int: ...
 
     @property
-    def remarked(self) -> int:
-        """Transcoded."""
+    def transcoded(self) -> int:
+        """Images that were transcoded losslessly."""
 
     @property
     def shrunk(self) -> int: ...
@@ -1733,8 +1733,8 @@ class PackSummary:
 
     def __repr__(self) -> str: ...
 
-class Bucket:
-    """Of Buckets.buckets."""
+class LengthBucket:
+    """One of LengthBuckets.buckets."""
 
     @property
     def edge(self) -> int:
@@ -1749,11 +1749,11 @@ class Bucket:
 
     def __repr__(self) -> str: ...
 
-class Buckets:
+class LengthBuckets:
     """What came of batch_by_length: Dataset.buckets."""
 
     @property
-    def buckets(self) -> list[Bucket]: ...
+    def buckets(self) -> list[LengthBucket]: ...
 
     @property
     def batches(self) -> int:
@@ -2045,7 +2045,7 @@ class Dataset:
         """
 
     @property
-    def buckets(self) -> Buckets | None:
+    def buckets(self) -> LengthBuckets | None:
         """What came of batch_by_length; None where the plan has none."""
 
     def transform_on_device(self, *, field: str = 'image', augment: Sequence[Augmentation] = (), dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_share: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
@@ -2272,7 +2272,7 @@ class WebDatasetField:
         `extensions`: what follows the first dot of the member's name, "jpg" or
         "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
         "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-        without an optional one the field is empty, or `otherwise`.
+        without an optional one the field is empty, or `default_value`.
         """
 
     @property

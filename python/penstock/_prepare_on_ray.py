@@ -82,7 +82,7 @@ def run(arguments: list[str]) -> int:
         if shown:
             print("\r\033[K", end="", file=sys.stderr)
         ray.shutdown()
-    summary = f"{report.samples} samples, {report.remarked} of them transcoded, {time.monotonic() - began:.1f} s"
+    summary = f"{report.samples} samples, {report.transcoded} of them transcoded, {time.monotonic() - began:.1f} s"
     print(summary, file=sys.stderr if flags.json == "-" else sys.stdout)
     if flags.json == "-":
         print(report.to_json(), end="")

@@ -604,15 +604,16 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
             self.rows, self.documents, self.tokens, self.dropped, self.most_documents,
             self.padding_share);
       });
-  nb::class_<ByLengthSummary::Bucket>(module, "Bucket", "Of Buckets.buckets.")
+  nb::class_<ByLengthSummary::Bucket>(module, "LengthBucket", "One of LengthBuckets.buckets.")
       .def_ro("edge", &ByLengthSummary::Bucket::edge, "What its batches are padded to.")
       .def_ro("rows", &ByLengthSummary::Bucket::rows, "Of a full global batch.")
       .def_ro("samples", &ByLengthSummary::Bucket::samples)
       .def("__repr__", [](const ByLengthSummary::Bucket& self) {
-        return fmt::format("Bucket(edge={}, rows={}, samples={})", self.edge, self.rows,
+        return fmt::format("LengthBucket(edge={}, rows={}, samples={})", self.edge, self.rows,
                            self.samples);
       });
-  nb::class_<ByLengthSummary>(module, "Buckets", "What came of batch_by_length: Dataset.buckets.")
+  nb::class_<ByLengthSummary>(module, "LengthBuckets",
+                              "What came of batch_by_length: Dataset.buckets.")
       .def_ro("buckets", &ByLengthSummary::buckets)
       .def_ro("batches", &ByLengthSummary::batches, "Of an epoch.")
       .def_ro("samples", &ByLengthSummary::samples, "In them.")
@@ -623,7 +624,7 @@ Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 202
           "Of the tokens of all sorted samples, those that remainder 'drop' leaves out among them.")
       .def("__repr__", [](const ByLengthSummary& self) {
         return fmt::format(
-            "Buckets({} buckets, batches={}, samples={}, dropped={}, padding_share={:.4f})",
+            "LengthBuckets({} buckets, batches={}, samples={}, dropped={}, padding_share={:.4f})",
             self.buckets.size(), self.batches, self.samples, self.dropped, self.padding_share);
       });
   declare_aspects(module);

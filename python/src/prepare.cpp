@@ -85,7 +85,7 @@ void bind_prepare(nb::module_& module) {
   nb::class_<PrepareReport>(module, "PrepareReport",
                             R"(What was done to some samples. Reports of shards add up, with +=.)")
       .def_ro("samples", &PrepareReport::samples)
-      .def_ro("remarked", &PrepareReport::remarked, "Transcoded.")
+      .def_ro("transcoded", &PrepareReport::transcoded, "Images that were transcoded losslessly.")
       .def_ro("shrunk", &PrepareReport::shrunk)
       .def_ro("indexed", &PrepareReport::indexed)
       .def_ro("bytes_in", &PrepareReport::bytes_in)

@@ -38,7 +38,7 @@ void bind_field_options(nb::module_& module) {
           R"(`extensions`: what follows the first dot of the member's name, "jpg" or
 "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
 "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-without an optional one the field is empty, or `otherwise`.)")
+without an optional one the field is empty, or `default_value`.)")
       .def(ExplainedConstructor())
       .def_ro("name", &WebDatasetField::name)
       .def_ro("extensions", &WebDatasetField::extensions)

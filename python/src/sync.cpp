@@ -634,7 +634,8 @@ Errors  SyncError, NcclError, CudaError)")
           "buckets",
           [](const PyGradientSync& self) {
             std::vector<std::vector<std::size_t>> all;
-            for (const Bucket& bucket : self.held.get()->buckets()) all.push_back(bucket.gradients);
+            for (const GradientBucket& bucket : self.held.get()->buckets())
+              all.push_back(bucket.gradients);
             return all;
           },
           "The indices of the gradients in each bucket, in the order in which they are reduced.")

@@ -124,14 +124,14 @@ def test_re_marked_files_have_the_same_pixels(images, tmp_path):
         decode = ps.decode_image(crop=ps.resize_to(48, 48))
         return next(ps.image_folder(folder).map(decode).batch(40).loader())["image"].numpy().copy()
 
-    remarked = 0
+    transcoded = 0
     for path in sorted(images.glob("*/*.jpg")):
         result = ps.transcode_jpeg(path.read_bytes(), interval=4, max_growth=0.5)
         (tmp_path / path.parent.name).mkdir(exist_ok=True)
         (tmp_path / path.parent.name / path.name).write_bytes(result.bytes)
         assert (result.bytes == path.read_bytes()) == (result.kept != "")
-        remarked += result.kept == "" and result.mcus_in_row % result.interval == 0
-    assert remarked == 40 and (pixels(tmp_path) == pixels(images)).all()
+        transcoded += result.kept == "" and result.mcus_in_row % result.interval == 0
+    assert transcoded == 40 and (pixels(tmp_path) == pixels(images)).all()
     with pytest.raises(ValueError, match="JPEG"):
         ps.transcode_jpeg(b"no picture")
 

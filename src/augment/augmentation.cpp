@@ -121,7 +121,7 @@ void augment::check_fills(std::span<const Augmentation> operations, int channels
 Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}
 
 std::string Augmentation::to_string() const {
-  return core::describe_value(core::write_json(*this));
+  return core::describe_value(core::write_json(*this, core::Written::changed));
 }
 
 std::string Augmentation::to_json() const { return core::dump_json(core::write_json(*this)); }

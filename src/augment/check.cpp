@@ -1,6 +1,7 @@
 // Which options the operations take.
 #include <cmath>
 #include <stdexcept>
+#include <variant>
 
 #include <fmt/format.h>
 

@@ -223,7 +223,7 @@ struct TrivialAugmentWide {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, TrivialAugmentWide& of) {
-  visit("magnitudes", of.magnitudes, kMagnitudes);
+  visit("magnitudes", of.magnitudes, kMagnitudeCounts);
   visit_fields(visit, of.sampling);
 }
 struct RandAugment {

@@ -12,6 +12,8 @@ namespace penstock::augment {
 
 namespace {
 
+static_assert(kFactors.max == kMostFactor);
+
 std::int64_t fixed_point(double value, int bits) {
   return static_cast<std::int64_t>(
       std::floor(value * static_cast<double>(std::int64_t{1} << bits) + 0.5));

@@ -1,5 +1,5 @@
 // core/json_fields: options as JSON, both ways, and as text, from the one list of fields that stands beside each struct
-// (core/fields.hpp says how). JsonWriter writes all of them, JsonReader reads them strictly.
+// (core/fields.hpp says how). JsonReader reads them strictly.
 //
 // How values are written: an enum by its name; a size, range or colour as the list of its elements; one of several
 // alternatives (OneOf: a crop, an augmentation) as {"its name": {its fields}}; any other struct as an object. Fields that
@@ -82,7 +82,7 @@ void visit_all_fields(Visitor& visit, T& value) {
 /// Which fields are written.
 enum class Written {
   all,
-  changed,  ///< those that differ from their defaults, at every level
+  changed,  ///< those that must be given or differ from their defaults, at every level
 };
 
 class JsonWriter {
@@ -95,6 +95,7 @@ class JsonWriter {
   }
   template <class T>
   void required(const char* name, const T& value, const FieldInfo& = {}) {
+    required_.insert(name);
     put(json_, name, value);
   }
   template <class T>
@@ -112,8 +113,11 @@ class JsonWriter {
     visit_fields(*this, form);
   }
 
-  /// The names of fields that are written only where they differ from their defaults.
-  [[nodiscard]] const std::set<std::string>& later_fields() const noexcept { return later_; }
+  [[nodiscard]] bool has_later_fields() const noexcept { return !later_.empty(); }
+  /// Whether a field that has its default is left out.
+  [[nodiscard]] bool leaves_out(const std::string& name) const {
+    return later_.contains(name) || (written_ == Written::changed && !required_.contains(name));
+  }
   [[nodiscard]] Json take() {
     if (!speed_.empty()) json_[kSpeed] = std::move(speed_);
     return std::move(json_);
@@ -127,6 +131,7 @@ class JsonWriter {
   Json json_ = Json::object();
   Json speed_ = Json::object();
   std::set<std::string> later_;
+  std::set<std::string> required_;
 };
 
 class ElementWriter {
@@ -139,28 +144,24 @@ class ElementWriter {
   Json json_ = Json::array();
 };
 
-/// All fields of a struct, or those that differ from its defaults.
+/// The fields of a struct.
 template <class T>
 [[nodiscard]] Json write_fields(const T& value, Written written) {
-  const auto visited = [](T copy, Written which, std::set<std::string>* later) {
-    JsonWriter writer(which);
+  const auto visit_all = [](T copy, JsonWriter& writer) {
     visit_all_fields(writer, copy);
-    if (later != nullptr) *later = writer.later_fields();
     return writer.take();
   };
-  std::set<std::string> later;
-  Json json = visited(value, Written::all, &later);
-  if (written == Written::all && later.empty()) return json;
-  const Json defaults = visited(T{}, Written::all, nullptr);
-  const auto is_default = [&defaults](const std::string& name, const Json& field) {
+  JsonWriter writer(written);
+  Json shown = visit_all(value, writer);
+  if (written == Written::all && !writer.has_later_fields()) return shown;
+  JsonWriter of_all, of_defaults;
+  const Json full = written == Written::all ? shown : visit_all(value, of_all);
+  const Json defaults = visit_all(T{}, of_defaults);
+  for (const auto& [name, field] : full.items()) {
     const auto found = defaults.find(name);
-    return found != defaults.end() && *found == field;
-  };
-  Json kept = written == Written::all ? json : visited(value, written, nullptr);
-  for (const auto& [name, field] : json.items())
-    if ((written == Written::changed || later.contains(name)) && is_default(name, field))
-      kept.erase(name);
-  return kept;
+    if (found != defaults.end() && *found == field && writer.leaves_out(name)) shown.erase(name);
+  }
+  return shown;
 }
 
 template <class T>
@@ -219,6 +220,9 @@ void JsonWriter::put(Json& object, const char* name, const T& value) {
     if (value) object[name] = write_json(*value, written_);
   } else {
     object[name] = write_json(value, written_);
+    // Of options that all have their defaults there is nothing to say.
+    if (written_ == Written::changed && object[name].is_object() && object[name].empty())
+      object.erase(name);
   }
 }
 
@@ -508,7 +512,8 @@ template <class Arguments>
 
 /// The arguments that describe_call() wrote.
 ///
-/// Errors  Error  no JSON; a field has another type, is missing or unknown; the message begins with the name
+/// Errors  Error                  no JSON; a field has another type, is missing or unknown; the message begins with the name
+///         std::invalid_argument  a crop or an augmentation in it is out of range
 template <class Arguments>
 [[nodiscard]] Arguments read_call(std::string_view options) {
   return read_options<Arguments>(parse_json(options, Arguments::kName), Arguments::kName);

@@ -29,6 +29,8 @@ class LimitCheck {
       if (!(value.low >= info.min && value.low <= value.high && value.high <= info.max))
         refuse(field, fmt::format("is a range within {} to {}, found [{}, {}]", info.min, info.max,
                                   value.low, value.high));
+    } else {
+      throw std::logic_error(fmt::format("{}: {} has limits and is no number", name_, field));
     }
   }
   template <class T>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "src/core/parallel_for.hpp"

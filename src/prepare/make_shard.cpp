@@ -99,7 +99,7 @@ Prepared prepare_one(const PrepareOptions& options, const Input& input, std::uin
     done.report.indexed = 1;
   }
   if (kept.empty()) {
-    done.report.remarked = 1;
+    done.report.transcoded = 1;
   } else {
     done.report.kept[kept.starts_with("bad: ") ? "bad" : kept] = 1;
     list("packed as it is, " + kept);

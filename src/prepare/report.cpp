@@ -7,7 +7,7 @@ namespace penstock {
 using nlohmann::json;
 
 void to_json(json& out, const PrepareReport& report) {
-  out = {{"samples", report.samples},   {"remarked", report.remarked},
+  out = {{"samples", report.samples},   {"transcoded", report.transcoded},
          {"shrunk", report.shrunk},     {"indexed", report.indexed},
          {"bytes_in", report.bytes_in}, {"bytes_out", report.bytes_out},
          {"kept", report.kept},         {"list", report.listed},
@@ -28,7 +28,7 @@ std::uint64_t count_of(const json& value) {
 
 void from_json(const json& in, PrepareReport& report) {
   report.samples = count_of(in.at("samples"));
-  report.remarked = count_of(in.at("remarked"));
+  report.transcoded = count_of(in.at("transcoded"));
   report.shrunk = count_of(in.value("shrunk", json(0U)));
   report.indexed = count_of(in.value("indexed", json(0U)));
   report.tar_bytes = count_of(in.value("tar_bytes", json(0U)));
@@ -44,7 +44,7 @@ void from_json(const json& in, PrepareReport& report) {
 void PrepareReport::operator+=(const PrepareReport& other) {
   constexpr std::size_t kListed = 100;
   samples += other.samples;
-  remarked += other.remarked;
+  transcoded += other.transcoded;
   shrunk += other.shrunk;
   tar_bytes += other.tar_bytes;
   indexed += other.indexed;

@@ -1,5 +1,7 @@
 #include "src/sequence/catalog.hpp"
 
+#include <fmt/format.h>
+
 #include "src/core/json_fields.hpp"
 
 namespace penstock::sequence {

@@ -1,10 +1,14 @@
 #include "src/source/catalog.hpp"
 
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "src/core/json_fields.hpp"
 
-namespace penstock {
-
-namespace source {
+namespace penstock::source {
 
 namespace {
 
@@ -196,5 +200,4 @@ std::vector<Description> parts_of_zip(std::string_view options) {
   return parts;
 }
 
-}  // namespace source
-}  // namespace penstock
+}  // namespace penstock::source

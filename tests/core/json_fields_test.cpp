@@ -90,6 +90,18 @@ void visit_fields(Visitor& visit, Drawing& drawing) {
   visit.later("layers", drawing.layers, {.min = 1, .max = 9});
 }
 
+struct Framed {
+  static constexpr const char* kName = "framed";
+  bool wide = false;
+  Point corner{};
+};
+// A field that only some values have.
+template <class Visitor>
+void visit_fields(Visitor& visit, Framed& framed) {
+  visit("wide", framed.wide);
+  if (framed.wide) visit("corner", framed.corner);
+}
+
 }  // namespace fields_test
 
 template <>
@@ -160,6 +172,16 @@ TEST(JsonFields, TheTextHasWhatDiffersFromTheDefaults) {
             "drawing(title=a, points=[(x=3), ()], form=circle(radius=2.5), range=[-0.5, 0.25], "
             "size=[4, 6], fill=[1, 2, 3], shade=dark, turns=0.25, layers=2, threads=7)");
   EXPECT_EQ(core::describe_call(Drawing{.title = "b"}).text, "drawing(title=b)");
+}
+
+// Fields that must be given have no default, and of options that all have theirs there is nothing to say.
+TEST(JsonFields, TheTextHasWhatMustBeGiven) {
+  EXPECT_EQ(core::describe_call(Drawing{.form = {Circle{1}}}).text,
+            "drawing(title=, form=circle(radius=1.0))");
+  EXPECT_EQ(core::describe_call(fields_test::Framed{}).text, "framed()");
+  EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true}).text, "framed(wide=yes)");
+  EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true, .corner = {.x = 5}}).text,
+            "framed(wide=yes, corner=(x=5))");
 }
 
 TEST(JsonFields, AnAlternativeWithoutFieldsIsAnEmptyObject) {

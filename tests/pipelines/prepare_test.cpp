@@ -63,7 +63,7 @@ TEST_F(Prepare, KeepsEveryPixelLabelAndTheOrder) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const json report = outcome.report();
   EXPECT_EQ(report["samples"], kImages);
-  EXPECT_GT(report["remarked"], kImages * 9 / 10);
+  EXPECT_GT(report["transcoded"], kImages * 9 / 10);
   EXPECT_LE(report["bytes_out"].get<double>(), 1.01 * report["bytes_in"].get<double>());
   EXPECT_EQ(contents(out_).size(), 3U);
   EXPECT_EQ(digest(webdataset(out_.string())), digest(image_folder(photos())));

@@ -186,7 +186,7 @@ inline void expect_buckets_change_nothing(Communicator& all, const std::vector<s
         GradientSync sync(all, set.list(),
                           {.combine = combine, .buckets = {.bytes = bytes, .count = count}});
         std::size_t gradients = 0;
-        for (const Bucket& bucket : sync.buckets()) {
+        for (const GradientBucket& bucket : sync.buckets()) {
           EXPECT_LE(bucket.gradients.size(), count);
           if (bucket.gradients.size() > 1) {
             EXPECT_LE(bucket.bytes(), bytes);

@@ -36,9 +36,9 @@ std::vector<sync::BucketItem> items(const std::vector<std::uint64_t>& elements) 
   return all;
 }
 
-std::vector<std::vector<std::size_t>> gradients_of(const std::vector<Bucket>& buckets) {
+std::vector<std::vector<std::size_t>> gradients_of(const std::vector<GradientBucket>& buckets) {
   std::vector<std::vector<std::size_t>> all;
-  for (const Bucket& bucket : buckets) all.push_back(bucket.gradients);
+  for (const GradientBucket& bucket : buckets) all.push_back(bucket.gradients);
   return all;
 }
 

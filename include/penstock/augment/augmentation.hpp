@@ -23,7 +23,7 @@ inline constexpr FieldInfo kFactors{.min = 0, .max = 8};
 inline constexpr FieldInfo kHueTurns{.min = -0.5, .max = 0.5};
 inline constexpr FieldInfo kProbability{.min = 0, .max = 1};
 inline constexpr FieldInfo kShearDegrees{.min = -80, .max = 80};
-inline constexpr FieldInfo kMagnitudes{.min = 2, .max = 1000};
+inline constexpr FieldInfo kMagnitudeCounts{.min = 2, .max = 1000};
 
 }  // namespace augment
 

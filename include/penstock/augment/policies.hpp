@@ -27,7 +27,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, RandAugmentOptions& options) {
   visit("operations", options.operations, {.min = 0, .max = 16});
   visit("magnitude", options.magnitude);
-  visit("magnitudes", options.magnitudes, augment::kMagnitudes);
+  visit("magnitudes", options.magnitudes, augment::kMagnitudeCounts);
 }
 /// Some of 14 operations, all of one strength.
 ///

@@ -52,7 +52,6 @@ class ThreadBudget {
 };
 
 class StageObserver;
-class ThreadBudget;
 
 /// For Dataset::shuffle.
 struct ShuffleOptions {

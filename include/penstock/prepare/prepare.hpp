@@ -44,7 +44,7 @@ struct PrepareOptions {
 /// What was done to some samples; reports of shards add up, in their order.
 struct PrepareReport {
   std::uint64_t samples = 0;
-  std::uint64_t remarked = 0;  ///< transcoded
+  std::uint64_t transcoded = 0;
   std::uint64_t shrunk = 0;
   std::uint64_t indexed = 0;  ///< of which it is known where decoding can begin
   std::uint64_t bytes_in = 0;

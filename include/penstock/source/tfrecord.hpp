@@ -27,7 +27,7 @@ struct ExampleField {
   /// there are, u8 [?].
   Shape shape{};
   /// True: an Example without it is a fault. False: the field is then u8 [0], or filled with
-  /// `otherwise`.
+  /// `default_value`.
   bool required = true;
   double default_value = 0;
 };

@@ -29,7 +29,7 @@ struct WebDatasetField {
   /// "jpg" or "seg.png". Of several the first that a sample has is taken.
   std::vector<std::string> extensions;
   Type type = Type::bytes;
-  /// True: a sample without it is a fault. False: the field is then u8 [0], or `otherwise`.
+  /// True: a sample without it is a fault. False: the field is then u8 [0], or `default_value`.
   bool required = true;
   std::int64_t default_value = 0;
 };

@@ -23,7 +23,7 @@ struct BucketLimits {
 };
 
 /// Gradients of one type that are reduced together.
-struct Bucket {
+struct GradientBucket {
   std::vector<std::size_t> gradients;  ///< their indices, highest first
   DType dtype = DType::f32;
   std::uint64_t elements = 0;
@@ -111,7 +111,7 @@ class GradientSync {
   void check();
 
   /// In the order in which they are reduced.
-  [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept;
+  [[nodiscard]] const std::vector<GradientBucket>& buckets() const noexcept;
   /// Bytes that are copied into and out of buckets in each round, so 0 where all lie in place.
   [[nodiscard]] std::size_t packed_bytes() const noexcept;
 

@@ -8,20 +8,21 @@
 
 namespace penstock::sync {
 
-std::vector<Bucket> plan_buckets(std::span<const BucketItem> items, const BucketLimits& limits) {
+std::vector<GradientBucket> plan_buckets(std::span<const BucketItem> items,
+                                         const BucketLimits& limits) {
   if (limits.bytes == 0 || limits.count == 0)
     throw std::invalid_argument(
         fmt::format("a bucket holds at least 1 byte and 1 gradient, found limits of {} and {}",
                     limits.bytes, limits.count));
-  std::vector<Bucket> buckets;
-  std::map<DType, Bucket> open;
-  const auto close = [&](Bucket& bucket) {
+  std::vector<GradientBucket> buckets;
+  std::map<DType, GradientBucket> open;
+  const auto close = [&](GradientBucket& bucket) {
     buckets.push_back(std::move(bucket));
     bucket = {};
   };
   for (std::size_t index = items.size(); index-- > 0;) {
     const BucketItem& item = items[index];
-    Bucket& bucket = open[item.dtype];
+    GradientBucket& bucket = open[item.dtype];
     const std::size_t bytes = static_cast<std::size_t>(item.elements) * size_of(item.dtype);
     if (!bucket.gradients.empty() &&
         (bucket.gradients.size() == limits.count || bucket.bytes() + bytes > limits.bytes))
@@ -34,7 +35,7 @@ std::vector<Bucket> plan_buckets(std::span<const BucketItem> items, const Bucket
     if (!bucket.gradients.empty()) close(bucket);
   // A bucket can be reduced when its lowest gradient, the last of it, is there.
   std::ranges::stable_sort(buckets, std::greater{},
-                           [](const Bucket& bucket) { return bucket.gradients.back(); });
+                           [](const GradientBucket& bucket) { return bucket.gradients.back(); });
   return buckets;
 }
 

@@ -21,8 +21,8 @@ struct BucketItem {
 ///
 /// Errors  std::invalid_argument  a limit is 0
 /// Source  as PyTorch's DistributedDataParallel, but with limits that are never passed
-[[nodiscard]] std::vector<Bucket> plan_buckets(std::span<const BucketItem> items,
-                                               const BucketLimits& limits);
+[[nodiscard]] std::vector<GradientBucket> plan_buckets(std::span<const BucketItem> items,
+                                                       const BucketLimits& limits);
 
 /// The owner of each variable: in their order each goes to the rank that has the fewest bytes so
 /// far, the lowest of these.

@@ -74,7 +74,7 @@ class CudaGradientEngine final : public GradientEngine {
 
   [[nodiscard]] std::unique_ptr<Memory> make_memory(std::size_t index) {
     auto memory = std::make_unique<Memory>(device_);
-    const Bucket& bucket = exchange_.buckets[index];
+    const GradientBucket& bucket = exchange_.buckets[index];
     if (exchange_.in_place[index] != 0) return memory;
     const DType wire = exchange_.wire_of(bucket);
     const bool many = exchange_.options.micro_steps > 1;
@@ -124,7 +124,7 @@ class CudaGradientEngine final : public GradientEngine {
   }
 
   void process(std::size_t index, Memory& memory, const Pass& pass) {
-    const Bucket& bucket = exchange_.buckets[index];
+    const GradientBucket& bucket = exchange_.buckets[index];
     const bool last = pass.micro_step + 1 == exchange_.options.micro_steps;
     if (last && index == 0 && exchange_.counts_rows()) count_rows(pass);
     const DType wire = exchange_.wire_of(bucket);

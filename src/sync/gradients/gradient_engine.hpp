@@ -14,7 +14,7 @@ struct Exchange {
   std::unique_ptr<Communicator> communicator;
   std::vector<Gradient> gradients;
   GradientSyncOptions options;
-  std::vector<Bucket> buckets;
+  std::vector<GradientBucket> buckets;
   std::vector<char> in_place;  // a bucket's gradients are contiguous, and need no packing
   std::vector<char> direct;    // a gradient travels from where it lies, whatever its bucket does
 
@@ -22,9 +22,9 @@ struct Exchange {
     return options.combine == Combine::row_sums || options.combine == Combine::row_means;
   }
   /// The type in which a bucket's values travel.
-  [[nodiscard]] DType wire_of(const Bucket& bucket) const noexcept;
+  [[nodiscard]] DType wire_of(const GradientBucket& bucket) const noexcept;
   /// Where a bucket that is in place begins.
-  [[nodiscard]] std::byte* begin_of(const Bucket& bucket) const {
+  [[nodiscard]] std::byte* begin_of(const GradientBucket& bucket) const {
     return gradients[bucket.gradients.back()].data.raw();
   }
 };
@@ -47,8 +47,8 @@ struct Scaling {
 };
 /// `divides`: the reduction's mean is the sum, divided once; then it is the whole division and
 /// saves a way through memory. NCCL's rounds in another way.
-[[nodiscard]] Scaling scaling_of(const Exchange& exchange, const Bucket& bucket, const Pass& pass,
-                                 bool divides);
+[[nodiscard]] Scaling scaling_of(const Exchange& exchange, const GradientBucket& bucket,
+                                 const Pass& pass, bool divides);
 
 class GradientEngine {
  public:

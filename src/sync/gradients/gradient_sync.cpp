@@ -42,7 +42,7 @@ void require_possible(const std::vector<Gradient>& gradients, const GradientSync
 constexpr std::size_t kDirectBytes = 256U << 10;
 
 // Whether a bucket's gradients, highest first, lie one right before the other.
-bool is_contiguous(const Bucket& bucket, const std::vector<Gradient>& gradients) {
+bool is_contiguous(const GradientBucket& bucket, const std::vector<Gradient>& gradients) {
   for (std::size_t i = 1; i < bucket.gradients.size(); ++i) {
     const TensorView& lower = gradients[bucket.gradients[i]].data;
     if (lower.raw() + lower.byte_size() != gradients[bucket.gradients[i - 1]].data.raw())
@@ -75,7 +75,7 @@ class GradientSync::Impl {
     bucket_of_.resize(exchange_.gradients.size());
     exchange_.direct.resize(exchange_.gradients.size());
     for (std::size_t index = 0; index < exchange_.buckets.size(); ++index) {
-      const Bucket& bucket = exchange_.buckets[index];
+      const GradientBucket& bucket = exchange_.buckets[index];
       for (const std::size_t gradient : bucket.gradients) bucket_of_[gradient] = index;
       const bool whole = options.micro_steps == 1 && exchange_.wire_of(bucket) == bucket.dtype;
       exchange_.in_place.push_back(
@@ -139,7 +139,9 @@ class GradientSync::Impl {
 
   void check() { exchange_.communicator->check(); }
 
-  [[nodiscard]] const std::vector<Bucket>& buckets() const noexcept { return exchange_.buckets; }
+  [[nodiscard]] const std::vector<GradientBucket>& buckets() const noexcept {
+    return exchange_.buckets;
+  }
 
   [[nodiscard]] std::size_t packed_bytes() const noexcept {
     std::size_t bytes = 0;
@@ -161,7 +163,8 @@ class GradientSync::Impl {
     ready_.assign(exchange_.gradients.size(), 0);
     ready_count_ = 0;
     missing_.clear();
-    for (const Bucket& bucket : exchange_.buckets) missing_.push_back(bucket.gradients.size());
+    for (const GradientBucket& bucket : exchange_.buckets)
+      missing_.push_back(bucket.gradients.size());
     next_ = 0;
     begun_ = false;
     pass_.rows = 0;
@@ -203,7 +206,9 @@ void GradientSync::begin(std::uint64_t rows) { impl_->begin(rows); }
 void GradientSync::ready(std::size_t index, StreamHandle stream) { impl_->ready(index, stream); }
 bool GradientSync::wait(StreamHandle stream) { return impl_->wait(stream); }
 void GradientSync::check() { impl_->check(); }
-const std::vector<Bucket>& GradientSync::buckets() const noexcept { return impl_->buckets(); }
+const std::vector<GradientBucket>& GradientSync::buckets() const noexcept {
+  return impl_->buckets();
+}
 std::size_t GradientSync::packed_bytes() const noexcept { return impl_->packed_bytes(); }
 
 }  // namespace penstock

@@ -19,7 +19,7 @@ class HostGradientEngine final : public GradientEngine {
   explicit HostGradientEngine(Exchange& exchange) : exchange_(exchange) {
     const bool many = exchange.options.micro_steps > 1;
     for (std::size_t index = 0; index < exchange.buckets.size(); ++index) {
-      const Bucket& bucket = exchange.buckets[index];
+      const GradientBucket& bucket = exchange.buckets[index];
       const DType wire = exchange.wire_of(bucket);
       Memory memory;
       if (exchange.in_place[index] == 0) {
@@ -97,7 +97,7 @@ class HostGradientEngine final : public GradientEngine {
   }
 
   void process(std::size_t index, const Pass& pass) {
-    const Bucket& bucket = exchange_.buckets[index];
+    const GradientBucket& bucket = exchange_.buckets[index];
     Communicator& communicator = *exchange_.communicator;
     const bool alone = communicator.size() == 1;
     const bool last = pass.micro_step + 1 == exchange_.options.micro_steps;
