@@ -419,7 +419,8 @@ TEST(LoaderJpegs, WhatNoGpuDecodesIsRefused) {
                 "no index");
   EXPECT_EQ(refused(other.map(decode({})).map(augment_image({}))),
             begin +
-                "'other': it is decoded at a part of its size (scaled); 'image': augment_image() "
+                "'other': it is decoded at a part of its size (scaled); 'image': "
+                "augment_image(operations=[]) "
                 "takes the pixels on the host");
   EXPECT_EQ(refused(other.map(decode({}))), "taken");
 }
