@@ -102,7 +102,10 @@ def explain(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs
         mine = [one.name for one in positional if one.name != "self"]
         there = len(args) - (len(positional) - len(mine))
         return f"{name}() takes {len(mine)} arguments by position{_listed(mine)}, found {there}{by_name}"
-    bound = signature.bind_partial(*args, **kwargs)
+    try:
+        bound = signature.bind_partial(*args, **kwargs)
+    except TypeError as error:  # one by position and by name
+        return f"{name}(): {error}"
     for one in kinds:
         if one.default is one.empty and one.name not in bound.arguments and one.kind < one.VAR_POSITIONAL:
             return f"{name}() needs '{one.name}'{_kind(one)}"
@@ -137,6 +140,9 @@ def _words(annotation: str) -> str:
             words.append("one of " + inner)
         elif base == "Sequence":
             words.append("a list of " + _plural(inner))
+        elif base == "tuple":
+            each = inner.split(", ")
+            words.append(f"{len(each)} {_plural(each[0])}")
         elif base == "Mapping":
             words.append("a dict")
         elif base == "Callable":
@@ -226,6 +232,9 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         if isinstance(value, (str, bytes)) or not is_list:
             return False
         return all(_misfit(one, inner, any_number) is None for one in value)
+    if base == "tuple":
+        each = inner.split(", ")
+        return _fits(value, "Sequence[object]", any_number) and len(value) == len(each) and all(_fits(*one, any_number) for one in zip(value, each))
     if base == "Mapping":
         return isinstance(value, collections.abc.Mapping)
     if base == "Callable":

@@ -256,25 +256,33 @@ class Crop:
 
     def __hash__(self) -> int: ...
 
-def random_resized_crop(size: int | tuple[int, int], *, scale: tuple[float, float] = (0.08, 1.0), ratio: tuple[float, float] = (3 / 4, 4 / 3)) -> Crop:
+def random_resized_crop(size: int | tuple[int, int], *, scale: float | tuple[float, float] = (0.08, 1.0), ratio: float | tuple[float, float] = (0.75, 1.3333333333333333)) -> Crop:
     """
     A random part of the image, resized: the crop of training.
 
-    Units   `size` in pixels, one number for a square or (height, width); `scale` is the share
-            of the image's area, `ratio` is width over height.
-    Errors  ValueError  a size below 1, or a range that is empty or not positive
-    Source  torchvision's RandomResizedCrop.
+    Options
+      size   pixels: one number for a square, or (height, width)
+      scale  the region's fraction of the image's area; a number, or (low, high) to draw from
+      ratio  the region's width over its height; a number, or (low, high) to draw from
+
+    Errors   ValueError  a size below 1, or a range that is empty or not positive
+    Source   torchvision's RandomResizedCrop: ten attempts with an area uniform in `scale` and a ratio whose
+             logarithm is uniform in that of `ratio`, then the largest centred crop that fits.
     """
 
 def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     """
-    The middle of the image after resizing its shorter side to `resize`: the crop of
-    validation. Done as one region and one resize; nothing outside the crop is decoded.
+    The middle of the image after resizing its shorter side to `resize`: the crop of validation. The resized image
+    has whole numbers of pixels, and the crop begins at a whole one; so the two directions may be scaled a little
+    differently. Done as one region and one resize; nothing outside the crop is decoded.
 
-    Units   pixels; `size` is one number for a square or (height, width).
-    Errors  ValueError  a size below 1, or one larger than `resize`
-    Source  torchvision's Resize followed by CenterCrop, with their whole numbers: the longer side is cut
-            to one, an offset of a half is rounded to the even one.
+    Options
+      size    pixels: one number for a square, or (height, width)
+      resize  pixels to which the shorter side of the whole image is resized
+
+    Errors   ValueError  a size below 1, or one larger than `resize`
+    Source   torchvision's Resize followed by CenterCrop, with their sizes and offsets: the longer side is cut to
+             a whole number, an offset of a half is rounded to the even number.
     """
 
 def five_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
@@ -282,72 +290,94 @@ def five_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     The four corners and the middle of the image after resizing its shorter side to `resize`, for testing: upper
     left, upper right, lower left, lower right, middle. Makes a field [5,H,W,channels].
 
-    Units   pixels; `size` is one number for a square or (height, width).
-    Errors  ValueError  a size below 1, or one larger than `resize`
-    Source  torchvision's Resize followed by FiveCrop, with their sizes and offsets.
+    Options
+      size    pixels: one number for a square, or (height, width)
+      resize  pixels to which the shorter side of the whole image is resized
+
+    Errors   ValueError  a size below 1, or one larger than `resize`
+    Source   torchvision's Resize followed by FiveCrop, with their sizes and offsets.
     """
 
 def ten_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     """
-    The five of five_crops, and the five of the mirrored image behind them: [10,H,W,channels].
+    The five of five_crops, followed by the same five of the mirrored image: [10,H,W,channels].
 
-    Units   pixels; `size` is one number for a square or (height, width).
-    Errors  ValueError  a size below 1, or one larger than `resize`
-    Source  torchvision's Resize followed by TenCrop, without its vertical_flip.
+    Options
+      size    pixels: one number for a square, or (height, width)
+      resize  pixels to which the shorter side of the whole image is resized
+
+    Errors   ValueError  as five_crops
+    Source   torchvision's Resize followed by TenCrop, without its vertical_flip.
     """
 
 def resize_to(height: int, width: int) -> Crop:
     """
-    The whole image, stretched.
+    The whole image, stretched to `height` and `width`, in pixels.
 
-    Errors  ValueError  a size below 1
+    Errors   ValueError  a size below 1
     """
 
 def letterbox(size: int | tuple[int, int], *, fill: int | tuple[int, int, int] = 114) -> Crop:
     """
-    The whole image as large as it fits with its aspect kept, in the middle; the rest is filled.
-    Small images are enlarged.
+    The whole image as large as it fits with its aspect kept, in the middle; the rest is filled. Small images are
+    enlarged.
 
-    Units   pixels; `size` is one number for a square or (height, width); `fill` is one level, or (red,
-            green, blue), from 0 to 255.
-    Errors  ValueError  a size below 1, or a level outside [0, 255]
-    Source  YOLO's letterbox (ultralytics' LetterBox).
+    Options
+      size  pixels: one number for a square, or (height, width)
+      fill  the colour beside the image, by default YOLO's grey; one level, or (red, green, blue), from 0 to 255
+
+    Errors   ValueError  a size below 1, or a level outside [0, 255]
+    Source   YOLO's letterbox (ultralytics' LetterBox): sides are rounded, a half to the even number, and are 1 at
+             least; an odd row or column of fill stands below or on the right.
     """
 
 def cover_crop(size: int | tuple[int, int], *, position: Literal['center', 'random'] = 'center') -> Crop:
     """
-    The image resized, with its aspect kept, so that it just covers the sample; what is too much in one
-    direction is cut off, on both sides as much ("center") or at a random position ("random"). Small images are
-    enlarged. Nothing outside the crop is decoded.
+    The image resized, with its aspect kept, so that it just covers the sample; what is too much in one direction
+    is cut off, equally on both sides or at a random position. Small images are enlarged. One side of the resized
+    image is the sample's; the other is the exact quotient, cut to a whole number, so it may be scaled a little
+    differently. Nothing outside the crop is decoded.
 
-    Units   pixels; `size` is one number for a square or (height, width).
-    Errors  ValueError  a size below 1; another position
-    Source  torchvision's Resize to the smallest size that covers the crop, the longer side cut to a whole
-            number, followed by CenterCrop or RandomCrop.
+    Options
+      size      pixels: one number for a square, or (height, width)
+      position  position of the sample in the resized image: "center"; "random" (all whole pixels equally likely)
+
+    Errors   ValueError  a size below 1
+    Source   torchvision's Resize to those two sides, followed by CenterCrop (an offset of a half is rounded to
+             the even number) or RandomCrop. Diffusion models are trained on such crops: mosaicml's diffusion has
+             this one, at a random position, for its aspect buckets (RandomCropAspectRatioTransform).
     """
 
 def random_crop(size: int | tuple[int, int], *, padding: int = 0, fill: int | tuple[int, int, int] = 0, pad_if_needed: bool = False) -> Crop:
     """
-    A random part of the image as it is, not resized, after padding on all sides: the crop of CIFAR,
-    random_crop(32, padding=4). An image that is smaller than the crop even so is a fault; with
-    `pad_if_needed` it is padded by what is missing, on both sides.
+    A random part of the image as it is, not resized, after padding on all sides: the crop of CIFAR
+    (`random_crop(32, padding=4)`). An image that is smaller than the crop even so is a fault.
 
-    Units   pixels; `size` is one number for a square or (height, width); `fill` is one level, or (red,
-            green, blue), from 0 to 255.
-    Errors  ValueError  a size below 1; a padding below 0, or of the crop's height or width and more; a
-                        level outside [0, 255]
-    Source  torchvision's RandomCrop.
+    Options
+      size           pixels: one number for a square, or (height, width)
+      padding        pixels of `fill` on each side of the image, fewer than the crop's height and width
+      fill           the colour of the padding; one level, or (red, green, blue), from 0 to 255
+      pad_if_needed  whether images smaller than the crop are padded to its size, equally on both sides
+
+    Errors   ValueError  a size below 1; a padding below 0, or of the crop's height or width and more; a level
+                         outside [0, 255]
+    Source   torchvision's RandomCrop.
     """
 
-def scale_jitter(size: int | tuple[int, int], *, scale: tuple[float, float] = (0.1, 2.0), fill: int | tuple[int, int, int] = 0) -> Crop:
+def scale_jitter(size: int | tuple[int, int], *, scale: float | tuple[float, float] = (0.1, 2.0), fill: int | tuple[int, int, int] = 0) -> Crop:
     """
-    Large-scale jitter: the image at a random size with its aspect kept; a random part of that in the
-    directions in which it is larger than the sample. It lies in the upper left corner; the rest is filled.
+    Large-scale jitter: the image at a random size with its aspect kept; a random part of that in the directions
+    in which it is larger than the sample. It lies in the upper left corner, and the rest is filled.
 
-    Units   `size` in pixels, one number for a square or (height, width); `scale` is that of the largest
-            size at which the whole image fits; `fill` is one level, or (red, green, blue), from 0 to 255.
-    Errors  ValueError  a size below 1; a range that is empty or not positive; a level outside [0, 255]
-    Source  torchvision's detection reference: ScaleJitter and FixedSizeCrop.
+    Options
+      size   pixels: one number for a square, or (height, width)
+      scale  the image's size, as a multiple of the largest at which the whole image fits; a number, or (low,
+             high) to draw from
+      fill   the colour beside the image; one level, or (red, green, blue), from 0 to 255
+
+    Errors   ValueError  a size below 1; a range that is empty or not positive; a level outside [0, 255]
+    Source   Ghiasi et al., Simple Copy-Paste (CVPR 2021), as torchvision's detection reference has it:
+             ScaleJitter and FixedSizeCrop.
     """
 
 class JpegIndex:
@@ -435,113 +465,251 @@ class Transform:
 
 def pad(field: str, to: int, *, value: float = 0.0, truncate: bool = False, lengths: str = '') -> Transform:
     """
-    Makes a field of shape (None, ...) one of shape (to, ...): tokens of texts, steps of trajectories.
+    Makes a field of shape [?, ...] one of shape [to, ...]: tokens of texts, steps of trajectories, boxes of
+    images.
 
-    `value` is that of the elements that are added; f16 and bf16 take 0 only. What is longer is a fault, or
-    is cut with `truncate`. `lengths`, when not empty, names one more field: i64 (), the length before
-    padding, at most `to`.
+    Options
+      field     a field of shape [?, ...]: only its first extent differs from record to record
+      to        that extent afterwards
+      value     the value of the elements that are added; f16 and bf16 take 0 only
+      truncate  whether longer records are cut, or are faults
+      lengths   name of one more field, i64 [], of the length before padding, at most `to`; without a name there
+                is no such field
 
-    Errors  ValueError  `to` below 1; in Dataset.map: no such field, or another shape; a value that its type
-                        has not
+    Errors   ValueError  `to` below 1; in Dataset.map: no such field, or another shape; a value that its type has
+                         not; a name of `lengths` that is taken
     """
 
-def decode_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, mask_dtype: str = 'u8', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
+def decode_image(*, crop: Crop, field: str = 'image', flip: float = 0.0, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', scaled: bool = False, exif: bool = True, background: int | tuple[int, int, int] | None = None, channels: int = 3, dtype: str = 'u8', tolerant: bool = False, max_megapixels: float = 200.0, geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, mask_dtype: str = 'u8', index: JpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
     Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 
-    `flip` is the probability of mirroring left to right. A header that claims more than
-    `max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
-    says. PNGs and WebPs that are transparent somewhere are composited over a `background`, one
-    level or (red, green, blue), as Pillow's alpha_composite; without one their alpha is dropped.
-    `geometry`, when not empty, names one more field: x, y, width, height of what the sample covers
-    of the image, fill included; flipped; width and height of the upright image; orientation.
+    The format is recognised by its signature: JPEG (baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK),
+    PNG and WebP (still images). Alpha is dropped, or the image is composited over `background` before the resize:
+    each level is (level * alpha + background * (255 - alpha)) / 255, rounded, as Pillow's alpha_composite. Colour
+    profiles, and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
+    libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale; by default with smooth chroma,
+    its fancy upsampling, which is what Pillow shows too); JPEGs that Penstock's own decoder does not take
+    (progressive, a scan for each component, CMYK and the like) go to libjpeg-turbo. The resize is an antialiased
+    filter in integers, so equal bytes in give equal bytes out on every CPU; but for damaged JPEGs whose numbers
+    overflow, of which libjpeg-turbo makes other pixels on ARM than on x86.
 
-    `decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
-    chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
-    alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
-    "pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
-    are slower; "nearest" is Pillow's NEAREST, which mixes no two pixels. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
-    megapixels. An `index` makes all epochs but the first faster.
+    A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an error or, unless
+    `tolerant`, a warning for; a JPEG's data past the region's last rows are not looked at), one over
+    max_megapixels, or a JPEG of more than 100 scans; an image smaller than a random_crop without pad_if_needed.
+    Every decoder finds the same faults.
 
-    `channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
-    libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data; what is
-    missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
-    early is one always.
+    Masks are resized as by Pillow's NEAREST, whatever the image's filter. A PNG's numbers are taken as they are
+    stored, entries of its palette or grey levels, also those of 1, 2 and 4 bits. A mask that is no such PNG, or
+    has another size than the image, is a fault.
 
-    `dtype` "u16" takes PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are
-    faults. A level f of a fill is 257 f. "bilinear" and "bicubic" are computed in doubles and rounded once;
-    "pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
+    Options
+      crop            the part of the image, and the size of the sample
+      field           the field of the encoded bytes, which the decoded crop replaces
+      flip            probability of mirroring left to right
+      decoder         what decodes JPEGs: "fast" (Penstock's own, which decodes little but the crop, and repeats
+                      chroma); "reference" (the same with chroma smoothed, the default of libjpeg and Pillow);
+                      "libjpeg" (libjpeg-turbo alone, for comparison, with the pixels of "fast")
+      filter          what resizes, antialiased where an image shrinks: "bilinear" (within one level of Pillow's;
+                      it also reads pixels beside the crop); "bicubic" (sharper, Keys' cubic with a = -1/2, as
+                      Pillow's BICUBIC; it also reads pixels beside the crop); "pillow_bilinear" (the bytes of
+                      torchvision's transforms on Pillow's images (before Pillow 13), slower); "pillow_bicubic"
+                      (likewise); "nearest" (Pillow's NEAREST: each pixel is one pixel of the image, so no two are
+                      mixed)
+      scaled          whether a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where the region is then still at
+                      least as large as the sample in both directions: for photographs of many megapixels; the
+                      pixels are nearly the same
+      exif            whether JPEGs are turned upright as their EXIF orientation says
+      background      the colour over which transparent PNGs and WebPs are composited; without one, their alpha is
+                      dropped
+      channels        3 for RGB, or 1 for grey: (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the
+                      crop's pixels, cut to an integer, as Pillow's convert("L"); a crop's fill then has one level
+      dtype           u8, or u16 for PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical
+                      images); other images are then faults, colours are faults for 1 channel, a grey level is
+                      repeated for 3, and a level f of a fill is 257 f
+      tolerant        whether JPEGs that libjpeg-turbo only warns about are decoded as Pillow decodes them (bytes
+                      between segments, damaged data; what is missing before a marker becomes grey) and counted by
+                      `stats`, or are faults; a file that ends too early is always a fault
+      max_megapixels  an image whose header says that it is larger is a fault
+      geometry        name of one more field, i32 [8]: x, y, width, height of what the whole sample covers of the
+                      upright image, fill included, rounded outwards, so that it may reach beyond the image;
+                      flipped (0 or 1); width and height of the upright image; EXIF orientation (1 to 8); without
+                      a name there is no such field
+      masks           fields that are cropped and flipped with the image and of which no two values are mixed: the
+                      classes of its pixels; each is a PNG with a palette or grey levels, or decoded, and as large
+                      as the upright image
+      mask_fill       the value of masks beside the image; most losses ignore 255
+      mask_dtype      type of masks that are PNGs: u16, i32 or larger for values of 16 bits (instances, say);
+                      torch's losses take i64
+      index           an index that is filled when a JPEG is first decoded, or loaded from what penstock-prepare
+                      wrote, so that later only the crop is decoded; neither the pixels nor the faults depend on
+                      it
+      stats           counts which decoder decoded the JPEGs
 
-    `masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
-    NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels, whose numbers are taken as they are
-    stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`. `mask_dtype` is that of
-    PNGs: for numbers of 16 bits "u16" or larger; "i64" is what torch's losses take.
-
-    JPEG, PNG and WebP, recognised by their signatures.
-
-    Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
-            `geometry` i32 [8] if asked for, each mask [H,W] of `mask_dtype` or, if decoded, its type
-    Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
-                        level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
-                        "u16"; in Dataset.map: no such field, another type
-                        or shape, or a mask whose type has no `mask_fill`
+    Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8 or
+             u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded,
+             its type. With five_crops or ten_crops, image and geometry have a first dimension of as many.
+    Threads  any number at the same time. A thread keeps at most a few MiB of scratch memory between images; while
+             it works, a baseline JPEG needs its encoded size and a band of rows, other images the whole of them
+             (4 bytes a pixel; 8 for a progressive JPEG).
+    Errors   ValueError  an empty crop or field name, flip outside [0,1], a limit that is not positive, two fields
+                         of one name, masks with several crops, channels other than 1 and 3, a fill of several
+                         levels for 1, a dtype other than u8 and u16, pillow_bicubic or a background with u16, or
+                         a level of the background outside [0,255]; in Dataset.map: another type or shape, or a
+                         mask whose type has no `mask_fill`
+    Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level. Of 16 bits it is
+             computed in doubles and rounded once, and pillow_bilinear gives the levels of Pillow's "I;16".
     """
 
 class ImageView:
     """
-    One field of decode_views: a crop of the image, or `count` crops that are drawn alike.
-
-    `flip`, `filter` and `geometry` are those of decode_image. With a `count` the field, and its
-    geometry, have a first dimension of that many.
+    One field of decode_views: a crop of the image, or several that are drawn alike.
     """
 
-    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '') -> None: ...
+    def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '') -> None:
+        """
+        Options
+          crop      the part of the image, and the size of the sample
+          count     crops in the field, which is its first dimension; 0 for one crop without that dimension, or for
+                    those of five_crops and ten_crops
+          flip      probability of mirroring left to right, drawn for each crop
+          filter    what resizes, antialiased where an image shrinks: "bilinear" (within one level of Pillow's; it
+                    also reads pixels beside the crop); "bicubic" (sharper, Keys' cubic with a = -1/2, as Pillow's
+                    BICUBIC; it also reads pixels beside the crop); "pillow_bilinear" (the bytes of torchvision's
+                    transforms on Pillow's images (before Pillow 13), slower); "pillow_bicubic" (likewise); "nearest"
+                    (Pillow's NEAREST: each pixel is one pixel of the image, so no two are mixed)
+          geometry  name of one more field, as geometry of decode_image; i32 [count,8], or [8]
+        """
 
     @property
     def crop(self) -> Crop:
-        """Which part, and its size."""
+        """the part of the image, and the size of the sample"""
 
     @property
     def count(self) -> int:
-        """Crops in the field; 0: one, without a first dimension."""
+        """
+        crops in the field, which is its first dimension; 0 for one crop without that dimension, or for those of five_crops and ten_crops
+        """
 
     @property
     def flip(self) -> float:
-        """Probability of mirroring, drawn for each crop."""
+        """probability of mirroring left to right, drawn for each crop"""
+
+    @property
+    def filter(self) -> Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest']:
+        """
+        what resizes, antialiased where an image shrinks: "bilinear" (within one level of Pillow's; it also reads pixels beside the crop); "bicubic" (sharper, Keys' cubic with a = -1/2, as Pillow's BICUBIC; it also reads pixels beside the crop); "pillow_bilinear" (the bytes of torchvision's transforms on Pillow's images (before Pillow 13), slower); "pillow_bicubic" (likewise); "nearest" (Pillow's NEAREST: each pixel is one pixel of the image, so no two are mixed)
+        """
+
+    @property
+    def geometry(self) -> str:
+        """
+        name of one more field, as geometry of decode_image; i32 [count,8], or [8]
+        """
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
     def __repr__(self) -> str: ...
 
-def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', max_megapixels: float = 200.0, exif: bool = True, decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, index: JpegIndex | None = None, stats: JpegStats | None = None, background: int | tuple[int, int, int] | None = None, channels: int = 3, tolerant: bool = False, dtype: str = 'u8') -> Transform:
+def decode_views(views: Mapping[str, ImageView], *, field: str = 'image', decoder: Literal['fast', 'reference', 'libjpeg'] = 'reference', scaled: bool = False, exif: bool = True, background: int | tuple[int, int, int] | None = None, channels: int = 3, dtype: str = 'u8', tolerant: bool = False, max_megapixels: float = 200.0, index: JpegIndex | None = None, stats: JpegStats | None = None) -> Transform:
     """
-    Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
-    side by side. The image is decoded once, as far as its crops reach.
+    Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop side by side.
+    The image is decoded once, row by row, as far as its crops reach; the crops are resized as the rows arrive.
 
-        ps.decode_views({
-            "global": ps.ImageView(ps.random_resized_crop(224, scale=(0.4, 1)), count=2, flip=0.5),
-            "local": ps.ImageView(ps.random_resized_crop(96, scale=(0.05, 0.4)), count=8, flip=0.5)})
+    Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has number 256
+    k + i. So a view that is added at the end, or a larger count, changes no other crop, and the first crop is the
+    one that decode_image would make.
 
-    Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has
-    number 256 k + i. A view that is added at the end, or a larger count, changes no other crop. The
-    pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
-    largest scale that suits all crops.
+    The pixels are those of decode_image, bit for bit, for the same region (with `scaled`, at the same scale), and
+    the same images are faults; of a JPEG, data below the last of the crops are not looked at.
 
-    Shapes  in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its geometry, i32
-            [count,8] or [8], if asked for.
-    Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
-                        flip outside [0,1]; a limit that is not positive; a level outside [0,255]
+    Options
+      views           the fields that replace it, in order
+      field           the field of the encoded bytes
+      decoder         what decodes JPEGs: "fast" (Penstock's own, which decodes little but the crop, and repeats
+                      chroma); "reference" (the same with chroma smoothed, the default of libjpeg and Pillow);
+                      "libjpeg" (libjpeg-turbo alone, for comparison, with the pixels of "fast")
+      scaled          whether JPEGs are decoded at the largest of the scales that suit all crops
+      exif            whether JPEGs are turned upright as their EXIF orientation says
+      background      the colour over which transparent PNGs and WebPs are composited; without one, their alpha is
+                      dropped
+      channels        3 for RGB, or 1 for grey: (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the
+                      crop's pixels, cut to an integer, as Pillow's convert("L"); a crop's fill then has one level
+      dtype           u8, or u16 for PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical
+                      images); other images are then faults, colours are faults for 1 channel, a grey level is
+                      repeated for 3, and a level f of a fill is 257 f
+      tolerant        whether JPEGs that libjpeg-turbo only warns about are decoded as Pillow decodes them (bytes
+                      between segments, damaged data; what is missing before a marker becomes grey) and counted by
+                      `stats`, or are faults; a file that ends too early is always a fault
+      max_megapixels  an image whose header says that it is larger is a fault
+      index           an index that is filled when a JPEG is first decoded, or loaded from what penstock-prepare
+                      wrote, so that later only the crop is decoded; neither the pixels nor the faults depend on
+                      it
+      stats           counts which decoder decoded the JPEGs
+
+    Shapes   in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its
+             geometry, i32 [count,8] or [8], if asked for.
+    Threads  any number at the same time. As decode_image, and for each crop some rows of scratch memory.
+    Errors   ValueError  no views or more than 256, or 1,024 crops; an empty crop or name, or a name twice; a
+                         count outside [0,256]; flip outside [0,1]; a limit that is not positive; a level of the
+                         background outside [0,255]; as decode_image for channels and dtype
     """
 
-def crop_image(*, crop: Crop, flip: float = 0.0, field: str = 'image', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, mask_dtype: str = 'u8') -> Transform:
+def crop_image(*, crop: Crop, field: str = 'image', flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '', masks: str | Sequence[str] = (), mask_fill: int = 255, mask_dtype: str = 'u8') -> Transform:
     """
-    decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
-    same random numbers and the same pixels; the same masks.
+    decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the same random
+    numbers, the same pixels and the same masks.
 
-    Shapes  in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-            [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image.
-    Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
-                        type or shape; a fill of several levels for images of one channel
+    A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
+
+    Options
+      crop        the part of the image, and the size of the sample
+      field       the field of the pixels, which the crop replaces
+      flip        probability of mirroring left to right
+      filter      what resizes, antialiased where an image shrinks: "bilinear" (within one level of Pillow's; it
+                  also reads pixels beside the crop); "bicubic" (sharper, Keys' cubic with a = -1/2, as Pillow's
+                  BICUBIC; it also reads pixels beside the crop); "pillow_bilinear" (the bytes of torchvision's
+                  transforms on Pillow's images (before Pillow 13), slower); "pillow_bicubic" (likewise);
+                  "nearest" (Pillow's NEAREST: each pixel is one pixel of the image, so no two are mixed)
+      geometry    name of one more field, i32 [8]: x, y, width, height of what the whole sample covers of the
+                  upright image, fill included, rounded outwards, so that it may reach beyond the image; flipped
+                  (0 or 1); width and height of the upright image; EXIF orientation (1 to 8); without a name there
+                  is no such field
+      masks       fields that are cropped and flipped with the image and of which no two values are mixed: the
+                  classes of its pixels; each is a PNG with a palette or grey levels, or decoded, and as large as
+                  the upright image
+      mask_fill   the value of masks beside the image; most losses ignore 255
+      mask_dtype  type of masks that are PNGs: u16, i32 or larger for values of 16 bits (instances, say); torch's
+                  losses take i64
+
+    Shapes   in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
+             [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of
+             decode_image; with five_crops or ten_crops a first dimension of as many.
+    Threads  any number at the same time. While it works, a thread needs four bytes for each pixel that the crop
+             reaches.
+    Errors   ValueError  an empty crop or field name, flip outside [0,1], or two fields of one name; in
+                         Dataset.map: another type or shape, a fill of several levels for images of one channel,
+                         or a mask whose type has no `mask_fill`; pillow_bicubic for u16
+    """
+
+def augment_image(operations: Sequence[Augmentation], *, field: str = 'image', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
+    """
+    Does these operations to an image, or to each of several views of one: a view draws its own numbers, and the
+    first one draws those of a single image.
+
+    Options
+      operations  what is done to it, one after another
+      field       the field of the image, or of several views of one
+      masks       fields that are moved with the image (by flips, rotations, shears, translations, affine and
+                  perspective, also those of policies) and otherwise stay as they are: the classes of its pixels;
+                  the nearest pixel is taken, whatever the operation's interpolation
+      mask_fill   the value of masks beside the image; most losses ignore 255
+
+    Shapes   in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side;
+             masks u8 [H,W]
+    Errors   ValueError  no field name, or one twice; a mask_fill outside [0,255]; masks with operations that may
+                         mix images (aug_mix); in Dataset.map: no such field, or one of another type or shape;
+                         masks for several views
     """
 
 class TranscodedJpeg:
@@ -680,240 +848,335 @@ class Augmentation:
 
 def brightness(factor: float | tuple[float, float]) -> Augmentation:
     """
-    Multiplies levels; 0 is black. Factors of all operations are from 0 to 8, a number or (low, high)
-    to draw from, and 1 leaves an image as it is.
+    Multiplies levels by `factor`; 0 is black. Factors of all operations are from 0 to 8, and 1 leaves an image as
+    it is.
 
-    Errors  ValueError  a range that is empty or goes beyond
-    Source  torchvision's adjust_brightness
+    Options
+      factor  a number, or (low, high) to draw from
+
+    Errors   ValueError  a range that is empty or goes beyond
+    Source   torchvision's adjust_brightness
     """
 
 def contrast(factor: float | tuple[float, float]) -> Augmentation:
     """
-    Blends with the mean of the image's luma.
+    Blends with the mean of the image's luma, by `factor`.
 
-    Errors  ValueError  as brightness
-    Source  torchvision's adjust_contrast
+    Options
+      factor  a number, or (low, high) to draw from
+
+    Errors   as brightness
+    Source   torchvision's adjust_contrast
     """
 
 def saturation(factor: float | tuple[float, float]) -> Augmentation:
     """
-    Blends with the image's luma; 0 is grey.
+    Blends with the image's luma, by `factor`; 0 is grey.
 
-    Errors  ValueError  as brightness
-    Source  torchvision's adjust_saturation
+    Options
+      factor  a number, or (low, high) to draw from
+
+    Errors   as brightness
+    Source   torchvision's adjust_saturation
     """
 
 def hue(turn: float | tuple[float, float]) -> Augmentation:
     """
-    Turns hues by a part of the circle, from -0.5 to 0.5.
+    Turns hues by `turn`, a fraction of the circle from -0.5 to 0.5.
 
-    Errors  ValueError  a range that is empty or goes beyond
-    Source  torchvision's adjust_hue
+    Options
+      turn  a number, or (low, high) to draw from
+
+    Errors   ValueError  a range that is empty or goes beyond
+    Source   torchvision's adjust_hue
     """
 
 def sharpness(factor: float | tuple[float, float]) -> Augmentation:
     """
-    Blends with a smoothed image: below 1 it blurs, above it sharpens. The outermost pixels stay.
+    Blends with a smoothed image, by `factor`: below 1 it blurs, above 1 it sharpens. The outermost pixels stay.
 
-    Errors  ValueError  as brightness
-    Source  torchvision's adjust_sharpness
+    Options
+      factor  a number, or (low, high) to draw from
+
+    Errors   as brightness
+    Source   torchvision's adjust_sharpness
     """
 
 def color_jitter(brightness: float | tuple[float, float] = (1.0, 1.0), contrast: float | tuple[float, float] = (1.0, 1.0), saturation: float | tuple[float, float] = (1.0, 1.0), hue: float | tuple[float, float] = (0.0, 0.0)) -> Augmentation:
     """
-    Brightness, contrast, saturation and hue in a random order. A number s is what torchvision calls s: factors
-    from max(0, 1 - s) to 1 + s, hues from -s to s. Those that change nothing are left out.
+    Brightness, contrast, saturation and hue in a random order. Those that change nothing are left out.
 
-    Errors  ValueError  as each of them
-    Source  torchvision's ColorJitter
+    Options
+      brightness  as of brightness(); a number s, which is (max(0, 1 - s), 1 + s), or (low, high) to draw from
+      contrast    as of contrast(); a number s, which is (max(0, 1 - s), 1 + s), or (low, high) to draw from
+      saturation  as of saturation(); a number s, which is (max(0, 1 - s), 1 + s), or (low, high) to draw from
+      hue         as of hue(); a number s, which is (-s, s), or (low, high) to draw from
+
+    Errors   ValueError  as each of them
+    Source   torchvision's ColorJitter
     """
 
 def grayscale() -> Augmentation:
     """
     ITU-R 601-2 luma in all three channels.
 
-    Source  torchvision's rgb_to_grayscale
+    Source   torchvision's rgb_to_grayscale
     """
 
 def solarize(threshold: int = 128) -> Augmentation:
     """
     Inverts levels from `threshold` on.
 
-    Errors  ValueError  a threshold outside 0 to 256
-    Source  torchvision's solarize
+    Errors   ValueError  a threshold outside 0 to 256
+    Source   torchvision's solarize
     """
 
 def posterize(bits: int) -> Augmentation:
     """
-    Keeps the high bits of a level.
+    Keeps the highest `bits` bits of a level.
 
-    Errors  ValueError  bits outside 0 to 8
-    Source  torchvision's posterize
+    Errors   ValueError  bits outside 0 to 8
+    Source   torchvision's posterize
     """
 
 def equalize() -> Augmentation:
     """
     Makes levels equally frequent, channel by channel.
 
-    Source  torchvision's equalize, which is Pillow's
+    Source   torchvision's equalize, which is Pillow's
     """
 
 def autocontrast() -> Augmentation:
     """
     Stretches each channel over all levels.
 
-    Source  torchvision's autocontrast
+    Source   torchvision's autocontrast
     """
 
 def invert() -> Augmentation:
-    """255 - level."""
+    """Replaces each level by 255 - level."""
 
 def gaussian_blur(kernel_size: int, sigma: float | tuple[float, float] = (0.1, 2.0)) -> Augmentation:
     """
-    Beyond its edges an image is mirrored.
+    Blurs by a Gaussian of `kernel_size` times `kernel_size` pixels. Beyond its edges an image is mirrored.
 
-    Units   `sigma` in pixels
-    Errors  ValueError  a kernel size that is even or outside 1 to 63; a sigma outside 0.01 to 100
-    Source  torchvision's gaussian_blur
+    Options
+      sigma  a number, or (low, high) to draw from
+
+    Units    `sigma` in pixels
+    Errors   ValueError  a kernel size that is even or outside 1 to 63; a sigma that is not above 0, or above 100
+    Source   torchvision's gaussian_blur
     """
 
 def flip(probability: float = 0.5) -> Augmentation:
     """
-    Left to right.
+    Mirrors left to right, with `probability`.
 
-    Errors  ValueError  a probability outside 0 to 1
+    Errors   ValueError  a probability outside 0 to 1
     """
 
 def vertical_flip(probability: float = 0.5) -> Augmentation:
     """
-    Top to bottom.
+    Mirrors top to bottom, with `probability`.
 
-    Errors  ValueError  a probability outside 0 to 1
+    Errors   ValueError  a probability outside 0 to 1
     """
 
-def rotate(degrees: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+def rotate(degrees: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
     """
-    About the middle, counterclockwise: always by so many degrees, or (low, high) to draw from. `fill` is the level of what lies outside the image, or red, green and blue.
+    Rotates about the middle, counterclockwise, by `degrees`.
 
-    `interpolation` of all operations that move pixels: "nearest" and "bilinear" are torchvision's, "bicubic" is
-    Pillow's.
+    Options
+      degrees        a number, or (low, high) to draw from
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
 
-    Errors  ValueError  a range that is empty or goes beyond -360 to 360
-    Source  torchvision's rotate
-    """
-
-def shear(x: float | tuple[float, float], y: float | tuple[float, float] = (0.0, 0.0), *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
-    """
-    About the middle, in degrees to the right and downwards, from -80 to 80: numbers, or (low, high) to draw from.
-
-    Errors  ValueError  a range that is empty or goes beyond
-    Source  torchvision's affine
+    Errors   ValueError  a range that is empty or goes beyond -360 to 360
+    Source   torchvision's rotate
     """
 
-def translate(x: float | tuple[float, float], y: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+def shear(x: float | tuple[float, float], y: float | tuple[float, float] = (0.0, 0.0), *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
     """
-    By whole pixels: parts of the width and of the height, from -1 to 1: numbers, or (low, high) to draw from.
+    Shears about the middle, by `x` degrees to the right and `y` degrees downwards, from -80 to 80.
 
-    Errors  ValueError  a range that is empty or goes beyond
-    Source  torchvision's RandomAffine
+    Options
+      x              a number, or (low, high) to draw from
+      y              a number, or (low, high) to draw from
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
+
+    Errors   ValueError  a range that is empty or goes beyond
+    Source   torchvision's affine
     """
 
-def affine(*, degrees: float | tuple[float, float] = (0.0, 0.0), translate_x: float | tuple[float, float] = (0.0, 0.0), translate_y: float | tuple[float, float] = (0.0, 0.0), scale: float | tuple[float, float] = (1.0, 1.0), shear_x: float | tuple[float, float] = (0.0, 0.0), shear_y: float | tuple[float, float] = (0.0, 0.0), interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+def translate(x: float | tuple[float, float], y: float | tuple[float, float], *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
     """
-    All of these at once, about the middle: a rotation clockwise, parts of the width and of the height (rounded to
-    whole pixels), a scale, and degrees of shear. A number is itself always, (low, high) is drawn from.
+    Moves by whole pixels: by the fraction `x` of the width and `y` of the height, from -1 to 1.
 
-    Errors  ValueError  as rotate, shear and translate; a scale outside 0.01 to 100
-    Source  torchvision's RandomAffine
+    Options
+      x              a number, or (low, high) to draw from
+      y              a number, or (low, high) to draw from
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
+
+    Errors   ValueError  a range that is empty or goes beyond
+    Source   torchvision's RandomAffine
     """
 
-def perspective(distortion: float = 0.5, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'bilinear', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+def affine(*, degrees: float | tuple[float, float] = (0.0, 0.0), translate_x: float | tuple[float, float] = (0.0, 0.0), translate_y: float | tuple[float, float] = (0.0, 0.0), scale: float | tuple[float, float] = (1.0, 1.0), shear_x: float | tuple[float, float] = (0.0, 0.0), shear_y: float | tuple[float, float] = (0.0, 0.0), interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
+    """
+    Rotates, moves, scales and shears at once, about the middle.
+
+    Options
+      degrees        rotation, clockwise; a number, or (low, high) to draw from
+      translate_x    fraction of the width, rounded to whole pixels; a number, or (low, high) to draw from
+      translate_y    fraction of the height, rounded to whole pixels; a number, or (low, high) to draw from
+      scale          factor of the size, from 0.01 to 100; a number, or (low, high) to draw from
+      shear_x        degrees to the right; a number, or (low, high) to draw from
+      shear_y        degrees downwards; a number, or (low, high) to draw from
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
+
+    Errors   ValueError  as rotate, shear and translate; a scale outside 0.01 to 100
+    Source   torchvision's RandomAffine
+    """
+
+def perspective(distortion: float = 0.5, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'bilinear', fill: int | tuple[int, int, int] = 0) -> Augmentation:
     """
     Moves each corner inwards by up to `distortion` of half the image.
 
-    Errors  ValueError  a distortion outside 0 to 1
-    Source  torchvision's RandomPerspective
+    Options
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
+
+    Errors   ValueError  a distortion outside 0 to 1
+    Source   torchvision's RandomPerspective
     """
 
 def random_apply(probability: float, operations: Sequence[Augmentation]) -> Augmentation:
     """
-    All of them, in this order, or none.
+    Does all of `operations`, in this order, with `probability`, or none.
 
-    Errors  ValueError  a probability outside 0 to 1
+    Errors   ValueError  a probability outside 0 to 1
     """
 
-def random_choice(operations: Sequence[Augmentation], weights: Sequence[float] = []) -> Augmentation:
+def random_choice(operations: Sequence[Augmentation], weights: Sequence[float] = ()) -> Augmentation:
     """
-    One of them, by weights where there are any.
+    Does one of `operations`, with probabilities in proportion to `weights` where there are any.
 
-    Errors  ValueError  no operation; another number of weights, one below 0, or none above it
-    """
-
-def trivial_augment_wide(magnitudes: int = 31, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
-    """
-    One of 14 operations at one of `magnitudes` strengths.
-
-    Errors  ValueError  magnitudes outside 2 to 1000
-    Source  Mueller, Hutter: TrivialAugment (ICCV 2021); torchvision's TrivialAugmentWide
+    Errors   ValueError  no operation; another number of weights, one below 0, or none above it
     """
 
-def rand_augment(operations: int = 2, magnitude: int = 9, magnitudes: int = 31, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
+def trivial_augment_wide(magnitudes: int = 31, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
     """
-    Some of 14 operations, all of one strength of `magnitudes`.
+    Does one of 14 operations at one of `magnitudes` strengths.
 
-    Errors  ValueError  operations outside 0 to 16, or a magnitude that is not one of them
-    Source  Cubuk, Zoph, Shlens, Le: RandAugment (2019); torchvision's RandAugment
-    """
+    Options
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
 
-def auto_augment(*, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
-    """
-    One of 25 pairs of operations, with their strengths and probabilities: the policy for ImageNet.
-
-    Source  Cubuk, Zoph, Mane, Vasudevan, Le: AutoAugment (CVPR 2019); torchvision's AutoAugment
-    """
-
-def aug_mix(severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1.0, all_operations: bool = True, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'bilinear', fill: int | tuple[int, int, int] = (0, 0, 0)) -> Augmentation:
-    """
-    A mixture of the image and of `width` chains of operations on it, of `depth` operations each; 0: 1 to 3 by
-    chance. `alpha` is that of the Dirichlet and the Beta distribution of weights.
-
-    Errors  ValueError  an option out of range
-    Source  Hendrycks et al.: AugMix (ICLR 2020); torchvision's AugMix
+    Errors   ValueError  magnitudes outside 2 to 1000
+    Source   Mueller, Hutter: TrivialAugment (ICCV 2021); torchvision's TrivialAugmentWide
     """
 
-def timm_rand_augment(config: str = 'rand-m9-mstd0.5-inc1', *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] | None = None, fill: int | tuple[int, int, int] = (128, 128, 128)) -> Augmentation:
+def rand_augment(operations: int = 2, magnitude: int = 9, magnitudes: int = 31, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
     """
-    timm's RandAugment with its own operations and strengths, from its strings.
+    Does some of 14 operations, all of one strength.
 
-    Sections behind "rand", in any order: m magnitude (10), n operations (2), p the probability of each (0.5), mstd the
-    standard deviation of the magnitude (0; above 100: uniform from 0), mmax its upper bound (10), inc1 strengths that
-    all grow with it. `interpolation` is as Pillow does it; None: bilinear or bicubic, by a coin for each operation.
+    Options
+      operations     how many are done, one after another
+      magnitude      their strength, from 0 to below `magnitudes`
+      magnitudes     how many strengths there are
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
 
-    Errors  ValueError  a string that is not of this kind; names the section
-    Source  timm.data.auto_augment, 1.0
+    Errors   ValueError  operations outside 0 to 16, or a magnitude that is not one of them
+    Source   Cubuk, Zoph, Shlens, Le: RandAugment (2019); torchvision's RandAugment
+    """
+
+def auto_augment(*, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'nearest', fill: int | tuple[int, int, int] = 0) -> Augmentation:
+    """
+    Does one of 25 pairs of operations, with their strengths and probabilities: the policy for ImageNet.
+
+    Options
+      interpolation  how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                     with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                     outermost pixels at the edges)
+      fill           the colour outside the image; grey images need three equal levels; one level, or (red, green,
+                     blue), from 0 to 255
+
+    Source   Cubuk, Zoph, Mane, Vasudevan, Le: AutoAugment (CVPR 2019); torchvision's AutoAugment
+    """
+
+def aug_mix(severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1.0, all_operations: bool = True, *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] = 'bilinear', fill: int | tuple[int, int, int] = 0) -> Augmentation:
+    """
+    Mixes the image with the results of several chains of operations on it.
+
+    Options
+      severity        strength of the operations, 1 to 10
+      width           how many chains of operations are mixed, 1 to 10
+      depth           operations in a chain, 1 to 16; 0 for a random number from 1 to 3
+      alpha           parameter of the Dirichlet and the Beta distribution of weights
+      all_operations  whether brightness, contrast, saturation and sharpness are among them
+      interpolation   how levels between pixels are computed: "nearest"; "bilinear" (torchvision's, which blends
+                      with the fill at the edges); "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the
+                      outermost pixels at the edges)
+      fill            the colour outside the image; grey images need three equal levels; one level, or (red,
+                      green, blue), from 0 to 255
+
+    Errors   ValueError  an option out of range
+    Source   Hendrycks et al.: AugMix (ICLR 2020); torchvision's AugMix
+    """
+
+def timm_rand_augment(config: str = 'rand-m9-mstd0.5-inc1', *, interpolation: Literal['nearest', 'bilinear', 'bicubic'] | None = None, fill: int | tuple[int, int, int] = 128) -> Augmentation:
+    """
+    timm's RandAugment with its own operations and strengths, from its strings: `config`. Sections behind "rand",
+    in any order: m magnitude (10), n operations (2), p the probability of each (0.5), mstd the standard deviation
+    of the magnitude (0; above 100: uniform from 0), mmax its upper bound (10), inc1 strengths that all grow with
+    it.
+
+    Options
+      interpolation  how levels between pixels are computed, as Pillow does it; by default bilinear or bicubic at
+                     random: "nearest"; "bilinear" (torchvision's, which blends with the fill at the edges);
+                     "bicubic" (Pillow's: Keys' cubic with a = -1, which repeats the outermost pixels at the
+                     edges)
+      fill           the colour outside the image; one level, or (red, green, blue), from 0 to 255
+
+    Errors   ValueError  a string that is not of this kind; names the section
+    Source   timm.data.auto_augment, 1.0
     """
 
 def three_augment(color_jitter: float = 0.3, kernel_size: int = 13) -> Augmentation:
     """
-    Greyscale, solarisation or a Gaussian blur, then colour jitter.
+    Does greyscale, solarisation or a Gaussian blur, then colour jitter. Made of random_choice and color_jitter.
 
-    Errors  ValueError  as color_jitter and gaussian_blur
-    Source  Touvron, Cord, Jegou: DeiT III (ECCV 2022)
-    """
+    Options
+      color_jitter  strength of brightness, contrast and saturation; 0 for none
+      kernel_size   size of the blur, in pixels
 
-def augment_image(operations: Sequence[Augmentation], *, field: str = 'image', masks: str | Sequence[str] = (), mask_fill: int = 255) -> Transform:
-    """
-    Does operations of penstock.augment to an image, one after another, or to each of several views of one: a view
-    draws its own numbers, and the first one draws those of a single image.
-
-    `masks` are fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those
-    of policies too) and stay as they are otherwise: the classes of its pixels. The nearest pixel is taken, whatever the
-    operation's interpolation; beside the image it is `mask_fill`.
-
-    Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8
-            [H,W]
-    Errors  ValueError  no field name, or one twice; a mask_fill outside [0,255]; masks with operations that may mix images
-                        (aug_mix); in Dataset.map: no such field, or one of another type or shape; masks of several views
+    Errors   ValueError  as color_jitter and gaussian_blur
+    Source   Touvron, Cord, Jegou: DeiT III (ECCV 2022)
     """
 
 class Tensor:
@@ -1878,123 +2141,177 @@ class Dataset:
         Errors  ValueError  another operation stands before it; no such field; a name that two fields would have
         """
 
-    def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:
-        """
-        All documents of the source one behind the other, cut into blocks of `length` tokens: those
-        are the samples from here on. Must come right behind the source. What is left behind the last whole
-        block is in none.
-
-        `stride`: tokens from the begin of one block to that of the next, by default `length`; with 1 a block
-        begins at every token, as nanoGPT draws them. `labels`: a second field, the token that follows each,
-        also across the ends of documents and blocks (Hugging Face's models shift labels themselves: give them
-        the tokens as labels). `dtype`: "i64", "i32", or the source's, which costs no
-        conversion.
-
-        Shapes  tokens [length]; with labels, labels [length].
-        Errors  ValueError  another operation stands before it; a length or stride below 1; another dtype; no
-                            such field
-                Error       a document whose length is not known or damaged
-        """
-
-    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, label_mask: str = '', most_documents: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
-        """
-        The documents of the source in rows of `length` tokens: those are the samples from here on,
-        in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
-        the lengths alone, by all cores.
-
-        `method`: "best_fit" (the longest first, each into the fullest row that has room for it: the least
-        padding), "first_fit" (in their order, each into the first row that has room for it), both in windows
-        of 65,536 documents, or "wrap" (one behind the other, cut at the ends of rows: no padding but at the
-        end). `long_documents`, those longer than a row: "split" them, "truncate" or "drop" them. `seed`:
-        documents are taken in a random order; epochs shuffle the rows, what is in a row stays.
-
-        `outputs` are the fields of a row, in this order:
-        tokens       [length]; `pad` behind the documents
-        labels       [length]: the token that follows in the document, and `ignore` where none does; with
-                     `labels_across_documents`, the last token of a document has the next one's first.
-                     Models that shift labels themselves, as Hugging Face's do, need shift_labels=False:
-                     each token is its own label, and the first one of a document has none
-        positions    [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
-        segment_ids  [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
-        loss_mask    u8 [length]: 1 where there is a label
-        cu_seqlens   i32 [n + 2]: where each document begins, and `length` as often as needed; the padding
-                     counts as a document. n is `most_documents`, or the most that a row has; data sets that
-                     are mixed need the same
-        max_seqlen   i32 []: the longest of these
-
-        `dtype` of the first four: "i64" or "i32".
-        `label_mask`: a field with an integer for each token, 0 where the token is no label: the prompt of an
-        answer, what the user says in a chat. Its label is `ignore` then, and loss_mask 0.
-
-        Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
-                            no such field, "wrap" with documents that are not to be split
-                Error       a document whose length is not known or damaged; a row with more documents than
-                            `most_documents`
-        """
-
     @property
     def packed(self) -> PackSummary | None:
         """
         What came of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with packed rows of its own.
         """
 
+    def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:
+        """
+        Cuts all documents of the source, concatenated, into blocks of `length` tokens: those are the samples from
+        here on. It must be the first operation, since documents then have no order of their own. The tokens after the
+        last whole block are in no block.
+
+        Options
+          length  tokens of a block
+          stride  tokens from the beginning of one block to that of the next, by default `length`; with 1 a block
+                  begins at every token, as nanoGPT draws them
+          labels  whether there is a second field, of the token that follows each, also across the ends of documents
+                  and blocks; Hugging Face's models shift labels themselves, and take the tokens as labels
+          dtype   type of the tokens: i32, i64, or the source's, which needs no conversion
+          field   the field of the source, integers of shape [?]
+
+        Shapes   tokens [length]; with labels, labels [length]
+        Errors   ValueError  another operation stands before it; a length or stride below 1; another type; no such
+                             field
+                 Error       a document whose length is not known or damaged
+        """
+
+    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, label_mask: str = '', most_documents: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
+        """
+        Packs the documents of the source into rows of `length` tokens: those are the samples from here on, in every
+        epoch the same rows. It must be the first operation. Rows are computed here once, from the lengths alone, by
+        all cores; with best_fit and first_fit in windows of 65,536 documents.
+
+        Options
+          length                   tokens of a row
+          method                   the row into which each document goes: "best_fit" (the longest first, each into the
+                                   fullest row that has room for it: the least padding); "first_fit" (in their order,
+                                   each into the first row that has room for it); "wrap" (concatenated and cut at the
+                                   ends of rows: no padding but at the end of the last row)
+          long_documents           what happens to a document that is longer than a row: "split" (it becomes rows that
+                                   it fills, and a document of the rest: no token is lost); "truncate" (its first
+                                   tokens fill a row, and the others are lost); "drop" (it is in no row)
+          outputs                  the fields of a row, in this order: "tokens" ([length], `pad` after the documents);
+                                   "labels" ([length]: the token that follows in the document, `ignore` where none
+                                   does; see `shift_labels`); "positions" ([length]: 0, 1, 2 … from the beginning of
+                                   each document; 0 in the padding); "segment_ids" ([length]: 1, 2, 3 … for the
+                                   documents of the row; 0 in the padding); "loss_mask" (u8 [length]: 1 where there is
+                                   a label); "cu_seqlens" (i32 [n + 2]: where each document begins in the row, and the
+                                   row's length as often as needed; the padding counts as a document, and n is
+                                   `most_documents`, or the most that a row has); "max_seqlen" (i32 []: the longest of
+                                   these documents)
+          dtype                    type of tokens, labels, positions and segment_ids: i32 or i64
+          pad                      the token of the padding
+          ignore                   the label of tokens that have none, which losses ignore
+          shift_labels             whether a token's label is the token that follows it; otherwise each token is its
+                                   own label, and the first one of a document has none: for models that shift labels
+                                   themselves, as Hugging Face's do
+          labels_across_documents  whether the last token of a document has the first one of the next document in the
+                                   row as its label
+          label_mask               a field of the source with an integer for each token, 0 where the token is no label
+                                   (a prompt, what the user says in a chat): its label is then `ignore`, and its
+                                   loss_mask 0; without a name all tokens are labels
+          most_documents           documents of a row that cu_seqlens has room for, by default as many as the fullest
+                                   row has; data sets that are mixed need the same number
+          seed                     seed of a random order in which documents are packed, by default their own; epochs
+                                   shuffle the rows, and each row keeps its documents
+          field                    the field of the source, integers of shape [?]
+
+        Errors   ValueError  another operation stands before it; a length below 1; a type other than i32 and i64; no
+                             outputs, or one twice; no such field; wrap with documents that are not to be split
+                 Error       a document whose length is not known or damaged; a row with more documents than
+                             most_documents
+        """
+
     def seed(self, seed: int) -> Dataset:
         """
-        The seed of every random operation in this plan that has no seed of its own.
+        Makes `seed` the seed of every random operation in this plan that has none of its own.
         """
 
-    def shuffle(self, *, seed: int | None = None, buffer: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+    def shuffle(self, *, buffer: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
-        Before batch: a new order of the samples; after batch: of the batches.
+        Puts the samples in a random order; after batch, the batches.
 
-        Without `buffer` a uniform permutation of the whole epoch, in O(1) memory; else tf.data's
-        window of that many. Without `seed` the plan's is used; without that, one is drawn.
+        Options
+          buffer                samples in tf.data's window; by default a uniform permutation of the whole epoch, in
+                                O(1) memory
+          seed                  seed of the random numbers, by default the plan's (Dataset.seed); without that, the
+                                loader draws one
+          reshuffle_each_epoch  whether each epoch has random numbers of its own
 
-        Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan
+        Errors   ValueError  buffer = 0, or a whole shuffle of an endless plan
         """
 
     def repeat(self, times: int | None = None) -> Dataset:
         """
-        `times` passes, or endless. After batch, every pass has its own remainder.
+        Passes over the samples `times` times, by default endlessly. After batch, every pass has its own remainder.
         """
 
     def take(self, count: int) -> Dataset:
-        """The first `count`, as in tf.data."""
+        """Keeps the first `count`, as in tf.data."""
 
     def skip(self, count: int) -> Dataset:
-        """All but the first `count`, as in tf.data."""
+        """Keeps all but the first `count`, as in tf.data."""
 
     def shard(self, shards: int, index: int) -> Dataset:
         """
-        The positions p with p % shards == index.
+        Keeps the positions p with p % `shards` == `index`.
 
-        Errors  ValueError  shards <= 0, or index outside [0, shards)
+        Errors   ValueError  shards below 1, or an index outside [0, shards)
         """
 
     def repeat_each(self, times: int) -> Dataset:
         """
-        Every sample `times` times in a row, each time with a crop and flip of its own: repeated
-        augmentation. shuffle().repeat_each(3).take(n) are n samples an epoch, of a third of the images, as
-        DeiT's RASampler takes them.
+        Repeats every sample `times` times in a row, each time with random numbers of its own (SampleId.draw), so with
+        another crop: repeated augmentation. `shuffle().repeat_each(3).take(n)` are n samples an epoch, of a third of
+        the images.
 
-        Errors  ValueError  times < 1; a stream
+        Errors   ValueError  times < 1; a stream
+        Source   Hoffer et al.: Augment Your Batch (CVPR 2020); DeiT's RASampler
         """
 
     def select(self, positions: Sequence[int]) -> Dataset:
         """
-        The positions in this list, in its order; as PyTorch's Subset. One that comes several times
-        gets its own crop and flip each time; after batch, a batch is the same each time.
+        Keeps the `positions` in this list, in its order, as PyTorch's Subset. One that comes several times gets
+        random numbers of its own each time (SampleId.draw), so another crop. After batch, a batch that comes again is
+        the same one.
 
-        Errors  ValueError  one of them does not exist
+        Errors   ValueError  one of them does not exist
         """
 
     def sample(self, weights: Sequence[float], *, count: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
-        Draws with replacement, position p with a probability of weights[p] over the sum of all;
-        as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples. Each
-        draw of a sample gets its own crop and flip; after batch, a batch is the same each time.
+        Draws with replacement, position p with a probability of `weights`[p] over the sum of all, as PyTorch's
+        WeightedRandomSampler. Each draw of a sample has random numbers of its own (SampleId.draw), so another crop.
+        After batch, a batch that is drawn again is the same one.
 
-        Errors  ValueError  not one weight for each position, or none above 0
+        Options
+          count                 how many are drawn; by default as many as there are samples
+          seed                  seed of the random numbers, by default the plan's (Dataset.seed); without that, the
+                                loader draws one
+          reshuffle_each_epoch  whether each epoch has random numbers of its own
+
+        Errors   ValueError  not one weight for each position, or none above 0
+        """
+
+    def batch(self, global_batch: int, *, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
+        """
+        Makes global batches of `global_batch` samples, over all devices and processes.
+
+        Options
+          remainder  what happens to a last batch that is not full: "keep" (it is delivered short); "drop" (it is left
+                     out); "pad" (zeroes fill it up, and one more field, valid u8 [], is 1 for a sample and 0 for a
+                     row of zeroes)
+          uneven     whether the global batch need not divide over the replicas: some then get one more row, in turn
+
+        Errors   ValueError  a global batch of 0
+        """
+
+    def prefetch_to_devices(self, devices: str | Device | Sequence[str | Device], *, split: Literal['scatter', 'round_robin', 'shard_early'] = 'scatter', depth: int = 2) -> Dataset:
+        """
+        Sends each batch to `devices`, one replica per device; this is the last operation. The same device may be
+        named more than once.
+
+        Options
+          devices  "auto" (every GPU, or host:0), "host:4" (four host devices), or a list such as ["cuda:0", "cuda:1"]
+          split    how a global batch reaches the replicas: "scatter" (replica r gets the contiguous slice r of each
+                   global batch); "round_robin" (batches of global_batch / R; batch k goes to replica k mod R);
+                   "shard_early" (each replica r has its own order of the samples i with i mod R == r)
+          depth    global batches that are ready ahead, in a ring of depth + 1 slots; changes speed and memory only
+
+        Errors   ValueError  no devices, a depth below 1, or a split that does not fit the plan
         """
 
     def map(self, transform: Transform | Callable[..., Any], *, outputs: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, inputs: Sequence[str] | None = None, name: str | None = None) -> Dataset:
@@ -2003,16 +2320,6 @@ class Dataset:
         see map_function. Before or after shuffle makes no difference.
 
         Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing
-        """
-
-    def batch(self, global_batch: int, *, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
-        """
-        Global batches of `global_batch` samples, over all devices and processes.
-
-        A short last batch is kept, dropped or padded; padding is zero, and the field "valid" tells.
-        `uneven` allows a batch that does not divide over the replicas.
-
-        Errors  ValueError  global_batch = 0
         """
 
     def batch_by_length(self, edges: Sequence[int], *, tokens: int | None = None, rows: Sequence[int] = (), multiple: int = 1, fields: Sequence[str] | Mapping[str, float] = ('tokens',), lengths: str = 'lengths', long_samples: Literal['refuse', 'truncate', 'drop'] = 'refuse', remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False, shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
@@ -2073,18 +2380,6 @@ class Dataset:
                 [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].
         Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
         Errors  ValueError  before batch; no such image; options out of range
-        """
-
-    def prefetch_to_devices(self, devices: str | Device | Sequence[str | Device], *, depth: int = 2, split: Literal['scatter', 'round_robin', 'shard_early'] = 'scatter') -> Dataset:
-        """
-        The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
-        host devices; or a list such as ["cuda:0", "cuda:1"].
-
-        `depth`: global batches to prefetch; the ring has depth + 1 slots. `split`:
-        "scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
-        k mod R, "shard_early" each replica its own order.
-
-        Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan
         """
 
     def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None, remote: object | None = None, decode_on_gpu: bool = False) -> Loader:
@@ -2677,29 +2972,34 @@ class QueueClient:
 
     def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
 
-def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | None = None, seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
+def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] = (), seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
     """
-    Several datasets blended in fixed shares, each in its own order; until "first_exhausted"
-    or "all_exhausted". A sample's identity says which it came from. Where all that follows is batch,
-    Loader.set_weights may change the shares.
+    Mixes the samples of several `datasets` by fixed weights, each in its own order. A sample's identity says
+    which it came from. Where all that follows is batch, Loader.set_weights may change the weights.
 
-    Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
-                        that do not fit
+    Options
+      weights  one for each data set, which need not add up to 1; by default all are equal
+      seed     seed of the random numbers, by default the plan's (Dataset.seed), or that of the first data set
+               that has one; without that, the loader draws one
+      until    when the mix ends: "first_exhausted" (when the first data set that has a weight has ended);
+               "all_exhausted" (when all of them have; the data sets that are left are mixed by their own weights)
+
+    Errors   ValueError  none, one that has a batch, or samples that differ in a field; weights that do not fit
     """
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """
-    The datasets one after another.
+    Concatenates the samples of several `datasets`.
 
-    Errors  ValueError  as for mix; an endless one before the last
+    Errors   ValueError  as for mix; an endless one before the last
     """
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:
     """
-    Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
-    repeat what it returns, so that pairs stay pairs.
+    Joins record i of each of the `datasets` into one sample with the fields of all; it is as long as the
+    shortest. Shuffle and repeat what it returns, so that pairs stay pairs.
 
-    Errors  ValueError  none, one with more than maps in it, or a field name used twice
+    Errors   ValueError  none, one with more than maps in it, or a field name used twice
     """
 
 def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, zero_if_damaged: bool = False) -> Any:

@@ -197,6 +197,8 @@ def _augmentation(name: str, options: dict[str, Any]) -> str:
         raise NotWritten
     if isinstance(options.get("operations"), list):
         options["operations"] = _augmentations(options["operations"])
+    if "fill" in options:
+        options["fill"] = _color(options["fill"])
     return f"ps.augment.{name}({_arguments(getattr(penstock.augment, name), options)})"
 
 

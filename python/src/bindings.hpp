@@ -57,6 +57,10 @@ struct PyMemoryJpegIndex : PyJpegIndex {
 };
 struct PySharedJpegIndex : PyJpegIndex {};
 
+struct PyJpegStats {
+  std::shared_ptr<JpegStats> stats;
+};
+
 struct PyStream {
   StreamPtr stream;
 };

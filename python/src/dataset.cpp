@@ -13,8 +13,8 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
 #include "casters.hpp"
+#include "header_docs.hpp"
 #include "loader_handle.hpp"
 #include "python_exchange.hpp"
 #include "python_source.hpp"
@@ -138,155 +138,26 @@ What is not named keeps its name. Must come right behind the source.
     ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
 
 Errors  ValueError  another operation stands before it; no such field; a name that two fields would have)")
-      .def(
-          "blocks",
-          [](const Dataset& self, std::int64_t length, std::optional<std::int64_t> stride,
-             bool labels, const std::string& dtype, std::string field) {
-            const BlockOptions options{.length = length,
-                                       .stride = stride,
-                                       .labels = labels,
-                                       .dtype = parse_dtype(dtype),
-                                       .field = std::move(field)};
-            return without_gil([&] { return self.blocks(options); });
-          },
-          "length"_a, nb::kw_only(), "stride"_a.none() = nb::none(), "labels"_a = true,
-          "dtype"_a = "i64", "field"_a = "tokens",
-          R"(All documents of the source one behind the other, cut into blocks of `length` tokens: those
-are the samples from here on. Must come right behind the source. What is left behind the last whole
-block is in none.
-
-`stride`: tokens from the begin of one block to that of the next, by default `length`; with 1 a block
-begins at every token, as nanoGPT draws them. `labels`: a second field, the token that follows each,
-also across the ends of documents and blocks (Hugging Face's models shift labels themselves: give them
-the tokens as labels). `dtype`: "i64", "i32", or the source's, which costs no
-conversion.
-
-Shapes  tokens [length]; with labels, labels [length].
-Errors  ValueError  another operation stands before it; a length or stride below 1; another dtype; no
-                    such field
-        Error       a document whose length is not known or damaged)")
-      .def(
-          "pack",
-          [](const Dataset& self, std::int64_t length, const Choice<PackMethod>& method,
-             const Choice<LongDocuments>& long_documents,
-             const std::vector<Choice<PackOutput>>& outputs, const std::string& dtype,
-             std::int64_t pad, std::int64_t ignore, bool shift_labels, bool labels_across_documents,
-             std::string label_mask, std::optional<std::int64_t> most_documents, Seed seed,
-             std::string field) {
-            PackOptions options{.length = length,
-                                .method = method.value("method"),
-                                .long_documents = long_documents.value("long_documents"),
-                                .outputs = {},
-                                .dtype = parse_dtype(dtype),
-                                .pad = pad,
-                                .ignore = ignore,
-                                .shift_labels = shift_labels,
-                                .labels_across_documents = labels_across_documents,
-                                .label_mask = std::move(label_mask),
-                                .most_documents = most_documents,
-                                .seed = seed,
-                                .field = std::move(field)};
-            for (const auto& output : outputs) options.outputs.push_back(output.value("outputs"));
-            return without_gil([&] { return self.pack(options); });
-          },
-          "length"_a, nb::kw_only(), "method"_a = Choice<PackMethod>{"best_fit"},
-          "long_documents"_a = Choice<LongDocuments>{"split"},
-          nb::arg("outputs").sig("('tokens', 'labels', 'positions', 'segment_ids')") =
-              nb::make_tuple("tokens", "labels", "positions", "segment_ids"),
-          "dtype"_a = "i64", "pad"_a = 0, "ignore"_a = -100, "shift_labels"_a = true,
-          "labels_across_documents"_a = false, "label_mask"_a = "",
-          "most_documents"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
-          "field"_a = "tokens",
-          R"(The documents of the source in rows of `length` tokens: those are the samples from here on,
-in every epoch the same rows. Must come right behind the source. Rows are computed here once, from
-the lengths alone, by all cores.
-
-`method`: "best_fit" (the longest first, each into the fullest row that has room for it: the least
-padding), "first_fit" (in their order, each into the first row that has room for it), both in windows
-of 65,536 documents, or "wrap" (one behind the other, cut at the ends of rows: no padding but at the
-end). `long_documents`, those longer than a row: "split" them, "truncate" or "drop" them. `seed`:
-documents are taken in a random order; epochs shuffle the rows, what is in a row stays.
-
-`outputs` are the fields of a row, in this order:
-tokens       [length]; `pad` behind the documents
-labels       [length]: the token that follows in the document, and `ignore` where none does; with
-             `labels_across_documents`, the last token of a document has the next one's first.
-             Models that shift labels themselves, as Hugging Face's do, need shift_labels=False:
-             each token is its own label, and the first one of a document has none
-positions    [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
-segment_ids  [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
-loss_mask    u8 [length]: 1 where there is a label
-cu_seqlens   i32 [n + 2]: where each document begins, and `length` as often as needed; the padding
-             counts as a document. n is `most_documents`, or the most that a row has; data sets that
-             are mixed need the same
-max_seqlen   i32 []: the longest of these
-
-`dtype` of the first four: "i64" or "i32".
-`label_mask`: a field with an integer for each token, 0 where the token is no label: the prompt of an
-answer, what the user says in a chat. Its label is `ignore` then, and loss_mask 0.
-
-Errors  ValueError  another operation stands before it; a length below 1, no outputs or one twice,
-                    no such field, "wrap" with documents that are not to be split
-        Error       a document whose length is not known or damaged; a row with more documents than
-                    `most_documents`)")
       .def_prop_ro(
           "packed", &Dataset::packed,
           "What came of pack(): all rows, also where a later operation leaves some out. None where "
-          "the plan does not begin with packed rows of its own.")
-      .def("seed", &Dataset::seed, "seed"_a,
-           "The seed of every random operation in this plan that has no seed of its own.")
-      .def(
-          "shuffle",
-          [](const Dataset& self, Seed seed, std::optional<std::uint64_t> buffer, bool reshuffle) {
-            return self.shuffle(
-                {.seed = seed, .buffer = buffer, .reshuffle_each_epoch = reshuffle});
-          },
-          nb::kw_only(), "seed"_a.none() = nb::none(), "buffer"_a.none() = nb::none(),
-          "reshuffle_each_epoch"_a = true,
-          R"(Before batch: a new order of the samples; after batch: of the batches.
-
-Without `buffer` a uniform permutation of the whole epoch, in O(1) memory; else tf.data's
-window of that many. Without `seed` the plan's is used; without that, one is drawn.
-
-Errors  ValueError  buffer = 0, or a whole shuffle of an endless plan)")
-      .def("repeat", &Dataset::repeat, "times"_a.none() = nb::none(),
-           "`times` passes, or endless. After batch, every pass has its own remainder.")
-      .def("take", &Dataset::take, "count"_a, "The first `count`, as in tf.data.")
-      .def("skip", &Dataset::skip, "count"_a, "All but the first `count`, as in tf.data.")
-      .def("shard", &Dataset::shard, "shards"_a, "index"_a,
-           R"(The positions p with p % shards == index.
-
-Errors  ValueError  shards <= 0, or index outside [0, shards))")
-      .def(
-          "repeat_each", &Dataset::repeat_each, "times"_a,
-          R"(Every sample `times` times in a row, each time with a crop and flip of its own: repeated
-augmentation. shuffle().repeat_each(3).take(n) are n samples an epoch, of a third of the images, as
-DeiT's RASampler takes them.
-
-Errors  ValueError  times < 1; a stream)")
-      .def(
-          "select", &Dataset::select, "positions"_a,
-          R"(The positions in this list, in its order; as PyTorch's Subset. One that comes several times
-gets its own crop and flip each time; after batch, a batch is the same each time.
-
-Errors  ValueError  one of them does not exist)")
-      .def(
-          "sample",
-          [](const Dataset& self, std::vector<double> weights, std::optional<std::uint64_t> count,
-             Seed seed, bool reshuffle) {
-            return self.sample(std::move(weights),
-                               {.count = count, .seed = seed, .reshuffle_each_epoch = reshuffle});
-          },
-          "weights"_a, nb::kw_only(), "count"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
-          "reshuffle_each_epoch"_a = true,
-          R"(Draws with replacement, position p with a probability of weights[p] over the sum of all;
-as PyTorch's WeightedRandomSampler. `count`: by default as many as there are samples. Each
-draw of a sample gets its own crop and flip; after batch, a batch is the same each time.
-
-Errors  ValueError  not one weight for each position, or none above 0)");
+          "the plan does not begin with packed rows of its own.");
+  def(dataset, calls::dataset_blocks(), {"length"});
+  def(dataset, calls::dataset_pack(), {"length"});
+  def(dataset, calls::dataset_seed());
+  def(dataset, calls::dataset_shuffle());
+  def(dataset, calls::dataset_repeat());
+  def(dataset, calls::dataset_take());
+  def(dataset, calls::dataset_skip());
+  def(dataset, calls::dataset_shard());
+  def(dataset, calls::dataset_repeat_each());
+  def(dataset, calls::dataset_select());
+  def(dataset, calls::dataset_sample());
 }
 
 void bind_batching(nb::class_<Dataset>& dataset) {
+  def(dataset, calls::dataset_batch());
+  def(dataset, calls::dataset_prefetch_to_devices());
   dataset
       .def(
           "map",
@@ -327,21 +198,6 @@ void bind_batching(nb::class_<Dataset>& dataset) {
 see map_function. Before or after shuffle makes no difference.
 
 Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing)")
-      .def(
-          "batch",
-          [](const Dataset& self, std::uint64_t global_batch, const Choice<Remainder>& remainder,
-             bool uneven) {
-            return self.batch(global_batch,
-                              {.remainder = remainder.value("remainder"), .uneven = uneven});
-          },
-          "global_batch"_a, nb::kw_only(), "remainder"_a = Choice<Remainder>{"keep"},
-          "uneven"_a = false,
-          R"(Global batches of `global_batch` samples, over all devices and processes.
-
-A short last batch is kept, dropped or padded; padding is zero, and the field "valid" tells.
-`uneven` allows a batch that does not divide over the replicas.
-
-Errors  ValueError  global_batch = 0)")
       .def(
           "batch_by_length",
           [](const Dataset& self, std::vector<std::int64_t> edges,
@@ -462,22 +318,6 @@ Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of 
         [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].
 Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
 Errors  ValueError  before batch; no such image; options out of range)")
-      .def(
-          "prefetch_to_devices",
-          [](const Dataset& self, const DeviceList& devices, int depth,
-             const Choice<Split>& split) {
-            return self.prefetch_to_devices(devices.value(),
-                                            {.depth = depth, .split = split.value("split")});
-          },
-          "devices"_a, nb::kw_only(), "depth"_a = 2, "split"_a = Choice<Split>{"scatter"},
-          R"(The last operation: one replica per device. "auto" is every GPU or host:0, "host:4" four
-host devices; or a list such as ["cuda:0", "cuda:1"].
-
-`depth`: global batches to prefetch; the ring has depth + 1 slots. `split`:
-"scatter" gives replica r the slice r of each global batch, "round_robin" batch k to device
-k mod R, "shard_early" each replica its own order.
-
-Errors  ValueError  not devices, a depth below 1, or a split that does not fit the plan)")
       .def("loader", &run, nb::kw_only(), "on_fault"_a = Choice<OnFault>{"raise"},
            "max_faults"_a.none() = nb::none(), "max_fault_rate"_a.none() = nb::none(),
            "context"_a.none() = nb::none(), "mode"_a = Choice<InputMode>{"one"},
@@ -518,31 +358,9 @@ Errors  ValueError  no batch in the plan; options that do not fit it or each oth
 }
 
 void bind_joins(nb::module_& module) {
-  module.def(
-      "mix",
-      [](const std::vector<Dataset>& datasets, std::optional<std::vector<double>> weights,
-         Seed seed, const Choice<MixUntil>& until) {
-        return mix(datasets, {.weights = weights ? std::move(*weights) : std::vector<double>(),
-                              .seed = seed,
-                              .until = until.value("until")});
-      },
-      "datasets"_a, nb::kw_only(), "weights"_a.none() = nb::none(), "seed"_a.none() = nb::none(),
-      "until"_a = Choice<MixUntil>{"first_exhausted"},
-      R"(Several datasets blended in fixed shares, each in its own order; until "first_exhausted"
-or "all_exhausted". A sample's identity says which it came from. Where all that follows is batch,
-Loader.set_weights may change the shares.
-
-Errors  ValueError  none, one that has a batch, or samples that differ in a field; weights
-                    that do not fit)");
-  module.def("concatenate", &concatenate, "datasets"_a, R"(The datasets one after another.
-
-Errors  ValueError  as for mix; an endless one before the last)");
-  module.def(
-      "zip", &zip, "datasets"_a,
-      R"(Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
-repeat what it returns, so that pairs stay pairs.
-
-Errors  ValueError  none, one with more than maps in it, or a field name used twice)");
+  def(module, calls::mix());
+  def(module, calls::concatenate());
+  def(module, calls::zip());
 }
 
 }  // namespace

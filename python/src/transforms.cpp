@@ -9,9 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
-#include "casters.hpp"
-#include "colors.hpp"
+#include "header_docs.hpp"
 #include "host_array.hpp"
 #include "python_object.hpp"
 #include "python_transform.hpp"
@@ -125,10 +123,6 @@ PyTransform map_python(nb::object function, std::vector<std::string> inputs, con
 
 // ---- decoding ----
 
-struct PyJpegStats {
-  std::shared_ptr<JpegStats> stats;
-};
-
 void bind_jpeg(nb::module_& module) {
   using Path = std::filesystem::path;
   nb::class_<PyJpegIndex>(module, "JpegIndex",
@@ -236,180 +230,14 @@ those with warnings; "on_gpu", if any: by GPUs, beside these; then by libjpeg-tu
 }
 
 void bind_images(nb::module_& module) {
-  module.def(
-      "decode_image",
-      [](const CropGiven& crop, float flip, std::string field, double max_megapixels, bool exif,
-         std::string geometry, const FieldNames& masks, int mask_fill,
-         const std::string& mask_dtype, const Choice<JpegDecoder>& decoder,
-         const Choice<ResizeFilter>& filter, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
-         int channels, bool tolerant, const std::string& dtype) {
-        return PyTransform{decode_image({.field = std::move(field),
-                                         .crop = crop.value(),
-                                         .flip = flip,
-                                         .max_megapixels = max_megapixels,
-                                         .exif = exif,
-                                         .channels = channels,
-                                         .dtype = parse_dtype(dtype),
-                                         .tolerant = tolerant,
-                                         .background = color_of(background),
-                                         .geometry = std::move(geometry),
-                                         .masks = masks.value(),
-                                         .mask_fill = mask_fill,
-                                         .mask_dtype = parse_dtype(mask_dtype),
-                                         .decoder = decoder.value("decoder"),
-                                         .filter = filter.value("filter"),
-                                         .scaled = scaled,
-                                         .index = index ? index->store : nullptr,
-                                         .stats = stats ? stats->stats : nullptr})};
-      },
-      nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image", "max_megapixels"_a = 200.0,
-      "exif"_a = true, "geometry"_a = "", nb::arg("masks").sig("()") = nb::tuple(),
-      "mask_fill"_a = 255, "mask_dtype"_a = "u8", "decoder"_a = Choice<JpegDecoder>{"reference"},
-      "filter"_a = Choice<ResizeFilter>{"bilinear"}, "scaled"_a = false,
-      "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false, "dtype"_a = "u8",
-      R"(Decodes the part of an image that a crop needs, and resizes it into the sample's place.
-
-`flip` is the probability of mirroring left to right. A header that claims more than
-`max_megapixels` is a fault. With `exif`, JPEGs are turned upright as their orientation
-says. PNGs and WebPs that are transparent somewhere are composited over a `background`, one
-level or (red, green, blue), as Pillow's alpha_composite; without one their alpha is dropped.
-`geometry`, when not empty, names one more field: x, y, width, height of what the sample covers
-of the image, fill included; flipped; width and height of the upright image; orientation.
-
-`decoder`: "reference" is Penstock's own, which decodes little but the crop and smoothes
-chroma, as Pillow does; "fast" is the same and repeats chroma; "libjpeg" is libjpeg-turbo
-alone, with the pixels of "fast". `filter` is what resizes, antialiased; "pillow_bilinear" and
-"pillow_bicubic" give the bytes of torchvision's transforms on Pillow's images (until Pillow 12), and
-are slower; "nearest" is Pillow's NEAREST, which mixes no two pixels. `scaled` decodes at 1/2, 1/4 or 1/8 where the region allows it: for photographs of many
-megapixels. An `index` makes all epochs but the first faster.
-
-`channels` 1 makes grey images of all, by Pillow's convert("L") of the crop. With `tolerant`, JPEGs that
-libjpeg-turbo only warns about are taken, as Pillow takes them (bytes between segments, damaged data; what is
-missing before a marker becomes grey), and counted by `stats`; else they are faults. A file that ends too
-early is one always.
-
-`dtype` "u16" takes PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are
-faults. A level f of a fill is 257 f. "bilinear" and "bicubic" are computed in doubles and rounded once;
-"pillow_bilinear" gives the levels of Pillow's "I;16". What comes next is a function of your own.
-
-`masks` are fields that are cropped and flipped with the image, and of which no two values are mixed (Pillow's
-NEAREST): the classes of its pixels. Each is a PNG with a palette or grey levels, whose numbers are taken as they are
-stored, or decoded, and as large as the upright image. What is beside the image is `mask_fill`. `mask_dtype` is that of
-PNGs: for numbers of 16 bits "u16" or larger; "i64" is what torch's losses take.
-
-JPEG, PNG and WebP, recognised by their signatures.
-
-Shapes  in: `field` u8 [?], each mask u8 [?], or whole numbers [H,W] or [H,W,1]; out: `field`, `dtype` [H,W,channels],
-        `geometry` i32 [8] if asked for, each mask [H,W] of `mask_dtype` or, if decoded, its type
-Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1], a limit that is not positive, a
-                    level outside [0,255], other channels than 1 and 3, another dtype, "pillow_bicubic" or a background with
-                    "u16"; in Dataset.map: no such field, another type
-                    or shape, or a mask whose type has no `mask_fill`)");
-
-  nb::class_<ImageView>(
+  def(module, calls::decode_image());
+  def_struct<ImageView>(
       module, "ImageView",
-      R"(One field of decode_views: a crop of the image, or `count` crops that are drawn alike.
-
-`flip`, `filter` and `geometry` are those of decode_image. With a `count` the field, and its
-geometry, have a first dimension of that many.)")
-      .def(
-          "__init__",
-          [](ImageView* self, const CropGiven& crop, int count, float flip,
-             const Choice<ResizeFilter>& filter, std::string geometry) {
-            new (self) ImageView{.field = {},
-                                 .crop = crop.value(),
-                                 .count = count,
-                                 .flip = flip,
-                                 .filter = filter.value("filter"),
-                                 .geometry = std::move(geometry)};
-          },
-          "crop"_a, nb::kw_only(), "count"_a = 0, "flip"_a = 0.0F,
-          "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "")
-      .def(ExplainedConstructor())
-      .def_ro("crop", &ImageView::crop, "Which part, and its size.")
-      .def_ro("count", &ImageView::count, "Crops in the field; 0: one, without a first dimension.")
-      .def_ro("flip", &ImageView::flip, "Probability of mirroring, drawn for each crop.")
-      .def(
-          "__reduce__",
-          [](const ImageView& self) {
-            nb::dict options;
-            options["count"] = self.count;
-            options["flip"] = self.flip;
-            options["filter"] = name_of(self.filter);
-            options["geometry"] = self.geometry;
-            return reduced(nb::type<ImageView>(), nb::make_tuple(self.crop), options);
-          },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def("__repr__", [](const ImageView& self) {
-        return "ImageView(" + self.crop.to_string() + ", count=" + std::to_string(self.count) + ")";
-      });
-
-  module.def(
-      "decode_views",
-      [](const ViewsGiven& views, std::string field, double max_megapixels, bool exif,
-         const Choice<JpegDecoder>& decoder, bool scaled, const std::optional<PyJpegIndex>& index,
-         const std::optional<PyJpegStats>& stats, const std::optional<Levels>& background,
-         int channels, bool tolerant, const std::string& dtype) {
-        return PyTransform{decode_views({.field = std::move(field),
-                                         .views = views.value(),
-                                         .max_megapixels = max_megapixels,
-                                         .exif = exif,
-                                         .channels = channels,
-                                         .dtype = parse_dtype(dtype),
-                                         .tolerant = tolerant,
-                                         .background = color_of(background),
-                                         .decoder = decoder.value("decoder"),
-                                         .scaled = scaled,
-                                         .index = index ? index->store : nullptr,
-                                         .stats = stats ? stats->stats : nullptr})};
-      },
-      "views"_a, nb::kw_only(), "field"_a = "image", "max_megapixels"_a = 200.0, "exif"_a = true,
-      "decoder"_a = Choice<JpegDecoder>{"reference"}, "scaled"_a = false,
-      "index"_a.none() = nb::none(), "stats"_a.none() = nb::none(),
-      "background"_a.none() = nb::none(), "channels"_a = 3, "tolerant"_a = false, "dtype"_a = "u8",
-      R"(Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
-side by side. The image is decoded once, as far as its crops reach.
-
-    ps.decode_views({
-        "global": ps.ImageView(ps.random_resized_crop(224, scale=(0.4, 1)), count=2, flip=0.5),
-        "local": ps.ImageView(ps.random_resized_crop(96, scale=(0.05, 0.4)), count=8, flip=0.5)})
-
-Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has
-number 256 k + i. A view that is added at the end, or a larger count, changes no other crop. The
-pixels are those of decode_image for the same region, and the options are its own; `scaled` takes the
-largest scale that suits all crops.
-
-Shapes  in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its geometry, i32
-        [count,8] or [8], if asked for.
-Errors  ValueError  no views or more than 256; an empty name, or one twice; a count outside [0,256];
-                    flip outside [0,1]; a limit that is not positive; a level outside [0,255])");
-
-  module.def(
-      "crop_image",
-      [](const CropGiven& crop, float flip, std::string field, const Choice<ResizeFilter>& filter,
-         std::string geometry, const FieldNames& masks, int mask_fill,
-         const std::string& mask_dtype) {
-        return PyTransform{crop_image({.field = std::move(field),
-                                       .crop = crop.value(),
-                                       .flip = flip,
-                                       .filter = filter.value("filter"),
-                                       .geometry = std::move(geometry),
-                                       .masks = masks.value(),
-                                       .mask_fill = mask_fill,
-                                       .mask_dtype = parse_dtype(mask_dtype)})};
-      },
-      nb::kw_only(), "crop"_a, "flip"_a = 0.0F, "field"_a = "image",
-      "filter"_a = Choice<ResizeFilter>{"bilinear"}, "geometry"_a = "",
-      nb::arg("masks").sig("()") = nb::tuple(), "mask_fill"_a = 255, "mask_dtype"_a = "u8",
-      R"(decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops, the
-same random numbers and the same pixels; the same masks.
-
-Shapes  in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out: `field`
-        [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image.
-Errors  ValueError  an empty field name, two fields of one name, flip outside [0,1]; in Dataset.map: no such field, or another
-                    type or shape; a fill of several levels for images of one channel)");
+      "One field of decode_views: a crop of the image, or several that are drawn alike.", {"crop"},
+      "field");
+  def(module, calls::decode_views(), {"views"});
+  def(module, calls::crop_image());
+  def(module, calls::augment_image(), {"operations"});
 }
 
 }  // namespace
@@ -429,24 +257,7 @@ void bind_transforms(nb::module_& module) {
           },
           "name"_a, "options"_a);
 
-  module.def(
-      "pad",
-      [](std::string field, std::int64_t to, double value, bool truncate, std::string lengths) {
-        return PyTransform{pad({.field = std::move(field),
-                                .to = to,
-                                .value = value,
-                                .truncate = truncate,
-                                .lengths = std::move(lengths)})};
-      },
-      "field"_a, "to"_a, nb::kw_only(), "value"_a = 0.0, "truncate"_a = false, "lengths"_a = "",
-      R"(Makes a field of shape (None, ...) one of shape (to, ...): tokens of texts, steps of trajectories.
-
-`value` is that of the elements that are added; f16 and bf16 take 0 only. What is longer is a fault, or
-is cut with `truncate`. `lengths`, when not empty, names one more field: i64 (), the length before
-padding, at most `to`.
-
-Errors  ValueError  `to` below 1; in Dataset.map: no such field, or another shape; a value that its type
-                    has not)");
+  def(module, calls::pad(), {"field", "to"});
   bind_images(module);
 
   nb::class_<TranscodedJpeg>(module, "TranscodedJpeg",

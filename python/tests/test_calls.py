@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pickle
 
 import numpy as np
@@ -38,6 +39,16 @@ WRONG = [
     (lambda: ps.Queue({"x": ("f32", ())}, 5), "Queue() takes 1 arguments by position (fields), found 2; by name: capacity=..."),
     (lambda: ps.FieldSpec("x"), "FieldSpec() needs 'dtype', a text"),
     (lambda: ps.RandomErasing("x"), "RandomErasing(): 'probability' must be a number, found 'x' (str)"),
+    (lambda: ps.augment.brightness((1, 2, 3)), "brightness(): 'factor' must be a number or 2 numbers, found (1, 2, 3) (tuple)"),
+    (lambda: ps.augment.brightness(1, factor=2), "brightness(): multiple values for argument 'factor'"),
+    (lambda: ps.augment.random_choice([ps.augment.flip(), 3]), "random_choice(): 'operations' [1] must be an Augmentation, found 3 (int)"),
+    (lambda: ps.center_crop("224"), "center_crop(): 'size' must be a whole number or 2 whole numbers, found '224' (str)"),
+    (lambda: ps.center_crop(224, resize=True), "center_crop(): 'resize' must be a whole number, found True (bool)"),
+    (lambda: ps.center_crop(2**70), f"center_crop(): 'size' is too large, found {2**70}"),
+    (lambda: ps.letterbox(8, fill=(1, 2)), "letterbox(): 'fill' must be a whole number or 3 whole numbers, found (1, 2) (tuple)"),
+    (lambda: ps.decode_image(crop=ps.letterbox(8), index=3), "decode_image(): 'index' must be a JpegIndex or None, found 3 (int)"),
+    (lambda: ps.ImageView(ps.letterbox(8), field="x"), "ImageView() has no option 'field': it has crop, count, flip, filter, geometry"),
+    (lambda: ps.pad("tokens", 3.0), "pad(): 'to' must be a whole number, found 3.0 (float)"),
     (lambda: numbers(4).map(3), "map takes a Transform such as decode_image(...), or a Python function with its outputs, found 3"),
 ]
 
@@ -56,6 +67,8 @@ WRONG_VALUES = [
     (lambda: ps.memory(IMAGES).batch(2).transform_on_device(mean=[123, 116, 103]), "divide mean and standard deviation by 255"),
     (lambda: ps.center_crop(224, resize=200), "raise resize"),
     (lambda: ps.letterbox(224, fill=300), "letterbox: fill: a level is 0 to 255, found 300"),
+    (lambda: ps.augment.rotate(5, fill=300), "fill: a level is 0 to 255, found 300"),
+    (lambda: ps.augment.rotate(5, interpolation="cubic"), "interpolation must be one of 'nearest', 'bilinear', 'bicubic', found 'cubic'"),
     (lambda: ps.random_crop(32, padding=32), "less than the crop of 32x32"),
     (lambda: ps.decode_views({}), "give 1 to 256 views, found 0"),
     (lambda: ps.decode_views({"a": ps.ImageView(ps.letterbox(8), count=-1)}), "decode_views: 'a': count is 0, or up to 256 crops"),
@@ -96,7 +109,7 @@ def test_signatures_are_there():
 
 def test_what_is_called_stays_what_it_was():
     assert pickle.loads(pickle.dumps(ps.decode_image)) is ps.decode_image
-    assert ps.Dataset.batch.__doc__.startswith("Global batches of") and ps.Dataset.batch.__qualname__ == "Dataset.batch"
+    assert ps.Dataset.batch.__doc__.startswith("Makes global batches of") and ps.Dataset.batch.__qualname__ == "Dataset.batch"
     assert isinstance(ps.Dataset.from_json(ps.synthetic_images(3).to_json()), ps.Dataset)  # a static method
     with pytest.raises(ps.Error):  # errors of the library itself are left alone
         ps.image_folder("/no/such/folder")
@@ -179,3 +192,67 @@ def test_what_a_plan_is():
     assert not numbers(10).is_stream and ps.Dataset(ps.Queue({"x": ("f32", ())})).batch(2).is_stream
     with pytest.raises(TypeError, match="reads a stream"):
         len(ps.generator({"x": ("f32", ())}, []))
+
+
+CROP_NAMES = ["random_resized_crop", "center_crop", "five_crops", "ten_crops", "resize_to", "letterbox", "cover_crop", "random_crop", "scale_jitter"]
+TRANSFORMS = ["decode_image", "decode_views", "crop_image", "augment_image", "pad"]
+OPERATIONS = [name for name in ps.augment.__all__ if name != "Augmentation"]
+PLAN = ["blocks", "pack", "seed", "shuffle", "repeat", "repeat_each", "take", "skip", "shard", "select", "sample", "batch", "prefetch_to_devices"]
+JOINS = ["mix", "concatenate", "zip"]
+FROM_HEADERS = [getattr(ps.Dataset, name) for name in PLAN] + [getattr(ps, name) for name in [*CROP_NAMES, *TRANSFORMS, *JOINS]] + [getattr(ps.augment, name) for name in OPERATIONS] + [ps.ImageView]
+
+
+@pytest.mark.parametrize("function", FROM_HEADERS, ids=lambda function: function.__name__)
+def test_every_argument_is_explained(function):
+    doc = function.__init__.__doc__ if isinstance(function, type) else function.__doc__
+    assert doc
+    for name in inspect.signature(function).parameters:
+        assert name == "self" or f"`{name}`" in doc or any(line.startswith(f"  {name} ") for line in doc.splitlines()), name
+
+
+GIVEN = {
+    "size": 32, "height": 8, "width": 8, "factor": 0.5, "turn": 0.1, "bits": 4, "kernel_size": 3, "degrees": 5, "x": 0.1, "y": 0.2,
+    "probability": 0.5, "operations": [ps.augment.flip()],
+}  # fmt: skip
+
+
+def required(function) -> dict:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: GIVEN[one.name] for one in parameters if one.default is one.empty}
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATIONS if name != "three_augment"])  # which is made of others
+def test_defaults_of_operations_are_those_of_plans(name):
+    function = getattr(ps.augment, name)
+    given = required(function)
+    made = function(**given)
+    written = json.loads(made.to_json())[name]
+    always_in_plans = ("y", "config")
+    shortest = {field: value for field, value in written.items() if field in given or field in always_in_plans}
+    assert ps.augment.Augmentation.from_json(json.dumps({name: shortest})) == made
+
+
+@pytest.mark.parametrize("name", CROP_NAMES)
+def test_defaults_of_crops_are_those_of_plans(name):
+    made = getattr(ps, name)(**required(getattr(ps, name)))
+    size = json.loads(made.__reduce__()[1][0])[name]["size"]
+    assert ps.Crop._unpickle(json.dumps({name: {"size": size}})) == made
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMS, "ImageView"])
+def test_options_have_the_names_of_plans(name):
+    view = ps.ImageView(ps.random_crop((32, 24), fill=(1, 2, 3)), count=2, flip=0.5, filter="nearest", geometry="where")
+    made = {
+        "decode_image": ps.decode_image(crop=ps.center_crop(32), field="bytes", flip=0.25, decoder="libjpeg", scaled=True, background=(1, 2, 3), masks="mask"),
+        "decode_views": ps.decode_views({"a": view}, exif=False, channels=3, dtype="u16", tolerant=True, max_megapixels=3),
+        "crop_image": ps.crop_image(crop=ps.resize_to(8, 9), filter="bicubic", masks=["a", "b"], mask_fill=0, mask_dtype="i64"),
+        "augment_image": ps.augment_image([ps.augment.rotate((-5, 5), fill=(1, 2, 3)), ps.augment.color_jitter(0.4, hue=0.1)], masks=("mask",)),
+        "pad": ps.pad("tokens", 9, value=1.5, truncate=True, lengths="length"),
+        "ImageView": view,
+    }[name]
+    if name == "ImageView":
+        again = eval(repr(made), {"ImageView": ps.ImageView, **{crop: getattr(ps, crop) for crop in CROP_NAMES}})
+        assert repr(again) == repr(made) and again.geometry == "where" and again.filter == "nearest" and again.crop == view.crop
+    else:
+        again = pickle.loads(pickle.dumps(made))
+        assert repr(again) == repr(made)

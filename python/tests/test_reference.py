@@ -21,6 +21,7 @@ from penstock import _penstock
 ROOT = Path(__file__).parents[2]
 STUB = ROOT / "python" / "penstock" / "_penstock.pyi"
 sys.path.insert(0, str(ROOT / "python" / "tools"))
+import header_docs
 import reference
 
 
@@ -78,3 +79,79 @@ def test_the_package_is_typed():
     mypy = pytest.importorskip("mypy.api", reason="mypy is not installed")
     out, err, status = mypy.run(["--python-version", "3.10", "--ignore-missing-imports", str(STUB.parent)])
     assert status == 0, out + err
+
+
+HEADER = """
+/// What decodes.
+enum class Decoder : std::uint8_t {
+  fast,  ///< its own
+  slow,
+};
+
+struct DecodeOptions {
+  std::string field = "image";  ///< the bytes
+  bool exif =
+      true;  ///< whether images are turned
+             ///< upright
+  /// what decodes
+  Decoder decoder = Decoder::fast;
+  /// which
+  /// sizes
+  std::vector<Decoder> sizes = {Decoder::fast,
+                                Decoder::slow};
+  std::vector<std::pair<int, int>> pairs{{1, 2}};
+  [[nodiscard]] bool is_empty() const { return field.empty(); }
+};
+struct ViewOptions {
+  bool exif = true;  ///< as in DecodeOptions, here and below
+  Decoder decoder = Decoder::fast;
+  int count = 0;  ///< how many, as DecodeOptions::field
+};
+
+class Decoders {
+ public:
+  /// Counts.
+  [[nodiscard]] Dataset count(const std::string& name) const;
+};
+
+/// Decodes
+/// (`{.field = "a"}`).
+///
+/// Shapes  in: u8
+///         [?]
+/// Errors  std::invalid_argument  an empty name;
+///                                at bind: no field
+///         Error  none
+[[nodiscard]] TransformPtr decode(DecodeOptions options, std::vector<int> sizes = {1, 2},
+                                  double flip = 0.5);
+void other(int value);
+"""
+
+
+def test_comments_of_headers_become_docstrings():
+    structs, enums, (method, function) = header_docs.read_header(HEADER)
+    assert (method.owner, method.name, method.parameters) == ("Decoders", "count", [("std::string", "name", None)])
+    assert method.comment == ["Counts."] and function.owner == ""
+    assert header_docs.sentences_of("DecodeOptions", structs, enums) == {
+        "field": "the bytes",
+        "exif": "whether images are turned upright",
+        "decoder": 'what decodes: "fast" (its own); "slow"',
+        "sizes": 'which sizes: "fast" (its own); "slow"',
+        "pairs": "",
+    }
+    views = header_docs.sentences_of("ViewOptions", structs, enums)
+    assert views["exif"] == "whether images are turned upright" and views["decoder"].startswith("what decodes: ")
+    assert views["count"] == "how many, as field of decode"
+    assert function.name == "decode"
+    assert function.parameters == [("DecodeOptions", "options", None), ("std::vector<int>", "sizes", "{1, 2}"), ("double", "flip", "0.5")]
+    assert header_docs.docstring(function.comment) == """Decodes (`field="a"`).
+
+Shapes   in: u8 [?]
+Errors   ValueError  an empty name; in Dataset.map: no field
+         Error       none"""
+
+
+def test_a_comment_that_refers_to_an_unknown_struct_fails():
+    structs, enums, _ = header_docs.read_header("struct A {\n  int a = 0;  ///< as in B\n};\n")
+    with pytest.raises(KeyError):
+        header_docs.sentences_of("A", structs, enums)

@@ -110,7 +110,7 @@ void visit_fields(Visitor& visit, Posterize& of) {
 struct GaussianBlur {
   static constexpr const char* kName = "gaussian_blur";
   int kernel_size = 1;
-  Range sigma;
+  Range sigma{0.1, 2};
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, GaussianBlur& of) {

@@ -107,6 +107,8 @@ class JsonWriter {
   void speed(const char* name, const T& value, const FieldInfo& = {}) {
     put(speed_, name, value);
   }
+  template <class T>
+  void object(const char*, const T&) {}
   template <class Form, class T>
   void as(const char*, const T& value, const FieldInfo& = {}) {
     Form form(value);
@@ -253,6 +255,8 @@ class JsonReader {
   void later(const char* name, T& value, const FieldInfo& = {}) {
     get(object_, name, value);
   }
+  template <class T>
+  void object(const char*, T&) {}
   template <class Form, class T>
   void as(const char*, T& value, const FieldInfo& = {}) {
     Form form(value);

@@ -45,6 +45,8 @@ class LimitCheck {
   void speed(const char* field, const T& value, const FieldInfo& info = {}) const {
     (*this)(field, value, info);
   }
+  template <class T>
+  void object(const char*, const T&) const {}
   template <class Form, class T>
   void as(const char*, const T&, const FieldInfo& = {}) const {}
 

@@ -59,8 +59,8 @@ class Augmentation {
 /// How an operation that moves pixels reads between them.
 enum class Interpolation : std::uint8_t {
   nearest,
-  bilinear,  ///< torchvision's; at the edges it blends with the fill
-  bicubic,   ///< Pillow's: Keys' cubic with a = -1; at the edges it repeats the outermost pixels
+  bilinear,  ///< torchvision's, which blends with the fill at the edges
+  bicubic,   ///< Pillow's: Keys' cubic with a = -1, which repeats the outermost pixels at the edges
 };
 template <>
 struct EnumNames<Interpolation> {
@@ -72,8 +72,8 @@ struct EnumNames<Interpolation> {
 
 /// For operations that move pixels.
 struct Sampling {
-  Interpolation interpolation = Interpolation::nearest;
-  /// Red, green and blue of what lies outside the image; of grey images three equal ones.
+  Interpolation interpolation = Interpolation::nearest;  ///< how levels between pixels are computed
+  /// the colour outside the image; grey images need three equal levels
   std::array<std::uint8_t, 3> fill{};
 };
 
@@ -90,37 +90,37 @@ void visit_fields(Visitor& visit, Sampling& sampling) {
 /// Errors  std::invalid_argument  a strength outside 0 to 7
 [[nodiscard]] Range factors(double strength);
 
-/// Multiplies levels; 0 is black. Factors of all of these are from 0 to 8, and 1 leaves an image as it is.
+/// Multiplies levels by `factor`; 0 is black. Factors of all operations are from 0 to 8, and 1 leaves an image as it is.
 ///
 /// Errors  std::invalid_argument  a range that is empty or goes beyond
 /// Source  torchvision's adjust_brightness
 [[nodiscard]] Augmentation brightness(Range factor);
-/// Blends with the mean of the image's luma.
+/// Blends with the mean of the image's luma, by `factor`.
 ///
 /// Errors  as brightness
 /// Source  torchvision's adjust_contrast
 [[nodiscard]] Augmentation contrast(Range factor);
-/// Blends with the image's luma; 0 is grey.
+/// Blends with the image's luma, by `factor`; 0 is grey.
 ///
 /// Errors  as brightness
 /// Source  torchvision's adjust_saturation
 [[nodiscard]] Augmentation saturation(Range factor);
-/// Turns hues by a part of the circle, from -0.5 to 0.5.
+/// Turns hues by `turn`, a fraction of the circle from -0.5 to 0.5.
 ///
 /// Errors  std::invalid_argument  a range that is empty or goes beyond
 /// Source  torchvision's adjust_hue
 [[nodiscard]] Augmentation hue(Range turn);
-/// Blends with a smoothed image: below 1 it blurs, above it sharpens. The outermost pixels stay.
+/// Blends with a smoothed image, by `factor`: below 1 it blurs, above 1 it sharpens. The outermost pixels stay.
 ///
 /// Errors  as brightness
 /// Source  torchvision's adjust_sharpness
 [[nodiscard]] Augmentation sharpness(Range factor);
 
 struct ColorJitterOptions {
-  Range brightness{1, 1};  ///< factors; factors(0.4) is what torchvision calls 0.4
-  Range contrast{1, 1};
-  Range saturation{1, 1};
-  Range hue{0, 0};  ///< parts of the circle
+  Range brightness{1, 1};  ///< as of brightness()
+  Range contrast{1, 1};    ///< as of contrast()
+  Range saturation{1, 1};  ///< as of saturation()
+  Range hue{0, 0};         ///< as of hue()
 };
 
 template <class Visitor>
@@ -130,7 +130,7 @@ void visit_fields(Visitor& visit, ColorJitterOptions& options) {
   visit("saturation", options.saturation, augment::kFactors);
   visit("hue", options.hue, augment::kHueTurns);
 }
-/// The four, in a random order. Those that change nothing are left out.
+/// Brightness, contrast, saturation and hue in a random order. Those that change nothing are left out.
 ///
 /// Errors  std::invalid_argument  as each of them
 /// Source  torchvision's ColorJitter
@@ -145,7 +145,7 @@ void visit_fields(Visitor& visit, ColorJitterOptions& options) {
 /// Errors  std::invalid_argument  a threshold outside 0 to 256
 /// Source  torchvision's solarize
 [[nodiscard]] Augmentation solarize(int threshold = 128);
-/// Keeps the high bits of a level.
+/// Keeps the highest `bits` bits of a level.
 ///
 /// Errors  std::invalid_argument  bits outside 0 to 8
 /// Source  torchvision's posterize
@@ -158,8 +158,9 @@ void visit_fields(Visitor& visit, ColorJitterOptions& options) {
 ///
 /// Source  torchvision's autocontrast
 [[nodiscard]] Augmentation autocontrast();
+/// Replaces each level by 255 - level.
 [[nodiscard]] Augmentation invert();
-/// Beyond its edges an image is mirrored.
+/// Blurs by a Gaussian of `kernel_size` times `kernel_size` pixels. Beyond its edges an image is mirrored.
 ///
 /// Units   `sigma` in pixels
 /// Errors  std::invalid_argument  a kernel size that is even or outside 1 to 63; a sigma that is not above 0, or above 100
@@ -168,35 +169,37 @@ void visit_fields(Visitor& visit, ColorJitterOptions& options) {
 
 // ---- places ----
 
-/// Left to right.
+/// Mirrors left to right, with `probability`.
 ///
 /// Errors  std::invalid_argument  a probability outside 0 to 1
 [[nodiscard]] Augmentation flip(double probability = 0.5);
-/// Top to bottom; likewise.
+/// Mirrors top to bottom, with `probability`.
+///
+/// Errors  std::invalid_argument  a probability outside 0 to 1
 [[nodiscard]] Augmentation vertical_flip(double probability = 0.5);
-/// About the middle, counterclockwise.
+/// Rotates about the middle, counterclockwise, by `degrees`.
 ///
 /// Errors  std::invalid_argument  a range that is empty or goes beyond -360 to 360
-/// Source  torchvision's RandomRotation
+/// Source  torchvision's rotate
 [[nodiscard]] Augmentation rotate(Range degrees, Sampling sampling = {});
-/// About the middle, in degrees to the right and downwards, from -80 to 80.
+/// Shears about the middle, by `x` degrees to the right and `y` degrees downwards, from -80 to 80.
 ///
 /// Errors  std::invalid_argument  a range that is empty or goes beyond
 /// Source  torchvision's affine
 [[nodiscard]] Augmentation shear(Range x, Range y = {0, 0}, Sampling sampling = {});
-/// By whole pixels: parts of the width and of the height, from -1 to 1.
+/// Moves by whole pixels: by the fraction `x` of the width and `y` of the height, from -1 to 1.
 ///
 /// Errors  std::invalid_argument  a range that is empty or goes beyond
 /// Source  torchvision's RandomAffine
 [[nodiscard]] Augmentation translate(Range x, Range y, Sampling sampling = {});
 
 struct AffineOptions {
-  Range degrees{0, 0};      ///< clockwise
-  Range translate_x{0, 0};  ///< parts of the width, rounded to whole pixels
-  Range translate_y{0, 0};
-  Range scale{1, 1};    ///< above 0
-  Range shear_x{0, 0};  ///< degrees
-  Range shear_y{0, 0};
+  Range degrees{0, 0};      ///< rotation, clockwise
+  Range translate_x{0, 0};  ///< fraction of the width, rounded to whole pixels
+  Range translate_y{0, 0};  ///< fraction of the height, rounded to whole pixels
+  Range scale{1, 1};        ///< factor of the size, from 0.01 to 100
+  Range shear_x{0, 0};      ///< degrees to the right
+  Range shear_y{0, 0};      ///< degrees downwards
 };
 
 template <class Visitor>
@@ -208,7 +211,7 @@ void visit_fields(Visitor& visit, AffineOptions& options) {
   visit("shear_x", options.shear_x, augment::kShearDegrees);
   visit("shear_y", options.shear_y, augment::kShearDegrees);
 }
-/// All of these at once, about the middle.
+/// Rotates, moves, scales and shears at once, about the middle.
 ///
 /// Errors  std::invalid_argument  as rotate, shear and translate; a scale outside 0.01 to 100
 /// Source  torchvision's RandomAffine
@@ -223,11 +226,11 @@ void visit_fields(Visitor& visit, AffineOptions& options) {
 
 // ---- choices ----
 
-/// All of them, in this order, or none.
+/// Does all of `operations`, in this order, with `probability`, or none.
 ///
 /// Errors  std::invalid_argument  a probability outside 0 to 1
 [[nodiscard]] Augmentation random_apply(double probability, std::vector<Augmentation> operations);
-/// One of them, by weights where there are any.
+/// Does one of `operations`, with probabilities in proportion to `weights` where there are any.
 ///
 /// Errors  std::invalid_argument  no operation; another number of weights, one below 0, or none above it
 [[nodiscard]] Augmentation random_choice(std::vector<Augmentation> operations,

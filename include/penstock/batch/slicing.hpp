@@ -11,8 +11,8 @@ namespace penstock {
 /// What happens to a last batch that is not full.
 enum class Remainder : std::uint8_t {
   keep,  ///< it is delivered short
-  drop,  ///< it is left out, whole
-  pad,   ///< it is filled up with zeroes; the field 'valid' marks which rows are samples
+  drop,  ///< it is left out
+  pad,  ///< zeroes fill it up, and one more field, valid u8 [], is 1 for a sample and 0 for a row of zeroes
 };
 template <>
 struct EnumNames<Remainder> {
@@ -22,9 +22,9 @@ struct EnumNames<Remainder> {
 
 /// How a global batch reaches the replicas.
 enum class Split : std::uint8_t {
-  scatter,      ///< replica r gets the contiguous slice r of the global batch, in place
+  scatter,      ///< replica r gets the contiguous slice r of each global batch
   round_robin,  ///< batches of global_batch / R; batch k goes to replica k mod R
-  shard_early,  ///< each replica has an order of its own, over the samples i with i mod R == r
+  shard_early,  ///< each replica r has its own order of the samples i with i mod R == r
 };
 template <>
 struct EnumNames<Split> {

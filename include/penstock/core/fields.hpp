@@ -14,6 +14,7 @@
 //   visit.later(…)     one that JSON has only where it differs from its default, so that texts that were written before it
 //                      came stay the same
 //   visit.speed(…)     one that changes speed only
+//   visit.object(…)    an object of the program, such as an index that several share: JSON does not have it
 //   visit.as<Form>(…)  one that JSON has in another form: Form is made of the value, has fields of its own, and
 //                      value(where) makes the value of it
 //

@@ -41,7 +41,7 @@ struct Region {
 /// Where a part lies in a larger image.
 enum class CropPosition : unsigned char {
   center,
-  random,  ///< all whole places equally likely
+  random,  ///< all whole pixels equally likely
 };
 template <>
 struct EnumNames<CropPosition> {

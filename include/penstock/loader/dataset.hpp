@@ -65,48 +65,57 @@ class Dataset {
   /// Errors  std::invalid_argument  another operation stands before it; no such field; a name that two fields would have
   [[nodiscard]] Dataset rename(std::vector<FieldName> names) const;
 
-  /// The documents of the source, one behind the other, cut into blocks: those are the samples from here on. Must come
-  /// right behind the source, since documents have no order of their own then.
+  /// Cuts all documents of the source, concatenated, into blocks of `length` tokens: those are the samples from here on. It
+  /// must be the first operation, since documents then have no order of their own. The tokens after the last whole block are
+  /// in no block.
   ///
-  /// Errors  std::invalid_argument  another operation stands before it; as sequence::blocks
-  ///         Error                  as sequence::blocks
+  /// Shapes  tokens [length]; with labels, labels [length]
+  /// Errors  std::invalid_argument  another operation stands before it; a length or stride below 1; another type; no such
+  ///                                field
+  ///         Error                  a document whose length is not known or damaged
   [[nodiscard]] Dataset blocks(const BlockOptions& options) const;
-  /// The documents of the source in rows of one length: those are the samples from here on, in every epoch the same
-  /// rows. Must come right behind the source.
+  /// Packs the documents of the source into rows of `length` tokens: those are the samples from here on, in every epoch the
+  /// same rows. It must be the first operation. Rows are computed here once, from the lengths alone, by all cores; with
+  /// best_fit and first_fit in windows of 65,536 documents.
   ///
-  /// Errors  std::invalid_argument  another operation stands before it; as sequence::pack
-  ///         Error                  as sequence::pack
+  /// Errors  std::invalid_argument  another operation stands before it; a length below 1; a type other than i32 and i64; no
+  ///                                outputs, or one twice; no such field; wrap with documents that are not to be split
+  ///         Error                  a document whose length is not known or damaged; a row with more documents than
+  ///                                most_documents
   [[nodiscard]] Dataset pack(const PackOptions& options) const;
 
   /// What came of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with
   /// packed rows of its own.
   [[nodiscard]] std::optional<PackSummary> packed() const;
 
-  /// The seed of every random operation in this plan that has no seed of its own.
+  /// Makes `seed` the seed of every random operation in this plan that has none of its own.
   [[nodiscard]] Dataset seed(std::uint64_t seed) const;
-  /// Before batch: a new order of the samples; after batch: of the batches.
+  /// Puts the samples in a random order; after batch, the batches.
   ///
   /// Errors  std::invalid_argument  buffer = 0, or a whole shuffle of an endless plan
   [[nodiscard]] Dataset shuffle(const ShuffleOptions& options = {}) const;
-  /// `times` passes, or endless. After batch, every pass has its own remainder.
+  /// Passes over the samples `times` times, by default endlessly. After batch, every pass has its own remainder.
   [[nodiscard]] Dataset repeat(std::optional<std::int64_t> times = {}) const;
-  /// Every sample `times` times in a row, each time with random numbers of its own (SampleId::draw), so with another crop:
-  /// repeated augmentation. `shuffle().repeat_each(3).take(n)` are n samples an epoch, of a third of the images.
+  /// Repeats every sample `times` times in a row, each time with random numbers of its own (SampleId::draw), so with another
+  /// crop: repeated augmentation. `shuffle().repeat_each(3).take(n)` are n samples an epoch, of a third of the images.
   ///
   /// Errors  std::invalid_argument  times < 1; a stream
   /// Source  Hoffer et al.: Augment Your Batch (CVPR 2020); DeiT's RASampler
   [[nodiscard]] Dataset repeat_each(std::int64_t times) const;
+  /// Keeps the first `count`, as in tf.data.
   [[nodiscard]] Dataset take(std::uint64_t count) const;
+  /// Keeps all but the first `count`, as in tf.data.
   [[nodiscard]] Dataset skip(std::uint64_t count) const;
-  /// The positions p with p % shards == index.
+  /// Keeps the positions p with p % `shards` == `index`.
+  ///
+  /// Errors  std::invalid_argument  shards below 1, or an index outside [0, shards)
   [[nodiscard]] Dataset shard(std::int64_t shards, std::int64_t index) const;
-  /// The positions in this list, in its order; as PyTorch's Subset. One that comes several times
-  /// gets random numbers of its own each time (SampleId::draw), so another crop. After batch, a
-  /// batch that comes again is the same one.
+  /// Keeps the `positions` in this list, in its order, as PyTorch's Subset. One that comes several times gets random numbers
+  /// of its own each time (SampleId::draw), so another crop. After batch, a batch that comes again is the same one.
   ///
   /// Errors  std::invalid_argument  one of them does not exist
   [[nodiscard]] Dataset select(std::vector<std::uint64_t> positions) const;
-  /// Draws with replacement, position p with a probability of weights[p] over the sum of all; as
+  /// Draws with replacement, position p with a probability of `weights`[p] over the sum of all, as
   /// PyTorch's WeightedRandomSampler. Each draw of a sample has random numbers of its own
   /// (SampleId::draw), so another crop. After batch, a batch that is drawn again is the same one.
   ///
@@ -115,7 +124,9 @@ class Dataset {
                                const SampleOptions& options = {}) const;
   /// One more transform of every sample. Before or after shuffle makes no difference.
   [[nodiscard]] Dataset map(TransformPtr transform) const;
-  /// Global batches of `global_batch` samples.
+  /// Makes global batches of `global_batch` samples, over all devices and processes.
+  ///
+  /// Errors  std::invalid_argument  a global batch of 0
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
   /// Global batches of samples of similar lengths, each batch padded to the longest that its bucket may have: short
   /// samples make batches of many rows, long ones of few. Which samples make up a batch is computed from the lengths,
@@ -159,7 +170,10 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  before batch; no such image; see DeviceTransform
   [[nodiscard]] Dataset transform_on_device(const DeviceTransformOptions& options) const;
-  /// The last operation: one replica per device. The same device may be named more than once.
+  /// Sends each batch to `devices`, one replica per device; this is the last operation. The same device may be named more
+  /// than once.
+  ///
+  /// Errors  std::invalid_argument  no devices, a depth below 1, or a split that does not fit the plan
   [[nodiscard]] Dataset prefetch_to_devices(std::vector<Device> devices,
                                             const PrefetchOptions& options = {}) const;
 
@@ -224,18 +238,18 @@ class Dataset {
   std::shared_ptr<const loader::Plan> plan_;
 };
 
-/// Several datasets blended in fixed shares, each in its own order. A sample's identity says which
-/// it came from. Where all that follows is batch, Loader::set_weights may change the shares.
+/// Mixes the samples of several `datasets` by fixed weights, each in its own order. A sample's identity says which
+/// it came from. Where all that follows is batch, Loader::set_weights may change the weights.
 ///
 /// Errors  std::invalid_argument  none, one that has a batch, or samples that differ in a field;
-///         weights that do not fit (see order::mix)
+///         weights that do not fit
 [[nodiscard]] Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options = {});
-/// The datasets one after another.
+/// Concatenates the samples of several `datasets`.
 ///
 /// Errors  std::invalid_argument  as for mix; an endless one before the last
 [[nodiscard]] Dataset concatenate(const std::vector<Dataset>& datasets);
-/// Record i of each, as one sample with the fields of all; as long as the shortest. Shuffle and
-/// repeat what it returns, so that pairs stay pairs.
+/// Joins record i of each of the `datasets` into one sample with the fields of all; it is as long as the shortest. Shuffle
+/// and repeat what it returns, so that pairs stay pairs.
 ///
 /// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);

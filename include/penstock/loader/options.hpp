@@ -55,14 +55,11 @@ class StageObserver;
 
 /// For Dataset::shuffle.
 struct ShuffleOptions {
-  /// Without one, the plan's seed (Dataset::seed) is used; without that, one is drawn by the
-  /// loader.
+  /// seed of the random numbers, by default the plan's (Dataset::seed); without that, the loader draws one
   std::optional<std::uint64_t> seed{};
-  /// None: a uniform permutation of the whole epoch, in O(1) memory. A number: tf.data's window of
-  /// that many samples.
+  /// samples in tf.data's window; by default a uniform permutation of the whole epoch, in O(1) memory
   std::optional<std::uint64_t> buffer{};
-  /// A new order each epoch, or the same one.
-  bool reshuffle_each_epoch = true;
+  bool reshuffle_each_epoch = true;  ///< whether each epoch has random numbers of its own
 };
 
 template <class Visitor>
@@ -74,10 +71,10 @@ void visit_fields(Visitor& visit, ShuffleOptions& options) {
 
 /// For Dataset::sample.
 struct SampleOptions {
-  /// How many to draw; none: as many as there are samples.
-  std::optional<std::uint64_t> count{};
-  std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions
-  bool reshuffle_each_epoch = true;     ///< new draws each epoch
+  std::optional<std::uint64_t>
+      count{};  ///< how many are drawn; by default as many as there are samples
+  std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions, here and below
+  bool reshuffle_each_epoch = true;
 };
 
 template <class Visitor>
@@ -89,11 +86,12 @@ void visit_fields(Visitor& visit, SampleOptions& options) {
 
 /// For mix.
 struct MixOptions {
-  /// One a dataset; they need not add up to 1. None: all alike.
-  std::vector<double> weights{};
-  /// As in ShuffleOptions; without any seed given, that of the first dataset that has one.
+  std::vector<double>
+      weights{};  ///< one for each data set, which need not add up to 1; by default all are equal
+  /// seed of the random numbers, by default the plan's (Dataset::seed), or that of the first data set that has one; without
+  /// that, the loader draws one
   std::optional<std::uint64_t> seed{};
-  MixUntil until = MixUntil::first_exhausted;
+  MixUntil until = MixUntil::first_exhausted;  ///< when the mix ends
 };
 
 template <class Visitor>
@@ -103,11 +101,10 @@ void visit_fields(Visitor& visit, MixOptions& options) {
   visit("until", options.until);
 }
 
-/// For Dataset::batch. With Remainder::pad, as with OnFault::mask, batches have one more field,
-/// valid u8 []: 1 for a sample, 0 for a row of zeroes.
+/// For Dataset::batch.
 struct BatchOptions {
-  Remainder remainder = Remainder::keep;
-  /// Allows a global batch that does not divide over the replicas: some get one more row, in turn.
+  Remainder remainder = Remainder::keep;  ///< what happens to a last batch that is not full
+  /// whether the global batch need not divide over the replicas: some then get one more row, in turn
   bool uneven = false;
 };
 
@@ -119,10 +116,9 @@ void visit_fields(Visitor& visit, BatchOptions& options) {
 
 /// For Dataset::prefetch_to_devices.
 struct PrefetchOptions {
-  /// Global batches that are ready ahead; the ring has depth + 1 slots. Speed and memory only.
-  int depth = 2;
-  /// Changes which replica gets what; scatter and round_robin deliver the same global batches.
-  Split split = Split::scatter;
+  int depth =
+      2;  ///< global batches that are ready ahead, in a ring of depth + 1 slots; changes speed and memory only
+  Split split = Split::scatter;  ///< how a global batch reaches the replicas
 };
 
 template <class Visitor>

@@ -10,8 +10,8 @@ namespace penstock {
 
 /// When a mix ends.
 enum class MixUntil : std::uint8_t {
-  first_exhausted,  ///< when the first input that has a weight has ended
-  all_exhausted,  ///< when all of them have; what is left is mixed in the shares of those that are left
+  first_exhausted,  ///< when the first data set that has a weight has ended
+  all_exhausted,  ///< when all of them have; the data sets that are left are mixed by their own weights
 };
 template <>
 struct EnumNames<MixUntil> {

@@ -15,14 +15,15 @@ struct BlockOptions {
   static constexpr const char* kName = "blocks";  ///< in plans
 
   std::int64_t length = 0;  ///< tokens of a block
-  /// Tokens from the begin of one block to that of the next; none: `length`. 1: a block begins at every token, as
-  /// nanoGPT draws them.
+  /// tokens from the beginning of one block to that of the next, by default `length`; with 1 a block begins at every token,
+  /// as nanoGPT draws them
   std::optional<std::int64_t> stride{};
-  /// A second field: the token that follows each, also across the ends of documents and blocks.
+  /// whether there is a second field, of the token that follows each, also across the ends of documents and blocks; Hugging
+  /// Face's models shift labels themselves, and take the tokens as labels
   bool labels = true;
   DType dtype =
-      DType::i64;  ///< of what comes out: i32, i64, or the source's, which costs no conversion
-  std::string field = "tokens";  ///< of the source: integers of shape [?]
+      DType::i64;  ///< type of the tokens: i32, i64, or the source's, which needs no conversion
+  std::string field = "tokens";  ///< the field of the source, integers of shape [?]
 };
 
 template <class Visitor>

@@ -17,7 +17,7 @@ namespace penstock {
 enum class PackMethod : std::uint8_t {
   best_fit,  ///< the longest first, each into the fullest row that has room for it: the least padding
   first_fit,  ///< in their order, each into the first row that has room for it
-  wrap,  ///< one behind the other; what does not fit into a row continues in the next one: no padding but at the end
+  wrap,  ///< concatenated and cut at the ends of rows: no padding but at the end of the last row
 };
 template <>
 struct EnumNames<PackMethod> {
@@ -29,8 +29,8 @@ struct EnumNames<PackMethod> {
 
 /// What becomes of a document that is longer than a row. With PackMethod::wrap, `split` is all there is.
 enum class LongDocuments : std::uint8_t {
-  split,     ///< rows that it fills, and the rest as a document of its own: no token is lost
-  truncate,  ///< its first tokens fill a row, the rest is lost
+  split,     ///< it becomes rows that it fills, and a document of the rest: no token is lost
+  truncate,  ///< its first tokens fill a row, and the others are lost
   drop,      ///< it is in no row
 };
 template <>
@@ -43,15 +43,15 @@ struct EnumNames<LongDocuments> {
 
 /// A field of a packed row; see PackOptions::outputs.
 enum class PackOutput : std::uint8_t {
-  tokens,  ///< [length], and PackOptions::pad behind the documents
-  labels,  ///< [length]: the token that follows in the document, and PackOptions::ignore where none does; see shift_labels
-  positions,    ///< [length]: 0, 1, 2 … from the begin of each document; 0 in the padding
+  tokens,  ///< [length], `pad` after the documents
+  labels,  ///< [length]: the token that follows in the document, `ignore` where none does; see `shift_labels`
+  positions,    ///< [length]: 0, 1, 2 … from the beginning of each document; 0 in the padding
   segment_ids,  ///< [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
   loss_mask,    ///< u8 [length]: 1 where there is a label
   /// i32 [n + 2]: where each document begins in the row, and the row's length as often as needed; the padding counts as
-  /// a document. n is PackOptions::most_documents, or the most that a row has.
+  /// a document, and n is `most_documents`, or the most that a row has
   cu_seqlens,
-  max_seqlen,  ///< i32 []: the longest of these
+  max_seqlen,  ///< i32 []: the longest of these documents
 };
 template <>
 struct EnumNames<PackOutput> {
@@ -66,30 +66,31 @@ struct EnumNames<PackOutput> {
 struct PackOptions {
   static constexpr const char* kName = "pack";  ///< in plans
 
-  std::int64_t length = 0;  ///< tokens of a row
-  PackMethod method = PackMethod::best_fit;
-  LongDocuments long_documents = LongDocuments::split;
-  /// Which fields a row has, in this order; each has the name of its value here.
+  std::int64_t length = 0;                   ///< tokens of a row
+  PackMethod method = PackMethod::best_fit;  ///< the row into which each document goes
+  LongDocuments long_documents =
+      LongDocuments::split;  ///< what happens to a document that is longer than a row
+  /// the fields of a row, in this order
   std::vector<PackOutput> outputs = {PackOutput::tokens, PackOutput::labels, PackOutput::positions,
                                      PackOutput::segment_ids};
-  DType dtype = DType::i64;  ///< of tokens, labels, positions and segment_ids: i32 or i64
-  std::int64_t pad = 0;
-  std::int64_t ignore = -100;  ///< what losses pass over
-  /// False: the label of a token is itself, as Hugging Face's models take them, which shift labels; the first one of a
-  /// document has none.
+  DType dtype = DType::i64;    ///< type of tokens, labels, positions and segment_ids: i32 or i64
+  std::int64_t pad = 0;        ///< the token of the padding
+  std::int64_t ignore = -100;  ///< the label of tokens that have none, which losses ignore
+  /// whether a token's label is the token that follows it; otherwise each token is its own label, and the first one of a
+  /// document has none: for models that shift labels themselves, as Hugging Face's do
   bool shift_labels = true;
-  /// Whether the last token of a document has the first one of the next document in the row as its label.
+  /// whether the last token of a document has the first one of the next document in the row as its label
   bool labels_across_documents = false;
-  /// A field of the source with an integer for each token, 0 where the token is no label: the prompt of an answer, what the
-  /// user says in a chat. Its label is `ignore` then, and loss_mask 0. Empty: all are labels.
+  /// a field of the source with an integer for each token, 0 where the token is no label (a prompt, what the user says in a
+  /// chat): its label is then `ignore`, and its loss_mask 0; without a name all tokens are labels
   std::string label_mask{};
-  /// Documents of a row that cu_seqlens has room for; none: as many as the fullest row has. Data sets that are mixed need
-  /// the same number.
+  /// documents of a row that cu_seqlens has room for, by default as many as the fullest row has; data sets that are mixed
+  /// need the same number
   std::optional<std::int64_t> most_documents{};
-  /// Documents are taken in a random order, which this seed picks; none: in their own. Epochs shuffle the rows; what is
-  /// in a row stays.
+  /// seed of a random order in which documents are packed, by default their own; epochs shuffle the rows, and each row
+  /// keeps its documents
   std::optional<std::uint64_t> seed{};
-  std::string field = "tokens";  ///< of the source: integers of shape [?]
+  std::string field = "tokens";  ///< the field of the source, integers of shape [?]
 };
 
 template <class Visitor>

@@ -12,13 +12,13 @@ namespace penstock {
 struct AugmentImageOptions {
   static constexpr const char* kName = "augment_image";  ///< in plans
 
-  std::string field = "image";
-  std::vector<Augmentation> operations;  ///< one after another
-  /// Fields that are moved with the image (flips, rotations, shears, translations, affine, perspective, those of policies
-  /// too) and stay as they are otherwise: the classes of its pixels. The nearest pixel is taken, whatever the operation's
-  /// interpolation.
+  std::string field = "image";           ///< the field of the image, or of several views of one
+  std::vector<Augmentation> operations;  ///< what is done to it, one after another
+  /// fields that are moved with the image (by flips, rotations, shears, translations, affine and perspective, also those
+  /// of policies) and otherwise stay as they are: the classes of its pixels; the nearest pixel is taken, whatever the
+  /// operation's interpolation
   std::vector<std::string> masks{};
-  int mask_fill = 255;  ///< what stands in them beside the image
+  int mask_fill = 255;  ///< the value of masks beside the image; most losses ignore 255
 };
 
 template <class Visitor>

@@ -29,11 +29,11 @@ struct CropKind;
 /// With them and with `nearest` a random_resized_crop is cut out before it is resized; of the other
 /// crops, a part of the resized image is taken. `scaled` does nothing with them.
 enum class ResizeFilter : std::uint8_t {
-  bilinear,  ///< its weights reach beyond the crop where the image goes on; within a level of Pillow
-  bicubic,   ///< sharper; Keys' cubic with a = -1/2, as Pillow's BICUBIC
-  pillow_bilinear,
-  pillow_bicubic,
-  nearest,  ///< Pillow's NEAREST: each pixel is one of the image, the one that its middle lies in
+  bilinear,  ///< within one level of Pillow's; it also reads pixels beside the crop
+  bicubic,  ///< sharper, Keys' cubic with a = -1/2, as Pillow's BICUBIC; it also reads pixels beside the crop
+  pillow_bilinear,  ///< the bytes of torchvision's transforms on Pillow's images (before Pillow 13), slower
+  pillow_bicubic,  ///< likewise
+  nearest,         ///< Pillow's NEAREST: each pixel is one pixel of the image, so no two are mixed
 };
 template <>
 struct EnumNames<ResizeFilter> {
@@ -100,8 +100,8 @@ class Crop {
 };
 
 struct RandomResizedCropOptions {
-  Range scale{0.08, 1};           ///< share of the image's area
-  Range ratio{3.0 / 4, 4.0 / 3};  ///< width over height
+  Range scale{0.08, 1};           ///< the region's fraction of the image's area
+  Range ratio{3.0 / 4, 4.0 / 3};  ///< the region's width over its height
 };
 
 template <class Visitor>
@@ -111,7 +111,7 @@ void visit_fields(Visitor& visit, RandomResizedCropOptions& options) {
 }
 
 struct CenterCropOptions {
-  int resize = 256;  ///< what the shorter side of the whole image is resized to
+  int resize = 256;  ///< pixels to which the shorter side of the whole image is resized
 };
 
 template <class Visitor>
@@ -120,7 +120,7 @@ void visit_fields(Visitor& visit, CenterCropOptions& options) {
 }
 
 struct LetterboxOptions {
-  Color fill{114};  ///< what stands beside the image; YOLO's grey
+  Color fill{114};  ///< the colour beside the image, by default YOLO's grey
 };
 
 template <class Visitor>
@@ -129,7 +129,7 @@ void visit_fields(Visitor& visit, LetterboxOptions& options) {
 }
 
 struct CoverCropOptions {
-  CropPosition position = CropPosition::center;  ///< of the sample in the resized image
+  CropPosition position = CropPosition::center;  ///< position of the sample in the resized image
 };
 
 template <class Visitor>
@@ -138,10 +138,11 @@ void visit_fields(Visitor& visit, CoverCropOptions& options) {
 }
 
 struct RandomCropOptions {
-  int padding = 0;  ///< pixels of `fill` on each side of the image, fewer than the crop has
-  Color fill{};
+  int padding =
+      0;  ///< pixels of `fill` on each side of the image, fewer than the crop's height and width
+  Color fill{};  ///< the colour of the padding
   bool pad_if_needed =
-      false;  ///< pad smaller images to the crop's size, on both sides by what is missing
+      false;  ///< whether images smaller than the crop are padded to its size, equally on both sides
 };
 
 template <class Visitor>
@@ -152,8 +153,9 @@ void visit_fields(Visitor& visit, RandomCropOptions& options) {
 }
 
 struct ScaleJitterOptions {
-  Range scale{0.1, 2};  ///< of the largest size at which the whole image fits
-  Color fill{};
+  Range scale{0.1,
+              2};  ///< the image's size, as a multiple of the largest at which the whole image fits
+  Color fill{};    ///< the colour beside the image
 };
 
 template <class Visitor>
@@ -187,13 +189,13 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 /// Source  torchvision's Resize followed by FiveCrop, with their sizes and offsets.
 [[nodiscard]] Crop five_crops(ImageSize size, CenterCropOptions options = {});
 
-/// Those five, and the five of the mirrored image behind them: [10,H,W,channels].
+/// The five of five_crops, followed by the same five of the mirrored image: [10,H,W,channels].
 ///
 /// Errors  std::invalid_argument  as five_crops
 /// Source  torchvision's Resize followed by TenCrop, without its vertical_flip.
 [[nodiscard]] Crop ten_crops(ImageSize size, CenterCropOptions options = {});
 
-/// The whole image, stretched.
+/// The whole image, stretched to `height` and `width`, in pixels.
 ///
 /// Errors  std::invalid_argument  a size below 1
 [[nodiscard]] Crop resize_to(int height, int width);
@@ -207,7 +209,7 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 [[nodiscard]] Crop letterbox(ImageSize size, LetterboxOptions options = {});
 
 /// The image resized, with its aspect kept, so that it just covers the sample; what is too much in one direction is cut
-/// off, on both sides as much or at a random position. Small images are enlarged. One side of the resized image is the
+/// off, equally on both sides or at a random position. Small images are enlarged. One side of the resized image is the
 /// sample's; the other is the exact quotient, cut to a whole number, so it may be scaled a little differently. Nothing
 /// outside the crop is decoded.
 ///
@@ -217,7 +219,7 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 ///         random position, for its aspect buckets (RandomCropAspectRatioTransform).
 [[nodiscard]] Crop cover_crop(ImageSize size, CoverCropOptions options = {});
 
-/// A random part of the image as it is, not resized, after padding: the crop of CIFAR
+/// A random part of the image as it is, not resized, after padding on all sides: the crop of CIFAR
 /// (`random_crop(32, {.padding = 4})`). An image that is smaller than the crop even so is a fault.
 ///
 /// Errors  std::invalid_argument  a size below 1; a padding below 0, or of the crop's height or

@@ -23,9 +23,9 @@ struct ChromaAndDecoder;
 
 /// What decodes JPEGs, and how chroma is upsampled.
 enum class JpegDecoder : std::uint8_t {
-  fast,       ///< Penstock's own decoder, which decodes little but the crop; chroma is repeated
-  reference,  ///< the same; chroma is smoothed, the default of libjpeg and Pillow
-  libjpeg,    ///< libjpeg-turbo alone, to compare with; chroma is repeated, so the pixels of `fast`
+  fast,       ///< Penstock's own, which decodes little but the crop, and repeats chroma
+  reference,  ///< the same with chroma smoothed, the default of libjpeg and Pillow
+  libjpeg,    ///< libjpeg-turbo alone, for comparison, with the pixels of "fast"
 };
 template <>
 struct EnumNames<JpegDecoder> {
@@ -38,44 +38,43 @@ struct EnumNames<JpegDecoder> {
 struct DecodeImageOptions {
   static constexpr const char* kName = "decode_image";  ///< in plans
 
-  std::string field = "image";  ///< the encoded bytes, and the name of what is put in their place
-  Crop crop{};                  ///< which part, and the size of the sample
+  std::string field = "image";  ///< the field of the encoded bytes, which the decoded crop replaces
+  Crop crop{};                  ///< the part of the image, and the size of the sample
   float flip = 0;               ///< probability of mirroring left to right
-  double max_megapixels = 200;  ///< a header that claims more is a fault
-  bool exif = true;             ///< turn JPEGs upright as their EXIF orientation says
-  /// 3: RGB. 1: grey, (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the crop's pixels, cut
-  /// to a whole number, as Pillow's convert("L"); a crop's fill has one level then.
+  double max_megapixels = 200;  ///< an image whose header says that it is larger is a fault
+  bool exif = true;             ///< whether JPEGs are turned upright as their EXIF orientation says
+  /// 3 for RGB, or 1 for grey: (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the crop's pixels, cut to an
+  /// integer, as Pillow's convert("L"); a crop's fill then has one level
   int channels = 3;
-  /// u16: PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); others are faults. A grey
-  /// level is repeated for 3 channels; colours are no fault for 3 channels alone. A level f of a fill is 257 f.
+  /// u8, or u16 for PNGs of 16 bits a level, grey or RGB, with all their bits (depth, medical images); other images are
+  /// then faults, colours are faults for 1 channel, a grey level is repeated for 3, and a level f of a fill is 257 f
   DType dtype = DType::u8;
-  /// Take JPEGs that libjpeg-turbo only warns about, as Pillow does (bytes between segments, damaged
-  /// data; what is missing before a marker becomes grey): `stats` counts them. Else they are faults.
-  /// A file that ends too early is one always.
+  /// whether JPEGs that libjpeg-turbo only warns about are decoded as Pillow decodes them (bytes between segments,
+  /// damaged data; what is missing before a marker becomes grey) and counted by `stats`, or are faults; a file that ends
+  /// too early is always a fault
   bool tolerant = false;
-  /// When given, PNGs and WebPs that are transparent somewhere are composited over it; else their
-  /// alpha is dropped.
+  /// the colour over which transparent PNGs and WebPs are composited; without one, their alpha is dropped
   std::optional<Color> background{};
-  /// When not empty: the name of one more field, i32 [8]: x, y, width, height of what the whole
-  /// sample covers of the upright image, fill included, so it may reach beyond it; rounded outwards;
-  /// flipped (0 or 1); width and height of the upright image; EXIF orientation (1 to 8).
+  /// name of one more field, i32 [8]: x, y, width, height of what the whole sample covers of the upright image, fill
+  /// included, rounded outwards, so that it may reach beyond the image; flipped (0 or 1); width and height of the upright
+  /// image; EXIF orientation (1 to 8); without a name there is no such field
   std::string geometry{};
-  /// Fields that are cropped and flipped with the image, and of which no two values are mixed: the classes of its
-  /// pixels. Each is a PNG with a palette or grey levels, or decoded, and as large as the upright image.
+  /// fields that are cropped and flipped with the image and of which no two values are mixed: the classes of its pixels;
+  /// each is a PNG with a palette or grey levels, or decoded, and as large as the upright image
   std::vector<std::string> masks{};
-  int mask_fill = 255;  ///< what stands in them beside the image; 255 is what losses ignore, mostly
-  /// Of those that are PNGs: for numbers of 16 bits (instances, say) u16, i32 or larger. i64 is what torch's losses take.
+  int mask_fill = 255;  ///< the value of masks beside the image; most losses ignore 255
+  /// type of masks that are PNGs: u16, i32 or larger for values of 16 bits (instances, say); torch's losses take i64
   DType mask_dtype = DType::u8;
-  JpegDecoder decoder = JpegDecoder::reference;
-  ResizeFilter filter = ResizeFilter::bilinear;
-  /// Decode a JPEG at 1/2, 1/4 or 1/8 of its size where the region is still at least as large as
-  /// the sample then, in both directions: for photographs of many megapixels. Nearly the same
-  /// pixels as without it, by a smaller transform instead of the resize's first steps.
+  JpegDecoder decoder = JpegDecoder::reference;  ///< what decodes JPEGs
+  ResizeFilter filter =
+      ResizeFilter::bilinear;  ///< what resizes, antialiased where an image shrinks
+  /// whether a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where the region is then still at least as large as the
+  /// sample in both directions: for photographs of many megapixels; the pixels are nearly the same
   bool scaled = false;
-  /// When given: filled when a JPEG is first decoded, or loaded from what penstock-prepare wrote,
-  /// so that later only the crop is decoded. Neither the pixels nor the faults depend on it.
+  /// an index that is filled when a JPEG is first decoded, or loaded from what penstock-prepare wrote, so that later only
+  /// the crop is decoded; neither the pixels nor the faults depend on it
   std::shared_ptr<JpegIndexStore> index{};
-  std::shared_ptr<JpegStats> stats{};  ///< when given, counts which decoder took the JPEGs
+  std::shared_ptr<JpegStats> stats{};  ///< counts which decoder decoded the JPEGs
 };
 
 template <class Visitor>
@@ -96,14 +95,15 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
   visit.later("masks", options.masks);
   visit.later("mask_fill", options.mask_fill);
   visit.later("mask_dtype", options.mask_dtype);
+  visit.object("index", options.index);
+  visit.object("stats", options.stats);
 }
 
 /// Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 ///
 /// The format is recognised by its signature: JPEG (baseline and progressive; grey, YCbCr, RGB,
-/// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, or composited over `background`:
-/// each level is (level * alpha + background * (255 - alpha)) / 255, rounded, as Pillow's
-/// alpha_composite; before the resize. Colour profiles, and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
+/// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, or the image is composited over `background` before the
+/// resize: each level is (level * alpha + background * (255 - alpha)) / 255, rounded, as Pillow's alpha_composite. Colour profiles, and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
 /// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale; by default with
 /// smooth chroma, its fancy upsampling, which is what Pillow shows too); JPEGs that Penstock's own
 /// decoder does not take (progressive, a scan for each component, CMYK and the like) go to
@@ -122,7 +122,7 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 /// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8 or
 ///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded, its type. With
 ///          five_crops or ten_crops, image and geometry have a first dimension of as many.
-/// Threads  const. A thread keeps at most a few MiB of scratch memory between images; while it
+/// Threads  any number at the same time. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is

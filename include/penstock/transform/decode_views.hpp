@@ -15,14 +15,14 @@ namespace penstock {
 
 /// One field that is made of an image: a crop of it, or several crops that are drawn alike.
 struct ImageView {
-  std::string field;  ///< the name of what is put out
-  Crop crop{};
-  int count =
-      0;  ///< crops in the field, which has a first dimension then; 0: one, and none; or those of five_crops
+  std::string field;  ///< the name of the field that it makes
+  Crop crop{};        ///< the part of the image, and the size of the sample
+  /// crops in the field, which is its first dimension; 0 for one crop without that dimension, or for those of five_crops
+  /// and ten_crops
+  int count = 0;
   float flip = 0;  ///< probability of mirroring left to right, drawn for each crop
-  ResizeFilter filter = ResizeFilter::bilinear;
-  /// When not empty: the name of one more field, as DecodeImageOptions::geometry; i32 [count,8], or
-  /// [8].
+  ResizeFilter filter = ResizeFilter::bilinear;  ///< as in DecodeImageOptions
+  /// name of one more field, as DecodeImageOptions::geometry; i32 [count,8], or [8]
   std::string geometry{};
 };
 
@@ -39,8 +39,8 @@ void visit_fields(Visitor& visit, ImageView& view) {
 struct DecodeViewsOptions {
   static constexpr const char* kName = "decode_views";  ///< in plans
 
-  std::string field = "image";     ///< the encoded bytes
-  std::vector<ImageView> views{};  ///< the fields that are put in their place, in order
+  std::string field = "image";     ///< the field of the encoded bytes
+  std::vector<ImageView> views{};  ///< the fields that replace it, in order
   double max_megapixels = 200;     ///< as in DecodeImageOptions, here and below
   bool exif = true;
   int channels = 3;
@@ -48,9 +48,9 @@ struct DecodeViewsOptions {
   bool tolerant = false;
   std::optional<Color> background{};
   JpegDecoder decoder = JpegDecoder::reference;
-  /// At the largest of the scales that suit all crops.
-  bool scaled = false;
-  std::shared_ptr<JpegIndexStore> index{};
+  bool scaled =
+      false;  ///< whether JPEGs are decoded at the largest of the scales that suit all crops
+  std::shared_ptr<JpegIndexStore> index{};  ///< as in DecodeImageOptions, here and below
   std::shared_ptr<JpegStats> stats{};
 };
 
@@ -66,6 +66,8 @@ void visit_fields(Visitor& visit, DecodeViewsOptions& options) {
   visit.later("dtype", options.dtype);
   visit.later("tolerant", options.tolerant);
   visit("max_megapixels", options.max_megapixels);
+  visit.object("index", options.index);
+  visit.object("stats", options.stats);
 }
 
 /// Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
@@ -82,7 +84,7 @@ void visit_fields(Visitor& visit, DecodeViewsOptions& options) {
 ///
 /// Shapes   in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its
 ///          geometry, i32 [count,8] or [8], if asked for.
-/// Threads  const. As decode_image, and for each crop some rows of scratch memory.
+/// Threads  any number at the same time. As decode_image, and for each crop some rows of scratch memory.
 /// Errors   std::invalid_argument  no views or more than 256, or 1,024 crops; an empty crop or name, or a name twice;
 ///          a count outside [0,256]; flip outside [0,1]; a limit that is not positive; a level of
 ///          the background outside [0,255]; as decode_image for channels and dtype

@@ -11,11 +11,12 @@ namespace penstock {
 struct PadOptions {
   static constexpr const char* kName = "pad";  ///< in plans
 
-  std::string field;      ///< of shape [?, ...]: only its first extent differs
-  std::int64_t to = 0;    ///< its length afterwards
-  double value = 0;       ///< of the elements that are added; f16 and bf16 take 0 only
-  bool truncate = false;  ///< cut what is longer; otherwise it is a Fault
-  /// A field i64 [] for the length before padding, at most `to`; it stands behind the padded one. Empty: none.
+  std::string
+      field;  ///< a field of shape [?, ...]: only its first extent differs from record to record
+  std::int64_t to = 0;    ///< that extent afterwards
+  double value = 0;       ///< the value of the elements that are added; f16 and bf16 take 0 only
+  bool truncate = false;  ///< whether longer records are cut, or are faults
+  /// name of one more field, i64 [], of the length before padding, at most `to`; without a name there is no such field
   std::string lengths{};
 };
 

@@ -1,0 +1,96 @@
+#include "calls.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace penstock::python {
+
+namespace {
+
+constexpr std::size_t kWidth = 110;
+
+// `text` in lines of at most kWidth, all but the first behind `indent` blanks.
+std::string filled(std::string_view first, std::string_view text, std::size_t indent) {
+  std::string lines(first);
+  std::size_t column = first.size();
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      lines += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string SignatureWriter::arguments() const {
+  std::string text;
+  const auto append = [&](const Field& field) {
+    text += (text.empty() ? "" : ", ") + field.name + ": " + field.type;
+    if (!field.by_default.empty()) text += " = " + field.by_default;
+  };
+  const auto is_positional = [this](const Field& field) {
+    return std::ranges::find(by_position_, field.name) != by_position_.end();
+  };
+  for (const std::string& name : by_position_)
+    append(*std::ranges::find(fields_, name, &Field::name));
+  bool has_star = false;
+  for (const Field& field : fields_) {
+    if (is_positional(field)) continue;
+    if (!std::exchange(has_star, true)) text += text.empty() ? "*" : ", *";
+    append(field);
+  }
+  return text;
+}
+
+std::string SignatureWriter::docstring(std::string_view doc) const {
+  std::size_t column = 0;
+  for (const Field& field : fields_)
+    if (!field.sentence.empty()) column = std::max(column, field.name.size() + 4);
+  if (column == 0) return std::string(doc);
+  std::string options = "Options\n";
+  for (const Field& field : fields_) {
+    if (field.sentence.empty()) continue;
+    std::string first = "  " + field.name;
+    first.resize(column, ' ');
+    options += filled(first, field.sentence, column) + "\n";
+  }
+  options.pop_back();
+  // The labels are the last paragraph.
+  std::string text(doc);
+  const auto last = text.rfind("\n\n");
+  const bool has_labels = last != text.npos && text.find("  ", last) != text.npos;
+  if (!has_labels) return text + (text.empty() ? "" : "\n\n") + options;
+  return text.insert(last, "\n\n" + options);
+}
+
+Given::Given(const std::vector<std::string>& by_position, const nb::args& arguments,
+             const nb::kwargs& keywords) {
+  if (arguments.size() > by_position.size()) throw nb::next_overload();
+  for (std::size_t i = 0; i < arguments.size(); ++i) given_[by_position[i].c_str()] = arguments[i];
+  for (const auto& [name, value] : keywords) {
+    if (given_.contains(name)) throw nb::next_overload();
+    given_[name] = value;
+  }
+}
+
+nb::object Given::take_object(const char* name) {
+  if (!given_.contains(name)) return {};
+  nb::object found = nb::borrow(given_[name]);
+  PyDict_DelItemString(given_.ptr(), name);
+  return found;
+}
+
+void Given::finish() const {
+  if (given_.size() != 0) throw nb::next_overload();
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,71 @@
+#include "python_values.hpp"
+
+#include <stdexcept>
+
+namespace penstock::python {
+
+namespace {
+
+// The elements of a sequence of `count` of them; texts are none.
+template <class T>
+std::vector<T> elements(nb::handle given, std::size_t count, const char* argument) {
+  std::vector<T> values = from_python<std::vector<T>>(given, argument);
+  if (values.size() != count) throw nb::next_overload();
+  return values;
+}
+
+bool is_number(nb::handle given) {
+  return PyNumber_Check(given.ptr()) != 0 && PySequence_Check(given.ptr()) == 0;
+}
+
+}  // namespace
+
+std::string text_of_object(const nb::object& object) {
+  return nb::cast<std::string>(nb::str(nb::repr(object)));
+}
+
+std::string PythonValue<Range>::text(const Range& range) {
+  return text_of_object(nb::make_tuple(range.low, range.high));
+}
+Range PythonValue<Range>::value(nb::handle given, const char* argument) {
+  if (is_number(given)) {
+    const auto number = from_python<double>(given, argument);
+    return {number, number};
+  }
+  const auto ends = elements<double>(given, 2, argument);
+  return {ends[0], ends[1]};
+}
+
+std::string PythonValue<ImageSize>::text(const ImageSize& size) {
+  if (size.height == size.width) return std::to_string(size.height);
+  return text_of_object(nb::make_tuple(size.height, size.width));
+}
+ImageSize PythonValue<ImageSize>::value(nb::handle given, const char* argument) {
+  if (is_number(given)) return from_python<int>(given, argument);
+  const auto sides = elements<int>(given, 2, argument);
+  return {sides[0], sides[1]};
+}
+
+std::string PythonValue<Color>::text(const Color& color) {
+  if (color.red == color.green && color.green == color.blue) return std::to_string(color.red);
+  return text_of_object(nb::make_tuple(color.red, color.green, color.blue));
+}
+Color PythonValue<Color>::value(nb::handle given, const char* argument) {
+  if (is_number(given)) return from_python<int>(given, argument);
+  const auto levels = elements<int>(given, 3, argument);
+  return {levels[0], levels[1], levels[2]};
+}
+
+PythonValue<std::array<std::uint8_t, 3>>::Levels PythonValue<std::array<std::uint8_t, 3>>::value(
+    nb::handle given, const char* argument) {
+  const auto color = from_python<Color>(given, argument);
+  const auto level = [&](int found) {
+    if (found < 0 || found > 255)
+      throw std::invalid_argument(std::string(argument) + ": a level is 0 to 255, found " +
+                                  std::to_string(found));
+    return static_cast<std::uint8_t>(found);
+  };
+  return {level(color.red), level(color.green), level(color.blue)};
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,288 @@
+// python_values: how the types of options are passed from Python: the type as type checkers see it, the text of a default, and
+// the value of an object.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "casters.hpp"
+
+namespace penstock::python {
+
+/// Takes any field; for the concept below.
+struct AnyField {
+  template <class... T>
+  void operator()(const char*, T&&...) {}
+  template <class... T>
+  void required(const char*, T&&...) {}
+  template <class... T>
+  void later(const char*, T&&...) {}
+  template <class... T>
+  void speed(const char*, T&&...) {}
+  template <class... T>
+  void object(const char*, T&&...) {}
+  template <class Form, class... T>
+  void as(const char*, T&&...) {}
+};
+/// A struct of options.
+template <class T>
+concept HasFields = requires(T& value, AnyField& visit) {
+  visit_fields(visit, value);
+};
+
+/// Of a type T that Python passes:
+///
+///   static std::string type();                                  "int | tuple[int, int]"
+///   static std::string text(const T& value);                    "(224, 256)", for a default
+///   static T value(nb::handle given, const char* argument);     nb::next_overload where it is of another type
+///   static constexpr const char* kForms = "…";                  which forms a value may have, where there are several
+template <class T>
+struct PythonValue;
+
+template <class T>
+[[nodiscard]] std::string type_of() {
+  return PythonValue<T>::type();
+}
+template <class T>
+[[nodiscard]] std::string default_text(const T& value) {
+  return PythonValue<T>::text(value);
+}
+/// Errors  nb::next_overload  it is of another type; penstock._calls then says so
+template <class T>
+[[nodiscard]] T from_python(nb::handle given, const char* argument) {
+  return PythonValue<T>::value(given, argument);
+}
+
+/// Which forms a value may have; empty where there is one.
+template <class T>
+[[nodiscard]] constexpr const char* forms_of() {
+  if constexpr (requires { PythonValue<T>::kForms; }) return PythonValue<T>::kForms;
+  return "";
+}
+
+/// A value as Python has it.
+template <class T>
+[[nodiscard]] nb::object to_python(const T& value) {
+  if constexpr (NamedEnum<T>)
+    return nb::cast(name_of(value));
+  else
+    return nb::cast(value);
+}
+
+/// As Python's repr.
+[[nodiscard]] std::string text_of_object(const nb::object& object);
+
+template <class T>
+requires std::is_arithmetic_v<T>
+struct PythonValue<T> {
+  static std::string type() {
+    if constexpr (std::is_same_v<T, bool>) return "bool";
+    return std::is_integral_v<T> ? "int" : "float";
+  }
+  static std::string text(const T& value) { return text_of_object(nb::cast(value)); }
+  static T value(nb::handle given, const char*) {
+    T value{};
+    nb::object number = nb::borrow(given);
+    // A whole number may be numpy's, but no text.
+    if (std::is_integral_v<T> && !std::is_same_v<T, bool> && !PyBool_Check(given.ptr())) {
+      number = nb::steal(PyNumber_Index(given.ptr()));
+      if (!number.is_valid()) {
+        PyErr_Clear();
+        throw nb::next_overload();
+      }
+    }
+    if (!nb::try_cast(number, value, std::is_floating_point_v<T>)) throw nb::next_overload();
+    return value;
+  }
+};
+
+template <NamedEnum E>
+struct PythonValue<E> {
+  static std::string type() { return literal_of<E>().text; }
+  static std::string text(const E& value) { return "'" + std::string(name_of(value)) + "'"; }
+  static E value(nb::handle given, const char* argument) {
+    if (!nb::isinstance<nb::str>(given)) throw nb::next_overload();
+    return Choice<E>{nb::cast<std::string>(given)}.value(argument);
+  }
+};
+
+template <>
+struct PythonValue<std::string> {
+  static std::string type() { return "str"; }
+  static std::string text(const std::string& value) { return text_of_object(nb::cast(value)); }
+  static std::string value(nb::handle given, const char*) {
+    std::string value;
+    if (!nb::try_cast(given, value)) throw nb::next_overload();
+    return value;
+  }
+};
+
+template <>
+struct PythonValue<DType> {
+  static std::string type() { return "str"; }
+  static std::string text(const DType& value) { return "'" + std::string(name_of(value)) + "'"; }
+  static DType value(nb::handle given, const char* argument) {
+    return parse_dtype(from_python<std::string>(given, argument));
+  }
+};
+
+template <class T>
+struct PythonValue<std::optional<T>> {
+  static std::string type() { return type_of<T>() + " | None"; }
+  static std::string text(const std::optional<T>& value) {
+    return value ? default_text(*value) : "None";
+  }
+  static std::optional<T> value(nb::handle given, const char* argument) {
+    if (given.is_none()) return std::nullopt;
+    return from_python<T>(given, argument);
+  }
+};
+
+template <class T>
+struct PythonValue<std::vector<T>> {
+  static std::string type() { return "collections.abc.Sequence[" + type_of<T>() + "]"; }
+  static std::string text(const std::vector<T>& values) {
+    std::string text;
+    for (const T& value : values) text += (text.empty() ? "" : ", ") + default_text(value);
+    return "(" + text + (values.size() == 1 ? ",)" : ")");
+  }
+  static std::vector<T> value(nb::handle given, const char* argument) {
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) ||
+        PySequence_Check(given.ptr()) == 0)
+      throw nb::next_overload();
+    std::vector<T> values;
+    for (const nb::handle one : nb::iter(given)) values.push_back(from_python<T>(one, argument));
+    return values;
+  }
+};
+
+/// Names of fields: one, or several.
+template <>
+struct PythonValue<std::vector<std::string>> {
+  static std::string type() { return "str | collections.abc.Sequence[str]"; }
+  static std::string text(const std::vector<std::string>&) { return "()"; }
+  static std::vector<std::string> value(nb::handle given, const char*) {
+    return FieldNames{nb::borrow(given)}.value();
+  }
+};
+
+/// A number is a range of one.
+template <>
+struct PythonValue<Range> {
+  static constexpr const char* kForms = "a number, or (low, high) to draw from";
+  static std::string type() { return "float | tuple[float, float]"; }
+  static std::string text(const Range& range);
+  static Range value(nb::handle given, const char* argument);
+};
+
+template <>
+struct PythonValue<ImageSize> {
+  static constexpr const char* kForms = "pixels: one number for a square, or (height, width)";
+  static std::string type() { return "int | tuple[int, int]"; }
+  static std::string text(const ImageSize& size);
+  static ImageSize value(nb::handle given, const char* argument);
+};
+
+template <>
+struct PythonValue<Color> {
+  static constexpr const char* kForms = "one level, or (red, green, blue), from 0 to 255";
+  static std::string type() { return "int | tuple[int, int, int]"; }
+  static std::string text(const Color& color);
+  static Color value(nb::handle given, const char* argument);
+};
+template <>
+struct PythonValue<std::array<std::uint8_t, 3>> {
+  using Levels = std::array<std::uint8_t, 3>;
+  static constexpr const char* kForms = PythonValue<Color>::kForms;
+  static std::string type() { return type_of<Color>(); }
+  static std::string text(const Levels& levels) {
+    return default_text(Color(levels[0], levels[1], levels[2]));
+  }
+  /// Errors  std::invalid_argument  a level outside 0 to 255
+  static Levels value(nb::handle given, const char* argument);
+};
+
+template <>
+struct PythonValue<Crop> {
+  static std::string type() { return "Crop"; }
+  static std::string text(const Crop& crop) { return crop.to_string(); }
+  static Crop value(nb::handle given, const char*) { return CropGiven{nb::borrow(given)}.value(); }
+};
+
+template <>
+struct PythonValue<Augmentation> {
+  static std::string type() { return "Augmentation"; }
+  static std::string text(const Augmentation& augmentation) { return augmentation.to_string(); }
+  static Augmentation value(nb::handle given, const char*) {
+    Augmentation value;
+    if (!nb::try_cast(given, value)) throw nb::next_overload();
+    return value;
+  }
+};
+
+/// The views of decode_views: a mapping of the names of their fields to ImageViews.
+template <>
+struct PythonValue<std::vector<ImageView>> {
+  static std::string type() { return "collections.abc.Mapping[str, ImageView]"; }
+  static std::vector<ImageView> value(nb::handle given, const char*) {
+    return ViewsGiven{nb::borrow(given)}.value();
+  }
+};
+
+template <>
+struct PythonValue<std::vector<Device>> {
+  static constexpr const char* kForms =
+      "\"auto\" (every GPU, or host:0), \"host:4\" (four host devices), or a list such as "
+      "[\"cuda:0\", \"cuda:1\"]";
+  static std::string type() { return "str | Device | collections.abc.Sequence[str | Device]"; }
+  static std::string text(const std::vector<Device>&) { return "()"; }
+  static std::vector<Device> value(nb::handle given, const char*) {
+    return DeviceList{nb::borrow(given)}.value();
+  }
+};
+
+template <>
+struct PythonValue<Dataset> {
+  static std::string type() { return "Dataset"; }
+  static std::string text(const Dataset& dataset) { return dataset.describe(); }
+  static Dataset value(nb::handle given, const char*) {
+    if (!nb::isinstance<Dataset>(given)) throw nb::next_overload();
+    return nb::cast<Dataset>(given);
+  }
+};
+
+template <>
+struct PythonValue<PyTransform> {
+  static std::string type() { return "Transform"; }
+};
+
+/// An object of the class Holder, whose member has the C++ object; None for a null pointer.
+template <class T, class Holder, std::shared_ptr<T> Holder::*member>
+struct HeldValue {
+  static std::string text(const std::shared_ptr<T>&) { return "None"; }
+  static std::shared_ptr<T> value(nb::handle given, const char*) {
+    if (given.is_none()) return nullptr;
+    Holder holder;
+    if (!nb::try_cast(given, holder)) throw nb::next_overload();
+    return holder.*member;
+  }
+};
+template <>
+struct PythonValue<std::shared_ptr<JpegIndexStore>>
+    : HeldValue<JpegIndexStore, PyJpegIndex, &PyJpegIndex::store> {
+  static std::string type() { return "JpegIndex | None"; }
+};
+template <>
+struct PythonValue<std::shared_ptr<JpegStats>>
+    : HeldValue<JpegStats, PyJpegStats, &PyJpegStats::stats> {
+  static std::string type() { return "JpegStats | None"; }
+};
+
+}  // namespace penstock::python

@@ -1,0 +1,257 @@
+"""Makes header_docs.hpp of the public headers: what the module needs of them to bind a function without saying anything twice.
+
+Of each function and method that returns one of RETURNED: its name, its parameters with their defaults, and its comment as a Python docstring. Of
+each struct: its fields, and the sentence beside each.
+
+Usage: python header_docs.py OUTPUT HEADER...
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RETURNED = ("Crop", "Augmentation", "TransformPtr", "Dataset")
+WIDTH = 110
+
+LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Source)( +)(.*)")
+EXCEPTION = re.compile(r"(\w*Error|Fault)  +(.*)")
+SAME_AS = re.compile(r"as in (\w+)(, here and below)?$")
+
+# What C++ and Python call differently.
+WORDS = [
+    (r"std::invalid_argument", "ValueError"),
+    (r"\bat bind: ", "in Dataset.map: "),
+    (r"\{\.(\w+) = ([^{}]*)\}", r"\1=\2"),
+    (r"(\w+)Options::(\w+)", lambda match: f"{match[2]} of {snake(match[1])}"),
+    (r"(Dataset|Loader|SampleId)::(\w+)", r"\1.\2"),
+]
+
+
+@dataclass
+class Struct:
+    """The fields of a struct, or the values of an enum."""
+
+    sentences: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Function:
+    owner: str  # the class of a method; empty
+    name: str
+    parameters: list[tuple[str, str, str | None]]  # type, name, default
+    comment: list[str]
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def in_python(text: str) -> str:
+    for pattern, word in WORDS:
+        text = re.sub(pattern, word, text)
+    return text
+
+
+# ---- reading ----
+
+
+def comment_of(line: str) -> str | None:
+    """The text of a line that is nothing but a comment for documentation."""
+    match = re.match(r"\s*///(?!<) ?(.*)", line)
+    return match[1] if match else None
+
+
+def split_parameters(text: str) -> list[str]:
+    """Parts between commas that are in no brackets."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "<({[") - (character in ">)}]")
+        if character == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def read_members(lines: Iterator[str], statement: re.Pattern[str]) -> Struct:
+    """Up to the closing brace; `statement` finds the type and the name of a whole one."""
+    found = Struct()
+    above: list[str] = []
+    code, last = "", ""
+    for line in lines:
+        if line.startswith("};"):
+            break
+        text = comment_of(line)
+        if text is not None:
+            above.append(text)
+            continue
+        written, _, beside = line.partition("///<")
+        code = f"{code} {written.split('//')[0].strip()}".strip()
+        match = statement.fullmatch(code)
+        if match:
+            last, code = match["name"], ""
+            found.types[last] = match.groupdict().get("type") or ""
+            found.sentences[last] = " ".join(above)
+        elif code.endswith((";", "}")):
+            last, code = "", ""
+        if beside and last:
+            found.sentences[last] = f"{found.sentences[last]} {beside.strip()}".strip()
+        if written.strip() and not code:
+            above = []
+    return found
+
+
+FIELD = re.compile(r"(?!static|friend|using|return)(?P<type>[\w:][\w:<>, ]*?)\s+(?P<name>\w+)(?:\s*=[^;]*|\{[^;]*\})?;")
+VALUE = re.compile(r"(?P<name>\w+)(?:\s*=[^,]*)?,?")
+
+
+def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[Function]]:
+    """Structs, enums, functions, and methods of classes."""
+    structs: dict[str, Struct] = {}
+    enums: dict[str, Struct] = {}
+    functions = []
+    comment: list[str] = []
+    owner = ""
+    lines = iter(text.splitlines())
+    for line in lines:
+        written = comment_of(line)
+        if written is not None:
+            comment.append(written)
+            continue
+        if line.startswith("};"):
+            owner = ""
+        if owner:
+            line = line.removeprefix("  ")
+        if match := re.match(r"class (\w+)[^;]*\{$", line):
+            owner = match[1]
+        elif match := re.match(r"struct (\w+) \{$", line):
+            structs[match[1]] = read_members(lines, FIELD)
+        elif match := re.match(r"enum class (\w+)[^{]*\{$", line):
+            enums[match[1]] = read_members(lines, VALUE)
+        elif match := re.match(rf"(?:\[\[nodiscard\]\] )?(?:{'|'.join(RETURNED)}) (\w+)\(", line):
+            while not line.rstrip().endswith(";"):
+                line = f"{line.rstrip()} {next(lines).strip()}"
+            inside = line[match.end() : line.rindex(")")]
+            parameters: list[tuple[str, str, str | None]] = []
+            for part in split_parameters(inside):
+                declared, has_default, default = part.partition(" = ")
+                kind, _, name = declared.rpartition(" ")
+                kind = kind.removeprefix("const ").removesuffix("&")
+                parameters.append((kind, name, default if has_default else None))
+            functions.append(Function(owner, match[1], parameters, comment))
+        comment = []
+    return structs, enums, functions
+
+
+# ---- writing ----
+
+
+def docstring(comment: list[str]) -> str:
+    """Paragraphs filled anew, and labels with their entries below each other."""
+    blocks: list[str] = []
+    labels: list[str] = []
+    paragraph: list[str] = []
+    entries: list[list[str]] = []  # of the label that is being read: exception or "", text
+
+    def end_paragraph() -> None:
+        if paragraph:
+            is_code = paragraph[0].startswith("    ")
+            blocks.append("\n".join(paragraph) if is_code else textwrap.fill(" ".join(paragraph), WIDTH))
+            paragraph.clear()
+
+    def end_label() -> None:
+        longest = max((len(exception) for _, exception, _ in entries), default=0)
+        for number, (label, exception, text) in enumerate(entries):
+            first = f"{label if number == 0 else '':<9}{exception.ljust(longest + 2) if exception else ''}"
+            labels.append(textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first)))
+        entries.clear()
+
+    for line in map(in_python, comment):
+        match = LABEL.fullmatch(line)
+        if match:
+            end_paragraph()
+            end_label()
+            line = match[3]
+            entries.append([match[1], "", ""])
+        if entries:
+            exception = EXCEPTION.fullmatch(line.strip())
+            if exception and entries[-1][2]:
+                entries.append([entries[-1][0], "", ""])
+            if exception:
+                entries[-1][1], line = exception[1], exception[2]
+            entries[-1][2] = f"{entries[-1][2]} {line.strip()}".strip()
+        elif line.strip():
+            paragraph.append(line)
+        else:
+            end_paragraph()
+    end_paragraph()
+    end_label()
+    if labels:
+        blocks.append("\n".join(labels))
+    return "\n\n".join(blocks)
+
+
+def sentences_of(name: str, structs: dict[str, Struct], enums: dict[str, Struct]) -> dict[str, str]:
+    """With those of another struct where a comment says so, and what the values of an enum do."""
+    found = {}
+    same_as = ""
+    for one, sentence in structs[name].sentences.items():
+        reference = SAME_AS.match(sentence)
+        if reference or (same_as and not sentence):
+            other = reference[1] if reference else same_as
+            same_as = other if not reference or reference[2] else ""
+            found[one] = sentences_of(other, structs, enums)[one]
+            continue
+        same_as = ""
+        kind = re.sub(r"std::(?:optional|vector)<(\w+)>", r"\1", structs[name].types[one])
+        values = enums.get(kind, Struct()).sentences
+        if any(values.values()):
+            said = "; ".join(f'"{value}"{" (" + text + ")" if text else ""}' for value, text in values.items())
+            sentence = f"{sentence}: {said}"
+        found[one] = in_python(sentence)
+    return found
+
+
+def text_in_cpp(text: str) -> str:
+    return f'R"doc({text})doc"'
+
+
+def make(headers: list[str]) -> str:
+    """All of the generated header."""
+    structs: dict[str, Struct] = {}
+    enums: dict[str, Struct] = {}
+    functions: list[Function] = []
+    for text in headers:
+        more_structs, more_enums, more_functions = read_header(text)
+        structs |= more_structs
+        enums |= more_enums
+        functions += more_functions
+    out = ["// Made by python/tools/header_docs.py of the public headers.", "#pragma once", "", '#include "calls.hpp"', ""]
+    out.append("namespace penstock::python {")
+    for name in structs:
+        rows = [f"{{{text_in_cpp(one)}, {text_in_cpp(text)}}}" for one, text in sentences_of(name, structs, enums).items() if text]
+        if rows:
+            out += ["template <>", f"struct FieldSentences<{name}> {{"]
+            out += [f"  static constexpr FieldSentence kAll[] = {{{', '.join(rows)}}};", "};"]
+    out.append("namespace calls {")
+    for function in functions:
+        parts = []
+        for kind, name, default in function.parameters:
+            value = "" if default is None else f", {kind}{default if default.startswith('{') else '{' + default + '}'}"
+            parts.append(f'Parameter<{kind}>{{"{name}"{value}}}')
+        prefix = f"{function.owner}::" if function.owner else ""
+        arguments = ", ".join([f'"{function.name}"', f"&penstock::{prefix}{function.name}", text_in_cpp(docstring(function.comment)), *parts])
+        own_name = f"{snake(function.owner)}_{function.name}" if function.owner else function.name
+        out += [f"inline auto {own_name}() {{", f"  return Call{{{arguments}}};", "}"]
+    out += ["}  // namespace calls", "}  // namespace penstock::python"]
+    return "\n".join(out) + "\n"
+
+
+if __name__ == "__main__":
+    output, *paths = sys.argv[1:]
+    Path(output).write_text(make([Path(path).read_text() for path in paths]))
