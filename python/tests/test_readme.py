@@ -47,6 +47,17 @@ def test_pages_are_in_plain_english():
     assert not found
 
 
+def test_lines_of_pages_are_short():
+    long = []
+    for page in PAGES:
+        in_code = False
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            in_code ^= line.startswith("```")
+            if not in_code and not line.startswith("|") and len(line) > 120:
+                long.append(f"{page.name}:{number}")
+    assert not long
+
+
 def test_the_glossary_is_short_enough_to_be_read_once():
     rows = [line for line in (ROOT / "docs" / "glossary.md").read_text().splitlines() if line.startswith("| ")]
     terms = [row.split(" | ")[0] for row in rows if not row.startswith(("| ---", "| term"))]
