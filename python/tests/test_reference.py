@@ -90,7 +90,8 @@ enum class Decoder : std::uint8_t {
 
 struct DecodeOptions {
   std::string field = "image";  ///< the bytes
-  bool exif =
+  std::string bucket = "s3://a";  ///< where
+  bool exif =  // a note
       true;  ///< whether images are turned
              ///< upright
   /// what decodes
@@ -134,6 +135,7 @@ def test_comments_of_headers_become_docstrings():
     assert method.comment == ["Counts."] and function.owner == ""
     assert header_docs.sentences_of("DecodeOptions", structs, enums) == {
         "field": "the bytes",
+        "bucket": "where",
         "exif": "whether images are turned upright",
         "decoder": 'what decodes: "fast" (its own); "slow"',
         "sizes": 'which sizes: "fast" (its own); "slow"',

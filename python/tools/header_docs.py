@@ -91,7 +91,7 @@ def read_members(lines: Iterator[str], statement: re.Pattern[str]) -> Struct:
             above.append(text)
             continue
         written, _, beside = line.partition("///<")
-        code = f"{code} {written.split('//')[0].strip()}".strip()
+        code = f"{code} {re.split(r'(?<!:)//', written)[0].strip()}".strip()  # and not that of s3://
         match = statement.fullmatch(code)
         if match:
             last, code = match["name"], ""
