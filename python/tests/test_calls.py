@@ -239,20 +239,49 @@ def test_defaults_of_crops_are_those_of_plans(name):
     assert ps.Crop._unpickle(json.dumps({name: {"size": size}})) == made
 
 
-@pytest.mark.parametrize("name", [*TRANSFORMS, "ImageView"])
-def test_options_have_the_names_of_plans(name):
-    view = ps.ImageView(ps.random_crop((32, 24), fill=(1, 2, 3)), count=2, flip=0.5, filter="nearest", geometry="where")
-    made = {
-        "decode_image": ps.decode_image(crop=ps.center_crop(32), field="bytes", flip=0.25, decoder="libjpeg", scaled=True, background=(1, 2, 3), masks="mask"),
-        "decode_views": ps.decode_views({"a": view}, exif=False, channels=3, dtype="u16", tolerant=True, max_megapixels=3),
-        "crop_image": ps.crop_image(crop=ps.resize_to(8, 9), filter="bicubic", masks=["a", "b"], mask_fill=0, mask_dtype="i64"),
-        "augment_image": ps.augment_image([ps.augment.rotate((-5, 5), fill=(1, 2, 3)), ps.augment.color_jitter(0.4, hue=0.1)], masks=("mask",)),
-        "pad": ps.pad("tokens", 9, value=1.5, truncate=True, lengths="length"),
-        "ImageView": view,
-    }[name]
-    if name == "ImageView":
-        again = eval(repr(made), {"ImageView": ps.ImageView, **{crop: getattr(ps, crop) for crop in CROP_NAMES}})
-        assert repr(again) == repr(made) and again.geometry == "where" and again.filter == "nearest" and again.crop == view.crop
-    else:
-        again = pickle.loads(pickle.dumps(made))
-        assert repr(again) == repr(made)
+VIEW = ps.ImageView(ps.random_crop((32, 24), fill=(1, 2, 3)), count=2, flip=0.5, filter="nearest", geometry="where")
+OPTIONS = {
+    "decode_image": {"crop": ps.center_crop(32), "field": "bytes", "flip": 0.25, "scaled": True, "background": (1, 2, 3), "masks": "mask"},
+    "decode_views": {"views": {"a": VIEW}, "exif": False, "dtype": "u16", "tolerant": True, "max_megapixels": 3},
+    "crop_image": {"crop": ps.resize_to(8, 9), "filter": "bicubic", "masks": ["a", "b"], "mask_fill": 0, "mask_dtype": "i64"},
+    "augment_image": {"operations": [ps.augment.rotate((-5, 5), fill=(1, 2, 3)), ps.augment.color_jitter(0.4, hue=0.1)], "masks": ("mask",)},
+    "pad": {"field": "tokens", "to": 9, "value": 1.5, "truncate": True, "lengths": "length"},
+}  # fmt: skip
+
+
+def as_in_plans(value):
+    if isinstance(value, ps.Crop):
+        return json.loads(value.__reduce__()[1][0])
+    if isinstance(value, ps.augment.Augmentation):
+        return json.loads(value.to_json())
+    if isinstance(value, ps.ImageView):
+        return {"crop": as_in_plans(value.crop), "count": value.count, "flip": value.flip, "filter": value.filter, "geometry": value.geometry}
+    if isinstance(value, dict):
+        return [{"field": field, **as_in_plans(view)} for field, view in value.items()]
+    return [as_in_plans(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_arrive_in_plans(name):
+    made = getattr(ps, name)(**OPTIONS[name])
+    written = json.loads(made.__reduce__()[1][1])
+    for option, value in OPTIONS[name].items():
+        assert value != inspect.signature(getattr(ps, name)).parameters[option].default
+        assert written[option] == as_in_plans([value] if option == "masks" and isinstance(value, str) else value), option
+    assert repr(pickle.loads(pickle.dumps(made))) == repr(made)
+
+
+def test_an_image_view_prints_as_the_python_that_makes_it():
+    again = eval(repr(VIEW), {"ImageView": ps.ImageView, **{crop: getattr(ps, crop) for crop in CROP_NAMES}})
+    for view in (again, pickle.loads(pickle.dumps(VIEW))):
+        assert as_in_plans(view) == as_in_plans(VIEW)
+    assert VIEW.count == 2 and VIEW.flip == 0.5 and VIEW.filter == "nearest" and VIEW.geometry == "where"
+
+
+def test_an_index_and_statistics_arrive():
+    index = ps.MemoryJpegIndex()
+    stats = ps.JpegStats()
+    plan = ps.synthetic_images(4).map(ps.decode_image(crop=ps.center_crop(32), index=index, stats=stats)).batch(4)
+    for _ in plan.loader():
+        pass
+    assert len(index) == 4 and stats.counts()["own"] == 4
