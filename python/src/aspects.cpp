@@ -50,7 +50,7 @@ TransformPtr transform_of(nb::handle map, ImageSize shape) {
   if (nb::isinstance<PyTransform>(made)) return nb::cast<const PyTransform&>(made).transform;
   throw nb::type_error(("batch_by_aspect: map(shape) returns a Transform such as "
                         "decode_image(crop=cover_crop(shape)), found " +
-                        nb::cast<std::string>(nb::str(nb::repr(made))) + hint_at(made))
+                        repr_of(made) + hint_at(made))
                            .c_str());
 }
 
@@ -63,7 +63,7 @@ Dataset batched(const Dataset& self, nb::handle map, nb::handle shapes, nb::hand
   if (PyCallable_Check(map.ptr()) == 0)
     throw nb::type_error(("batch_by_aspect: 'map' is a function of a shape, which returns a "
                           "Transform: lambda shape: decode_image(crop=cover_crop(shape)), found " +
-                          nb::cast<std::string>(nb::str(nb::repr(map))))
+                          repr_of(map))
                              .c_str());
   ByAspectOptions options{.shapes = sizes_of("shapes", shapes),
                           .pixels = pixels,

@@ -12,12 +12,21 @@ namespace {
 
 using namespace nb::literals;
 
-// A strength, as torchvision's ColorJitter takes a number: around 1 for factors, around 0 for hues.
+// Ranges that a number stands for as torchvision's ColorJitter takes one: around 1 for factors, around 0 for hues.
 struct Factors {
+  static constexpr const char* kForms =
+      "a number s, which is (max(0, 1 - s), 1 + s), or (low, high) to draw from";
+  static Range around(double strength) { return factors(strength); }
   Range range;
 };
 struct HueTurns {
+  static constexpr const char* kForms = "a number s, which is (-s, s), or (low, high) to draw from";
+  static Range around(double strength) { return {-strength, strength}; }
   Range range;
+};
+template <class T>
+concept OfStrength = requires {
+  T::around(1.0);
 };
 
 struct Strengths {
@@ -43,26 +52,13 @@ Augmentation jitter(const Strengths& strengths) {
 
 }  // namespace
 
-template <>
-struct PythonValue<Factors> : PythonValue<Range> {
-  static constexpr const char* kForms =
-      "a number s, which is (max(0, 1 - s), 1 + s), or (low, high) to draw from";
-  static std::string text(const Factors& factors) {
-    return PythonValue<Range>::text(factors.range);
-  }
-  static Factors value(nb::handle given, const char* argument) {
+template <OfStrength T>
+struct PythonValue<T> : PythonValue<Range> {
+  static constexpr const char* kForms = T::kForms;
+  static std::string text(const T& of) { return PythonValue<Range>::text(of.range); }
+  static T value(nb::handle given, const char* argument) {
     double strength = 0;
-    if (nb::try_cast(given, strength)) return {factors(strength)};
-    return {PythonValue<Range>::value(given, argument)};
-  }
-};
-template <>
-struct PythonValue<HueTurns> : PythonValue<Range> {
-  static constexpr const char* kForms = "a number s, which is (-s, s), or (low, high) to draw from";
-  static std::string text(const HueTurns& turns) { return PythonValue<Range>::text(turns.range); }
-  static HueTurns value(nb::handle given, const char* argument) {
-    double most = 0;
-    if (nb::try_cast(given, most)) return {{-most, most}};
+    if (nb::try_cast(given, strength)) return {T::around(strength)};
     return {PythonValue<Range>::value(given, argument)};
   }
 };

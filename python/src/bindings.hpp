@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <penstock/penstock.hpp>
 #include <penstock/sync.hpp>
@@ -69,6 +70,11 @@ struct PyStream {
 [[nodiscard]] inline nb::str text_of(std::string_view text) {
   return nb::steal<nb::str>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
+/// As Python's repr, for messages.
+[[nodiscard]] inline std::string repr_of(nb::handle object) {
+  return nb::cast<std::string>(nb::str(nb::repr(object)));
 }
 
 /// What __reduce__ returns of an object that `type` makes of these again.

@@ -1,7 +1,6 @@
 #include "calls.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace penstock::python {
 
@@ -31,8 +30,8 @@ std::string filled(std::string_view first, std::string_view text, std::size_t in
 
 }  // namespace
 
-std::string SignatureWriter::arguments() const {
-  std::string text;
+std::string SignatureWriter::signature(const char* name, Kind kind, std::string_view result) const {
+  std::string text = kind == Kind::method ? "self" : "";
   const auto append = [&](const Field& field) {
     text += (text.empty() ? "" : ", ") + field.name + ": " + field.type;
     if (!field.by_default.empty()) text += " = " + field.by_default;
@@ -48,7 +47,7 @@ std::string SignatureWriter::arguments() const {
     if (!std::exchange(has_star, true)) text += text.empty() ? "*" : ", *";
     append(field);
   }
-  return text;
+  return std::string("def ") + name + "(" + text + ") -> " + std::string(result);
 }
 
 std::string SignatureWriter::docstring(std::string_view doc) const {

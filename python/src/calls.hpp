@@ -129,18 +129,17 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   template <class T>
   void add_parameter(const Parameter<T>& parameter) {
     by_position_.emplace_back(parameter.name);
-    std::string by_default;
-    if constexpr (requires(T value) { default_text(value); })
-      if (parameter.by_default) by_default = default_text(*parameter.by_default);
-    add(parameter.name, type_of<T>(), std::move(by_default), forms_of<T>());
+    add(parameter.name, type_of<T>(),
+        parameter.by_default ? default_text(*parameter.by_default) : "", forms_of<T>());
   }
 
   /// The names that may be passed by position, in their order.
   [[nodiscard]] const std::vector<std::string>& by_position() const noexcept {
     return by_position_;
   }
-  /// "size: int | tuple[int, int], *, resize: int = 256"
-  [[nodiscard]] std::string arguments() const;
+  enum class Kind { function, method };
+  /// "def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop"; a method has self, too.
+  [[nodiscard]] std::string signature(const char* name, Kind kind, std::string_view result) const;
   /// The docstring: `doc`, and before its labels the fields with their sentences.
   [[nodiscard]] std::string docstring(std::string_view doc) const;
   [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
@@ -261,53 +260,45 @@ template <class Function, class... P>
   return values;
 }
 
-/// Binds a function; `by_position` are fields that may be passed without their names, too. The GIL is released.
-template <class Function, class... P>
-void def(nb::module_& module, Call<Function, P...> call,
-         std::vector<std::string> by_position = {}) {
-  using Result = decltype(returned(std::declval<std::invoke_result_t<const Function&, P...>>()));
-  const SignatureWriter signature = signature_of(call, std::move(by_position));
-  const std::string text =
-      std::string("def ") + call.name + "(" + signature.arguments() + ") -> " + type_of<Result>();
-  const std::string doc = signature.docstring(call.doc);
-  module.def(
+/// Binds a function, or a method of the class `Self`; the GIL is released.
+template <class... Self, class Scope, class Function, class... P>
+void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P...>& call,
+               std::vector<std::string> by_position) {
+  using Result = decltype(returned(
+      std::declval<std::invoke_result_t<const Function&, const Self&..., P...>>()));
+  const SignatureWriter writer = signature_of(call, std::move(by_position));
+  const std::string signature = writer.signature(call.name, kind, type_of<Result>());
+  const std::string doc = writer.docstring(call.doc);
+  scope.def(
       call.name,
-      [call, order = signature.by_position()](const nb::args& arguments,
-                                              const nb::kwargs& keywords) -> Result {
-        std::tuple<P...> values = read_arguments(call, order, arguments, keywords);
-        return without_gil([&] { return returned(std::apply(call.function, std::move(values))); });
-      },
-      nb::sig(text.c_str()), doc.c_str());
-}
-
-/// The same of a method.
-template <class Owner, class Function, class... P>
-void def(nb::class_<Owner>& bound, Call<Function, P...> call,
-         std::vector<std::string> by_position = {}) {
-  using Result =
-      decltype(returned(std::declval<std::invoke_result_t<const Function&, const Owner&, P...>>()));
-  const SignatureWriter signature = signature_of(call, std::move(by_position));
-  const std::string rest = signature.arguments();
-  const std::string text = std::string("def ") + call.name + "(self" + (rest.empty() ? "" : ", ") +
-                           rest + ") -> " + type_of<Result>();
-  const std::string doc = signature.docstring(call.doc);
-  bound.def(
-      call.name,
-      [call, order = signature.by_position()](const Owner& self, const nb::args& arguments,
-                                              const nb::kwargs& keywords) -> Result {
+      [call, order = writer.by_position()](const Self&... self, const nb::args& arguments,
+                                           const nb::kwargs& keywords) -> Result {
         std::tuple<P...> values = read_arguments(call, order, arguments, keywords);
         return without_gil([&] {
           return std::apply(
-              [&](auto&&... value) {
-                return returned(std::invoke(call.function, self, std::move(value)...));
+              [&](P&... value) {
+                return returned(std::invoke(call.function, self..., std::move(value)...));
               },
-              std::move(values));
+              values);
         });
       },
-      nb::sig(text.c_str()), doc.c_str());
+      nb::sig(signature.c_str()), doc.c_str());
 }
 
-/// Visits the fields of a T: their values as Python objects, and the text that makes such a T where it differs from T{}.
+/// Binds a function; `by_position` are fields that may be passed without their names, too.
+template <class Function, class... P>
+void def(nb::module_& module, const Call<Function, P...>& call,
+         std::vector<std::string> by_position = {}) {
+  bind_call(module, SignatureWriter::Kind::function, call, std::move(by_position));
+}
+/// The same of a method.
+template <class Owner, class Function, class... P>
+void def(nb::class_<Owner>& bound, const Call<Function, P...>& call,
+         std::vector<std::string> by_position = {}) {
+  bind_call<Owner>(bound, SignatureWriter::Kind::method, call, std::move(by_position));
+}
+
+/// Visits fields: their values as Python objects, and as the texts that make them.
 class FieldObjects : public EveryField<FieldObjects> {
  public:
   template <class T>
@@ -341,7 +332,8 @@ nb::class_<T> def_struct(nb::module_& module, const char* name, const char* doc,
   SignatureWriter signature(std::move(by_position), left_out);
   signature.add_struct(T{});
   nb::class_<T> bound(module, name, doc);
-  const std::string constructor = "def __init__(self, " + signature.arguments() + ") -> None";
+  const std::string constructor =
+      signature.signature("__init__", SignatureWriter::Kind::method, "None");
   bound.def(
       "__init__",
       [order = signature.by_position(), left_out](T* self, const nb::args& arguments,

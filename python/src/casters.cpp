@@ -14,14 +14,12 @@ constexpr std::array<std::string_view, kDTypes.size()> kNumpyNames{
     "uint8", "int8",   "int16",   "uint16",   "int32",   "uint32",
     "int64", "uint64", "float16", "bfloat16", "float32", "float64"};
 
-std::string shown(nb::handle object) { return nb::cast<std::string>(nb::str(nb::repr(object))); }
-
 Device one_device(nb::handle given) {
   Device device;
   if (nb::try_cast(given, device)) return device;
   if (nb::isinstance<nb::str>(given)) return Device::parse(nb::cast<std::string>(given));
   throw std::invalid_argument("expected a device such as 'cuda:0' or 'host:1', found " +
-                              shown(given));
+                              repr_of(given));
 }
 
 }  // namespace
@@ -30,52 +28,25 @@ std::string hint_at(nb::handle given) {
   return nb::cast<std::string>(nb::module_::import_("penstock._calls").attr("hint")(given));
 }
 
-Crop CropGiven::value() const {
-  Crop crop;
-  if (nb::try_cast(given, crop)) return crop;
-  throw nb::type_error(("expected a crop, such as random_resized_crop(224) for training, or "
-                        "center_crop(224, resize=256) for validation, found " +
-                        shown(given) + hint_at(given))
-                           .c_str());
-}
-
-std::vector<ImageView> ViewsGiven::value() const {
-  const auto refuse = [](nb::handle found) {
-    throw nb::type_error(("expected views by the names of their fields, such as {'global': "
-                          "ImageView(random_resized_crop(224), count=2)}, found " +
-                          shown(found))
-                             .c_str());
-  };
-  if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items")) refuse(given);
-  std::vector<ImageView> views;
-  for (const nb::handle item : given.attr("items")()) {
-    std::string name;
-    ImageView view;
-    if (!nb::try_cast(item[0], name) || !nb::try_cast(item[1], view)) refuse(item);
-    view.field = std::move(name);
-    views.push_back(std::move(view));
-  }
-  return views;
-}
-
 std::vector<std::string> FieldNames::value() const {
   std::vector<std::string> names;
   if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
   if (!nb::try_cast(given, names))
     throw nb::type_error(
-        ("expected the name of a field, or a list of such names, found " + shown(given)).c_str());
+        ("expected the name of a field, or a list of such names, found " + repr_of(given)).c_str());
   return names;
 }
 
 std::vector<FieldName> NamesGiven::value() const {
   if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items"))
     throw nb::type_error(
-        ("expected new names by fields, such as {'image': 'mask'}, found " + shown(given)).c_str());
+        ("expected new names by fields, such as {'image': 'mask'}, found " + repr_of(given))
+            .c_str());
   std::vector<FieldName> all;
   for (const nb::handle item : given.attr("items")()) {
     std::string field;
     if (!nb::try_cast(item[0], field))
-      throw nb::type_error(("expected the name of a field, found " + shown(item[0])).c_str());
+      throw nb::type_error(("expected the name of a field, found " + repr_of(item[0])).c_str());
     for (std::string& name : FieldNames{nb::borrow(item[1])}.value())
       all.push_back({field, std::move(name)});
   }
@@ -98,12 +69,12 @@ Shape parse_shape(nb::handle extents) {
   std::vector<std::int64_t> values;
   if (nb::isinstance<nb::str>(extents) || PySequence_Check(extents.ptr()) == 0)
     throw std::invalid_argument("a shape is a sequence of extents such as (224, 224, 3), found " +
-                                shown(extents));
+                                repr_of(extents));
   for (const nb::handle extent : extents) {
     std::int64_t value = kDynamic;
     if (!extent.is_none() && !nb::try_cast(extent, value))
       throw std::invalid_argument("an extent is a number, or None where it differs, found " +
-                                  shown(extent));
+                                  repr_of(extent));
     values.push_back(value);
   }
   return Shape(values);
@@ -122,7 +93,7 @@ std::vector<Device> DeviceList::value() const {
   if (PySequence_Check(given.ptr()) == 0)
     throw std::invalid_argument(
         "expected devices: 'auto', 'host:4', 'cuda:0,1', or a list of their names, found " +
-        shown(given));
+        repr_of(given));
   std::vector<Device> devices;
   for (const nb::handle device : given) devices.push_back(one_device(device));
   return devices;
@@ -134,10 +105,10 @@ ShardPaths Shards::value() const {
   std::vector<std::string> paths;
   if (PySequence_Check(given.ptr()) == 0)
     throw std::invalid_argument("expected a path, a pattern or a list of them, found " +
-                                shown(given));
+                                repr_of(given));
   for (const nb::handle one : given) {
     if (!nb::try_cast(one, path))
-      throw std::invalid_argument("expected a path or a pattern, found " + shown(one));
+      throw std::invalid_argument("expected a path or a pattern, found " + repr_of(one));
     paths.push_back(path.string());
   }
   return paths;
@@ -152,7 +123,7 @@ std::vector<FieldSpec> Fields::value() const {
       throw std::invalid_argument(
           "a field is a name and a pair of dtype and shape, such as {'image': ('f32', (224, 224, "
           "3))}, found " +
-          shown(name) + ": " + shown(pair));
+          repr_of(name) + ": " + repr_of(pair));
     fields.push_back({.name = nb::cast<std::string>(name),
                       .dtype = parse_dtype(nb::cast<std::string>(pair[0])),
                       .shape = parse_shape(pair[1])});
@@ -165,10 +136,10 @@ std::vector<FieldSpec> Fields::value() const {
     throw std::invalid_argument(
         "expected fields: a list of FieldSpec, or a mapping such as {'image': ('f32', (224, 224, "
         "3))}, found " +
-        shown(given));
+        repr_of(given));
   for (const nb::handle one : given) {
     if (!nb::isinstance<FieldSpec>(one))
-      throw std::invalid_argument("expected a FieldSpec, found " + shown(one));
+      throw std::invalid_argument("expected a FieldSpec, found " + repr_of(one));
     fields.push_back(nb::cast<FieldSpec>(one));
   }
   return fields;

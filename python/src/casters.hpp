@@ -76,20 +76,6 @@ struct Choice {
 /// For the end of a message: what to take instead of a thing of another library; empty where nothing is known of it.
 [[nodiscard]] std::string hint_at(nb::handle given);
 
-/// A crop, as it was passed.
-struct CropGiven {
-  nb::object given;
-  /// Errors  nb::type_error  no Crop; names the usual ones
-  [[nodiscard]] Crop value() const;
-};
-
-/// The views of decode_views, as they were passed: a mapping of names to ImageViews.
-struct ViewsGiven {
-  nb::object given;
-  /// Errors  nb::type_error  something else
-  [[nodiscard]] std::vector<ImageView> value() const;
-};
-
 /// Names of fields, as they were passed: one, or a sequence of them.
 struct FieldNames {
   nb::object given;
@@ -170,8 +156,6 @@ struct type_caster<penstock::python::Choice<E>> {
     }                                                                                             \
   }
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
-PENSTOCK_AS_GIVEN(CropGiven, "Crop");
-PENSTOCK_AS_GIVEN(ViewsGiven, "collections.abc.Mapping[str, ImageView]");
 PENSTOCK_AS_GIVEN(FieldNames, "str | collections.abc.Sequence[str]");
 PENSTOCK_AS_GIVEN(NamesGiven, "collections.abc.Mapping[str, str | collections.abc.Sequence[str]]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");

@@ -72,7 +72,7 @@ std::vector<ByLengthOptions::Field> padded_fields(nb::handle fields) {
   } catch (const std::bad_cast&) {
     throw nb::type_error(("fields: expected names such as ['tokens'], or names with numbers to pad "
                           "with such as {'tokens': 0}, found " +
-                          nb::cast<std::string>(nb::repr(fields)))
+                          repr_of(fields))
                              .c_str());
   }
   return padded;
@@ -110,7 +110,7 @@ LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
       (nb::isinstance<nb::type_object>(remote) || !nb::hasattr(remote, "attach")))
     throw nb::type_error(("remote: expected a penstock.remote.Workers, such as "
                           "penstock.remote.Processes(4), found " +
-                          nb::cast<std::string>(nb::str(nb::repr(remote))))
+                          repr_of(remote))
                              .c_str());
   LoaderHandle loader(without_gil([&] { return self.loader(options); }));
   if (!remote.is_none()) remote.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
@@ -174,7 +174,7 @@ void bind_batching(nb::class_<Dataset>& dataset) {
             if (PyCallable_Check(function.ptr()) == 0 || !hint.empty())
               throw nb::type_error(("map takes a Transform such as decode_image(...), or a Python "
                                     "function with its outputs, found " +
-                                    nb::cast<std::string>(nb::str(nb::repr(function))) + hint)
+                                    repr_of(function) + hint)
                                        .c_str());
             if (outputs.is_none())
               throw std::invalid_argument(

@@ -92,7 +92,7 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
   if (is_torch_bf16(value)) return torch_bf16(value);
   if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
   const auto shown = [&] {
-    const std::string text = nb::cast<std::string>(nb::str(nb::repr(value)));
+    const std::string text = repr_of(value);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
   };
   try {

@@ -102,9 +102,9 @@ template <class T, class Batch>
 void bind_mapping(nb::class_<T>& owner, Batch batch) {
   const auto tensor = [batch](const T& self, nb::handle field) -> PyTensor {
     if (!nb::isinstance<nb::str>(field))
-      throw nb::type_error(("a field is chosen by its name, and a device by step.parts[i]; found " +
-                            nb::cast<std::string>(nb::str(nb::repr(field))))
-                               .c_str());
+      throw nb::type_error(
+          ("a field is chosen by its name, and a device by step.parts[i]; found " + repr_of(field))
+              .c_str());
     return field_of(batch(self), nb::cast<std::string>(field));
   };
   const auto names = [](const T& self) { return names_of(first_part(self)); };
@@ -379,7 +379,7 @@ nb::object to_dict(const LoaderState& state) {
   return nb::module_::import_("json").attr("loads")(state.to_json());
 }
 LoaderState to_state(nb::handle given) {
-  const std::string shown = nb::cast<std::string>(nb::str(nb::repr(given)));
+  const std::string shown = repr_of(given);
   if (nb::isinstance<nb::str>(given)) {
     const auto text = nb::cast<std::string>(given);
     if (text.find('{') == std::string::npos)

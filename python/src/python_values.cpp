@@ -20,12 +20,8 @@ bool is_number(nb::handle given) {
 
 }  // namespace
 
-std::string text_of_object(const nb::object& object) {
-  return nb::cast<std::string>(nb::str(nb::repr(object)));
-}
-
 std::string PythonValue<Range>::text(const Range& range) {
-  return text_of_object(nb::make_tuple(range.low, range.high));
+  return repr_of(nb::make_tuple(range.low, range.high));
 }
 Range PythonValue<Range>::value(nb::handle given, const char* argument) {
   if (is_number(given)) {
@@ -38,7 +34,7 @@ Range PythonValue<Range>::value(nb::handle given, const char* argument) {
 
 std::string PythonValue<ImageSize>::text(const ImageSize& size) {
   if (size.height == size.width) return std::to_string(size.height);
-  return text_of_object(nb::make_tuple(size.height, size.width));
+  return repr_of(nb::make_tuple(size.height, size.width));
 }
 ImageSize PythonValue<ImageSize>::value(nb::handle given, const char* argument) {
   if (is_number(given)) return from_python<int>(given, argument);
@@ -48,7 +44,7 @@ ImageSize PythonValue<ImageSize>::value(nb::handle given, const char* argument) 
 
 std::string PythonValue<Color>::text(const Color& color) {
   if (color.red == color.green && color.green == color.blue) return std::to_string(color.red);
-  return text_of_object(nb::make_tuple(color.red, color.green, color.blue));
+  return repr_of(nb::make_tuple(color.red, color.green, color.blue));
 }
 Color PythonValue<Color>::value(nb::handle given, const char* argument) {
   if (is_number(given)) return from_python<int>(given, argument);
@@ -66,6 +62,34 @@ PythonValue<std::array<std::uint8_t, 3>>::Levels PythonValue<std::array<std::uin
     return static_cast<std::uint8_t>(found);
   };
   return {level(color.red), level(color.green), level(color.blue)};
+}
+
+Crop PythonValue<Crop>::value(nb::handle given, const char*) {
+  Crop crop;
+  if (nb::try_cast(given, crop)) return crop;
+  throw nb::type_error(("expected a crop, such as random_resized_crop(224) for training, or "
+                        "center_crop(224, resize=256) for validation, found " +
+                        repr_of(given) + hint_at(given))
+                           .c_str());
+}
+
+std::vector<ImageView> PythonValue<std::vector<ImageView>>::value(nb::handle given, const char*) {
+  const auto refuse = [](nb::handle found) {
+    throw nb::type_error(("expected views by the names of their fields, such as {'global': "
+                          "ImageView(random_resized_crop(224), count=2)}, found " +
+                          repr_of(found))
+                             .c_str());
+  };
+  if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items")) refuse(given);
+  std::vector<ImageView> views;
+  for (const nb::handle item : given.attr("items")()) {
+    std::string name;
+    ImageView view;
+    if (!nb::try_cast(item[0], name) || !nb::try_cast(item[1], view)) refuse(item);
+    view.field = std::move(name);
+    views.push_back(std::move(view));
+  }
+  return views;
 }
 
 }  // namespace penstock::python

@@ -16,24 +16,11 @@
 
 namespace penstock::python {
 
-/// Takes any field; for the concept below.
-struct AnyField {
-  template <class... T>
-  void operator()(const char*, T&&...) {}
-  template <class... T>
-  void required(const char*, T&&...) {}
-  template <class... T>
-  void later(const char*, T&&...) {}
-  template <class... T>
-  void speed(const char*, T&&...) {}
-  template <class... T>
-  void object(const char*, T&&...) {}
-  template <class Form, class... T>
-  void as(const char*, T&&...) {}
-};
+/// For the concept below.
+struct AnyVisitor {};
 /// A struct of options.
 template <class T>
-concept HasFields = requires(T& value, AnyField& visit) {
+concept HasFields = requires(T& value, AnyVisitor& visit) {
   visit_fields(visit, value);
 };
 
@@ -76,9 +63,6 @@ template <class T>
     return nb::cast(value);
 }
 
-/// As Python's repr.
-[[nodiscard]] std::string text_of_object(const nb::object& object);
-
 template <class T>
 requires std::is_arithmetic_v<T>
 struct PythonValue<T> {
@@ -86,7 +70,7 @@ struct PythonValue<T> {
     if constexpr (std::is_same_v<T, bool>) return "bool";
     return std::is_integral_v<T> ? "int" : "float";
   }
-  static std::string text(const T& value) { return text_of_object(nb::cast(value)); }
+  static std::string text(const T& value) { return repr_of(nb::cast(value)); }
   static T value(nb::handle given, const char*) {
     T value{};
     nb::object number = nb::borrow(given);
@@ -116,7 +100,7 @@ struct PythonValue<E> {
 template <>
 struct PythonValue<std::string> {
   static std::string type() { return "str"; }
-  static std::string text(const std::string& value) { return text_of_object(nb::cast(value)); }
+  static std::string text(const std::string& value) { return repr_of(nb::cast(value)); }
   static std::string value(nb::handle given, const char*) {
     std::string value;
     if (!nb::try_cast(given, value)) throw nb::next_overload();
@@ -213,7 +197,8 @@ template <>
 struct PythonValue<Crop> {
   static std::string type() { return "Crop"; }
   static std::string text(const Crop& crop) { return crop.to_string(); }
-  static Crop value(nb::handle given, const char*) { return CropGiven{nb::borrow(given)}.value(); }
+  /// Errors  nb::type_error  no Crop; names the usual ones
+  static Crop value(nb::handle given, const char*);
 };
 
 template <>
@@ -231,9 +216,8 @@ struct PythonValue<Augmentation> {
 template <>
 struct PythonValue<std::vector<ImageView>> {
   static std::string type() { return "collections.abc.Mapping[str, ImageView]"; }
-  static std::vector<ImageView> value(nb::handle given, const char*) {
-    return ViewsGiven{nb::borrow(given)}.value();
-  }
+  /// Errors  nb::type_error  something else
+  static std::vector<ImageView> value(nb::handle given, const char*);
 };
 
 template <>

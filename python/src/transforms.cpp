@@ -55,9 +55,9 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields, Outputs out
   } else if (fields.size() == 1 && PyTuple_Check(result.ptr()) == 0) {
     write(result, fields[0], out, 0);
   } else if (PyTuple_Check(result.ptr()) == 0 || nb::len(result) != fields.size()) {
-    throw std::invalid_argument(
-        "returned " + nb::cast<std::string>(nb::str(nb::repr(result.type()))) +
-        ", expected a tuple or a dict of " + std::to_string(fields.size()) + " arrays");
+    throw std::invalid_argument("returned " + repr_of(result.type()) +
+                                ", expected a tuple or a dict of " + std::to_string(fields.size()) +
+                                " arrays");
   } else {
     for (std::size_t i = 0; i < fields.size(); ++i) write(result[i], fields[i], out, i);
   }
@@ -203,10 +203,7 @@ Errors  Error  the file cannot be made or mapped, or is of another kind)")
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")
       .def("__repr__",
-           [](nb::handle self) {
-             return "JpegStats(" + nb::cast<std::string>(nb::str(nb::repr(self.attr("counts")()))) +
-                    ")";
-           })
+           [](nb::handle self) { return "JpegStats(" + repr_of(self.attr("counts")()) + ")"; })
       .def("__init__",
            [](PyJpegStats* self) { new (self) PyJpegStats{std::make_shared<JpegStats>()}; })
       .def(
