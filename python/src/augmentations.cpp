@@ -52,13 +52,13 @@ Augmentation jitter(const Strengths& strengths) {
 
 }  // namespace
 
-template <OfStrength T>
-struct PythonValue<T> : PythonValue<Range> {
-  static constexpr const char* kForms = T::kForms;
-  static std::string text(const T& of) { return PythonValue<Range>::text(of.range); }
-  static T value(nb::handle given, const char* argument) {
+template <OfStrength Strength>
+struct PythonValue<Strength> : PythonValue<Range> {
+  static constexpr const char* kForms = Strength::kForms;
+  static std::string text(const Strength& of) { return PythonValue<Range>::text(of.range); }
+  static Strength value(nb::handle given, const char* argument) {
     double strength = 0;
-    if (nb::try_cast(given, strength)) return {T::around(strength)};
+    if (nb::try_cast(given, strength)) return {Strength::around(strength)};
     return {PythonValue<Range>::value(given, argument)};
   }
 };
