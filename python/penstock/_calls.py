@@ -10,6 +10,7 @@ import ast
 import collections.abc
 import difflib
 import inspect
+import operator
 import os
 import re
 import reprlib
@@ -218,9 +219,8 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
     if base == "None":
         return value is None
     if base == "int":
-        # A whole number may be of numpy; one that C++ has no room for is none.
-        is_whole = not isinstance(value, bool) and hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0
-        return is_whole and (any_number or 0 <= value < 2**63)
+        # One that C++ has no room for is none.
+        return _is_whole(value) and (any_number or 0 <= value < 2**63)
     if base == "float":
         return isinstance(value, (int, float)) or hasattr(value, "__float__") and getattr(value, "ndim", 1) == 0
     if base == "bool":
@@ -245,6 +245,17 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         return True
     names = {one.__name__ for one in type(value).__mro__}
     return base in names
+
+
+def _is_whole(value: Any) -> bool:
+    """A whole number, which may be of numpy or torch."""
+    if isinstance(value, bool) or getattr(value, "ndim", 0) > 0:
+        return False
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
 
 
 def wrap(native: Any, qualname: str, signature: inspect.Signature) -> Callable[..., Any]:

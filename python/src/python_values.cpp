@@ -14,9 +14,8 @@ std::vector<T> elements(nb::handle given, std::size_t count, const char* argumen
   return values;
 }
 
-bool is_number(nb::handle given) {
-  return PyNumber_Check(given.ptr()) != 0 && PySequence_Check(given.ptr()) == 0;
-}
+// Zero-dimensional arrays and tensors are numbers.
+bool is_number(nb::handle given) { return PyNumber_Check(given.ptr()) != 0 && !has_length(given); }
 
 }  // namespace
 

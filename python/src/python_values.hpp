@@ -54,6 +54,13 @@ template <class T>
   return "";
 }
 
+/// Whether len() takes it; it does not take zero-dimensional arrays, which are sequences by their type.
+[[nodiscard]] inline bool has_length(nb::handle given) {
+  if (PyObject_Size(given.ptr()) >= 0) return true;
+  PyErr_Clear();
+  return false;
+}
+
 /// A value as Python has it.
 template <class T>
 [[nodiscard]] nb::object to_python(const T& value) {
@@ -139,7 +146,7 @@ struct PythonValue<std::vector<T>> {
   }
   static std::vector<T> value(nb::handle given, const char* argument) {
     if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) ||
-        PySequence_Check(given.ptr()) == 0)
+        PySequence_Check(given.ptr()) == 0 || !has_length(given))
       throw nb::next_overload();
     std::vector<T> values;
     for (const nb::handle one : nb::iter(given)) values.push_back(from_python<T>(one, argument));

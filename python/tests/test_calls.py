@@ -31,6 +31,8 @@ WRONG = [
     (lambda: numbers(4).take(2**70), f"take(): 'count' is too large, found {2**70}"),
     (lambda: numbers(4).select([0, -1]), "select(): 'positions' [1] must be 0 or more, found -1"),
     (lambda: numbers(4).select(3), "select(): 'positions' must be a list of whole numbers, found 3 (int)"),
+    (lambda: numbers(4).select(np.array(3)), "select(): 'positions' must be a list of whole numbers, found array(3) (ndarray)"),
+    (lambda: ps.center_crop(np.array(2.5)), "center_crop(): 'size' must be a whole number or 2 whole numbers, found array(2.5) (ndarray)"),
     (lambda: numbers(4).sample([1, None, 2, 3]), "sample(): 'weights' [1] must be a number, found None (NoneType)"),
     (lambda: numbers(4).batch(2).loader(max_faults="9"), "loader(): 'max_faults' must be a whole number or None, found '9' (str)"),
     (lambda: numbers(4).batch(2).loader().load_state_dict(3), "load_state_dict takes what state_dict() returned, or its JSON, found 3"),
@@ -237,6 +239,14 @@ def test_defaults_of_crops_are_those_of_plans(name):
     made = getattr(ps, name)(**required(getattr(ps, name)))
     size = json.loads(made.__reduce__()[1][0])[name]["size"]
     assert ps.Crop._unpickle(json.dumps({name: {"size": size}})) == made
+
+
+def test_a_zero_dimensional_array_is_a_number():
+    assert ps.augment.brightness(np.array(0.5)) == ps.augment.brightness(0.5)
+    assert ps.augment.color_jitter(np.array(0.5)) == ps.augment.color_jitter(0.5)
+    assert ps.center_crop(np.array(32)) == ps.center_crop(32)
+    assert ps.letterbox(8, fill=np.array(7)) == ps.letterbox(8, fill=7)
+    assert ps.random_resized_crop(np.array([8, 9]), scale=np.array([0.5, 1])) == ps.random_resized_crop((8, 9), scale=(0.5, 1))
 
 
 VIEW = ps.ImageView(ps.random_crop((32, 24), fill=(1, 2, 3)), count=2, flip=0.5, filter="nearest", geometry="where")
