@@ -1,5 +1,5 @@
 // Checks of the programs' number flags. A refusal names the flag, what was expected and what was
-// found: "--crop: expected a whole number from 1 to 65535, found 'x'".
+// found: "--crop: expected an integer from 1 to 65535, found 'x'".
 #pragma once
 
 #include <charconv>
@@ -26,7 +26,7 @@ template <class T>
 }
 
 [[nodiscard]] inline CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
-  return number_from_to("a whole number", least, most);
+  return number_from_to("an integer", least, most);
 }
 [[nodiscard]] inline CLI::Validator number(double least, double most) {
   return number_from_to("a number", least, most);

@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import reprlib
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -52,7 +53,8 @@ def _signature(node: ast.FunctionDef, defaults: Sequence[Any]) -> inspect.Signat
     def value(default: ast.expr | None) -> Any:
         if default is None:
             return inspect.Parameter.empty
-        return eval(ast.unparse(default), {"__builtins__": {}, "_defaults": defaults})  # of our own module
+        native = vars(sys.modules["penstock._penstock"])  # a default may be an object of one of its classes
+        return eval(ast.unparse(default), {**native, "__builtins__": {}, "_defaults": defaults})
 
     given = node.args
     parameters: list[tuple[ast.arg, Any, ast.expr | None]] = []
@@ -150,8 +152,10 @@ def _words(annotation: str) -> str:
             words.append("a function")
         elif base == "PathLike":
             words.append("a path")
+        elif base == "ndarray":
+            words.append("an array")
         else:
-            simple = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "True or False"}
+            simple = {"int": "an integer", "float": "a number", "str": "a string", "bool": "True or False"}
             simple |= {"object": "an object", "Any": "an object", "bytes": "bytes", "None": "None"}
             words.append(simple.get(base, f"a {base}" if base[:1] not in "AEIO" else f"an {base}"))
     return " or ".join(dict.fromkeys(words))
@@ -161,7 +165,7 @@ def _plural(annotation: str) -> str:
     base, inner = _taken_apart(annotation)
     if base == "Literal":
         return inner
-    known = {"int": "whole numbers", "float": "numbers", "str": "texts"}
+    known = {"int": "integers", "float": "numbers", "str": "strings"}
     return known.get(annotation, base + "s")
 
 
@@ -194,7 +198,7 @@ def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None
         return None
     shown = reprlib.repr(value)
     for base, inner in map(_taken_apart, parts):
-        if base == "Sequence" and not isinstance(value, (str, bytes)) and isinstance(value, collections.abc.Sequence):
+        if base == "Sequence" and _is_list(value):
             for position, one in enumerate(value):
                 if why := _misfit(one, inner, any_number):
                     return f"[{position}] {why}"
@@ -228,10 +232,9 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
     if base in ("str", "Literal"):
         return isinstance(value, str)
     if base == "Sequence":
-        is_list = isinstance(value, collections.abc.Sequence) or getattr(value, "ndim", 0) > 0
-        if isinstance(value, (str, bytes)) or not is_list:
-            return False
-        return all(_misfit(one, inner, any_number) is None for one in value)
+        return _is_list(value) and all(_misfit(one, inner, any_number) is None for one in value)
+    if base == "ndarray":
+        return False  # an array fits as a sequence, where its elements fit
     if base == "tuple":
         each = inner.split(", ")
         return _fits(value, "Sequence[object]", any_number) and len(value) == len(each) and all(_fits(*one, any_number) for one in zip(value, each))
@@ -247,8 +250,15 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
     return base in names
 
 
+def _is_list(value: Any) -> bool:
+    """A sequence, or an array that has one."""
+    if isinstance(value, (str, bytes)):
+        return False
+    return isinstance(value, collections.abc.Sequence) or getattr(value, "ndim", 0) > 0
+
+
 def _is_whole(value: Any) -> bool:
-    """A whole number, which may be of numpy or torch."""
+    """An integer, which may be of numpy or torch."""
     if isinstance(value, bool) or getattr(value, "ndim", 0) > 0:
         return False
     try:

@@ -15,6 +15,8 @@ import os
 import pathlib
 from typing import Any, Literal, overload
 
+import numpy
+
 
 class FieldSpec:
     """
@@ -272,9 +274,9 @@ def random_resized_crop(size: int | tuple[int, int], *, scale: float | tuple[flo
 
 def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     """
-    The middle of the image after resizing its shorter side to `resize`: the crop of validation. The resized image
-    has whole numbers of pixels, and the crop begins at a whole one; so the two directions may be scaled a little
-    differently. Done as one region and one resize; nothing outside the crop is decoded.
+    The middle of the image after resizing its shorter side to `resize`: the crop of validation. Sides and offsets
+    of the resized image are whole pixels, so the two directions may be scaled a little differently. Done as one
+    region and one resize; nothing outside the crop is decoded.
 
     Options
       size    pixels: one number for a square, or (height, width)
@@ -282,7 +284,7 @@ def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
 
     Errors   ValueError  a size below 1, or one larger than `resize`
     Source   torchvision's Resize followed by CenterCrop, with their sizes and offsets: the longer side is cut to
-             a whole number, an offset of a half is rounded to the even number.
+             an integer, an offset of a half is rounded to the even number.
     """
 
 def five_crops(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
@@ -335,7 +337,7 @@ def cover_crop(size: int | tuple[int, int], *, position: Literal['center', 'rand
     """
     The image resized, with its aspect kept, so that it just covers the sample; what is too much in one direction
     is cut off, equally on both sides or at a random position. Small images are enlarged. One side of the resized
-    image is the sample's; the other is the exact quotient, cut to a whole number, so it may be scaled a little
+    image is the sample's; the other is the exact quotient, cut to an integer, so it may be scaled a little
     differently. Nothing outside the crop is decoded.
 
     Options
@@ -546,9 +548,9 @@ def decode_image(*, crop: Crop, field: str = 'image', flip: float = 0.0, decoder
                       it
       stats           counts which decoder decoded the JPEGs
 
-    Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8 or
-             u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded,
-             its type. With five_crops or ten_crops, image and geometry have a first dimension of as many.
+    Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: integers [H,W] or [H,W,1]; out: `field` u8 or u16
+             [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded, its
+             type. With five_crops or ten_crops, image and geometry have a first dimension of as many.
     Threads  any number at the same time. A thread keeps at most a few MiB of scratch memory between images; while
              it works, a baseline JPEG needs its encoded size and a band of rows, other images the whole of them
              (4 bytes a pixel; 8 for a progressive JPEG).
@@ -563,7 +565,7 @@ def decode_image(*, crop: Crop, field: str = 'image', flip: float = 0.0, decoder
 
 class ImageView:
     """
-    One field of decode_views: a crop of the image, or several that are drawn alike.
+    One field that is made of an image: a crop of it, or several crops that are drawn alike.
     """
 
     def __init__(self, crop: Crop, *, count: int = 0, flip: float = 0.0, filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', geometry: str = '') -> None:
@@ -821,7 +823,7 @@ class Augmentation:
     One operation on an image with the ranges that it draws from, or a choice of operations. A value; for
     augment_image().
 
-    Each operation is defined in whole numbers and gives the same levels on every machine. The definitions are those of
+    Each operation is defined in integers and gives the same levels on every machine. The definitions are those of
     torchvision.transforms.v2.functional for u8 images, within one level. Grey images stay as they are where an
     operation needs colours.
     """
@@ -1075,7 +1077,7 @@ def random_apply(probability: float, operations: Sequence[Augmentation]) -> Augm
     Errors   ValueError  a probability outside 0 to 1
     """
 
-def random_choice(operations: Sequence[Augmentation], weights: Sequence[float] = ()) -> Augmentation:
+def random_choice(operations: Sequence[Augmentation], weights: Sequence[float] | numpy.ndarray = ()) -> Augmentation:
     """
     Does one of `operations`, with probabilities in proportion to `weights` where there are any.
 
@@ -2103,7 +2105,7 @@ class Dataset:
         arrive: Dataset(queue).
 
         An item is a dict by field name; a tuple, whose parts `names` names; or a single value, the field
-        "item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and texts (u8 [?]).
+        "item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and strings (u8 [?]).
         `fields` says what they are, as in map_function; by default the first, the middle and the last
         item do, and an extent in which these differ may differ.
 
@@ -2262,7 +2264,7 @@ class Dataset:
         Source   Hoffer et al.: Augment Your Batch (CVPR 2020); DeiT's RASampler
         """
 
-    def select(self, positions: Sequence[int]) -> Dataset:
+    def select(self, positions: Sequence[int] | numpy.ndarray) -> Dataset:
         """
         Keeps the `positions` in this list, in its order, as PyTorch's Subset. One that comes several times gets
         random numbers of its own each time (SampleId.draw), so another crop. After batch, a batch that comes again is
@@ -2271,7 +2273,7 @@ class Dataset:
         Errors   ValueError  one of them does not exist
         """
 
-    def sample(self, weights: Sequence[float], *, count: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+    def sample(self, weights: Sequence[float] | numpy.ndarray, *, count: int | None = None, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
         """
         Draws with replacement, position p with a probability of `weights`[p] over the sum of all, as PyTorch's
         WeightedRandomSampler. Each draw of a sample has random numbers of its own (SampleId.draw), so another crop.
@@ -2559,213 +2561,418 @@ class Dataset:
 class Stream:
     """Records that arrive one after another, once. For Dataset()."""
 
+class RecordInfo:
+    """
+    What is known of a record without decoding it. Image folders, tar shards and TFRecord files know labels and
+    sizes; other sources need not.
+    """
+
+    @property
+    def key(self) -> str:
+        """its name in the data set; its location where it has no name"""
+
+    @property
+    def label(self) -> int | None:
+        """the number of its class"""
+
+    @property
+    def bytes(self) -> int | None:
+        """the bytes that it takes where it is stored"""
+
 class WebDatasetField:
-    """One field of a WebDataset's records, made of one member of each."""
+    """One field of the records, made of one member of each sample."""
 
-    def __init__(self, name: str, extensions: Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, default_value: int = 0) -> None:
+    def __init__(self, name: str, extensions: str | Sequence[str], *, type: Literal['bytes', 'integer'] = 'bytes', required: bool = True, default_value: int = 0) -> None:
         """
-        `extensions`: what follows the first dot of the member's name, "jpg" or
-        "seg.png"; of several the first that a sample has is taken. `type` is "bytes", u8 [?], or
-        "integer", the member's text as i64 []. A sample without a `required` one is a fault;
-        without an optional one the field is empty, or `default_value`.
+        Options
+          name           the field's name
+          extensions     what follows the first dot of the member's name, "jpg" or "seg.png", in upper or lower case;
+                         of several the first that a sample has is taken
+          type           "bytes", the member's bytes as u8 [?], or "integer", its text as i64 [], which is kept in the
+                         index and costs no read
+          required       whether a sample without it is a fault; if not, the field is then u8 [0], or `default_value`
+          default_value  of an integer that is not required
         """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """the field's name"""
 
     @property
-    def extensions(self) -> list[str]: ...
+    def extensions(self) -> list[str]:
+        """
+        what follows the first dot of the member's name, "jpg" or "seg.png", in upper or lower case; of several the first that a sample has is taken
+        """
 
     @property
-    def type(self) -> Literal['bytes', 'integer']: ...
+    def type(self) -> Literal['bytes', 'integer']:
+        """
+        "bytes", the member's bytes as u8 [?], or "integer", its text as i64 [], which is kept in the index and costs no read
+        """
 
     @property
-    def required(self) -> bool: ...
+    def required(self) -> bool:
+        """
+        whether a sample without it is a fault; if not, the field is then u8 [0], or `default_value`
+        """
 
     @property
-    def default_value(self) -> int: ...
+    def default_value(self) -> int:
+        """of an integer that is not required"""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
 
 class ExampleField:
-    """
-    One field of a TFRecord's records, made of one feature of each Example.
-    """
+    """One field of the records, made of one feature of each Example."""
 
-    def __init__(self, name: str, features: Sequence[str], *, dtype: str = 'u8', shape: Sequence[int | None] = (), required: bool = True, default_value: float = 0.0) -> None:
+    def __init__(self, name: str, features: str | Sequence[str], *, dtype: str = 'u8', shape: Sequence[int | None] = (), required: bool = True, default_value: float = 0.0) -> None:
         """
-        Of several `features` the first that an Example has is taken. `dtype` u8 is the one
-        value of a bytes_list, i64 an int64_list, f32 a float_list. `shape`: exactly so many values;
-        of u8 () is as many bytes as there are.
+        Options
+          name           the field's name
+          features       the feature's name; of several the first that an Example has is taken
+          dtype          u8 is the one value of a bytes_list, i64 an int64_list, f32 a float_list
+          shape          the number of values of i64 and f32, () for one; of u8 the number of bytes, () for all that
+                         there are, u8 [?]
+          required       whether an Example without it is a fault; if not, the field is then u8 [0], or filled with
+                         `default_value`
+          default_value  of a number that is not required
         """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """the field's name"""
 
     @property
-    def features(self) -> list[str]: ...
+    def features(self) -> list[str]:
+        """the feature's name; of several the first that an Example has is taken"""
 
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """
+        u8 is the one value of a bytes_list, i64 an int64_list, f32 a float_list
+        """
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """
+        the number of values of i64 and f32, () for one; of u8 the number of bytes, () for all that there are, u8 [?]
+        """
 
     @property
-    def required(self) -> bool: ...
+    def required(self) -> bool:
+        """
+        whether an Example without it is a fault; if not, the field is then u8 [0], or filled with `default_value`
+        """
 
     @property
-    def default_value(self) -> float: ...
+    def default_value(self) -> float:
+        """of a number that is not required"""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
 
 class ArrayField:
     """One array file whose rows are one field of the records."""
 
     def __init__(self, path: str | os.PathLike[str], *, dtype: str | None = None, shape: Sequence[int | None] = (), offset: int = 0) -> None:
         """
-        For a raw file, one that is not .npy: `dtype`, the `shape` of a row, and the `offset` of
-        the first row in bytes. For a .npy file they may be left out; if given, they are checked.
+        Options
+          path    a .npy file, or a raw one
+          dtype   the type of a raw file, one that is not .npy; that of a .npy file is compared with it
+          shape   of one row of a raw file, where () makes each element a row; that of a .npy file is compared with
+                  it, unless it is ()
+          offset  of the first row in a raw file, in bytes
         """
 
     @property
-    def path(self) -> pathlib.Path: ...
+    def path(self) -> pathlib.Path:
+        """a .npy file, or a raw one"""
 
     @property
-    def dtype(self) -> str | None: ...
+    def dtype(self) -> str | None:
+        """
+        the type of a raw file, one that is not .npy; that of a .npy file is compared with it
+        """
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """
+        of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless it is ()
+        """
 
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """of the first row in a raw file, in bytes"""
 
-class RecordInfo:
-    """What is known of a record without decoding it."""
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
-    @property
-    def key(self) -> str:
-        """Its name in the data set; its location where it has none."""
+    def __repr__(self) -> str: ...
 
-    @property
-    def label(self) -> int | None: ...
-
-    @property
-    def bytes(self) -> int | None:
-        """That the record takes where it is stored."""
-
-def images(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
+def images(path: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None, extensions: str | Sequence[str] = ('.jpg', '.jpeg', '.png', '.webp'), max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """
-    Labelled images, stored in any of these forms: a folder of image files, tar shards or
-    TFRecord files (a folder of them, or a pattern such as "train-{000000..000099}.tar").
+    Labelled images: a folder of image files, or tar shards or TFRecord files, which are named by a folder of them
+    or a pattern such as "train-{000000..000099}.tar"; each may be after "s3://bucket/". Names alone decide: .tar;
+    .tfrecord, .tfrecords, .tfrec, .record or a number such as -00000-of-00010; everything else is a folder of
+    images, and the options are for that.
 
-    Decided by names alone: .tar; .tfrecord, .tfrecords, .tfrec or "-of-"; anything else is a
-    folder of images, for which the options are.
+    Options
+      labels           for a flat folder: a text file with one 'name label' per line, separated by a comma, a tab
+                       or blanks; the labels are all integers, which stay as they are, or all class names, which
+                       are sorted and numbered from 0; each image needs exactly one line
+      extensions       endings of image files, in upper or lower case, with or without the dot
+      max_file_bytes   a larger file is a fault, so that one record cannot take all memory
+      follow_symlinks  whether links to files and folders are followed; if not, they are skipped
 
-    Shapes  image u8 [?] (encoded), label i64 [].
-    Errors  as image_folder, webdataset or tfrecord
+    Shapes   image u8 [?] (encoded), label i64 [].
+    Errors   as image_folder, webdataset or tfrecord
     """
 
-def image_folder(folder: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None, extensions: Sequence[str] | None = None, max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
+def image_folder(folder: str | os.PathLike[str], *, labels: str | os.PathLike[str] | None = None, extensions: str | Sequence[str] = ('.jpg', '.jpeg', '.png', '.webp'), max_file_bytes: int = 268435456, follow_symlinks: bool = True) -> Dataset:
     """
-    Images in a folder, class per sub-folder as in torchvision's ImageFolder, or flat.
+    The images in a folder. Where its sub-folders have images, each sub-folder that has one, at any depth, is a
+    class; classes are numbered in the order of their names, as in torchvision's ImageFolder. Where the images are
+    directly in `folder`, it is flat, and all labels are 0 unless `labels` are passed. Names that begin with a dot
+    are skipped.
 
-    `labels` is for a flat folder: a text file with one "name label" per line. `extensions`:
-    endings of image files; by default .jpg, .jpeg, .png and .webp.
+    Records are numbered in the order of the bytes of their paths relative to `folder`, independent of the locale
+    and of the order in which the file system lists them. The fingerprint covers the count, these paths and the
+    labels, but neither the sizes and contents of the files, since no file is opened for it, nor the name of
+    `folder`, which may move. A record's key is its path relative to `folder`; its size comes from one stat, if
+    that succeeds.
 
-    Shapes  image u8 [?] (the file's bytes), label i64 [].
-    Errors  Error       no such folder, or no images in it; says what was looked for
-            ValueError  labels for a folder that has classes
+    With "s3://bucket/prefix" the images are the objects below that prefix, with slashes between folders; the
+    fingerprint is that of a local copy. The listing gives their sizes and versions, which are kept in 16 bytes
+    for each: an object that is replaced later is a fault.
+
+    Options
+      labels           for a flat folder: a text file with one 'name label' per line, separated by a comma, a tab
+                       or blanks; the labels are all integers, which stay as they are, or all class names, which
+                       are sorted and numbered from 0; each image needs exactly one line
+      extensions       endings of image files, in upper or lower case, with or without the dot
+      max_file_bytes   a larger file is a fault, so that one record cannot take all memory
+      follow_symlinks  whether links to files and folders are followed; if not, they are skipped
+
+    Shapes   image u8 [?] (the file's bytes), label i64 [].
+    Units    the listing takes the bytes of the files' names and 12 more for each file
+    Errors   ValueError  no folder or no extension was passed; max_file_bytes = 0; labels for a folder that has
+                         classes
+             Error       a folder is missing, cannot be listed, has no image, or has images both directly and in
+                         sub-folders; the labels do not fit the images; of s3:// also: a bucket is missing or
+                         denied, or its server does not answer
+             Fault       of a record that is read: the file is gone, may not be read, is empty, is not a regular
+                         file, is larger than max_file_bytes, or became shorter meanwhile
     """
 
-def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] | None = None, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
+def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] = (WebDatasetField('image', ('jpg', 'jpeg', 'png', 'webp')), WebDatasetField('label', 'cls', type='integer')), max_record_bytes: int = 268435456, index_location: Literal['next_to_data', 'cache', 'memory'] = 'next_to_data', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
     """
-    Samples of tar shards in the WebDataset layout, with random access through an index.
+    Samples of tar shards in the WebDataset layout, read at random through an index, in the order of the shards
+    and, in each, of its members. `shards` is a path, a folder, a pattern such as "train-{000000..000099}.tar", or
+    a list of these.
 
-    `shards`: a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of
-    these. The index is made once and kept "beside" the shards, in the "cache" folder
-    `index_cache`, or only in "memory".
+    Members are grouped as by the webdataset package: a member's key is its path up to the first dot of the last
+    component, and its extension is the rest, in lower case. Folders, links and names like __this__ are skipped,
+    and a shard's end ends its last sample. This reads what GNU tar, BSD tar, Python's tarfile and the webdataset
+    package write: ustar, pax, GNU long names and sizes; compressed shards are refused. A record takes one read of
+    the shard, unless its members are more than 16 KiB apart; the headers of what is read are checked again.
 
-    Shapes  image u8 [?], label i64 []; else as `fields` say.
-    Errors  Error       a shard is missing, cannot be read when it needs to be indexed, or is
-                        compressed
-            ValueError  no shard, no field, a name used twice
+    Damaged data are a fault of the sample that they are in, and no other sample moves:
+    - a sample without a required member, with two of them, or with one that is no integer keeps its number and is
+      a fault when it is read;
+    - after a damaged header the scan continues at the next good one. The sample that lacks a member because of it
+      is a fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+    - in a shard that is cut off, or empty, the sample in which it ends is a fault. The number of samples missing
+      after it is unknown, so the records of later shards have other numbers than with the whole shard, and the
+      fingerprint differs.
+
+    A record's key is that of its members, its label the value of the integer field named "label", and its size
+    the bytes of the other fields. The fingerprint covers the fields, and the shards' names, sizes and members,
+    but neither the folders that they are in nor the contents of the members.
+
+    Options
+      fields            the fields of a record, each made of one member
+      max_record_bytes  a sample that takes more is a fault, so that one record cannot take all memory
+      index_location    where an index is looked for and kept: "next_to_data" (as `<file>.penstock-index` in the
+                        file's folder; in the cache where that cannot be written, and for objects in buckets);
+                        "cache" (in the cache folder only); "memory" (not kept: each opening scans the files,
+                        unless it finds an index in one of the two)
+      index_cache       the cache folder; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else
+                        ~/.cache/penstock, else penstock-UID in the temporary folder; the indexes are in `indexes`
+                        there
+      index_threads     threads that read indexes and scan files; 0: one for each hardware thread, but at least 8,
+                        since they mostly wait for storage
+
+    Shapes   image u8 [?], label i64 []; with `fields` these.
+    Units    about 20 bytes and the key's length for a sample of an image and a label, in memory and in the index;
+             opening takes about 30 ns for each
+    Errors   ValueError  no shard, no field, more than 16 fields, a field without a name or an extension, or a
+                         name used twice; max_record_bytes = 0
+             Error       a shard is missing, cannot be read when it needs to be indexed, is compressed, or changes
+                         at that time
+             Fault       of a record that is read: as above; or the shard is gone, cannot be read, or was changed
+                         since; the sample is larger than max_record_bytes
     """
 
-def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[ExampleField] | None = None, verify: bool = True, max_record_bytes: int = 268435456, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
+def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[ExampleField] = (ExampleField('image', ('image/encoded', 'image')), ExampleField('label', ('image/class/label', 'label'), dtype='i64')), max_record_bytes: int = 268435456, verify: bool = True, index_location: Literal['next_to_data', 'cache', 'memory'] = 'next_to_data', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
     """
-    tf.train.Examples of TFRecord files, read at random through an index; see webdataset.
+    tf.train.Examples of TFRecord files, read at random through an index, in the order of the files and, in each,
+    of its records. `files` is a path, a folder, a pattern, or a list of these; in a folder those files are taken
+    whose names end in .tfrecord, .tfrecords, .tfrec or .record, or in -00000-of-00010. This reads what TensorFlow
+    writes without compression. Features that no field names are skipped.
 
-    `verify`: whether a record's checksum is compared when it is read.
+    Damaged data are a fault of their record, and no other record moves:
+    - a record whose checksum is wrong, that is no Example, lacks a required feature, or has another kind or
+      number of values keeps its number and is a fault when it is read;
+    - after a damaged length the scan continues at the next good one, and the bytes between are one record, which
+      is a fault;
+    - in a file that is cut off the record in which it ends is a fault. The number of records missing after it is
+      unknown, so the records of later files have other numbers than with the whole file, and the fingerprint
+      differs. An empty file has no records.
 
-    Shapes  image u8 [?], label i64 []; else as `fields` say.
-    Errors  as webdataset
+    A record's key is "<file's name>:<number in the file>", its label the value of the field named "label" if that
+    is one i64 (it is kept in the index). The fingerprint covers the fields, the files' names and sizes, and the
+    records' lengths, but neither the folders that they are in nor the contents of the records.
+
+    Options
+      fields            the fields of a record, each made of one feature
+      max_record_bytes  a larger record is a fault, so that one record cannot take all memory
+      verify            whether a record's checksum is compared when it is read, which takes about 0.15 ms for
+                        each MB
+      index_location    where an index is looked for and kept: "next_to_data" (as `<file>.penstock-index` in the
+                        file's folder; in the cache where that cannot be written, and for objects in buckets);
+                        "cache" (in the cache folder only); "memory" (not kept: each opening scans the files,
+                        unless it finds an index in one of the two)
+      index_cache       the cache folder; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else
+                        ~/.cache/penstock, else penstock-UID in the temporary folder; the indexes are in `indexes`
+                        there
+      index_threads     threads that read indexes and scan files; 0: one for each hardware thread, but at least 8,
+                        since they mostly wait for storage
+
+    Shapes   image u8 [?], label i64 []; with `fields` these. Views of bytes are not aligned.
+    Units    about 7 bytes for a record and 2 for its label, in memory and in the index
+    Errors   ValueError  no file, no field, more than 16 fields, a field without a name or a feature, a name used
+                         twice, a type or shape that no feature has; max_record_bytes = 0
+             Error       a file is missing, cannot be read when it needs to be indexed, is compressed, or changes
+                         at that time
+             Fault       of a record that is read: as above; or the file is gone, cannot be read, or was changed
+                         since; the record is larger than max_record_bytes
     """
 
-def token_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, dtype: str | None = None, document_end: int | None = None, offset: int = 0, index: Literal['beside', 'cache', 'memory'] = 'beside', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
+def token_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, dtype: str | None = None, document_end: int | None = None, offset: int = 0, index_location: Literal['next_to_data', 'cache', 'memory'] = 'next_to_data', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
     """
-    Documents of token files: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's
-    header; each is known by its first bytes, and mapped. A folder stands for its *.bin and *.npy files.
-    Go on with blocks or pack.
+    Documents of token files: raw (nanoGPT's train.bin), .npy of one dimension, or with llm.c's header of 1,024
+    bytes (both of its versions: u16 and u32); the first bytes of a file decide. A record is a document, and a
+    view into the mapped file. A folder stands for its *.bin and *.npy files. Go on with blocks or pack.
 
-    `dtype` of a raw file: any integer type, by default u16. `document_end`: the token that ends a
-    document, such as 50256 for GPT-2; the files are read once, by all cores, to find them, and an index
-    keeps where they end: "beside" each file, in the "cache" folder `index_cache`, or only in "memory".
-    Without document_end each file is one document. `offset`: bytes before the tokens of a raw file.
+    An index keeps the ends of documents; one that was made with another document_end, dtype or offset is
+    replaced. A file must not become shorter while it is mapped, as in arrays.
 
-    Shapes  tokens, of the files' type, [?].
-    Errors  Error       a file cannot be opened, is cut short, or of another type than given or than
-                        the first file
-            ValueError  no integer type; an offset that is no multiple of its size, or into a file with
-                        a header; a document_end that the type cannot hold
+    Options
+      dtype           any integer type, of raw files; by default u16, as nanoGPT writes them; a .npy file and one
+                      with llm.c's header have theirs, which is compared with it
+      document_end    the token that ends a document, such as 50256 for GPT-2, and belongs to it; the files are
+                      read once, by all cores, to find them; by default each file is one document
+      offset          bytes before the tokens of a raw file
+      index_location  where an index is looked for and kept: "next_to_data" (as `<file>.penstock-index` in the
+                      file's folder; in the cache where that cannot be written, and for objects in buckets);
+                      "cache" (in the cache folder only); "memory" (not kept: each opening scans the files, unless
+                      it finds an index in one of the two)
+      index_cache     the cache folder; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else
+                      ~/.cache/penstock, else penstock-UID in the temporary folder; the indexes are in `indexes`
+                      there
+      index_threads   threads that read indexes and scan files; 0: one for each hardware thread, but at least 8,
+                      since they mostly wait for storage
+
+    Shapes   tokens, of the files' type, [?].
+    Units    4 bytes a document in the index, or 5 from 2^32 tokens on; 20 more while it is made
+    Errors   ValueError  no integer type; an offset that is no multiple of its size, or into a file with a header;
+                         a document_end that the type cannot have
+             Error       a file cannot be opened, is cut short, has another type than `dtype` or the first file,
+                         or a part of a token at its end
     """
 
 def megatron(prefixes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Dataset:
     """
-    Sequences of Megatron-LM's and NeMo's indexed data sets: `path.bin` has the tokens and
-    `path.idx` says where each sequence lies; both are mapped. A sequence is a document, unless it was
-    preprocessed with --split-sentences. The path may end in .bin or .idx; a folder stands for its *.idx
-    files. Go on with pack or blocks.
+    Sequences of Megatron-LM's and NeMo's indexed data sets: for each path, `path.bin` has the tokens, and
+    `path.idx` has the place of each sequence. A record is a sequence, which is a document unless it was
+    preprocessed with --split-sentences, and a view into the mapped file. A path may end in .bin or .idx; a folder
+    stands for its *.idx files. Go on with pack or blocks.
 
-    Shapes  tokens, of the files' type, [?].
-    Errors  Error  a file cannot be opened; an index that is none, is cut short, or has a type that is
-                   no integer, or another than the first
+    Source   megatron/core/datasets/indexed_dataset.py, version 1 of the format
+    Shapes   tokens, of the files' type, [?].
+    Errors   ValueError  no path
+             Error       a file cannot be opened; an index is of another kind, is cut short, or has a type that is
+                         no integer, or another than the first
+             Fault       of a record that is read: its sequence is beyond the end of its file
     """
 
-def documents(tokens: Any, offsets: Sequence[int] | Any) -> Dataset:
+def documents(tokens: Any, offsets: Sequence[int] | numpy.ndarray) -> Dataset:
     """
-    Documents in memory: number i has tokens[offsets[i]:offsets[i + 1]]. `tokens` is a numpy array
-    of one dimension; nothing is copied, so do not change it meanwhile. As Arrow lays lists out.
+    Documents in memory: document i has the elements offsets[i] to offsets[i + 1] of `tokens`, as Arrow stores
+    lists. The rows of `tokens` are single numbers, and the records' field has its name. Nothing is copied, so do
+    not change the tokens meanwhile.
 
-    Shapes  tokens, of the array's type, [?].
-    Errors  ValueError  offsets that fall, do not begin at 0, or end beyond the tokens
+    Shapes   tokens, of their type, [?].
+    Errors   ValueError  no offsets; offsets that fall, do not begin at 0, or end beyond the tokens; rows that are
+                         no single numbers
     """
 
 def arrays(fields: Mapping[str, str | os.PathLike[str] | ArrayField]) -> Dataset:
     """
-    Memory-mapped .npy or raw files, one row a sample: {"x": "x.npy", "y": "y.npy"}.
+    Rows of array files, one row a sample. The files are mapped, not read: a record's fields are views into the
+    mapping, and all processes share the system's page cache. (Rows of a raw file that are not aligned for their
+    type are copied.) .npy files, versions 1 to 3, are recognised by their first bytes; bool becomes u8.
 
-    Shapes  as in the files, without the first axis.
-    Errors  Error       a file cannot be opened, is cut short, has another type or shape than
-                        given, or another number of rows than the first
+    A file must not become shorter while it is mapped: its size is checked here, but a row that is cut off later
+    ends the process with SIGBUS, as with every mapping. Replace a file by renaming another over it, which leaves
+    the mapped one as it is.
+
+    Shapes   as in the files, without the first axis.
+    Errors   ValueError  no fields, a name missing or used twice, a raw row without bytes, an offset into a .npy
+                         file
+             Error       a file cannot be opened, is cut short, has another type or shape than its field, is
+                         big-endian, Fortran-ordered, has objects or rows without elements, or has another number
+                         of rows than the first
     """
 
 def memory(columns: Mapping[str, Any]) -> Dataset:
     """
-    Arrays in memory, one row a sample: {"x": x, "label": y}. numpy arrays, or what it
-    makes arrays of. Nothing is copied, so do not change the arrays meanwhile. Rows may overlap:
-    numpy.lib.stride_tricks.sliding_window_view(tokens, 1025) of a memory-mapped file works.
+    Rows of arrays in memory, one row a sample. Nothing is copied, so do not change the arrays meanwhile. Rows may
+    overlap, as in a window that slides over tokens.
 
-    Shapes  as the arrays, without the first axis; bool comes as u8.
-    Errors  ValueError  arrays of different lengths, a dtype that penstock has not, rows that are not
-                        dense in memory
+    Shapes   as the arrays, without the first axis.
+    Errors   ValueError  no columns, a name missing or used twice, a row without a fixed number of bytes, bytes
+                         that are not whole rows, or columns of different lengths
     """
 
 def synthetic_images(count: int = 1000, *, seed: int = 0, classes: int = 10, cache: str | os.PathLike[str] | None = None, threads: int = 0, progress: Callable[[int, int], object] | None = None) -> Dataset:
     """
-    Generated photographs with learnable classes, written to a cache folder once.
+    Generated photographs with learnable classes, which are written to a cache folder once. A set appears in the
+    cache when it is complete: what a killed process left is removed, and processes that make the same set at the
+    same time use one.
 
-    `progress(done, total)` is called now and then while images are being written.
+    The images vary as ImageNet's do: mostly 500x375, a few small and a few of several megapixels, about 110 KB on
+    average; quality 75 to 98, 4:4:4, 4:2:0 and 4:2:2, some grey, some progressive. A class is a colour and a
+    texture that survive cropping, flipping and shrinking to 32x32.
 
-    Shapes  image u8 [?], label i64 [].
-    Units   about 110 KB of disk and 10 ms of one core per image, once.
-    Errors  Error  the cache cannot be written, or has no room
+    Options
+      count     number of images
+      seed      other seeds give other images of the same classes: train on one seed, validate on another
+      classes   image i is of class i % classes; up to about 16 classes are easy to distinguish
+      cache     the folder for all generated sets; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else
+                ~/.cache/penstock, else penstock-UID in the temporary folder
+      threads   threads that write; 0: one for each hardware thread; the images do not depend on it
+      progress  called with the number of images that are written and that of all, about ten times a second and at
+                the end, by one thread; with 0 while another process makes the same set; not called where the set
+                is there already; an exception from it ends the work
+
+    Shapes   image u8 [?] (encoded), label i64 [].
+    Units    about 110 KB of disk and 10 ms of one core per image, once
+    Errors   ValueError  count or classes is 0, or threads is negative
+             Error       the cache cannot be written, or has no room; a folder of another kind has the name of the
+                         set; images have been removed from the set since
     """
 
 class QueueStats:
@@ -2972,7 +3179,7 @@ class QueueClient:
 
     def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
 
-def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] = (), seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
+def mix(datasets: Sequence[Dataset], *, weights: Sequence[float] | numpy.ndarray = (), seed: int | None = None, until: Literal['first_exhausted', 'all_exhausted'] = 'first_exhausted') -> Dataset:
     """
     Mixes the samples of several `datasets` by fixed weights, each in its own order. A sample's identity says
     which it came from. Where all that follows is batch, Loader.set_weights may change the weights.

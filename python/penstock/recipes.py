@@ -496,7 +496,7 @@ class _Config:
     def whole(self, name: str, default: int) -> int:
         found = self(name, default)
         if int(found) != found:
-            raise ValueError(f"timm's {name}: expected a whole number, found {found!r}")
+            raise ValueError(f"timm's {name}: expected an integer, found {found!r}")
         return int(found)
 
     def size(self) -> int:

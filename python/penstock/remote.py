@@ -59,7 +59,7 @@ class WorkerLost(Exception):
 
 def check_count(name: str, value: object, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number, found {value!r}")
+        raise TypeError(f"{name} must be an integer, found {value!r}")
     if value < least:
         raise ValueError(f"{name} must be {least} or more, found {value}")
 

@@ -337,9 +337,9 @@ def _as_tokens(place: str, found: Any, job: _Job, dtype: Any) -> Any:
     try:
         tokens = numpy.asarray(found)
     except ValueError as error:  # lists of different lengths
-        raise Error(f"{place}: the tokenizer made no row of whole numbers: {error}") from error
+        raise Error(f"{place}: the tokenizer made no row of integers: {error}") from error
     if tokens.ndim != 1 or (tokens.size > 0 and tokens.dtype.kind not in "iu"):
-        raise Error(f"{place}: the tokenizer made no row of whole numbers, but {str(found):.60}")
+        raise Error(f"{place}: the tokenizer made no row of integers, but {str(found):.60}")
     if job.end is not None:
         tokens = numpy.append(tokens.astype(numpy.int64), job.end)
     if tokens.size > 0:
@@ -399,7 +399,7 @@ def _text_of(line: bytes, field: str, place: str) -> str:
         names = ", ".join(found) if isinstance(found, dict) else type(found).__name__
         raise Error(f"{place}: expected an object with a text in {field!r}, found {names}; field= names another one")
     if not isinstance(found[field], str):
-        raise Error(f"{place}: expected a text in {field!r}, found {json.dumps(found[field]):.60}")
+        raise Error(f"{place}: expected a string in {field!r}, found {json.dumps(found[field]):.60}")
     text: str = found[field]
     return text
 

@@ -63,7 +63,7 @@ struct PythonValue<Strength> : PythonValue<Range> {
   }
 };
 template <>
-struct FieldSentences<Strengths> : FieldSentences<ColorJitterOptions> {};
+struct StructDoc<Strengths> : StructDoc<ColorJitterOptions> {};
 
 void bind_augmentations(nb::module_& module) {
   nb::class_<Augmentation>(
@@ -71,7 +71,7 @@ void bind_augmentations(nb::module_& module) {
       R"(One operation on an image with the ranges that it draws from, or a choice of operations. A value; for
 augment_image().
 
-Each operation is defined in whole numbers and gives the same levels on every machine. The definitions are those of
+Each operation is defined in integers and gives the same levels on every machine. The definitions are those of
 torchvision.transforms.v2.functional for u8 images, within one level. Grey images stay as they are where an
 operation needs colours.)")
       .def("__repr__", shown_by("augmentation_text"), nb::sig("def __repr__(self) -> str"))

@@ -88,6 +88,10 @@ nb::object Given::take_object(const char* name) {
   return found;
 }
 
+bool Given::is_none(const char* name) const {
+  return given_.contains(name) && nb::object(given_[name]).is_none();
+}
+
 void Given::finish() const {
   if (given_.size() != 0) throw nb::next_overload();
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 
 #include "bindings.hpp"
 #include "python_values.hpp"
+#include "waiting.hpp"
 
 namespace penstock::python {
 
@@ -29,10 +31,31 @@ struct FieldSentence {
   const char* sentence;
 };
 
-/// Specialised for each struct whose fields have comments, with kAll.
+/// What the comments of a struct say. Specialised for each struct whose fields have comments.
 template <class T>
-struct FieldSentences {
-  static constexpr std::span<const FieldSentence> kAll{};
+struct StructDoc {
+  static constexpr const char* kText = "";
+  static constexpr std::span<const FieldSentence> kFields{};
+};
+
+/// The sentence of one field; empty where it has none.
+template <class T>
+[[nodiscard]] constexpr const char* sentence_of(std::string_view field) {
+  for (const FieldSentence& one : StructDoc<T>::kFields)
+    if (one.field == field) return one.sentence;
+  return "";
+}
+
+/// Specialised for each struct of options that is a class in Python:
+///
+///   static constexpr const char* kName = "ImageView";
+///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names
+///   static constexpr const char* kLeftOut = "field";        // one that Python passes elsewhere; ""
+template <class T>
+struct PythonClass;
+template <class T>
+concept IsPythonClass = requires {
+  PythonClass<T>::kName;
 };
 
 template <class T>
@@ -57,7 +80,8 @@ struct Call {
         parameters(std::move(its_parameters)...) {}
 };
 
-/// For visitors to which all kinds of fields are alike: those that a visitor has no member for are its operator().
+/// For visitors to which all kinds of fields are alike: those that a visitor has no member for are its operator(). A struct
+/// inside another stands for its fields, with its name before theirs: index_cache is `cache` of `index`.
 template <class Visitor>
 class EveryField {
  public:
@@ -75,7 +99,10 @@ class EveryField {
   }
   template <class T>
   void object(const char* name, T& value) {
-    static_cast<Visitor&> (*this)(name, value);
+    if constexpr (HasFields<T>)
+      static_cast<Visitor&>(*this).nested(std::string(name) + "_", value);
+    else
+      static_cast<Visitor&> (*this)(name, value);
   }
   template <class Form, class T>
   void as(const char* name, T& value, const FieldInfo& = {}) {
@@ -91,7 +118,8 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   struct Field {
     std::string name;
     std::string type;
-    std::string by_default;  ///< empty where it must be passed
+    std::string by_default;     ///< empty where it must be passed
+    std::string property_type;  ///< what an object's property returns
     std::string sentence;
 
     /// Before what is said of it already.
@@ -106,11 +134,20 @@ class SignatureWriter : public EveryField<SignatureWriter> {
 
   template <class T>
   void operator()(const char* name, const T& value, const FieldInfo& = {}) {
-    add(name, type_of<T>(), default_text(value), forms_of<T>());
+    add<T>(name, default_text(value));
   }
   template <class T>
   void required(const char* name, const T&, const FieldInfo& = {}) {
-    add(name, type_of<T>(), {}, forms_of<T>());
+    add<T>(name, {});
+  }
+  template <class T>
+  void nested(const std::string& prefix, const T& value) {
+    SignatureWriter inner;
+    inner.add_struct(value);
+    for (Field& field : inner.fields_) {
+      field.name = prefix + field.name;
+      fields_.push_back(std::move(field));
+    }
   }
 
   /// All of the fields, with their sentences.
@@ -122,15 +159,17 @@ class SignatureWriter : public EveryField<SignatureWriter> {
     std::stable_partition(fields_.begin() + static_cast<std::ptrdiff_t>(first), fields_.end(),
                           [](const Field& field) { return field.by_default.empty(); });
     for (std::size_t i = first; i < fields_.size(); ++i)
-      for (const FieldSentence& one : FieldSentences<T>::kAll)
+      for (const FieldSentence& one : StructDoc<T>::kFields)
         if (one.field == fields_[i].name) fields_[i].say(one.sentence);
   }
   /// A parameter of a function.
   template <class T>
   void add_parameter(const Parameter<T>& parameter) {
     by_position_.emplace_back(parameter.name);
-    add(parameter.name, type_of<T>(),
-        parameter.by_default ? default_text(*parameter.by_default) : "", forms_of<T>());
+    std::string by_default;
+    if constexpr (requires { PythonValue<T>::text; })
+      if (parameter.by_default) by_default = default_text(*parameter.by_default);
+    add<T>(parameter.name, by_default);
   }
 
   /// The names that may be passed by position, in their order.
@@ -145,8 +184,13 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
 
  private:
-  void add(const char* name, std::string type, std::string by_default, const char* forms) {
-    if (name != left_out_) fields_.push_back({name, std::move(type), std::move(by_default), forms});
+  template <class T>
+  void add(const char* name, std::string by_default) {
+    if (name == left_out_) return;
+    std::string type = type_of<T>();
+    if (by_default == "None" && !type.ends_with("None")) type += " | None";
+    fields_.push_back(
+        {name, std::move(type), std::move(by_default), property_type_of<T>(), forms_of<T>()});
   }
 
   std::vector<std::string> by_position_;
@@ -171,9 +215,10 @@ class Given {
     value = from_python<T>(found, name);
     return true;
   }
-  /// Errors  nb::next_overload  it was not passed
+  /// Errors  nb::next_overload  it was not passed, or is a path that is None
   template <class T>
   void take_required(const char* name, T& value) {
+    if (std::is_same_v<T, std::filesystem::path> && is_none(name)) throw nb::next_overload();
     if (!take(name, value)) throw nb::next_overload();
   }
   /// Errors  nb::next_overload  arguments that nothing has taken
@@ -181,6 +226,7 @@ class Given {
 
  private:
   [[nodiscard]] nb::object take_object(const char* name);
+  [[nodiscard]] bool is_none(const char* name) const;
 
   nb::dict given_;
 };
@@ -188,21 +234,27 @@ class Given {
 /// Visits fields and reads them from the arguments.
 class ArgumentReader : public EveryField<ArgumentReader> {
  public:
-  explicit ArgumentReader(Given& given, std::string_view left_out = {})
-      : given_(given), left_out_(left_out) {}
+  explicit ArgumentReader(Given& given, std::string_view left_out = {}, std::string prefix = {})
+      : given_(given), left_out_(left_out), prefix_(std::move(prefix)) {}
 
   template <class T>
   void operator()(const char* name, T& value, const FieldInfo& = {}) {
-    if (name != left_out_) given_.take(name, value);
+    if (name != left_out_) given_.take((prefix_ + name).c_str(), value);
   }
   template <class T>
   void required(const char* name, T& value, const FieldInfo& = {}) {
     if (name != left_out_) given_.take_required(name, value);
   }
+  template <class T>
+  void nested(std::string prefix, T& value) {
+    ArgumentReader reader(given_, {}, std::move(prefix));
+    visit_fields(reader, value);
+  }
 
  private:
   Given& given_;
   std::string_view left_out_;
+  std::string prefix_;
 };
 
 template <class T>
@@ -227,6 +279,7 @@ template <class T>
   return value;
 }
 [[nodiscard]] inline PyTransform returned(TransformPtr transform) { return {std::move(transform)}; }
+[[nodiscard]] inline Dataset returned(SourcePtr source) { return Dataset(std::move(source)); }
 
 /// What Python passes to a function.
 template <class Function, class... P>
@@ -260,12 +313,12 @@ template <class Function, class... P>
   return values;
 }
 
-/// Binds a function, or a method of the class `Self`; the GIL is released.
+/// Binds a function, or a method of the class `Self`; the GIL is released. Ctrl-C ends one that opens a source.
 template <class... Self, class Scope, class Function, class... P>
 void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P...>& call,
                std::vector<std::string> by_position) {
-  using Result = decltype(returned(
-      std::declval<std::invoke_result_t<const Function&, const Self&..., P...>>()));
+  using Returned = std::invoke_result_t<const Function&, const Self&..., P...>;
+  using Result = decltype(returned(std::declval<Returned>()));
   const SignatureWriter writer = signature_of(call, std::move(by_position));
   const std::string signature = writer.signature(call.name, kind, type_of<Result>());
   const std::string doc = writer.docstring(call.doc);
@@ -274,13 +327,17 @@ void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P.
       [call, order = writer.by_position()](const Self&... self, const nb::args& arguments,
                                            const nb::kwargs& keywords) -> Result {
         std::tuple<P...> values = read_arguments(call, order, arguments, keywords);
-        return without_gil([&] {
+        const auto make = [&] {
           return std::apply(
               [&](P&... value) {
                 return returned(std::invoke(call.function, self..., std::move(value)...));
               },
               values);
-        });
+        };
+        if constexpr (std::is_same_v<Returned, SourcePtr>)
+          return interruptibly(make);
+        else
+          return without_gil(make);
       },
       nb::sig(signature.c_str()), doc.c_str());
 }
@@ -324,23 +381,49 @@ template <class T>
   return objects;
 }
 
-/// Binds a struct of options as a class whose objects do not change: constructor, properties, repr and pickle. `left_out` is a
-/// field that Python passes elsewhere.
-template <class T>
-nb::class_<T> def_struct(nb::module_& module, const char* name, const char* doc,
-                         std::vector<std::string> by_position, const char* left_out) {
-  SignatureWriter signature(std::move(by_position), left_out);
+/// A struct of options as a class, whose objects do not change.
+template <IsPythonClass Class>
+struct PythonValue<Class> {
+  static std::string type() { return PythonClass<Class>::kName; }
+  /// The call that makes it: "ImageView(center_crop(224), count=2)".
+  static std::string text(const Class& value) {
+    const FieldObjects all = field_objects(value);
+    const FieldObjects defaults = field_objects(Class{});
+    std::string text;
+    for (std::size_t i = 0; i < all.texts().size(); ++i) {
+      const auto& [field, shown] = all.texts()[i];
+      if (field == PythonClass<Class>::kLeftOut) continue;
+      const bool is_positional = std::ranges::find(PythonClass<Class>::kByPosition, field) !=
+                                 std::end(PythonClass<Class>::kByPosition);
+      if (!is_positional && shown == defaults.texts()[i].second) continue;
+      text += (text.empty() ? "" : ", ") + (is_positional ? "" : field + "=") + shown;
+    }
+    return type() + "(" + text + ")";
+  }
+  static Class value(nb::handle given, const char*) {
+    Class value;
+    if (!nb::try_cast(given, value)) throw nb::next_overload();
+    return value;
+  }
+};
+
+/// Binds it: constructor, properties, repr and pickle.
+template <IsPythonClass T>
+nb::class_<T> def_struct(nb::module_& module) {
+  using Class = PythonClass<T>;
+  SignatureWriter signature({std::begin(Class::kByPosition), std::end(Class::kByPosition)},
+                            Class::kLeftOut);
   signature.add_struct(T{});
-  nb::class_<T> bound(module, name, doc);
+  nb::class_<T> bound(module, Class::kName, StructDoc<T>::kText);
   const std::string constructor =
       signature.signature("__init__", SignatureWriter::Kind::method, "None");
   bound.def(
       "__init__",
-      [order = signature.by_position(), left_out](T* self, const nb::args& arguments,
-                                                  const nb::kwargs& keywords) {
+      [order = signature.by_position()](T* self, const nb::args& arguments,
+                                        const nb::kwargs& keywords) {
         Given given(order, arguments, keywords);
         T value{};
-        ArgumentReader reader(given, left_out);
+        ArgumentReader reader(given, Class::kLeftOut);
         visit_fields(reader, value);
         given.finish();
         new (self) T(std::move(value));
@@ -348,7 +431,7 @@ nb::class_<T> def_struct(nb::module_& module, const char* name, const char* doc,
       nb::sig(constructor.c_str()), signature.docstring("").c_str());
   bound.def(ExplainedConstructor());
   for (const SignatureWriter::Field& field : signature.fields()) {
-    const std::string getter = "def " + field.name + "(self) -> " + field.type;
+    const std::string getter = "def " + field.name + "(self) -> " + field.property_type;
     bound.def_prop_ro(
         field.name.c_str(),
         [name = field.name](const T& self) {
@@ -358,26 +441,14 @@ nb::class_<T> def_struct(nb::module_& module, const char* name, const char* doc,
   }
   bound.def(
       "__reduce__",
-      [left_out](const T& self) {
+      [](const T& self) {
         const FieldObjects all = field_objects(self);
         const nb::dict options(all.objects());
-        if (options.contains(left_out)) nb::del(options[left_out]);
+        if (options.contains(Class::kLeftOut)) nb::del(options[Class::kLeftOut]);
         return reduced(nb::type<T>(), nb::make_tuple(), options);
       },
       nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
-  bound.def("__repr__", [name = std::string(name), order = signature.by_position(),
-                         left_out = std::string(left_out)](const T& self) {
-    const FieldObjects all = field_objects(self);
-    const FieldObjects defaults = field_objects(T{});
-    std::string text;
-    for (std::size_t i = 0; i < all.texts().size(); ++i) {
-      const auto& [field, value] = all.texts()[i];
-      if (field == left_out || value == defaults.texts()[i].second) continue;
-      const bool is_positional = std::ranges::find(order, field) != order.end();
-      text += (text.empty() ? "" : ", ") + (is_positional ? "" : field + "=") + value;
-    }
-    return name + "(" + text + ")";
-  });
+  bound.def("__repr__", &PythonValue<T>::text);
   return bound;
 }
 

@@ -478,7 +478,7 @@ list; shuffled, sharded, repeated and resumed as any source. Or the records of a
 arrive: Dataset(queue).
 
 An item is a dict by field name; a tuple, whose parts `names` names; or a single value, the field
-"item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and texts (u8 [?]).
+"item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and strings (u8 [?]).
 `fields` says what they are, as in map_function; by default the first, the middle and the last
 item do, and an extent in which these differ may differ.
 

@@ -230,7 +230,7 @@ HostArray::HostArray(nb::handle value, const FieldSpec& field) {
 Column column_of(const std::string& name, nb::handle value) {
   const std::string what = "field '" + name + "'";
   if (nb::isinstance<nb::str>(value) || nb::isinstance<nb::bytes>(value))
-    throw std::invalid_argument(what + ": expected an array, found a text or bytes");
+    throw std::invalid_argument(what + ": expected an array, found a string or bytes");
   const Known known =
       known_array(is_torch_bf16(value) ? torch_bf16(value) : numpy().attr("asarray")(value), what);
   const Shape shape = parse_shape(known.array.attr("shape"));
@@ -260,11 +260,11 @@ Column column_of(const std::string& name, nb::handle value) {
   return column;
 }
 
-std::vector<std::uint64_t> whole_numbers(const std::string& name, nb::handle value) {
+std::vector<std::uint64_t> integers_of(const std::string& name, nb::handle value) {
   const FieldSpec field{.name = name, .dtype = DType::i64, .shape = {kDynamic}};
   const HostArray array(value, field);
   if (array.view().dtype() != DType::i64 || array.view().shape().rank() != 1)
-    throw std::invalid_argument(name + ": expected whole numbers in a row, found " +
+    throw std::invalid_argument(name + ": expected integers in a row, found " +
                                 std::string(name_of(array.view().dtype())) + " " +
                                 array.view().shape().to_string());
   const auto* const first = array.view().data<std::int64_t>();

@@ -84,7 +84,7 @@ class HostArray {
 /// The numbers of an array or list of one dimension, none of them below 0.
 ///
 /// Errors  std::invalid_argument  something else; names it by `name`
-[[nodiscard]] std::vector<std::uint64_t> whole_numbers(const std::string& name, nb::handle value);
+[[nodiscard]] std::vector<std::uint64_t> integers_of(const std::string& name, nb::handle value);
 
 /// A new array with the bytes of `view`.
 [[nodiscard]] nb::object copy_to_numpy(const ConstTensorView& view);

@@ -96,7 +96,7 @@ SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, 
   std::vector<FieldSpec> specs = Fields{nb::object(found[1])}.value();
   std::vector<std::uint64_t> known;
   if (!lengths.is_none()) {
-    known = whole_numbers("lengths", lengths);
+    known = integers_of("lengths", lengths);
     if (known.size() != size)
       throw std::invalid_argument(
           fmt::format("Dataset: lengths has {} numbers, and there are {} items: give the number of "

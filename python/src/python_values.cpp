@@ -19,6 +19,19 @@ bool is_number(nb::handle given) { return PyNumber_Check(given.ptr()) != 0 && !h
 
 }  // namespace
 
+bool is_integer_array(nb::handle given) {
+  if (!nb::hasattr(given, "dtype") || !nb::hasattr(given, "ndim")) return false;
+  const nb::object kind = nb::getattr(given.attr("dtype"), "kind", nb::none());
+  return (kind.equal(nb::str("i")) || kind.equal(nb::str("u"))) &&
+         given.attr("ndim").equal(nb::int_(1));
+}
+
+std::filesystem::path PythonValue<std::filesystem::path>::value(nb::handle given, const char*) {
+  std::filesystem::path path;
+  if (!given.is_none() && !nb::try_cast(given, path)) throw nb::next_overload();
+  return path;
+}
+
 std::string PythonValue<Range>::text(const Range& range) {
   return repr_of(nb::make_tuple(range.low, range.high));
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,8 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
 #include "bindings.hpp"
 #include "casters.hpp"
+#include "host_array.hpp"
 
 namespace penstock::python {
 
@@ -30,6 +37,7 @@ concept HasFields = requires(T& value, AnyVisitor& visit) {
 ///   static std::string text(const T& value);                    "(224, 256)", for a default
 ///   static T value(nb::handle given, const char* argument);     nb::next_overload where it is of another type
 ///   static constexpr const char* kForms = "…";                  which forms a value may have, where there are several
+///   static constexpr const char* kProperty = "…";               the type of a property, where it returns another
 template <class T>
 struct PythonValue;
 
@@ -54,6 +62,15 @@ template <class T>
   return "";
 }
 
+/// The type of a property that returns it.
+template <class T>
+[[nodiscard]] std::string property_type_of() {
+  if constexpr (requires { PythonValue<T>::kProperty; })
+    return PythonValue<T>::kProperty;
+  else
+    return type_of<T>();
+}
+
 /// Whether len() takes it; it does not take zero-dimensional arrays, which are sequences by their type.
 [[nodiscard]] inline bool has_length(nb::handle given) {
   if (PyObject_Size(given.ptr()) >= 0) return true;
@@ -61,11 +78,18 @@ template <class T>
   return false;
 }
 
+/// Whether it is an array of integers of one dimension; booleans are none.
+[[nodiscard]] bool is_integer_array(nb::handle given);
+
 /// A value as Python has it.
 template <class T>
 [[nodiscard]] nb::object to_python(const T& value) {
-  if constexpr (NamedEnum<T>)
-    return nb::cast(name_of(value));
+  if constexpr (NamedEnum<T> || std::is_same_v<T, DType>)
+    return nb::cast(std::string(name_of(value)));
+  else if constexpr (std::is_same_v<T, std::optional<DType>>)
+    return value ? to_python(*value) : nb::none();
+  else if constexpr (std::is_same_v<T, Shape>)
+    return to_tuple(value);
   else
     return nb::cast(value);
 }
@@ -81,7 +105,7 @@ struct PythonValue<T> {
   static T value(nb::handle given, const char*) {
     T value{};
     nb::object number = nb::borrow(given);
-    // A whole number may be numpy's, but no text.
+    // An integer may be numpy's, but no text.
     if (std::is_integral_v<T> && !std::is_same_v<T, bool> && !PyBool_Check(given.ptr())) {
       number = nb::steal(PyNumber_Index(given.ptr()));
       if (!number.is_valid()) {
@@ -136,9 +160,13 @@ struct PythonValue<std::optional<T>> {
   }
 };
 
+/// Numbers may be an array of numpy, too.
 template <class T>
 struct PythonValue<std::vector<T>> {
-  static std::string type() { return "collections.abc.Sequence[" + type_of<T>() + "]"; }
+  static std::string type() {
+    const std::string list = "collections.abc.Sequence[" + type_of<T>() + "]";
+    return std::is_arithmetic_v<T> ? list + " | numpy.ndarray" : list;
+  }
   static std::string text(const std::vector<T>& values) {
     std::string text;
     for (const T& value : values) text += (text.empty() ? "" : ", ") + default_text(value);
@@ -148,19 +176,62 @@ struct PythonValue<std::vector<T>> {
     if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) ||
         PySequence_Check(given.ptr()) == 0 || !has_length(given))
       throw nb::next_overload();
+    if constexpr (std::is_same_v<T, std::uint64_t>)
+      if (is_integer_array(given)) return integers_of(argument, given);  // there may be millions
     std::vector<T> values;
     for (const nb::handle one : nb::iter(given)) values.push_back(from_python<T>(one, argument));
     return values;
   }
 };
 
-/// Names of fields: one, or several.
+/// Texts: one, or several.
 template <>
 struct PythonValue<std::vector<std::string>> {
+  static constexpr const char* kProperty = "list[str]";
   static std::string type() { return "str | collections.abc.Sequence[str]"; }
-  static std::string text(const std::vector<std::string>&) { return "()"; }
+  static std::string text(const std::vector<std::string>& texts) {
+    if (texts.size() == 1) return default_text(texts[0]);
+    std::string text;
+    for (const std::string& one : texts) text += (text.empty() ? "" : ", ") + default_text(one);
+    return "(" + text + ")";
+  }
   static std::vector<std::string> value(nb::handle given, const char*) {
-    return FieldNames{nb::borrow(given)}.value();
+    if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
+    std::vector<std::string> texts;
+    if (!nb::try_cast(given, texts)) throw nb::next_overload();
+    return texts;
+  }
+};
+
+/// Extents, None for one that differs from record to record.
+template <>
+struct PythonValue<Shape> {
+  static constexpr const char* kProperty = "tuple[int, ...]";
+  static std::string type() { return "collections.abc.Sequence[int | None]"; }
+  static std::string text(const Shape& shape) { return repr_of(to_tuple(shape)); }
+  /// Errors  std::invalid_argument  something else
+  static Shape value(nb::handle given, const char*) { return parse_shape(given); }
+};
+
+/// An empty path is None.
+template <>
+struct PythonValue<std::filesystem::path> {
+  static constexpr const char* kProperty = "pathlib.Path";
+  static std::string type() { return "str | os.PathLike[str]"; }
+  static std::string text(const std::filesystem::path& path) {
+    return path.empty() ? "None" : default_text(path.string());
+  }
+  static std::filesystem::path value(nb::handle given, const char*);
+};
+
+template <>
+struct PythonValue<ShardPaths> {
+  static std::string type() {
+    return "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]";
+  }
+  /// Errors  std::invalid_argument  something else
+  static ShardPaths value(nb::handle given, const char*) {
+    return Shards{nb::borrow(given)}.value();
   }
 };
 

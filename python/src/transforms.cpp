@@ -17,6 +17,13 @@
 
 namespace penstock::python {
 
+template <>
+struct PythonClass<ImageView> {
+  static constexpr const char* kName = "ImageView";
+  static constexpr const char* kByPosition[] = {"crop"};
+  static constexpr const char* kLeftOut = "field";
+};
+
 namespace {
 
 using namespace nb::literals;
@@ -228,10 +235,7 @@ those with warnings; "on_gpu", if any: by GPUs, beside these; then by libjpeg-tu
 
 void bind_images(nb::module_& module) {
   def(module, calls::decode_image());
-  def_struct<ImageView>(
-      module, "ImageView",
-      "One field of decode_views: a crop of the image, or several that are drawn alike.", {"crop"},
-      "field");
+  def_struct<ImageView>(module);
   def(module, calls::decode_views(), {"views"});
   def(module, calls::crop_image());
   def(module, calls::augment_image(), {"operations"});

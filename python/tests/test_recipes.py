@@ -122,7 +122,7 @@ def test_dino_without_local_views(data):
         ({"train_interpolation": "bicubic", "aa": "augmix-m5"}, "aa 'augmix-m5'"),
         ({"train_interpolation": "bicubic", "aa": "3a-mstd0.5"}, "aa '3a-mstd0.5'"),
         ({"train_interpolation": "bicubic", "mixup": 0.8}, "give num_classes"),
-        ({"train_interpolation": "bicubic", "aug_repeats": 2.5}, "aug_repeats: expected a whole number"),
+        ({"train_interpolation": "bicubic", "aug_repeats": 2.5}, "aug_repeats: expected an integer"),
         ({"train_interpolation": "bicubic", "no_aug": True}, "no_aug = True"),
         ({"train_interpolation": "bicubic", "mean": [0.5] * 4}, "timm's mean: expected"),
         ({"train_interpolation": "bicubic", "in_chans": 1}, "in_chans = 1"),

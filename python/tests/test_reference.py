@@ -153,6 +153,49 @@ Errors   ValueError  an empty name; in Dataset.map: no field
          Error       none"""
 
 
+SOURCES = """
+namespace penstock {
+namespace core {
+class Sink;
+}
+/// What counts.
+struct Options {
+  /// called with the number that is done
+  std::function<void(int done)> progress{};
+};
+namespace source {
+/// Reads `files`.
+///
+/// Damage moves no record:
+/// - one that is
+///   cut off;
+/// - one that is gone.
+[[nodiscard]] SourcePtr files(const std::filesystem::path& path, Options options = {});
+template <class T>
+int count(T value) {
+  return value;
+}
+[[nodiscard]] SourcePtr more();
+}  // namespace source
+[[nodiscard]] Dataset files(const std::filesystem::path& path);
+}  // namespace penstock
+"""
+
+
+def test_functions_of_a_namespace_have_its_name():
+    structs, enums, functions = header_docs.read_header(SOURCES)
+    assert [(one.owner, one.name) for one in functions] == [("source", "files"), ("source", "more"), ("", "files")]
+    assert structs["Options"].comment == ["What counts."]
+    assert header_docs.sentences_of("Options", structs, enums) == {"progress": "called with the number that is done"}
+    assert header_docs.docstring(functions[0].comment) == """Reads `files`.
+
+Damage moves no record:
+- one that is cut off;
+- one that is gone."""
+    made = header_docs.make([SOURCES])
+    assert "inline auto source_files()" in made and "&penstock::source::files" in made
+
+
 def test_a_comment_that_refers_to_an_unknown_struct_fails():
     structs, enums, _ = header_docs.read_header("struct A {\n  int a = 0;  ///< as in B\n};\n")
     with pytest.raises(KeyError):

@@ -424,7 +424,7 @@ def test_a_worker_that_hangs_keeps_no_room_from_others(numbers_file, monkeypatch
 def test_what_are_no_workers_is_said(numbers_file, wrong):
     with pytest.raises(TypeError, match=r"remote: expected a penstock\.remote\.Workers, such as penstock\.remote\.Processes\(4\), found"):
         plan_of(numbers_file).loader(remote=wrong)
-    with pytest.raises(TypeError, match="count must be a whole number, found 2.0"):
+    with pytest.raises(TypeError, match="count must be an integer, found 2.0"):
         Processes(2.0)
     with pytest.raises(ValueError, match="threads must be 0 or more, found -3"):
         Processes(2, threads=-3)

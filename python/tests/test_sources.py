@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import io
+import pickle
 import struct
 import tarfile
 
@@ -182,17 +184,17 @@ def test_tar_shards(tmp_path, images):
                     info.size = len(data)
                     tar.addfile(info, io.BytesIO(data))
     for shards in (tmp_path, str(tmp_path / "train-{0..1}.tar"), sorted(tmp_path.glob("*.tar"))):
-        assert len(ps.webdataset(shards, index="memory")) == 8
+        assert len(ps.webdataset(shards, index_location="memory")) == 8
     fields = [ps.WebDatasetField("label", ["cls"], type="integer"), ps.WebDatasetField("x", ["x"], required=False)]
     assert fields[0].type == "integer" and fields[0].extensions == ["cls"]
-    only = ps.webdataset(tmp_path, fields=fields[:1], index="cache", index_cache=tmp_path / "index")
+    only = ps.webdataset(tmp_path, fields=fields[:1], index_location="cache", index_cache=tmp_path / "index")
     assert next(only.batch(8).loader())["label"].numpy().tolist() == [0, 1, 2, 3] * 2
     assert list((tmp_path / "index").rglob("*"))
     assert len(ps.images(tmp_path)) == len(ps.images(str(tmp_path / "train-{0..1}.tar"))) == 8
     with pytest.raises(ps.Error, match="missing"):
         ps.webdataset(tmp_path / "missing.tar")
-    with pytest.raises(ValueError, match="index must be one of"):
-        ps.webdataset(tmp_path, index="nowhere")
+    with pytest.raises(ValueError, match="index_location must be one of 'next_to_data'"):
+        ps.webdataset(tmp_path, index_location="nowhere")
 
 
 def _crc(data: bytes) -> int:
@@ -229,7 +231,7 @@ def test_tfrecords(tmp_path):
         ps.ExampleField("y", ["label"], dtype="i64"),
         ps.ExampleField("z", ["z"], dtype="i64", required=False, default_value=-1),
     ]
-    step = next(ps.tfrecord(tmp_path, fields=fields, index="memory").batch(3).loader())
+    step = next(ps.tfrecord(tmp_path, fields=fields, index_location="memory").batch(3).loader())
     assert step["x"].numpy().tolist() == [[0, 0], [1, 0.5], [2, 1]]
     assert step["y"].numpy().tolist() == [0, 1, 2] and step["z"].numpy().tolist() == [-1] * 3
     assert fields[0].dtype == "f32" and fields[0].shape == (2,)
@@ -247,6 +249,35 @@ def test_array_files(tmp_path):
         ps.arrays({"x": tmp_path / "gone.npy"})
     with pytest.raises(ValueError, match=r"'x' is expected to be a path or an ArrayField, found ndarray; memory\(\) takes"):
         ps.arrays({"x": np.zeros(3)})  # type: ignore[dict-item]
+
+
+def test_fields_of_sources_are_values():
+    fields = [
+        ps.WebDatasetField("label", "cls", type="integer", default_value=-1),
+        ps.ExampleField("box", ["a", "b"], dtype="f32", shape=(None, 4), required=False),
+        ps.ArrayField("x.raw", dtype="float32", shape=(2,), offset=4),
+    ]
+    for field in fields:
+        assert repr(pickle.loads(pickle.dumps(field))) == repr(field)
+        assert repr(eval(repr(field), vars(ps))) == repr(field)
+    assert repr(fields[1]) == "ExampleField('box', ('a', 'b'), dtype='f32', shape=(None, 4), required=False)"
+    assert fields[1].shape == (None, 4) and fields[2].dtype == "f32" and fields[0].extensions == ["cls"]
+    by_default = inspect.signature(ps.webdataset).parameters["fields"].default
+    assert [one.name for one in by_default] == ["image", "label"] and by_default[1].type == "integer"
+
+
+def test_options_of_sources_that_do_not_fit_are_named():
+    for call, message in [
+        (lambda: ps.image_folder(None), "'folder' must be a string or a path, found None"),
+        (lambda: ps.image_folder("x", extensions=[3]), r"'extensions' \[0\] must be a string, found 3"),
+        (lambda: ps.webdataset("x", fields=[3]), r"'fields' \[0\] must be a WebDatasetField, found 3"),
+        (lambda: ps.webdataset("x", index_cache=3), "'index_cache' must be a string or a path or None, found 3"),
+        (lambda: ps.ArrayField(None), "'path' must be a string or a path, found None"),
+        (lambda: ps.arrays(3), "'fields' must be a dict, found 3"),
+        (lambda: ps.synthetic_images(3, progress=4), "'progress' must be a function or None, found 4"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            call()
 
 
 def test_a_missing_folder_is_an_error_that_says_so():

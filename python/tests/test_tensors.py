@@ -97,7 +97,7 @@ def test_windows_over_a_mapped_file_cost_no_memory(tmp_path):
 
 
 def test_what_has_no_rows_is_no_column():
-    with pytest.raises(ValueError, match="found a text or bytes"):
+    with pytest.raises(ValueError, match="found a string or bytes"):
         ps.memory({"x": "text"})
     with pytest.raises(ValueError, match="found a single number"):
         ps.memory({"x": 3})

@@ -127,7 +127,7 @@ def test_bad_lines_and_tokens_are_named(tmp_path):
     with pytest.raises(ValueError, match="no texts"):
         (tmp_path / "empty").mkdir()
         tokenize(tmp_path / "empty", tmp_path / "out", "byte_tokens:encode")
-    assert "expected a text in 'text', found null" in error_of('{"text": null}\n')
+    assert "expected a string in 'text', found null" in error_of('{"text": null}\n')
     for end in (1.5, True, -1):
         with pytest.raises(ValueError, match="end: expected"):
             tokenize(tmp_path / "a.jsonl", tmp_path / "out", "byte_tokens:encode", end=end)
@@ -144,10 +144,10 @@ def test_bad_lines_and_tokens_are_named(tmp_path):
         ("raise RuntimeError('kaboom')", "the tokenizer raised RuntimeError: kaboom"),
         ("raise ValueError('bad text')", "the tokenizer raised ValueError: bad text"),
         ("raise SystemExit(3)", "the tokenizer raised SystemExit: 3"),
-        ("return [1.5]", "no row of whole numbers, but [1.5]"),
-        ("return None", "no row of whole numbers, but None"),
-        ("return [[1, 2]]", "no row of whole numbers, but [[1, 2]]"),
-        ("return [[1, 2], [3]]", "no row of whole numbers"),
+        ("return [1.5]", "no row of integers, but [1.5]"),
+        ("return None", "no row of integers, but None"),
+        ("return [[1, 2]]", "no row of integers, but [[1, 2]]"),
+        ("return [[1, 2], [3]]", "no row of integers"),
         ("return [-1]", "made the token -1"),
         ("import os; os._exit(3)", "a worker process ended before its work"),
     ],

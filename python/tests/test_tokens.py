@@ -94,7 +94,7 @@ def test_megatron_and_documents(tmp_path):
     assert numbers(memory.pack(6).batch(2).loader()).tolist() == [[4, 5, 6, 7, 8, 9], [0, 1, 2, 3, 0, 0]]
     with pytest.raises(ValueError, match="found 2 after 3"):
         ps.documents(tokens, [0, 3, 2])
-    with pytest.raises(ValueError, match="offsets"):
+    with pytest.raises(TypeError, match=r"'offsets' \[0\] must be an integer"):
         ps.documents(tokens, ["a"])
 
 

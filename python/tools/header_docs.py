@@ -1,7 +1,7 @@
 """Makes header_docs.hpp of the public headers: what the module needs of them to bind a function without saying anything twice.
 
-Of each function and method that returns one of RETURNED: its name, its parameters with their defaults, and its comment as a Python docstring. Of
-each struct: its fields, and the sentence beside each.
+Of each function and method that returns one of RETURNED: its name, its parameters with their defaults, and its comment
+as a Python docstring. Of each struct: its comment, its fields, and the sentence of each.
 
 Usage: python header_docs.py OUTPUT HEADER...
 """
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-RETURNED = ("Crop", "Augmentation", "TransformPtr", "Dataset")
+RETURNED = ("Crop", "Augmentation", "TransformPtr", "SourcePtr", "Dataset")
 WIDTH = 110
 
 LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Source)( +)(.*)")
@@ -38,11 +38,12 @@ class Struct:
 
     sentences: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    comment: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Function:
-    owner: str  # the class of a method; empty
+    owner: str  # the class of a method, or a namespace inside penstock; empty
     name: str
     parameters: list[tuple[str, str, str | None]]  # type, name, default
     comment: list[str]
@@ -106,7 +107,7 @@ def read_members(lines: Iterator[str], statement: re.Pattern[str]) -> Struct:
     return found
 
 
-FIELD = re.compile(r"(?!static|friend|using|return)(?P<type>[\w:][\w:<>, ]*?)\s+(?P<name>\w+)(?:\s*=[^;]*|\{[^;]*\})?;")
+FIELD = re.compile(r"(?!static|friend|using|return)(?P<type>[\w:][\w:<>(), ]*?)\s+(?P<name>\w+)(?:\s*=[^;]*|\{[^;]*\})?;")
 VALUE = re.compile(r"(?P<name>\w+)(?:\s*=[^,]*)?,?")
 
 
@@ -116,21 +117,28 @@ def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[F
     enums: dict[str, Struct] = {}
     functions = []
     comment: list[str] = []
-    owner = ""
+    namespace, owner = "", ""
     lines = iter(text.splitlines())
+    before = ""
     for line in lines:
         written = comment_of(line)
         if written is not None:
             comment.append(written)
             continue
-        if line.startswith("};"):
+        if line == "};":
             owner = ""
+        elif line.startswith("}  // namespace") or (line == "}" and re.match(r"(class|struct) \w+;", before)):
+            namespace = ""
+        before = line
         if owner:
             line = line.removeprefix("  ")
         if match := re.match(r"class (\w+)[^;]*\{$", line):
             owner = match[1]
+        elif match := re.match(r"namespace (?!penstock)(\w+) \{$", line):
+            namespace = match[1]
         elif match := re.match(r"struct (\w+) \{$", line):
             structs[match[1]] = read_members(lines, FIELD)
+            structs[match[1]].comment = comment
         elif match := re.match(r"enum class (\w+)[^{]*\{$", line):
             enums[match[1]] = read_members(lines, VALUE)
         elif match := re.match(rf"(?:\[\[nodiscard\]\] )?(?:{'|'.join(RETURNED)}) (\w+)\(", line):
@@ -143,12 +151,16 @@ def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[F
                 kind, _, name = declared.rpartition(" ")
                 kind = kind.removeprefix("const ").removesuffix("&")
                 parameters.append((kind, name, default if has_default else None))
-            functions.append(Function(owner, match[1], parameters, comment))
+            functions.append(Function(owner or namespace, match[1], parameters, comment))
         comment = []
     return structs, enums, functions
 
 
 # ---- writing ----
+
+
+def filled(text: str, **indents: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, **indents)
 
 
 def docstring(comment: list[str]) -> str:
@@ -159,16 +171,23 @@ def docstring(comment: list[str]) -> str:
     entries: list[list[str]] = []  # of the label that is being read: exception or "", text
 
     def end_paragraph() -> None:
-        if paragraph:
-            is_code = paragraph[0].startswith("    ")
-            blocks.append("\n".join(paragraph) if is_code else textwrap.fill(" ".join(paragraph), WIDTH))
-            paragraph.clear()
+        if not paragraph:
+            return
+        if paragraph[0].startswith("    "):  # code
+            text = "\n".join(paragraph)
+        elif any(line.startswith("- ") for line in paragraph):
+            items = re.split(r"\n(?=- )", "\n".join(map(str.strip, paragraph)))
+            text = "\n".join(filled(item, subsequent_indent="  " if item.startswith("- ") else "") for item in items)
+        else:
+            text = filled("\n".join(paragraph))
+        blocks.append(text)
+        paragraph.clear()
 
     def end_label() -> None:
         longest = max((len(exception) for _, exception, _ in entries), default=0)
         for number, (label, exception, text) in enumerate(entries):
             first = f"{label if number == 0 else '':<9}{exception.ljust(longest + 2) if exception else ''}"
-            labels.append(textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first)))
+            labels.append(filled(text, initial_indent=first, subsequent_indent=" " * len(first)))
         entries.clear()
 
     for line in map(in_python, comment):
@@ -236,8 +255,9 @@ def make(headers: list[str]) -> str:
     for name in structs:
         rows = [f"{{{text_in_cpp(one)}, {text_in_cpp(text)}}}" for one, text in sentences_of(name, structs, enums).items() if text]
         if rows:
-            out += ["template <>", f"struct FieldSentences<{name}> {{"]
-            out += [f"  static constexpr FieldSentence kAll[] = {{{', '.join(rows)}}};", "};"]
+            out += ["template <>", f"struct StructDoc<{name}> {{"]
+            out.append(f"  static constexpr const char* kText = {text_in_cpp(docstring(structs[name].comment))};")
+            out += [f"  static constexpr FieldSentence kFields[] = {{{', '.join(rows)}}};", "};"]
     out.append("namespace calls {")
     for function in functions:
         parts = []

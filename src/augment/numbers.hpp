@@ -1,4 +1,4 @@
-// augment/numbers: the arithmetic of the operations, once, in whole numbers: the host and kernels get the same bits. The
+// augment/numbers: the arithmetic of the operations, once, in integers: the host and kernels get the same bits. The
 // functions are those of torchvision.transforms.v2.functional for u8 images.
 #pragma once
 
@@ -18,7 +18,7 @@ PENSTOCK_HOST_DEVICE constexpr std::uint8_t to_level(std::int32_t value) {
   return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/// factor * level + (1 - factor) * base, cut to a whole number.
+/// factor * level + (1 - factor) * base, cut to an integer.
 PENSTOCK_HOST_DEVICE constexpr std::uint8_t blend(std::int32_t base, std::int32_t level,
                                                   std::int32_t factor) {
   return to_level(base + (((level - base) * factor + kNearlyWhole) >> kFactorBits));
@@ -37,7 +37,7 @@ inline constexpr std::int32_t kRedShare = 313419;
 inline constexpr std::int32_t kGreenShare = 615514;
 inline constexpr std::int32_t kBlueShare = 119538;
 
-/// ITU-R 601-2 luma, cut to a whole number.
+/// ITU-R 601-2 luma, cut to an integer.
 PENSTOCK_HOST_DEVICE constexpr std::int32_t luma(std::int32_t red, std::int32_t green,
                                                  std::int32_t blue) {
   return (red * kRedShare + green * kGreenShare + blue * kBlueShare + kNearlyWhole) >> kFactorBits;
@@ -97,7 +97,7 @@ struct Rgb {
   std::int32_t red, green, blue;
 };
 
-/// Turns a pixel's hue by `turn` sextants, through hue, saturation and value. In sextants a hue is a whole number and a
+/// Turns a pixel's hue by `turn` sextants, through hue, saturation and value. In sextants a hue is an integer and a
 /// quotient over the pixel's range, and what is made of it is multiplied by that range again: no division is left.
 PENSTOCK_HOST_DEVICE constexpr Rgb hue_turned(Rgb pixel, std::int64_t turn) {
   const std::int32_t one = 1 << kFactorBits;

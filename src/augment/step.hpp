@@ -1,4 +1,4 @@
-// augment/step: what is done to one image, drawn and in whole numbers.
+// augment/step: what is done to one image, drawn and in integers.
 #pragma once
 
 #include <cstdint>

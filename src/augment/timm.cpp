@@ -146,7 +146,7 @@ TimmConfig parse_timm(const std::string& config) {
     const auto within = [&](double low, double high, bool whole) {
       if (value < low || value > high || (whole && value != std::floor(value)))
         refuse(config, fmt::format("'{}' is {} from {} to {}, found {}", key,
-                                   whole ? "a whole number" : "a number", low, high, value));
+                                   whole ? "an integer" : "a number", low, high, value));
       return value;
     };
     if (key == "m")

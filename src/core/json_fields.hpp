@@ -419,7 +419,7 @@ void read_json(const Json& json, T& value, const std::string& where) {
                           ? std::in_range<T>(json.get<std::uint64_t>())
                           : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
     if (!fits)
-      refuse_value(where, fmt::format("a whole number from {} to {}", Limits::min(), Limits::max()),
+      refuse_value(where, fmt::format("an integer from {} to {}", Limits::min(), Limits::max()),
                    json);
     value = json.is_number_unsigned() ? static_cast<T>(json.get<std::uint64_t>())
                                       : static_cast<T>(json.get<std::int64_t>());
@@ -434,7 +434,7 @@ void read_json(const Json& json, T& value, const std::string& where) {
     value = static_cast<T>(json.get<double>());
   } else if constexpr (std::is_same_v<T, std::filesystem::path> || std::is_same_v<T, std::string>) {
     if (!json.is_string() || json.get_ref<const std::string&>().find('\0') != std::string::npos)
-      refuse_value(where, "a text", json);
+      refuse_value(where, "a string", json);
     value = json.get<std::string>();
   } else {
     JsonReader reader(json, where);

@@ -20,7 +20,7 @@ namespace {
 std::uint64_t count_of(const json& value) {
   if (!value.is_number_unsigned())
     throw json::type_error::create(
-        302, "expected a whole number of 0 or more, found " + value.dump().substr(0, 40), &value);
+        302, "expected an integer of 0 or more, found " + value.dump().substr(0, 40), &value);
   return value.get<std::uint64_t>();
 }
 

@@ -33,7 +33,7 @@ struct Scratch {
 
 bool is_encoded(DType dtype, const Shape& shape) { return dtype == DType::u8 && shape.rank() == 1; }
 
-// Calls function(T{}) with the type of a mask's elements; false where that is no whole number.
+// Calls function(T{}) with the type of a mask's elements; false where that is no integer.
 template <class Function>
 bool with_type(DType dtype, Function function) {
   switch (dtype) {
@@ -159,7 +159,7 @@ Masks::Masks(std::string who, std::vector<std::string> fields, int fill, DType d
   check_masks(who_, fields_, taken);
   if (!with_type(dtype, [](auto) {}) || dtype == DType::i8)
     throw std::invalid_argument(
-        fmt::format("{}: mask_dtype is a type of whole numbers that holds 255, such as u8, u16 or "
+        fmt::format("{}: mask_dtype is a type of integers that holds 255, such as u8, u16 or "
                     "i64; found {}",
                     who_, name_of(dtype)));
   if (!fields_.empty() && crop.parts() != 0)
@@ -179,7 +179,7 @@ void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& b
     const bool is_whole = with_type(dtype, [&]<class T>(T) { has_fill = std::in_range<T>(fill_); });
     if (!to_decode && !(is_decoded && is_whole))
       throw std::invalid_argument(
-          fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or whole numbers, [H,W] or "
+          fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or integers, [H,W] or "
                       "[H,W,1]; found {}",
                       who_, field.to_string()));
     if (!has_fill)

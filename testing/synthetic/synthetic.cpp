@@ -20,6 +20,7 @@
 #include <penstock/source/images.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/source/folder/image_folder.hpp"
 #include "src/storage/cache/default_cache.hpp"
@@ -137,6 +138,7 @@ class SetWriter {
       const bool over = changed_.wait_for(
           lock, kBetweenReports, [&] { return failure_ != nullptr || done_ == options_.count; });
       if (over) return;
+      core::require_wanted();
       if (!options_.progress) continue;
       const std::uint64_t done = done_;
       lock.unlock();
@@ -201,6 +203,7 @@ std::filesystem::path source::synthetic_image_folder(const SyntheticImagesOption
   std::filesystem::create_directories(cache, error);
   if (error) testing::throw_cache_error("create", cache, error.value());
   const testing::SetLock lock(cache, name, [&] {
+    core::require_wanted();
     if (options.progress) options.progress(0, options.count);
   });
   testing::remove_leftovers(cache, lock.is_exclusive() ? name : "");

@@ -211,7 +211,7 @@ void write_files(const std::filesystem::path& folder, const MemoryJpegIndex& ind
   {
     const TemporaryFolder data;
     data.write("a.tar", plain_tar(3));
-    (void)source::webdataset(data.path(), {.index = {.place = IndexPlace::beside}});
+    (void)source::webdataset(data.path(), {.index = {.location = IndexLocation::next_to_data}});
     write_text(folder / "index", '\x02' + text_of(data / "a.tar.penstock-index"));
   }
   write_text(folder / "labels",

@@ -209,7 +209,7 @@ TEST(State, IsReadStrictly) {
   refuses("seed", "7", "found \"7\"");
   refuses("faults", {{"count", 1}}, "'list' is missing");
   refuses("sead", 7, "there is no field 'sead'");
-  refuses("random", 1ULL << 40, "a whole number from 0 to 4294967295");
+  refuses("random", 1ULL << 40, "an integer from 0 to 4294967295");
   refuses("checksum", "0123456789abcdef", "and the others have");
   for (const char* field : {"step", "samples", "seed"}) {  // which another number would pass for
     nlohmann::json json = nlohmann::json::parse(good);

@@ -215,7 +215,7 @@ inline Model concatenate(std::vector<Model> inputs) {
   };
 }
 
-/// Blocks of quotas, shuffled; whole numbers as weights. An input of none in `sizes` is endless.
+/// Blocks of quotas, shuffled; integers as weights. An input of none in `sizes` is endless.
 inline Model mix(std::vector<Model> inputs, std::vector<std::optional<std::uint64_t>> sizes,
                  std::vector<std::pair<std::uint64_t, std::vector<std::uint64_t>>> weights,
                  RandomKey key, bool until_all) {

@@ -236,7 +236,7 @@ TEST_F(Throughput, TellsADataErrorFromWrongFlags) {
   refuses({"--plan", "plan.json", "--storage-timeout", "5"}, 2,
           "--storage-timeout: cannot be used with --plan");
   refuses({"--data", data, "--crop", "x"}, 2,
-          "--crop: expected a whole number from 1 to 65535, found 'x'");
+          "--crop: expected an integer from 1 to 65535, found 'x'");
   refuses({"--data", data, "--consume-ms", "-0.5"}, 2,
           "--consume-ms: expected a number from 0 to 86400000, found '-0.5'");
   refuses({"--data", (folder_ / "nowhere").string()}, 1, "nowhere");

@@ -202,7 +202,7 @@ TEST_F(PrepareShards, OptionsOutOfRangeAndUnknownShardsAreRefused) {
     const std::string field = "\"samples\": ";
     text.replace(text.find(field) + field.size(), 1, count);
     EXPECT_THAT([&] { (void)PrepareReport::from_json(text); },
-                ThrowsMessage<Error>(HasSubstr("a whole number of 0 or more")))
+                ThrowsMessage<Error>(HasSubstr("an integer of 0 or more")))
         << text;
   }
 }

@@ -72,7 +72,7 @@ std::uint64_t area(ImageSize size) {
   return static_cast<std::uint64_t>(size.height) * static_cast<std::uint64_t>(size.width);
 }
 
-// In whole numbers: whether a/b < c/d.
+// In integers: whether a/b < c/d.
 bool is_less(__int128 a, __int128 b, __int128 c, __int128 d) { return a * d < c * b; }
 
 // The part of an image that covers a shape, as a fraction.
@@ -193,7 +193,7 @@ TEST(ByAspect, EverySampleOncePerEpochInABatchOfItsBucket) {
       EXPECT_EQ(found.rows, rows_of(options, bucket));
       EXPECT_EQ(found.samples, counts[bucket]);
       const auto [whole, rest] = pixels[bucket];
-      const double count = static_cast<double>(counts[bucket]);  // each is cut to a whole number
+      const double count = static_cast<double>(counts[bucket]);  // each is cut to an integer
       if (whole > 0) {
         EXPECT_NEAR(found.cut_share, 1 - rest / whole, count / whole);
       }

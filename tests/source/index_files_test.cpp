@@ -33,8 +33,9 @@ using ::testing::ThrowsMessage;
 
 class IndexFiles : public ::testing::Test {
  protected:
-  SourcePtr open(IndexPlace place = IndexPlace::beside) {
-    return source::webdataset(data_.path(), {.index = {.place = place, .cache = cache_.path()}});
+  SourcePtr open(IndexLocation location = IndexLocation::next_to_data) {
+    return source::webdataset(data_.path(),
+                              {.index = {.location = location, .cache = cache_.path()}});
   }
   std::vector<std::string> names(const fs::path& folder) {
     std::vector<std::string> all;
@@ -115,9 +116,9 @@ TEST_F(IndexFiles, AreMadeAgainWhereverTheyAreDamaged) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 0x04);
     test::rewrite(data_, kIndex, bad);
-    EXPECT_EQ(open(IndexPlace::memory)->info(0).key, "m0") << "byte " << i;
+    EXPECT_EQ(open(IndexLocation::memory)->info(0).key, "m0") << "byte " << i;
     test::rewrite(data_, kIndex, good.substr(0, i));
-    EXPECT_EQ(open(IndexPlace::memory)->info(0).key, "m0") << "cut at " << i;
+    EXPECT_EQ(open(IndexLocation::memory)->info(0).key, "m0") << "cut at " << i;
   }
   test::rewrite(data_, kIndex, good + "x");
   EXPECT_EQ(open()->info(0).key, "m0");
@@ -152,17 +153,17 @@ TEST_F(IndexFiles, OfAnotherKindOrWithoutTheLabelAreNotUsed) {
 
 TEST_F(IndexFiles, AreKeptInTheCacheWhereAsked) {
   data_.write("a.tar", plain_tar(3));
-  EXPECT_EQ(open(IndexPlace::cache)->size(), 3U);
+  EXPECT_EQ(open(IndexLocation::cache)->size(), 3U);
   EXPECT_THAT(names(data_.path()), ElementsAre("a.tar"));
   EXPECT_THAT(names(cache_ / "indexes"), ElementsAre(HasSubstr("-a.tar.penstock-index")));
   change_behind_the_stamp(data_ / "a.tar", plain_tar(3, "m"));
-  EXPECT_EQ(open(IndexPlace::cache)->info(0).key, "n0") << "the cache was not used";
-  EXPECT_EQ(open(IndexPlace::memory)->info(0).key, "n0") << "the cache was not used";
+  EXPECT_EQ(open(IndexLocation::cache)->info(0).key, "n0") << "the cache was not used";
+  EXPECT_EQ(open(IndexLocation::memory)->info(0).key, "n0") << "the cache was not used";
 }
 
 TEST_F(IndexFiles, AreKeptNowhereWhereAsked) {
   data_.write("a.tar", plain_tar(3));
-  EXPECT_EQ(open(IndexPlace::memory)->size(), 3U);
+  EXPECT_EQ(open(IndexLocation::memory)->size(), 3U);
   EXPECT_THAT(names(data_.path()), ElementsAre("a.tar"));
   EXPECT_THAT(names(cache_.path()), IsEmpty());
 }
@@ -215,7 +216,7 @@ TEST_F(IndexFiles, AreOneForAllWhereProcessesMakeThemAtOnce) {
   for (int i = 0; i < kShards; ++i) {
     data_.write(fmt::format("{:02}.tar", i), plain_tar(20, fmt::format("s{}-", i)));
   }
-  const auto expected = describe_all(open(IndexPlace::memory));
+  const auto expected = describe_all(open(IndexLocation::memory));
   for (int round = 0; round < 5; ++round) {
     for (const std::string& name : names(data_.path())) {
       if (name.ends_with("index")) fs::remove(data_ / name);
@@ -274,10 +275,10 @@ TEST_F(IndexFiles, LeaveNothingOfProcessesThatWereKilled) {
 
 TEST_F(IndexFiles, KeepTheNumbersOfARecordWhereverTheyAre) {
   const auto path = data_.write("a.tar", plain_tar(30));
-  const auto scanned = describe_all(open(IndexPlace::memory));
+  const auto scanned = describe_all(open(IndexLocation::memory));
   (void)open();
   EXPECT_EQ(describe_all(open()), scanned);
-  EXPECT_EQ(open()->fingerprint(), open(IndexPlace::memory)->fingerprint());
+  EXPECT_EQ(open()->fingerprint(), open(IndexLocation::memory)->fingerprint());
 }
 
 }  // namespace

@@ -84,15 +84,15 @@ Shard tfrecord_shard(std::mt19937& draw) {
 struct Kind {
   const char* name;
   Shard (*make)(std::mt19937&);
-  SourcePtr (*open)(const std::filesystem::path&, IndexPlace);
+  SourcePtr (*open)(const std::filesystem::path&, IndexLocation);
 };
 
-const Kind kTar{"tar", tar_shard, [](const std::filesystem::path& path, IndexPlace place) {
-                  return source::webdataset(path, {.index = {.place = place}});
+const Kind kTar{"tar", tar_shard, [](const std::filesystem::path& path, IndexLocation location) {
+                  return source::webdataset(path, {.index = {.location = location}});
                 }};
 const Kind kTfRecord{"tfrecord", tfrecord_shard,
-                     [](const std::filesystem::path& path, IndexPlace place) {
-                       return source::tfrecord(path, {.index = {.place = place}});
+                     [](const std::filesystem::path& path, IndexLocation location) {
+                       return source::tfrecord(path, {.index = {.location = location}});
                      }};
 
 class ShardFuzz : public ::testing::TestWithParam<Kind> {};
@@ -103,13 +103,13 @@ TEST_P(ShardFuzz, DamageBehindAnIndexChangesNoOtherRecord) {
     std::mt19937 draw(seed);
     Shard shard = GetParam().make(draw);
     const auto path = test::rewrite(folder, "shard", shard.bytes);
-    const auto expected = describe_all(GetParam().open(path, IndexPlace::beside));
+    const auto expected = describe_all(GetParam().open(path, IndexLocation::next_to_data));
     ASSERT_EQ(expected.size(), 8U);
     const auto time = std::filesystem::last_write_time(path);
     const std::vector<bool> hit = damage(shard, draw);
     test::rewrite(folder, "shard", shard.bytes);
     std::filesystem::last_write_time(path, time);
-    const auto found = describe_all(GetParam().open(path, IndexPlace::beside));
+    const auto found = describe_all(GetParam().open(path, IndexLocation::next_to_data));
     ASSERT_EQ(found.size(), 8U) << "seed " << seed;
     for (std::size_t i = 0; i < 8; ++i) {
       if (!hit[i]) {
@@ -125,11 +125,11 @@ TEST_P(ShardFuzz, ScanOfADamagedShardFindsAllThatIsUndamaged) {
     std::mt19937 draw(seed);
     Shard shard = GetParam().make(draw);
     const auto whole = test::rewrite(folder, "shard", shard.bytes);
-    const auto expected = describe_all(GetParam().open(whole, IndexPlace::memory));
+    const auto expected = describe_all(GetParam().open(whole, IndexLocation::memory));
     ASSERT_EQ(expected.size(), 8U);
     const std::vector<bool> hit = damage(shard, draw);
     const auto path = test::rewrite(folder, "shard", shard.bytes);
-    const auto found = describe_all(GetParam().open(path, IndexPlace::memory));
+    const auto found = describe_all(GetParam().open(path, IndexLocation::memory));
     // In the same order, and as good as ever.
     auto from = found.begin();
     for (std::size_t i = 0; i < 8; ++i) {
@@ -150,13 +150,13 @@ TEST_P(ShardFuzz, OneDamagedByteMovesNoRecord) {
     std::mt19937 draw(seed);
     Shard shard = GetParam().make(draw);
     const auto whole = test::rewrite(folder, "shard", shard.bytes);
-    const auto expected = describe_all(GetParam().open(whole, IndexPlace::memory));
+    const auto expected = describe_all(GetParam().open(whole, IndexLocation::memory));
     const std::size_t at = draw() % shard.ends.back();
     shard.bytes[at] = static_cast<char>(shard.bytes[at] ^ (1 << draw() % 8));
     const auto hit =
         static_cast<std::size_t>(std::ranges::upper_bound(shard.ends, at) - shard.ends.begin());
     const auto path = test::rewrite(folder, "shard", shard.bytes);
-    const auto found = describe_all(GetParam().open(path, IndexPlace::memory));
+    const auto found = describe_all(GetParam().open(path, IndexLocation::memory));
     bool same = found.size() == expected.size();
     for (std::size_t i = 0; same && i < expected.size(); ++i)
       same = i == hit || found[i] == expected[i];

@@ -32,7 +32,7 @@ using ::testing::ThrowsMessage;
 using Fields = std::vector<ExampleField>;
 
 TfRecordOptions records_in_memory(Fields fields = TfRecordOptions().fields) {
-  return {.fields = std::move(fields), .index = {.place = IndexPlace::memory}};
+  return {.fields = std::move(fields), .index = {.location = IndexLocation::memory}};
 }
 
 class TfRecord : public ::testing::Test {

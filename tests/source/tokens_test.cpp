@@ -120,9 +120,9 @@ TEST(Tokens, FlatFilesAreKnownByTheirFirstBytes) {
 TEST(Tokens, DocumentsEndWithTheirLastToken) {
   const std::string path = kGolden + "/nanogpt.bin";
   EXPECT_EQ(token_files(path)->size(), 1U);
-  EXPECT_EQ(
-      texts_of(*token_files(path, {.document_end = 50256, .index = {.place = IndexPlace::memory}})),
-      golden("nanogpt.bin"));
+  EXPECT_EQ(texts_of(*token_files(
+                path, {.document_end = 50256, .index = {.location = IndexLocation::memory}})),
+            golden("nanogpt.bin"));
 }
 
 TEST(Tokens, WhereDocumentsEndIsKept) {
@@ -135,9 +135,9 @@ TEST(Tokens, WhereDocumentsEndIsKept) {
     return texts_of(*token_files(path, {.document_end = end, .index = kept}));
   };
   const std::vector<Text> at_zero{{1, 0}, {2, 3, 0}, {4}};
-  EXPECT_EQ(texts(0, {.place = IndexPlace::memory}), at_zero);
+  EXPECT_EQ(texts(0, {.location = IndexLocation::memory}), at_zero);
   EXPECT_FALSE(fs::exists(index));
-  EXPECT_EQ(texts(0, {.place = IndexPlace::cache, .cache = cache.path()}), at_zero);
+  EXPECT_EQ(texts(0, {.location = IndexLocation::cache, .cache = cache.path()}), at_zero);
   EXPECT_FALSE(fs::exists(index));
   EXPECT_EQ(std::distance(fs::directory_iterator(cache / "indexes"), {}), 1);
   EXPECT_EQ(texts(0), at_zero);
@@ -191,13 +191,15 @@ TEST(Tokens, TheFingerprintIsTheSameWithAnIndex) {
   std::string bytes(30'000, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i % 7);
   const auto path = folder.write("a.bin", bytes);
-  const auto fingerprint = [&](std::uint64_t end, IndexPlace place) {
-    return token_files(path, {.dtype = DType::u8, .document_end = end, .index = {.place = place}})
+  const auto fingerprint = [&](std::uint64_t end, IndexLocation location) {
+    return token_files(path,
+                       {.dtype = DType::u8, .document_end = end, .index = {.location = location}})
         ->fingerprint();
   };
-  EXPECT_EQ(fingerprint(3, IndexPlace::memory), fingerprint(3, IndexPlace::beside));
-  EXPECT_EQ(fingerprint(3, IndexPlace::beside), fingerprint(3, IndexPlace::beside));
-  EXPECT_NE(fingerprint(3, IndexPlace::memory), fingerprint(4, IndexPlace::memory));
+  EXPECT_EQ(fingerprint(3, IndexLocation::memory), fingerprint(3, IndexLocation::next_to_data));
+  EXPECT_EQ(fingerprint(3, IndexLocation::next_to_data),
+            fingerprint(3, IndexLocation::next_to_data));
+  EXPECT_NE(fingerprint(3, IndexLocation::memory), fingerprint(4, IndexLocation::memory));
 }
 
 TEST(Tokens, AFileThatEndsInTheMiddleOfADocument) {
@@ -402,7 +404,7 @@ TEST(Tokens, DocumentsInMemory) {
   refuse({}, "begin at 0, found none");
   refuse({1, 2}, "begin at 0, found 1");
   refuse({0, 3, 2}, "found 2 after 3");
-  refuse({0, 6}, "there are 5 values");
+  refuse({0, 6}, "there are 5 tokens");
 }
 
 }  // namespace

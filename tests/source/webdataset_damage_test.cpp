@@ -30,7 +30,7 @@ class DamagedTar : public ::testing::Test {
  protected:
   std::vector<std::string> scanned(const std::string& tar) {
     const auto path = test::rewrite(folder_, "shard.tar", tar);
-    return describe_all(source::webdataset(path, {.index = {.place = IndexPlace::memory}}));
+    return describe_all(source::webdataset(path, {.index = {.location = IndexLocation::memory}}));
   }
   TemporaryFolder folder_;
 };
@@ -116,8 +116,8 @@ TEST_F(DamagedTar, CutShardDoesNotMoveTheSamplesBeforeIt) {
   folder.write("a.tar", plain_tar(2, "a"));
   folder.write("b.tar", plain_tar(2, "b").substr(0, 700));
   folder.write("c.tar", plain_tar(1, "c"));
-  const auto found =
-      describe_all(source::webdataset(folder.path(), {.index = {.place = IndexPlace::memory}}));
+  const auto found = describe_all(
+      source::webdataset(folder.path(), {.index = {.location = IndexLocation::memory}}));
   ASSERT_THAT(found, SizeIs(4));
   EXPECT_THAT(found[2], AllOf(HasSubstr("b.tar: b0"),
                               HasSubstr("the shard is cut off: it ends at byte 700")));

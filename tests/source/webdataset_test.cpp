@@ -36,7 +36,7 @@ using ::testing::ThrowsMessage;
 using Field = WebDatasetField;
 
 WebDatasetOptions shards_in_memory(std::vector<Field> fields = WebDatasetOptions().fields) {
-  return {.fields = std::move(fields), .index = {.place = IndexPlace::memory}};
+  return {.fields = std::move(fields), .index = {.location = IndexLocation::memory}};
 }
 
 // The records of one shard of these bytes.
@@ -277,7 +277,8 @@ TEST(WebDataset, HasAFingerprintThatFollowsTheDataNotThePlace) {
   const std::string first = fingerprint(here.path(), shards_in_memory());
   EXPECT_THAT(first, StartsWith("webdataset(3 records in 1 shards, "));
   EXPECT_EQ(first, fingerprint(there.path(), shards_in_memory()));
-  EXPECT_EQ(first, fingerprint(here / "a.tar", {.index = {.place = IndexPlace::beside}}));
+  EXPECT_EQ(first,
+            fingerprint(here / "a.tar", {.index = {.location = IndexLocation::next_to_data}}));
   EXPECT_NE(first,
             fingerprint(here.path(), shards_in_memory({{.name = "image", .extensions = {"jpg"}}})));
   there.write("a.tar", test::plain_tar(3, "m"));

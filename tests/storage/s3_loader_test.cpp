@@ -100,7 +100,7 @@ class S3Loader : public ::testing::Test {
 
 TEST_F(S3Loader, FolderAndShardsGiveTheDigestOfLocalOnesAndStatesGoAcross) {
   const S3Server server(photos());
-  const IndexOptions in_memory{.place = IndexPlace::memory};
+  const IndexOptions in_memory{.location = IndexLocation::memory};
   for (const bool shards : {false, true}) {
     const auto here = shards
                           ? source::webdataset((photos() / "shards").string(), {.index = in_memory})

@@ -118,7 +118,7 @@ TEST_F(S3, ListingsOfSeveralPagesAreWhole) {
 }
 
 TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
-  const IndexOptions in_memory{.place = IndexPlace::memory};
+  const IndexOptions in_memory{.location = IndexLocation::memory};
   const auto here = source::webdataset(local("shards"), {.index = in_memory});
   ASSERT_EQ(here->size(), 15U);
   for (const char* shards :
@@ -158,8 +158,8 @@ TEST_F(S3, AnIndexThatLiesBesideIsUsedAndOneOfAnotherShardIsNot) {
   const S3Server server(folder.path(), {});
   const TemporaryFolder cache;
   const auto there = source::webdataset(
-      "s3://photos/a",
-      {.index = {.place = IndexPlace::memory, .cache = cache.path()}, .storage = server.options()});
+      "s3://photos/a", {.index = {.location = IndexLocation::memory, .cache = cache.path()},
+                        .storage = server.options()});
   EXPECT_EQ(there->size(), 8U);
   EXPECT_EQ(server.gets(), 3);  // two indexes, and the shard whose index was of another
   EXPECT_EQ(describe_all(there)[2], describe_all(here)[2]);

@@ -80,7 +80,7 @@ inline std::vector<GradientKind> mixed_kinds() {
   return kinds;
 }
 
-/// Whole numbers small enough that every sum here is exact in every type.
+/// Integers small enough that every sum here is exact in every type.
 inline double whole_value(std::uint32_t rank, std::uint32_t micro, std::size_t gradient,
                           std::size_t i) {
   return static_cast<double>((rank * 5 + micro * 3 + gradient * 7 + i * 11) % 9) - 4;
@@ -257,7 +257,7 @@ inline void expect_micro_steps_equal_one_batch(Communicator& all) {
     all_ready(big, kinds.size(), all.rank());
     EXPECT_TRUE(big.wait());
     // Sixteen-bit types round the sum of a replica that the other way keeps in f32: the same here,
-    // since these sums are small whole numbers; a division by the rows differs by one rounding.
+    // since these sums are small integers; a division by the rows differs by one rounding.
     for (std::size_t g = 0; g < kinds.size(); ++g) {
       const bool narrow = size_of(kinds[g].dtype) == 2;
       if (narrow && combine == Combine::row_sums) continue;

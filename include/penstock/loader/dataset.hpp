@@ -254,25 +254,19 @@ class Dataset {
 /// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
 
-/// Labelled images, stored in any of these forms: a folder of image files, tar shards or
-/// TFRecord files (a folder of them, or a pattern). Fields: image u8 [?] (encoded), label i64 [].
-///
-/// Errors  as source::images()
-[[nodiscard]] Dataset images(const std::string& path, const ImageFolderOptions& options = {});
-/// Images in a folder, class per sub-folder or flat. Fields: image u8 [?] (encoded), label i64 [].
-///
-/// Errors  Error  no such folder, or no images in it; says what was looked for
+// Each source as a Dataset: image_folder(...) is Dataset(source::image_folder(...)). The headers in source/ have what each
+// reads, its fields and its errors.
+
+[[nodiscard]] Dataset images(const std::filesystem::path& path, ImageFolderOptions options = {});
 [[nodiscard]] Dataset image_folder(const std::filesystem::path& folder,
-                                   const ImageFolderOptions& options = {});
-/// Samples of tar shards in the WebDataset layout. Fields by default: image u8 [?], label i64 [].
-///
-/// Errors  as source::webdataset()
+                                   ImageFolderOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
-/// tf.train.Examples of TFRecord files. Fields by default: image u8 [?], label i64 [].
-///
-/// Errors  as source::tfrecord()
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
-/// Memory-mapped .npy or raw files, one row a sample.
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
+[[nodiscard]] Dataset memory(std::vector<Column> columns);
+[[nodiscard]] Dataset token_files(const ShardPaths& files, const TokenFileOptions& options = {});
+[[nodiscard]] Dataset megatron(const ShardPaths& prefixes);
+[[nodiscard]] Dataset documents(Column tokens, std::vector<std::uint64_t> offsets);
+[[nodiscard]] Dataset numbers(std::uint64_t size, std::size_t bytes = 16);
 
 }  // namespace penstock

@@ -18,12 +18,12 @@ namespace penstock {
 
 /// One array file whose rows are one field of the records.
 struct ArrayField {
-  std::string name;
-  std::filesystem::path path;
-  /// For a raw file, one that is not .npy: the type and the shape of a row. For a .npy file they
-  /// may be left out; if given, they are checked.
+  std::string name;            ///< the field's name
+  std::filesystem::path path;  ///< a .npy file, or a raw one
+  /// the type of a raw file, one that is not .npy; that of a .npy file is compared with it
   std::optional<DType> dtype{};
-  Shape shape{};             ///< of one row; [] makes every element a row
+  /// of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless it is ()
+  Shape shape{};
   std::uint64_t offset = 0;  ///< of the first row in a raw file, in bytes
 };
 
@@ -36,48 +36,47 @@ void visit_fields(Visitor& visit, ArrayField& field) {
   visit("offset", field.offset);
 }
 
-/// One array in memory whose rows are one field of the records. `owner` keeps `bytes` alive; where
-/// it is empty, the caller does.
+/// One array in memory whose rows are one field of the records. `owner` keeps `bytes` alive; where it is empty, the caller
+/// does.
 struct Column {
   FieldSpec spec;  ///< of one row
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner{};
-  /// Bytes from the begin of one row to that of the next, where rows overlap (windows that slide
-  /// over tokens) or lie apart; none: a row follows the other. `bytes` ends with the last row.
+  /// Bytes from the start of one row to that of the next, where rows overlap (windows that slide over tokens) or have gaps
+  /// between them; without it rows are contiguous. `bytes` ends with the last row.
   std::optional<std::size_t> stride{};
 };
 
 namespace source {
 
-/// Rows of array files, which are mapped, not read: a record's fields are views into the mapping,
-/// and the system's page cache is shared by all processes. (A raw file whose rows are not aligned
-/// for their type is the exception; its rows are copied.) .npy files, versions 1 to 3, are known by
-/// their first bytes; bool comes as u8.
+/// Rows of array files, one row a sample. The files are mapped, not read: a record's fields are views into the mapping, and
+/// all processes share the system's page cache. (Rows of a raw file that are not aligned for their type are copied.) .npy
+/// files, versions 1 to 3, are recognised by their first bytes; bool becomes u8.
 ///
-/// A file must not shrink while it is mapped: its size is checked here, but a row that is cut off
-/// later ends the process with SIGBUS, as with every mapping. Replace a file by renaming another
-/// over it, which leaves the mapped one as it is.
+/// A file must not become shorter while it is mapped: its size is checked here, but a row that is cut off later ends the
+/// process with SIGBUS, as with every mapping. Replace a file by renaming another over it, which leaves the mapped one as
+/// it is.
 ///
 /// Shapes  as in the files, without the first axis.
-/// Errors  std::invalid_argument  no fields, a name missing or used twice, a raw row without bytes,
-///                                an offset into a .npy file
-///         Error                  a file cannot be opened, is cut short, has another type or shape
-///                                than given, is big-endian, Fortran-ordered, holds objects or
-///                                rows without elements, or has another number of rows than the
-///                                first
+/// Errors  std::invalid_argument  no fields, a name missing or used twice, a raw row without bytes, an offset into a .npy
+///                                file
+///         Error                  a file cannot be opened, is cut short, has another type or shape than its field, is
+///                                big-endian, Fortran-ordered, has objects or rows without elements, or has another number
+///                                of rows than the first
 [[nodiscard]] SourcePtr arrays(std::vector<ArrayField> fields);
 
-/// Rows of arrays in memory; nothing is copied.
+/// Rows of arrays in memory, one row a sample. Nothing is copied, so do not change the arrays meanwhile. Rows may overlap,
+/// as in a window that slides over tokens.
 ///
-///   auto points = source::memory({source::column("xy", std::vector<float>{0, 0, 1, 1}, {2}),
-///                                 source::column("label", std::vector<std::int64_t>{0, 1})});
-///
-/// Errors  std::invalid_argument  no columns, a name missing or used twice, a row without a fixed
-///                                number of bytes, bytes that are not whole rows, or columns of
-///                                different lengths
+/// Shapes  as the arrays, without the first axis.
+/// Errors  std::invalid_argument  no columns, a name missing or used twice, a row without a fixed number of bytes, bytes
+///                                that are not whole rows, or columns of different lengths
 [[nodiscard]] SourcePtr memory(std::vector<Column> columns);
 
 /// A column that takes `values` over; each row has the shape `row`.
+///
+///   memory({source::column("xy", std::vector<float>{0, 0, 1, 1}, {2}),
+///           source::column("label", std::vector<std::int64_t>{0, 1})})
 template <class T>
 [[nodiscard]] Column column(std::string name, std::vector<T>&& values, const Shape& row = {}) {
   auto owner = std::make_shared<const std::vector<T>>(std::move(values));

@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-/// One or more of: the path of a shard; a folder, whose shards count in the order of their names'
-/// bytes; a pattern of the shell: with braces, "train-{000000..000099}.tar" or "{train,val}.tar",
-/// in the order as written, or with * ? [...], in the order of the paths' bytes. What is there
-/// under the very name that was given is never taken for a pattern. Each may be s3://bucket/key.
+/// One or more of: the path of a shard; a folder, whose shards are taken in the order of their names' bytes; a pattern of
+/// the shell: with braces, "train-{000000..000099}.tar" or "{train,val}.tar", in the order as written, or with * ? [...],
+/// in the order of the paths' bytes. A file whose name is exactly what was given is taken, even where that looks like a
+/// pattern. Each may be s3://bucket/key.
 ///
 ///   source::webdataset("imagenet/train-{000000..001023}.tar");
 ///   source::webdataset({"a.tar", "b.tar"});
@@ -36,31 +36,42 @@ class ShardPaths {
 };
 
 /// Where an index is looked for and kept.
-enum class IndexPlace {
-  beside,  ///< `<shard>.penstock-index`; where that cannot be written, and for objects, as `cache`
-  cache,   ///< in a folder of their own
-  memory,  ///< nowhere: each opening scans the shards, unless it finds an index in either place
+enum class IndexLocation {
+  /// as `<file>.penstock-index` in the file's folder; in the cache where that cannot be written, and for objects in buckets
+  next_to_data,
+  cache,   ///< in the cache folder only
+  memory,  ///< not kept: each opening scans the files, unless it finds an index in one of the two
 };
 template <>
-struct EnumNames<IndexPlace> {
-  static constexpr std::pair<IndexPlace, const char*> kNames[] = {
-      {IndexPlace::beside, "beside"}, {IndexPlace::cache, "cache"}, {IndexPlace::memory, "memory"}};
+struct EnumNames<IndexLocation> {
+  static constexpr std::pair<IndexLocation, const char*> kNames[] = {
+      {IndexLocation::next_to_data, "next_to_data"},
+      {IndexLocation::cache, "cache"},
+      {IndexLocation::memory, "memory"}};
 };
 
-/// How the index of a sharded data set is kept and made. None of it changes what records there are.
+/// How the indexes of a data set's files are kept and made. The records are the same with all of these options.
 ///
-/// An index is made when a shard has none, or none that fits: it holds the shard's size and time of
-/// change and checksums of itself, and a stale or damaged one is never used. It appears all at once
-/// (written aside, flushed, renamed). Processes that open the same shards at the same time share
-/// the work where the file system has locks, and each does all of it where not.
+/// An index is made when a file has none, or one that does not fit: it has the file's size, time of change and checksums
+/// of itself, and one that is stale or damaged is not used. It is written under another name, flushed and renamed.
+/// Processes that open the same files at the same time share the work where the file system has locks; where it has none,
+/// each of them does all of it.
 struct IndexOptions {
-  IndexPlace place = IndexPlace::beside;
-  /// The folder for IndexPlace::cache. Empty: $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else
-  /// ~/.cache/penstock, else penstock-UID in the temporary folder; `indexes` in it.
+  /// where an index is looked for and kept
+  IndexLocation location = IndexLocation::next_to_data;
+  /// the cache folder; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID
+  /// in the temporary folder; the indexes are in `indexes` there
   std::filesystem::path cache{};
-  /// Threads that read indexes and scan shards; 0 means one per hardware thread, but at least 8,
-  /// since they mostly wait for storage.
+  /// threads that read indexes and scan files; 0: one for each hardware thread, but at least 8, since they mostly wait for
+  /// storage
   int threads = 0;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, IndexOptions& options) {
+  visit("location", options.location);
+  visit("cache", options.cache);
+  visit("threads", options.threads);
+}
 
 }  // namespace penstock

@@ -19,9 +19,9 @@ namespace penstock {
 /// What is known of a record without decoding it. Image folders, tar shards and TFRecord files know
 /// labels and sizes; other sources need not.
 struct RecordInfo {
-  std::string key{};  ///< its name in the data set; its location where it has none
-  std::optional<std::int64_t> label{};
-  std::optional<std::uint64_t> bytes{};  ///< that the record takes where it is stored
+  std::string key{};  ///< its name in the data set; its location where it has no name
+  std::optional<std::int64_t> label{};   ///< the number of its class
+  std::optional<std::uint64_t> bytes{};  ///< the bytes that it takes where it is stored
 };
 
 /// One of several records that are read together.

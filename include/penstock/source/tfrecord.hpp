@@ -18,18 +18,16 @@ namespace penstock {
 
 /// One field of the records, made of one feature of each Example.
 struct ExampleField {
-  std::string name;
-  /// The feature's name; of several the first that an Example has is taken.
+  std::string name;  ///< the field's name
+  /// the feature's name; of several the first that an Example has is taken
   std::vector<std::string> features;
-  /// u8: the one value of a bytes_list; i64: an int64_list; f32: a float_list.
+  /// u8 is the one value of a bytes_list, i64 an int64_list, f32 a float_list
   DType dtype = DType::u8;
-  /// Of i64 and f32 exactly so many values, [] for one; of u8 so many bytes, [] for as many as
-  /// there are, u8 [?].
+  /// the number of values of i64 and f32, () for one; of u8 the number of bytes, () for all that there are, u8 [?]
   Shape shape{};
-  /// True: an Example without it is a fault. False: the field is then u8 [0], or filled with
-  /// `default_value`.
+  /// whether an Example without it is a fault; if not, the field is then u8 [0], or filled with `default_value`
   bool required = true;
-  double default_value = 0;
+  double default_value = 0;  ///< of a number that is not required
 };
 
 template <class Visitor>
@@ -43,12 +41,13 @@ void visit_fields(Visitor& visit, ExampleField& field) {
 }
 
 struct TfRecordOptions {
+  /// the fields of a record, each made of one feature
   std::vector<ExampleField> fields = {
       {.name = "image", .features = {"image/encoded", "image"}},
       {.name = "label", .features = {"image/class/label", "label"}, .dtype = DType::i64}};
-  /// Whether a record's checksum is compared when it is read; about 0.15 ms for each MB.
+  /// whether a record's checksum is compared when it is read, which takes about 0.15 ms for each MB
   bool verify = true;
-  /// A larger record is a fault, so that no single one can take all memory.
+  /// a larger record is a fault, so that one record cannot take all memory
   std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
   IndexOptions index{};
   ObjectStorageOptions storage{};  ///< for s3:// paths
@@ -60,39 +59,37 @@ void visit_fields(Visitor& visit, TfRecordOptions& options) {
   visit("fields", options.fields);
   visit("max_record_bytes", options.max_record_bytes);
   visit("verify", options.verify);
+  visit.object("index", options.index);
 }
 
 namespace source {
 
-/// The records of TFRecord files, in the order of the files and, in each, of its records. In a
-/// folder those files count whose names end in .tfrecord, .tfrecords, .tfrec or .record, or in
-/// -00000-of-00010. Reads what TensorFlow writes without compression. Features that are not asked
-/// for are passed over.
+/// tf.train.Examples of TFRecord files, read at random through an index, in the order of the files and, in each, of its
+/// records. `files` is a path, a folder, a pattern, or a list of these; in a folder those files are taken whose names end
+/// in .tfrecord, .tfrecords, .tfrec or .record, or in -00000-of-00010. This reads what TensorFlow writes without
+/// compression. Features that no field names are skipped.
 ///
-/// What is damaged is a fault of its record, and no other record moves:
-/// - data whose checksum is wrong, that is no Example, or lacks a required feature or has another
-///   kind or number of values: the record keeps its number and is a fault when it is read;
-/// - a damaged length: the scan continues at the next good one, and the bytes between count as one
-///   record, which is a fault;
-/// - a file that is cut off: the record in which it ends is a fault. How many are missing after it
-///   is unknown, so the records of later files have other numbers than with the whole file, and
-///   the fingerprint differs. An empty file has no records.
+/// Damaged data are a fault of their record, and no other record moves:
+/// - a record whose checksum is wrong, that is no Example, lacks a required feature, or has another kind or number of
+///   values keeps its number and is a fault when it is read;
+/// - after a damaged length the scan continues at the next good one, and the bytes between are one record, which is a
+///   fault;
+/// - in a file that is cut off the record in which it ends is a fault. The number of records missing after it is unknown,
+///   so the records of later files have other numbers than with the whole file, and the fingerprint differs. An empty file
+///   has no records.
 ///
-/// info() gives the record's bytes, the value of the field named "label" if that is one i64 (it is
-/// kept in the index), and as the key "<file's name>:<number in the file>". The fingerprint covers
-/// the fields, the files' names and sizes and the records' lengths, not the folders that they lie
-/// in, nor what the records hold.
+/// A record's key is "<file's name>:<number in the file>", its label the value of the field named "label" if that is one
+/// i64 (it is kept in the index). The fingerprint covers the fields, the files' names and sizes, and the records'
+/// lengths, but neither the folders that they are in nor the contents of the records.
 ///
-/// Shapes   by default image u8 [?], label i64 []; else as options.fields say. Views of bytes
-///          are not aligned.
-/// Units    in memory and in the index about 7 bytes for a record, and 2 for its label.
-/// Errors   std::invalid_argument  no file, no field, more than 16 fields, a field without a name
-///                                 or a feature, a name used twice, a type or shape that no feature
-///                                 has; max_record_bytes = 0
-///          Error                  a file is missing, cannot be read when it needs to be indexed,
-///                                 is compressed, or changes at that time
-///          Fault, from read()     as above; or the file is gone, cannot be read, was changed since
-///                                 the source was made; the record is larger than max_record_bytes
+/// Shapes  image u8 [?], label i64 []; with `fields` these. Views of bytes are not aligned.
+/// Units   about 7 bytes for a record and 2 for its label, in memory and in the index
+/// Errors  std::invalid_argument  no file, no field, more than 16 fields, a field without a name or a feature, a name used
+///                                twice, a type or shape that no feature has; max_record_bytes = 0
+///         Error                  a file is missing, cannot be read when it needs to be indexed, is compressed, or changes
+///                                at that time
+///         Fault                  of a record that is read: as above; or the file is gone, cannot be read, or was changed
+///                                since; the record is larger than max_record_bytes
 [[nodiscard]] SourcePtr tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 
 }  // namespace source

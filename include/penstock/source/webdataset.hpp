@@ -22,16 +22,17 @@ namespace penstock {
 struct WebDatasetField {
   enum class Type : std::uint8_t {
     bytes,    ///< the member's bytes, u8 [?]
-    integer,  ///< its text as one integer, i64 []; kept in the index, so that it costs no read
+    integer,  ///< its text as one integer, i64 [], which is kept in the index and costs no read
   };
-  std::string name;
-  /// The member's extension, in any case: what follows the first dot of the member's name,
-  /// "jpg" or "seg.png". Of several the first that a sample has is taken.
+  std::string name;  ///< the field's name
+  /// what follows the first dot of the member's name, "jpg" or "seg.png", in upper or lower case; of several the first that
+  /// a sample has is taken
   std::vector<std::string> extensions;
+  /// "bytes", the member's bytes as u8 [?], or "integer", its text as i64 [], which is kept in the index and costs no read
   Type type = Type::bytes;
-  /// True: a sample without it is a fault. False: the field is then u8 [0], or `default_value`.
+  /// whether a sample without it is a fault; if not, the field is then u8 [0], or `default_value`
   bool required = true;
-  std::int64_t default_value = 0;
+  std::int64_t default_value = 0;  ///< of an integer that is not required
 };
 
 template <class Visitor>
@@ -49,10 +50,11 @@ struct EnumNames<WebDatasetField::Type> {
 };
 
 struct WebDatasetOptions {
+  /// the fields of a record, each made of one member
   std::vector<WebDatasetField> fields = {
       {.name = "image", .extensions = {"jpg", "jpeg", "png", "webp"}},
       {.name = "label", .extensions = {"cls"}, .type = WebDatasetField::Type::integer}};
-  /// A sample that takes more is a fault, so that no single record can take all memory.
+  /// a sample that takes more is a fault, so that one record cannot take all memory
   std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
   IndexOptions index{};
   ObjectStorageOptions storage{};  ///< for s3:// paths
@@ -63,43 +65,41 @@ void visit_fields(Visitor& visit, WebDatasetOptions& options) {
   // `storage`: as in ImageFolderOptions.
   visit("fields", options.fields);
   visit("max_record_bytes", options.max_record_bytes);
+  visit.object("index", options.index);
 }
 
 namespace source {
 
-/// The samples of tar shards, in the order of the shards and, in each, of its members. Grouped as
-/// the webdataset package does: a member's key is its path up to the first dot of the last
-/// component, its extension is the rest, in lower case; folders, links and names like __this__ are
-/// passed over, and a shard's end ends its last sample. Reads what GNU tar, BSD tar, Python's
-/// tarfile and the webdataset package write: ustar, pax, GNU long names and sizes; not compressed.
+/// Samples of tar shards in the WebDataset layout, read at random through an index, in the order of the shards and, in
+/// each, of its members. `shards` is a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of these.
 ///
-/// A record takes one read of the shard, unless the members asked for lie more than 16 KiB apart;
-/// the headers of what is read are checked again.
+/// Members are grouped as by the webdataset package: a member's key is its path up to the first dot of the last component,
+/// and its extension is the rest, in lower case. Folders, links and names like __this__ are skipped, and a shard's end ends
+/// its last sample. This reads what GNU tar, BSD tar, Python's tarfile and the webdataset package write: ustar, pax, GNU
+/// long names and sizes; compressed shards are refused. A record takes one read of the shard, unless its members are more
+/// than 16 KiB apart; the headers of what is read are checked again.
 ///
-/// What is damaged is a fault of the sample that it is in, and no other sample moves:
-/// - a sample without a required member, with two of them, or with one that is no integer: it keeps
-///   its number and is a fault when it is read;
-/// - a damaged header: the scan continues at the next good one. The sample that lacks a member
-///   for it is a fault; if none does, one sample is taken to be lost, and is a fault that has its
-///   number;
-/// - a shard that is cut off, or empty: the sample in which it ends is a fault. How many are
-///   missing after it is unknown, so the records of later shards have other numbers than with the
-///   whole shard, and the fingerprint differs.
+/// Damaged data are a fault of the sample that they are in, and no other sample moves:
+/// - a sample without a required member, with two of them, or with one that is no integer keeps its number and is a fault
+///   when it is read;
+/// - after a damaged header the scan continues at the next good one. The sample that lacks a member because of it is a
+///   fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+/// - in a shard that is cut off, or empty, the sample in which it ends is a fault. The number of samples missing after it
+///   is unknown, so the records of later shards have other numbers than with the whole shard, and the fingerprint differs.
 ///
-/// info() gives the key, the value of the integer field named "label", and the bytes of the fields
-/// of Type::bytes. The fingerprint covers the fields, the shards' names, sizes and members, not the
-/// folders that they lie in, nor what the members hold.
+/// A record's key is that of its members, its label the value of the integer field named "label", and its size the bytes
+/// of the other fields. The fingerprint covers the fields, and the shards' names, sizes and members, but neither the
+/// folders that they are in nor the contents of the members.
 ///
-/// Shapes   by default image u8 [?], label i64 []; else as options.fields say.
-/// Units    in memory and in the index about 20 bytes and the key's length for a sample of an image
-///          and a label; opening costs about 30 ns for each.
-/// Errors   std::invalid_argument  no shard, no field, more than 16 fields, a field without a name
-///                                 or an extension, or a name used twice; max_record_bytes = 0
-///          Error                  a shard is missing, cannot be read when it needs to be indexed,
-///                                 is compressed, or changes at that time
-///          Fault, from read()     as above; or the shard is gone, cannot be read, was changed
-///                                 since the source was made; the sample is larger than
-///                                 max_record_bytes
+/// Shapes  image u8 [?], label i64 []; with `fields` these.
+/// Units   about 20 bytes and the key's length for a sample of an image and a label, in memory and in the index; opening
+///         takes about 30 ns for each
+/// Errors  std::invalid_argument  no shard, no field, more than 16 fields, a field without a name or an extension, or a
+///                                name used twice; max_record_bytes = 0
+///         Error                  a shard is missing, cannot be read when it needs to be indexed, is compressed, or
+///                                changes at that time
+///         Fault                  of a record that is read: as above; or the shard is gone, cannot be read, or was changed
+///                                since; the sample is larger than max_record_bytes
 [[nodiscard]] SourcePtr webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 
 }  // namespace source

@@ -173,13 +173,13 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 [[nodiscard]] Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options = {});
 
 /// The middle of the image after resizing its shorter side to `resize`: the crop of validation.
-/// The resized image has whole numbers of pixels, and the crop begins at a whole one; so the two
+/// Sides and offsets of the resized image are whole pixels, so the two
 /// directions may be scaled a little differently. Done as one region and one resize; nothing
 /// outside the crop is decoded.
 ///
 /// Errors  std::invalid_argument  a size below 1, or one larger than `resize`
 /// Source  torchvision's Resize followed by CenterCrop, with their sizes and offsets: the longer
-///         side is cut to a whole number, an offset of a half is rounded to the even number.
+///         side is cut to an integer, an offset of a half is rounded to the even number.
 [[nodiscard]] Crop center_crop(ImageSize size, CenterCropOptions options = {});
 
 /// The four corners and the middle of the image after resizing its shorter side to `resize`, for testing: upper left,
@@ -210,7 +210,7 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 
 /// The image resized, with its aspect kept, so that it just covers the sample; what is too much in one direction is cut
 /// off, equally on both sides or at a random position. Small images are enlarged. One side of the resized image is the
-/// sample's; the other is the exact quotient, cut to a whole number, so it may be scaled a little differently. Nothing
+/// sample's; the other is the exact quotient, cut to an integer, so it may be scaled a little differently. Nothing
 /// outside the crop is decoded.
 ///
 /// Errors  std::invalid_argument  a size below 1

@@ -119,7 +119,7 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 /// entries of its palette or grey levels, also those of 1, 2 and 4 bits. A mask that is no such PNG, or has another
 /// size than the image, is a fault.
 ///
-/// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: whole numbers [H,W] or [H,W,1]; out: `field` u8 or
+/// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: integers [H,W] or [H,W,1]; out: `field` u8 or
 ///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded, its type. With
 ///          five_crops or ten_crops, image and geometry have a first dimension of as many.
 /// Threads  any number at the same time. A thread keeps at most a few MiB of scratch memory between images; while it

@@ -278,24 +278,31 @@ Dataset Dataset::load(const std::filesystem::path& file, PlanJsonOptions options
   }
 }
 
-Dataset images(const std::string& path, const ImageFolderOptions& options) {
-  return Dataset(source::images(path, options));
+Dataset images(const std::filesystem::path& path, ImageFolderOptions options) {
+  return Dataset(source::images(path, std::move(options)));
 }
-
-Dataset image_folder(const std::filesystem::path& folder, const ImageFolderOptions& options) {
-  return Dataset(source::image_folder(folder, options));
+Dataset image_folder(const std::filesystem::path& folder, ImageFolderOptions options) {
+  return Dataset(source::image_folder(folder, std::move(options)));
 }
-
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));
 }
-
 Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
   return Dataset(source::tfrecord(files, std::move(options)));
 }
-
 Dataset arrays(std::vector<ArrayField> fields) {
   return Dataset(source::arrays(std::move(fields)));
+}
+Dataset memory(std::vector<Column> columns) { return Dataset(source::memory(std::move(columns))); }
+Dataset token_files(const ShardPaths& files, const TokenFileOptions& options) {
+  return Dataset(source::token_files(files, options));
+}
+Dataset megatron(const ShardPaths& prefixes) { return Dataset(source::megatron(prefixes)); }
+Dataset documents(Column tokens, std::vector<std::uint64_t> offsets) {
+  return Dataset(source::documents(std::move(tokens), std::move(offsets)));
+}
+Dataset numbers(std::uint64_t size, std::size_t bytes) {
+  return Dataset(source::numbers(size, bytes));
 }
 
 // ---- several as one ----

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include <penstock/source/images.hpp>
 #include <penstock/source/tfrecord.hpp>
@@ -33,11 +34,12 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
 
 }  // namespace
 
-ImageForm image_form(const std::string& path, const ObjectStorageOptions& storage) {
+ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptions& storage) {
   namespace fs = std::filesystem;
-  if (storage::is_object_url(path)) return form_of_objects(path, storage);
+  const std::string name = path.string();
+  if (storage::is_object_url(name)) return form_of_objects(name, storage);
   std::error_code error;
-  if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(path));
+  if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(name));
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form != ImageForm::folder && !entry.is_directory(error)) return form;
@@ -45,16 +47,16 @@ ImageForm image_form(const std::string& path, const ObjectStorageOptions& storag
   return ImageForm::folder;
 }
 
-SourcePtr source::images(const std::string& path, const ImageFolderOptions& options) {
+SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions options) {
   switch (image_form(path, options.storage)) {
     case ImageForm::tar:
-      return webdataset(path, {.storage = options.storage});
+      return webdataset(path, {.storage = std::move(options.storage)});
     case ImageForm::tfrecord:
-      return tfrecord(path, {.storage = options.storage});
+      return tfrecord(path, {.storage = std::move(options.storage)});
     case ImageForm::folder:
       break;
   }
-  return image_folder(path, options);
+  return image_folder(path, std::move(options));
 }
 
 }  // namespace penstock

@@ -264,8 +264,9 @@ class IndexOpener {
   }
 
   void keep(const std::string& path, std::span<const std::byte> bytes) {
-    if (options_.place == IndexPlace::memory) return;
-    const bool beside_it = options_.place == IndexPlace::beside && !storage::is_object_url(path);
+    if (options_.location == IndexLocation::memory) return;
+    const bool beside_it =
+        options_.location == IndexLocation::next_to_data && !storage::is_object_url(path);
     if (beside_it && store(beside(path), bytes)) {
       remember(fs::path(beside(path)).parent_path());
     } else if (!cache_.empty()) {

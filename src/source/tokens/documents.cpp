@@ -131,22 +131,22 @@ bool is_integer(DType dtype) noexcept {
   return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
 }
 
-SourcePtr documents(Column values, std::vector<std::uint64_t> offsets) {
-  const FieldSpec& spec = values.spec;
+SourcePtr documents(Column tokens, std::vector<std::uint64_t> offsets) {
+  const FieldSpec& spec = tokens.spec;
   if (spec.name.empty())
     throw std::invalid_argument("documents: the field has no name; give it one");
   if (spec.shape.rank() != 0)
     throw std::invalid_argument(fmt::format(
         "documents: expected a row of single numbers, found rows of them: {}", spec.to_string()));
-  if (values.stride)
+  if (tokens.stride)
     throw std::invalid_argument(
-        fmt::format("documents: the values {} do not lie one behind the other in memory; copy them "
+        fmt::format("documents: the tokens {} are not contiguous in memory; copy them "
                     "(numpy.ascontiguousarray)",
                     spec.to_string()));
-  const std::uint64_t held = values.bytes.size() / size_of(spec.dtype);
-  if (reinterpret_cast<std::uintptr_t>(values.bytes.data()) % size_of(spec.dtype) != 0)
+  const std::uint64_t held = tokens.bytes.size() / size_of(spec.dtype);
+  if (reinterpret_cast<std::uintptr_t>(tokens.bytes.data()) % size_of(spec.dtype) != 0)
     throw std::invalid_argument(
-        fmt::format("documents: the values {} do not begin at a multiple of their {} bytes in "
+        fmt::format("documents: the tokens {} do not begin at a multiple of their {} bytes in "
                     "memory; copy them",
                     name_of(spec.dtype), size_of(spec.dtype)));
   if (offsets.empty() || offsets.front() != 0)
@@ -158,9 +158,9 @@ SourcePtr documents(Column values, std::vector<std::uint64_t> offsets) {
         "documents: expected offsets that never fall, found {} after {}", *fall, *std::prev(fall)));
   if (offsets.back() > held)
     throw std::invalid_argument(fmt::format(
-        "documents: the last offset is {}, and there are {} values", offsets.back(), held));
+        "documents: the last offset is {}, and there are {} tokens", offsets.back(), held));
   offsets.erase(offsets.begin());
-  DocumentShard shard{values.bytes, std::move(values.owner),
+  DocumentShard shard{tokens.bytes, std::move(tokens.owner),
                       std::make_unique<EndTable>(std::move(offsets)), "memory"};
   std::vector<DocumentShard> shards;
   shards.push_back(std::move(shard));

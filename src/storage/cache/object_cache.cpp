@@ -351,7 +351,7 @@ ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& option
     if (error != std::errc{} || stop != text.data() + text.size() || max_bytes == 0 ||
         max_bytes > (UINT64_MAX >> 20)) {
       throw Error(fmt::format(
-          "expected PENSTOCK_OBJECT_CACHE_MB to be a whole number of MiB, 1 or more, found '{}'",
+          "expected PENSTOCK_OBJECT_CACHE_MB to be an integer of 1 or more, in MiB, found '{}'",
           text));
     }
     max_bytes <<= 20;

@@ -159,7 +159,7 @@ TEST(Mismatch, IsAnErrorOnAllThatNamesBoth) {
   EXPECT_THAT(differing([](Communicator& all) { all.barrier(); }), HasSubstr("barrier()"));
 }
 
-// Small whole numbers, which come to the same in any order, of every type; and a mean.
+// Small integers, which come to the same in any order, of every type; and a mean.
 TEST(Collectives, AllTypesAreAddedAndMultiplied) {
   const auto all = connect();
   const auto n = static_cast<int>(all->size());

@@ -55,7 +55,7 @@ def letterbox(image: Image.Image, height: int, width: int, resample: Image.Resam
 
 
 def covering(image: tuple[int, int], crop: tuple[int, int]) -> tuple[int, int]:
-    """The size of the resized image, in whole numbers as of _compute_resized_output_size; images and crops are height and width."""
+    """The size of the resized image, in integers as of _compute_resized_output_size; images and crops are height and width."""
     (height, width), (down, across) = image, crop
     if width * down >= height * across:
         return down, down * width // height
