@@ -69,7 +69,7 @@ void load(benchmark::State& state, const Dataset& files, JpegDecoder decoder,
   Dataset dataset = files.seed(kSeed).map(decode_image(options)).batch(32);
   if (to_floats)
     dataset = dataset.transform_on_device(
-        {.mean = {0.485F, 0.456F, 0.406F}, .stddev = {0.229F, 0.224F, 0.225F}});
+        {.mean = {0.485F, 0.456F, 0.406F}, .std = {0.229F, 0.224F, 0.225F}});
   const auto steps = *dataset.size();
   // The same epoch each time, so that the regions are those of the ceiling row.
   Loader loader = dataset.loader({.threads = static_cast<int>(state.range(0))});

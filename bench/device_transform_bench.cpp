@@ -65,7 +65,7 @@ void BM_Transform(benchmark::State& state, DType dtype, ImageLayout layout, What
   DeviceTransformOptions options{.dtype = dtype,
                                  .layout = layout,
                                  .mean = {0.485F, 0.456F, 0.406F},
-                                 .stddev = {0.229F, 0.224F, 0.225F}};
+                                 .std = {0.229F, 0.224F, 0.225F}};
   if (what == What::flip_and_erase) {
     options.flip = 0.5;
     options.erase = {.probability = 0.25};
@@ -135,7 +135,7 @@ void BM_Loader(benchmark::State& state, const std::vector<Augmentation>& operati
   Dataset images = Dataset(std::make_shared<Images>()).seed(7).repeat();
   if (where == Where::in_a_map) images = images.map(augment_image({.operations = operations}));
   DeviceTransformOptions options{
-      .mean = {0.485F, 0.456F, 0.406F}, .stddev = {0.229F, 0.224F, 0.225F}, .mixup = mixup};
+      .mean = {0.485F, 0.456F, 0.406F}, .std = {0.229F, 0.224F, 0.225F}, .mixup = mixup};
   if (where == Where::on_the_device) options.augment = operations;
   Loader loader = images.batch(kRows)
                       .transform_on_device(options)

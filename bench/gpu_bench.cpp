@@ -167,20 +167,19 @@ const std::vector<float> kMean{0.485F, 0.456F, 0.406F};
 const std::vector<float> kDeviation{0.229F, 0.224F, 0.225F};
 
 void BM_DeviceTransform_F16_Nchw(benchmark::State& state) {
-  transform_images(state, {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation});
+  transform_images(state, {.dtype = DType::f16, .mean = kMean, .std = kDeviation});
 }
 void BM_DeviceTransform_Bf16_Nhwc(benchmark::State& state) {
   transform_images(
-      state,
-      {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .stddev = kDeviation});
+      state, {.dtype = DType::bf16, .layout = ImageLayout::nhwc, .mean = kMean, .std = kDeviation});
 }
 void BM_DeviceTransform_F32_Nchw(benchmark::State& state) {
-  transform_images(state, {.mean = kMean, .stddev = kDeviation});
+  transform_images(state, {.mean = kMean, .std = kDeviation});
 }
 void BM_DeviceTransform_F16_Nchw_FlipEraseMixup(benchmark::State& state) {
   transform_images(state, {.dtype = DType::f16,
                            .mean = kMean,
-                           .stddev = kDeviation,
+                           .std = kDeviation,
                            .flip = 0.5,
                            .mixup = 0.4,
                            .erase = {.probability = 0.25}});
@@ -296,8 +295,7 @@ void BM_Loop_KernelOf(benchmark::State& state) {
                 std::memcpy(out[0].raw(), in[0].raw(), kImageBytes);
               }))
           .batch(static_cast<std::uint64_t>(images))
-          .transform_on_device(
-              {.dtype = DType::f16, .mean = kMean, .stddev = kDeviation, .flip = 0.5})
+          .transform_on_device({.dtype = DType::f16, .mean = kMean, .std = kDeviation, .flip = 0.5})
           .prefetch_to_devices({kGpu}, {.depth = 3});
   Loader loader = plan.loader();
   const Stream stream;

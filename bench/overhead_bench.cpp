@@ -50,19 +50,17 @@ void deliver(benchmark::State& state, const Dataset& dataset) {
 }
 
 void BM_Loader_InOrder(benchmark::State& state) {
-  deliver(state, Dataset(source::numbers(kSamples, kBytes)).repeat());
+  deliver(state, numbers(kSamples, kBytes).repeat());
 }
 BENCHMARK(BM_Loader_InOrder)->Arg(64)->Arg(256)->Arg(1024)->Arg(4096)->UseRealTime();
 
 void BM_Loader_Shuffle(benchmark::State& state) {
-  deliver(state, Dataset(source::numbers(kSamples, kBytes)).shuffle({.seed = 7}).repeat());
+  deliver(state, numbers(kSamples, kBytes).shuffle({.seed = 7}).repeat());
 }
 BENCHMARK(BM_Loader_Shuffle)->Arg(256)->Arg(4096)->UseRealTime();
 
 void BM_Loader_ShuffleWindow(benchmark::State& state) {
-  deliver(
-      state,
-      Dataset(source::numbers(kSamples, kBytes)).shuffle({.seed = 7, .buffer = 10'000}).repeat());
+  deliver(state, numbers(kSamples, kBytes).shuffle({.seed = 7, .buffer = 10'000}).repeat());
 }
 BENCHMARK(BM_Loader_ShuffleWindow)->Arg(256)->Arg(4096)->UseRealTime();
 
@@ -72,7 +70,7 @@ void BM_Loader_UserFunction(benchmark::State& state) {
       [](std::span<const ConstTensorView> in, Outputs out, Random&) {
         std::memcpy(out[0].raw(), in[0].raw(), kBytes);
       });
-  deliver(state, Dataset(source::numbers(kSamples, kBytes)).repeat().map(copy));
+  deliver(state, numbers(kSamples, kBytes).repeat().map(copy));
 }
 BENCHMARK(BM_Loader_UserFunction)->Arg(256)->Arg(4096)->UseRealTime();
 

@@ -102,7 +102,7 @@ def penstock_pack(folder: Path) -> Iterator[int]:
 
     rows = ps.token_files(folder / "train.bin", document_end=END).pack(LENGTH)
     assert rows.packed is not None
-    used = LENGTH * (1 - rows.packed.padding_share)
+    used = LENGTH * (1 - rows.packed.padding_fraction)
     for step in rows.shuffle(seed=1).repeat().batch(BATCH).loader(threads=1):
         yield round(len(step["tokens"]) * used)
 
@@ -314,7 +314,7 @@ def padding(name: str, lengths: list[int], row: int) -> tuple[float, float]:
         begin = time.perf_counter()
         packed = documents.pack(row).packed
         assert packed is not None
-        return packed.padding_share, time.perf_counter() - begin
+        return packed.padding_fraction, time.perf_counter() - begin
     parts = [part for length in lengths for part in [row] * (length // row) + ([length % row] if length % row else [])]
     begin = time.perf_counter()
     if name == "trl":

@@ -36,7 +36,7 @@ bool is_megatron(const std::string& data) {
 }
 
 // What samples are padded to, on average.
-double mean_edge(const ps::ByLengthSummary& summary) {
+double mean_edge(const ps::BucketSummary& summary) {
   double tokens = 0;
   double samples = 0;
   for (const auto& bucket : summary.buckets) {
@@ -146,8 +146,8 @@ std::optional<ps::TokenReport> tokens_of(const ps::Dataset& dataset) {
     if (field.name == "tokens" && field.shape.rank() == 1) report.row_tokens = elements;
   }
   if (report.row_tokens == 0) return std::nullopt;
-  if (const auto packed = dataset.packed()) report.padding_share = packed->padding_share;
-  if (buckets) report.padding_share = buckets->padding_share;
+  if (const auto packed = dataset.packed()) report.padding_fraction = packed->padding_fraction;
+  if (buckets) report.padding_fraction = buckets->padding_fraction;
   return report;
 }
 

@@ -19,7 +19,7 @@ struct TokenFlags {
   std::int64_t pack = 0;
   std::vector<std::int64_t> by_length;  // edges
   std::uint64_t batch_tokens = 0;
-  penstock::LongSamples long_samples = penstock::LongSamples::refuse;
+  penstock::LongSamples long_samples = penstock::LongSamples::error;
   penstock::PackMethod method = penstock::PackMethod::best_fit;
   std::optional<std::uint64_t> document_end;
   std::optional<std::string> type;

@@ -35,8 +35,7 @@
 #include <penstock/source/tokens.hpp>
 #include <penstock/sequence/blocks.hpp>
 #include <penstock/sequence/pack.hpp>
-#include <penstock/sequence/by_length.hpp>
-#include <penstock/sequence/by_aspect.hpp>
+#include <penstock/sequence/buckets.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/record.hpp>
 #include <penstock/source/queue.hpp>

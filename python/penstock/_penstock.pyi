@@ -1950,142 +1950,127 @@ class Loader:
 
 class RandomErasing:
     """
-    A rectangle of each image that is painted over, as in torchvision. For Dataset.transform_on_device.
+    A rectangle of each image that is painted over, as torchvision's RandomErasing.
+
+    Source   Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020)
     """
 
-    def __init__(self, probability: float, *, area: tuple[float, float] = (0.02, 0.33), ratio: tuple[float, float] = (0.3, 3.3), value: float | Sequence[float] = ()) -> None:
+    def __init__(self, probability: float = 0.0, *, area: float | tuple[float, float] = (0.02, 0.33), ratio: float | tuple[float, float] = (0.3, 3.3), value: float | Sequence[float] | numpy.ndarray = ()) -> None:
         """
-        `area` is the share of the image's, `ratio` height over width. `value`: one number per
-        channel or one for all, in normalised units; by default 0, which is the mean.
-
-        Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020)
+        Options
+          probability  probability that an image is erased
+          area         the fraction of the image's area; a number, or (low, high) to draw from
+          ratio        height / width; a number, or (low, high) to draw from
+          value        one number per channel or one for all, in normalised units; by default 0, which is the mean
         """
 
     @property
-    def probability(self) -> float: ...
+    def probability(self) -> float:
+        """probability that an image is erased"""
+
+    @property
+    def area(self) -> tuple[float, float]:
+        """
+        the fraction of the image's area; a number, or (low, high) to draw from
+        """
+
+    @property
+    def ratio(self) -> tuple[float, float]:
+        """height / width; a number, or (low, high) to draw from"""
+
+    @property
+    def value(self) -> list[float]:
+        """
+        one number per channel or one for all, in normalised units; by default 0, which is the mean
+        """
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
     def __repr__(self) -> str: ...
 
 class PackSummary:
-    """What came of packing: Dataset.packed."""
+    """The result of pack."""
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """number of rows"""
 
     @property
     def documents(self) -> int:
-        """Of the source."""
+        """documents of the source"""
 
     @property
     def tokens(self) -> int:
-        """In rows."""
+        """tokens in rows"""
 
     @property
     def dropped(self) -> int:
-        """Tokens that are in no row: long_documents 'truncate' or 'drop'."""
+        """tokens that are in no row, since long_documents is truncate or drop"""
 
     @property
-    def most_documents(self) -> int:
+    def max_documents_per_row(self) -> int:
         """
-        In a row; parts of split ones count. 0 for wrap without cu_seqlens: not counted.
+        the largest number of documents in a row, where each part of a split one counts; 0 for wrap without cu_seqlens
         """
 
     @property
-    def padding_share(self) -> float:
-        """Of the tokens of all rows."""
+    def padding_fraction(self) -> float:
+        """the fraction of all tokens that is padding"""
 
     def __repr__(self) -> str: ...
 
-class LengthBucket:
-    """One of LengthBuckets.buckets."""
+class Bucket:
+    """One of BucketSummary.buckets."""
 
     @property
     def edge(self) -> int:
-        """What its batches are padded to."""
-
-    @property
-    def rows(self) -> int:
-        """Of a full global batch."""
-
-    @property
-    def samples(self) -> int: ...
-
-    def __repr__(self) -> str: ...
-
-class LengthBuckets:
-    """What came of batch_by_length: Dataset.buckets."""
-
-    @property
-    def buckets(self) -> list[LengthBucket]: ...
-
-    @property
-    def batches(self) -> int:
-        """Of an epoch."""
-
-    @property
-    def samples(self) -> int:
-        """In them."""
-
-    @property
-    def dropped(self) -> int:
-        """
-        Samples in none: long_samples 'drop', and in each epoch others by remainder 'drop'.
-        """
-
-    @property
-    def padding_share(self) -> float:
-        """
-        Of the tokens of all sorted samples, those that remainder 'drop' leaves out among them.
-        """
-
-    def __repr__(self) -> str: ...
-
-class AspectBucket:
-    """Of AspectBuckets.buckets."""
+        """The length that its samples are padded to; 0 of images."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Height and width of its images."""
+        """(height, width) of its images; (0, 0) of other samples."""
 
     @property
     def rows(self) -> int:
-        """Of a full global batch."""
+        """Rows of a full global batch."""
 
     @property
     def samples(self) -> int: ...
 
     @property
-    def cut_share(self) -> float:
-        """Of the pixels of its images."""
+    def crop_fraction(self) -> float:
+        """The fraction of its images' pixels that is cut away."""
 
     def __repr__(self) -> str: ...
 
-class AspectBuckets:
-    """What came of batch_by_aspect: Dataset.aspect_buckets."""
+class BucketSummary:
+    """The result of batch_by_length or batch_by_aspect."""
 
     @property
-    def buckets(self) -> list[AspectBucket]: ...
+    def buckets(self) -> list[Bucket]: ...
 
     @property
     def batches(self) -> int:
-        """Of an epoch."""
+        """batches of an epoch"""
 
     @property
     def samples(self) -> int:
-        """In them."""
+        """samples in them"""
 
     @property
     def dropped(self) -> int:
         """
-        Samples in none: of size (0, 0), or by unfit 'drop', and in each epoch others by remainder 'drop'.
+        samples in no batch: those that long_samples or unmatched drop, images of size (0, 0), and in each epoch others where remainder is drop
         """
 
     @property
-    def cut_share(self) -> float:
+    def padding_fraction(self) -> float:
+        """the fraction of all tokens that is padding, for batches by length"""
+
+    @property
+    def crop_fraction(self) -> float:
         """
-        Of the pixels of all sorted images, cut away where they cover their shapes.
+        the fraction of all pixels that is cut away where images cover their shapes, for batches by aspect
         """
 
     def __repr__(self) -> str: ...
@@ -2131,22 +2116,10 @@ class Dataset:
         Errors  ValueError  it comes after an operation on positions, or nothing is kept
         """
 
-    def rename(self, names: Mapping[str, str | Sequence[str]]) -> Dataset:
-        """
-        Fields of the source under other names, {"image": "mask"}, with the same bytes: so that two sources fit
-        beside each other, or, under several, {"image": ("image", "second")}, so that two transforms take the same image.
-        What is not named keeps its name. Must come right behind the source.
-
-            photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
-            ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
-
-        Errors  ValueError  another operation stands before it; no such field; a name that two fields would have
-        """
-
     @property
     def packed(self) -> PackSummary | None:
         """
-        What came of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with packed rows of its own.
+        The result of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with packed rows of its own.
         """
 
     def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:
@@ -2170,7 +2143,7 @@ class Dataset:
                  Error       a document whose length is not known or damaged
         """
 
-    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, label_mask: str = '', most_documents: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
+    def pack(self, length: int, *, method: Literal['best_fit', 'first_fit', 'wrap'] = 'best_fit', long_documents: Literal['split', 'truncate', 'drop'] = 'split', outputs: Sequence[Literal['tokens', 'labels', 'positions', 'segment_ids', 'loss_mask', 'cu_seqlens', 'max_seqlen']] = ('tokens', 'labels', 'positions', 'segment_ids'), dtype: str = 'i64', pad: int = 0, ignore: int = -100, shift_labels: bool = True, labels_across_documents: bool = False, label_mask: str = '', max_documents_per_row: int | None = None, seed: int | None = None, field: str = 'tokens') -> Dataset:
         """
         Packs the documents of the source into rows of `length` tokens: those are the samples from here on, in every
         epoch the same rows. It must be the first operation. Rows are computed here once, from the lengths alone, by
@@ -2192,8 +2165,8 @@ class Dataset:
                                    documents of the row; 0 in the padding); "loss_mask" (u8 [length]: 1 where there is
                                    a label); "cu_seqlens" (i32 [n + 2]: where each document begins in the row, and the
                                    row's length as often as needed; the padding counts as a document, and n is
-                                   `most_documents`, or the most that a row has); "max_seqlen" (i32 []: the longest of
-                                   these documents)
+                                   `max_documents_per_row`, or the most that a row has); "max_seqlen" (i32 []: the
+                                   longest of these documents)
           dtype                    type of tokens, labels, positions and segment_ids: i32 or i64
           pad                      the token of the padding
           ignore                   the label of tokens that have none, which losses ignore
@@ -2205,7 +2178,7 @@ class Dataset:
           label_mask               a field of the source with an integer for each token, 0 where the token is no label
                                    (a prompt, what the user says in a chat): its label is then `ignore`, and its
                                    loss_mask 0; without a name all tokens are labels
-          most_documents           documents of a row that cu_seqlens has room for, by default as many as the fullest
+          max_documents_per_row    documents of a row that cu_seqlens has room for, by default as many as the fullest
                                    row has; data sets that are mixed need the same number
           seed                     seed of a random order in which documents are packed, by default their own; epochs
                                    shuffle the rows, and each row keeps its documents
@@ -2214,7 +2187,7 @@ class Dataset:
         Errors   ValueError  another operation stands before it; a length below 1; a type other than i32 and i64; no
                              outputs, or one twice; no such field; wrap with documents that are not to be split
                  Error       a document whose length is not known or damaged; a row with more documents than
-                             most_documents
+                             max_documents_per_row
         """
 
     def seed(self, seed: int) -> Dataset:
@@ -2288,6 +2261,17 @@ class Dataset:
         Errors   ValueError  not one weight for each position, or none above 0
         """
 
+    def rename(self, names: Mapping[str, str | Sequence[str]]) -> Dataset:
+        """
+        Fields of the source under other names, with the same bytes: so that two sources fit beside each other (zip),
+        or, under two names, so that two transforms take the same image. What is not named keeps its name. Must come
+        right behind the source.
+
+          zip({images("photos"), images("masks").rename({{"image", "mask"}, {"label", "mask_label"}})})
+
+        Errors   ValueError  another operation stands before it; no such field; a name that two fields would have
+        """
+
     def batch(self, global_batch: int, *, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
         """
         Makes global batches of `global_batch` samples, over all devices and processes.
@@ -2316,72 +2300,56 @@ class Dataset:
         Errors   ValueError  no devices, a depth below 1, or a split that does not fit the plan
         """
 
+    def transform_on_device(self, *, field: str = 'image', augment: Sequence[Augmentation] = (), dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] | numpy.ndarray = (), std: float | Sequence[float] | numpy.ndarray = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_fraction: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing = RandomErasing(0.0), on_consumer_stream: bool = False) -> Dataset:
+        """
+        Converts images for the network on their device: `augment`, then in one pass type, layout, normalisation,
+        flip, mixup, cutmix and erasing. It comes after batch. digest of loader is of the images before it,
+        digest_transformed of those that it makes.
+
+        With mixup or cutmix there are two more fields: mix_row i32 [], the row of the same part that was mixed into
+        this one, and mix_weight f32 [], the fraction of this row's own pixels: loss = mix_weight * loss(label) + (1 -
+        mix_weight) * loss(label[mix_row]).
+
+        With `classes` there is one more field, target f32 [classes]: the label as probabilities, smoothed, and mixed
+        as the image is; torch's cross_entropy takes it in place of labels.
+
+        Options
+          field               a field u8 [height, width, channels], 1 to 4 channels, or [views, height, width,
+                              channels]
+          augment             operations of penstock.augment that come first, for images of 1 or 3 channels: on a GPU
+                              in a few passes after the copy, each over all images that need it, on a host device in
+                              the thread that made the sample, with the same levels; what is drawn depends on the
+                              seed, the epoch, the sample, its draw and its view alone; augment_image draws other
+                              numbers
+          dtype               f32, f16 or bf16
+          layout              the order of the output's dimensions: "nhwc" ([rows, height, width, channels]); "nchw"
+                              ([rows, channels, height, width])
+          mean                subtracted from pixels of 0 to 1; one per channel or one for all; by default 0
+          std                 then divides them; likewise; by default 1
+          flip                probability of a horizontal flip, for each image
+          mixup               alpha of the Beta distribution of weights; 0: no mixup
+          cutmix              likewise; with both, each row takes one of them
+          mix_probability     probability that a row is mixed at all
+          cutmix_fraction     with both, the fraction of mixed rows that take cutmix
+          classes             the number of classes of the field target; 0: no such field
+          label_smoothing     the fraction of a target that is spread over all classes
+          label               the field of integers from 0 to classes - 1
+          erase               a rectangle of each image that is painted over
+          on_consumer_stream  on a GPU: the work is on the stream that first waits for the batch, and not on the
+                              loader's own
+
+        Shapes   in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] with nhwc. Of views of an image, u8
+                 [views,H,W,C], each is flipped and erased by itself, and all are in the output: [views,C,H,W]; they
+                 are not mixed
+        Errors   ValueError  before batch; no such image; options out of range
+        """
+
     def map(self, transform: Transform | Callable[..., Any], *, outputs: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, inputs: Sequence[str] | None = None, name: str | None = None) -> Dataset:
         """
         One more transform of every sample: a Transform, or a Python function with its `outputs`,
         see map_function. Before or after shuffle makes no difference.
 
         Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing
-        """
-
-    def batch_by_length(self, edges: Sequence[int], *, tokens: int | None = None, rows: Sequence[int] = (), multiple: int = 1, fields: Sequence[str] | Mapping[str, float] = ('tokens',), lengths: str = 'lengths', long_samples: Literal['refuse', 'truncate', 'drop'] = 'refuse', remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False, shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
-        """
-        Global batches of samples of similar lengths, each batch padded to the longest that its bucket
-        may have: short samples make batches of many rows, long ones of few. Which samples make up a batch is
-        computed here from their lengths, which are read once, by all cores; so any step can be read at once,
-        and is the same on any number of devices and processes. Every epoch has the same number of batches.
-        Comes right behind the source, or what chooses among its samples (filter, take, skip, shard, select)
-        and maps; instead of shuffle, and before repeat.
-
-        `edges`: bucket k has the samples longer than edges[k - 1] and at most as long as edges[k].
-        `tokens`: of a global batch at the most, padding counted: a batch of bucket k has tokens // edges[k]
-        rows, rounded down to a multiple of `multiple`: the number of replicas, or of all numbers of them that
-        a run will be resumed on. Or `rows`: of a global batch, one number a bucket.
-        `fields`: all those of shape [?, ...], which are padded: their names (with 0), or a mapping from name
-        to value. The first one's length is that of the sample, as its source says it, before any map (of a
-        zip, the source that has the field); the field `lengths` i64 [] behind it has it ("" for none).
-        `long_samples`, those longer than the last edge: "refuse" them here, "drop" them, or "truncate" all
-        their padded fields. `remainder`: of a bucket's last batch, which with "keep" may leave replicas
-        with fewer rows than others, or none. `shuffle`: a random order of the samples within each bucket, and
-        of the batches of all; False: by length, the shortest first.
-
-        Shapes  a padded field has [rows, edge, ...], both different from batch to batch
-        Memory  4 bytes a sample
-        Errors  ValueError  options that contradict each other; a plan whose samples have an order of their
-                            own; a field that is not of shape [?, ...]
-                Error       a length that is not known; a sample longer than the last edge
-        A sample that turns out longer than its bucket (a map made it so, its file was changed) is a fault.
-        """
-
-    @property
-    def buckets(self) -> LengthBuckets | None:
-        """What came of batch_by_length; None where the plan has none."""
-
-    def transform_on_device(self, *, field: str = 'image', augment: Sequence[Augmentation] = (), dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] = (), std: float | Sequence[float] = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_share: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing | None = None, on_consumer_stream: bool = False) -> Dataset:
-        """
-        Converts images for the network on their device: `augment`, then in one pass type ("f32",
-        "f16" or "bf16"), `layout`, normalisation, flip, mixup, cutmix, erasing. After batch.
-
-        Pixels count from 0 to 1; `mean` is subtracted, then divided by `std`: one number per
-        channel or one for all. `flip` is the probability of a horizontal flip. `mixup`, `cutmix`:
-        alpha of the Beta distribution of weights, 0 for none; with both, each row takes one of
-        them, cutmix with a probability of `cutmix_share`; `mix_probability` is that of being mixed at all.
-        With either there are two more fields: mix_row i32 [], the row of the same part that
-        was mixed into this one, and mix_weight f32 [], this row's own share:
-        loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
-
-        With `classes` there is one more field, target f32 [classes]: the `label` as probabilities, of which
-        `label_smoothing` is shared by all classes alike, and mixed as the image is: torch's cross_entropy
-        takes it in place of labels.
-
-        `augment`: operations of penstock.augment, done first, to images of 1 or 3 channels: on a GPU in a few
-        passes behind the copy, on a host device sample by sample in the loader's threads, with the same levels. What is drawn
-        depends on the seed, the epoch, the sample, its draw and the view alone; augment_image draws other numbers.
-
-        Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] for "nhwc". Of views of an image, u8
-                [views,H,W,C], each is flipped and erased by itself, and all are put out: [views,C,H,W].
-        Stream  on a GPU the loader's own, or with `on_consumer_stream` the one that first waits.
-        Errors  ValueError  before batch; no such image; options out of range
         """
 
     def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None, remote: object | None = None, decode_on_gpu: bool = False) -> Loader:
@@ -2417,40 +2385,108 @@ class Dataset:
                 Error       the byte budget is too small for two slots
         """
 
-    def batch_by_aspect(self, map: Callable[[tuple[int, int]], Transform], shapes: Sequence[tuple[int, int]] | Any, *, sizes: Any, pixels: int | None = None, rows: Sequence[int] = (), multiple: int = 1, most_cut: float | None = None, most_enlarged: float | None = None, unfit: Literal['refuse', 'drop'] = 'refuse', remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False, shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True) -> Dataset:
+    def batch_by_length(self, edges: Sequence[int] | numpy.ndarray, *, tokens: int | None = None, rows: Sequence[int] | numpy.ndarray = (), multiple: int = 1, fields: str | Sequence[str] | Mapping[str, float] = 'tokens', lengths: str = 'lengths', long_samples: Literal['error', 'truncate', 'drop'] = 'error', shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
         """
-        Global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here,
-        once with each of them, and makes the transform that all samples of that bucket go through last:
+        Makes global batches of samples of similar lengths, and pads each batch to the longest length of its bucket:
+        batches of short samples have many rows, those of long samples few. The samples of each batch are computed
+        from the lengths, which are read here, once, by all cores; so each step can be read at random, and is the same
+        on any number of devices and processes. Each epoch has the same number of batches. It comes after the source,
+        operations that choose among its samples (filter, take, skip, shard, select) and maps; it replaces shuffle,
+        and repeat comes after it.
 
-            data.batch_by_aspect(lambda shape: ps.decode_image(crop=ps.cover_crop(shape), flip=0.5),
-                                 ps.aspect_shapes(), sizes=ps.image_sizes(data), pixels=16 << 20)
+        Options
+          edges                 bucket k has the samples that are longer than edges[k - 1] and at most as long as
+                                edges[k]; those of a batch are padded to edges[k]
+          tokens                at most so many tokens in a global batch, with its padding: a batch of bucket k has
+                                tokens / edges[k] rows, rounded down to a multiple of `multiple`
+          rows                  instead of `tokens`: the rows of a global batch, one number for each bucket
+          multiple              the number of replicas, or a multiple of it, so that each has as many rows of a full
+                                batch as the others; for runs that are resumed with other numbers of replicas a
+                                multiple of all of them, since the batches depend on it; a bucket's last batch has the
+                                rest, and some replicas may have no row of it: where each must have as many,
+                                `remainder` is drop or pad
+          fields                all fields of shape [?, ...], which are padded, with the numbers to pad with; the
+                                first one's length is that of the sample, as its source has it, before any map; of a
+                                zip the source that has the field
+          lengths               a field i64 [] after the first padded one, with the length before padding; "" for none
+          long_samples          what is done with a sample that is longer than the last edge: "error" (batch_by_length
+                                throws, and names the first one); "truncate" (it is in the last bucket, and all padded
+                                fields are cut off at its edge); "drop" (it is in no batch)
+          shuffle               a random order of the samples within each bucket, and of the batches of all buckets;
+                                otherwise by length, the shortest first
+          seed                  seed of the random numbers, by default the plan's (Dataset.seed); without that, the
+                                loader draws one
+          reshuffle_each_epoch  whether each epoch has random numbers of its own
+          remainder             what happens to a last batch that is not full: "keep" (it is delivered short); "drop"
+                                (it is left out); "pad" (zeroes fill it up, and one more field, valid u8 [], is 1 for
+                                a sample and 0 for a row of zeroes)
+          uneven                whether the global batch need not divide over the replicas: some then get one more
+                                row, in turn
 
-        Which samples make up a batch is computed from `sizes`; what batch_by_length says of steps, epochs and
-        other operations holds here. transform_on_device may follow: the images of a batch have one shape.
+        Shapes   a padded field is [rows, edge, ...], both of which differ from batch to batch
+        Units    4 bytes of memory a sample
+        Errors   ValueError  options that contradict each other; samples that have an order of their own; a field that
+                             is not of shape [?, ...]
+                 Error       a length that is not known; a sample that is longer than the last edge
+                 Fault       of a sample that is longer than its bucket: a map made it longer, or its file was changed
+        """
 
-        `shapes`: (height, width) of each bucket, up to 4096. An image is in the bucket whose shape cuts the
-        least of it away, where it is resized so that it just covers the shape: that of the nearest aspect. Of
-        several the first. `sizes`: (height, width) of each record of the source, upright, as image_sizes()
-        reads them; one of (0, 0) is in no batch.
-        `pixels`: of a global batch at the most: a batch has as many rows as its shape goes into that, rounded
-        down to a multiple of `multiple`. Or `rows`: of a global batch, one number a bucket.
-        `most_cut`: the most share of an image that may be cut away. `most_enlarged`: the most that an image may
-        be enlarged to cover its shape; one that would be enlarged more is in a bucket of a smaller shape. An
-        image that these leave no bucket for is refused here, or in no batch: `unfit`.
-        `remainder`, `uneven`, `shuffle`, `seed`: as in batch_by_length.
+    def batch_by_aspect(self, map: Callable[[tuple[int, int]], Transform], shapes: Sequence[tuple[int, int]] | numpy.ndarray, *, sizes: Sequence[tuple[int, int]] | numpy.ndarray = (), pixels: int | None = None, rows: Sequence[int] | numpy.ndarray = (), multiple: int = 1, max_crop_fraction: float | None = None, max_upscale: float | None = None, unmatched: Literal['error', 'drop'] = 'error', shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
+        """
+        Makes global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once
+        with each of them, and makes the last transform of all samples of that bucket, so that a sample has its
+        bucket's shape:
 
-        Units   pixels; `most_cut` from 0 to 1, `most_enlarged` a factor, 1 for never
-        Shapes  what `map` makes differs from batch to batch; fields says (None, None, 3)
-        Memory  12 bytes a sample
-        Errors  ValueError  options that contradict each other; not one size for each record; a plan whose samples
-                            have an order of their own; transforms whose fields differ in more than extents
-                TypeError   map(shape) is no Transform
-                Error       with unfit "refuse" an image that fits no bucket; names it
+          images("photos").batch_by_aspect(       [](ImageSize shape) { return decode_image(crop=cover_crop(shape),
+        .flip = 0.5f); },       shapes=shapes, .pixels = 16 << 20, .sizes = sizes)
+
+        The samples of each batch are computed from `sizes`. Steps, epochs and the operations before and after it are
+        as in batch_by_length. transform_on_device may come after it: the images of a batch have one shape.
+
+        Options
+          shapes                (height, width) of the images of each bucket, 1 to 4096 of them; aspect_shapes() makes
+                                the usual ones; an image is in the bucket whose shape cuts the least of it away, where
+                                it is resized so that it just covers the shape: that of the nearest aspect, by the
+                                quotient of the two; of several the first
+          sizes                 (height, width) of each record of the source, upright, as image_sizes() reads them;
+                                one of (0, 0) is in no batch
+          pixels                at most so many pixels in a global batch: a batch of bucket k has pixels / (height *
+                                width) rows, rounded down to a multiple of `multiple`
+          rows                  instead of `pixels`: the rows of a global batch, one number for each bucket
+          multiple              the number of replicas, or a multiple of it, so that each has as many rows of a full
+                                batch as the others; for runs that are resumed with other numbers of replicas a
+                                multiple of all of them, since the batches depend on it; a bucket's last batch has the
+                                rest, and some replicas may have no row of it: where each must have as many,
+                                `remainder` is drop or pad
+          max_crop_fraction     the largest fraction of an image's pixels that may be cut away, from 0 to 1
+          max_upscale           the largest factor by which an image may be enlarged to cover its shape, in each
+                                direction; with 1 none is; an image that would be enlarged more is in a bucket of a
+                                smaller shape, also where that has not the nearest aspect
+          unmatched             what is done with an image that these leave no bucket for: "error" (batch_by_aspect
+                                throws, and names the first one); "drop" (it is in no batch)
+          shuffle               a random order of the samples within each bucket, and of the batches of all buckets;
+                                otherwise by bucket
+          seed                  seed of the random numbers, by default the plan's (Dataset.seed); without that, the
+                                loader draws one
+          reshuffle_each_epoch  whether each epoch has random numbers of its own
+          remainder             what happens to a last batch that is not full: "keep" (it is delivered short); "drop"
+                                (it is left out); "pad" (zeroes fill it up, and one more field, valid u8 [], is 1 for
+                                a sample and 0 for a row of zeroes)
+          uneven                whether the global batch need not divide over the replicas: some then get one more
+                                row, in turn
+
+        Shapes   [rows, height, width, 3], all of which differ from batch to batch
+        Units    12 bytes of memory a sample
+        Errors   ValueError  options that contradict each other; another number of sizes than records; samples that
+                             have an order of their own; maps whose fields differ in more than extents
+                 Error       an image that no bucket may have
         """
 
     @property
-    def aspect_buckets(self) -> AspectBuckets | None:
-        """What came of batch_by_aspect; None where the plan has none."""
+    def buckets(self) -> BucketSummary | None:
+        """
+        The buckets of batch_by_length or batch_by_aspect; None where the plan has neither.
+        """
 
     @property
     def size(self) -> int | None:
@@ -2655,7 +2691,7 @@ class ExampleField:
         """
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int | None, ...]:
         """
         the number of values of i64 and f32, () for one; of u8 the number of bytes, () for all that there are, u8 [?]
         """
@@ -2698,7 +2734,7 @@ class ArrayField:
         """
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int | None, ...]:
         """
         of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless it is ()
         """
@@ -3225,14 +3261,18 @@ def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, ze
             Error       an image that cannot be read, or has no header: the first one; names it
     """
 
-def aspect_shapes(*, pixels: int = 1048576, multiple: int = 64, ratio: tuple[float, float] = (0.5, 2.0)) -> list[tuple[int, int]]:
+def aspect_shapes(*, pixels: int = 1048576, multiple: int = 64, ratio: float | tuple[float, float] = (0.5, 2.0)) -> list[tuple[int, int]]:
     """
-    (height, width) of about the same number of pixels, from the highest to the widest: for each width, and
-    for each height, the largest other side.
+    (height, width) of shapes with about the same number of pixels, from the highest to the widest: for each
+    width, and for each height, the largest other side.
 
-    Units   `pixels` of a shape at the most; sides are multiples of `multiple`; `ratio` is width over height.
-    Errors  ValueError  no such shape, or more than 4096 of them; a range that is empty or not positive
-    Source  the buckets of NovelAI's diffusion (2022), as kohya's sd-scripts makes them.
+    Options
+      pixels    at most so many pixels in a shape
+      multiple  height and width are multiples of it
+      ratio     width / height; a number, or (low, high) to draw from
+
+    Errors   ValueError  no such shape, or more than 4096 of them; a range that is empty or not positive
+    Source   the buckets of NovelAI's diffusion (2022), as kohya's sd-scripts makes them (make_bucket_resolutions)
     """
 
 class RowBytes:

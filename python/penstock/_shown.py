@@ -98,17 +98,11 @@ def _operation(operation: dict[str, Any]) -> str:
         padded = {field["name"]: field["value"] for field in by_length["fields"]}
         operation["fields"] = padded if any(padded.values()) else list(padded)
     if name == "transform_on_device":
-        operation["std"] = operation.pop("stddev")
         operation["augment"] = _augmentations(operation.get("augment", []))
-        erase = operation.pop("erase")
-        if erase["probability"] != 0:
-            operation["erase"] = Text(
-                _call(
-                    "RandomErasing",
-                    erase
-                    | {"area": [erase["min_area"], erase["max_area"]], "ratio": [erase["min_ratio"], erase["max_ratio"]]},
-                )
-            )
+        if operation["erase"]["probability"] == 0:
+            del operation["erase"]
+        else:
+            operation["erase"] = Text(_call("RandomErasing", operation["erase"]))
     return "." + name + "(" + _arguments(getattr(penstock.Dataset, name), operation) + ")"
 
 

@@ -68,7 +68,7 @@ class Mixing(TypedDict, total=False):
     mixup: float
     cutmix: float
     mix_probability: float
-    cutmix_share: float
+    cutmix_fraction: float
     dtype: str
     layout: Literal["nchw", "nhwc"]
     label: str
@@ -102,7 +102,7 @@ def imagenet_train(
     `repeats`: repeated augmentation, each image so often one after another, and as many fewer images an epoch.
     `channels`, `tolerant`, `index`: as decode_image takes them; of grey images, mean and std have one number. An index
     makes later epochs faster, and prepared files from the first one on.
-    `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_share, label, dtype, layout, as
+    `mixing`: classes, label_smoothing, mixup, cutmix, mix_probability, cutmix_fraction, label, dtype, layout, as
     Dataset.transform_on_device has them. With `classes` batches have the field target f32 [classes].
 
     Source  torchvision's references/classification
@@ -286,7 +286,7 @@ def timm_train(
         mixup=take("mixup", 0.0),
         cutmix=take("cutmix", 0.0),
         mix_probability=take("mixup_prob", 1.0),
-        cutmix_share=take("mixup_switch_prob", 0.5),
+        cutmix_fraction=take("mixup_switch_prob", 0.5),
         index=index,
         augment_on_device=augment_on_device,
     )
@@ -429,7 +429,7 @@ def _finished(
         augment=augment if augment_on_device else [],
         mean=mean,
         std=std,
-        erase=RandomErasing(erase) if erase else None,
+        erase=RandomErasing(erase),
         **mixing,
     )
 

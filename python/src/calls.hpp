@@ -119,7 +119,7 @@ class SignatureWriter : public EveryField<SignatureWriter> {
     std::string name;
     std::string type;
     std::string by_default;     ///< empty where it must be passed
-    std::string property_type;  ///< what an object's property returns
+    std::string returned_type;  ///< what an object's property returns
     std::string sentence;
 
     /// Before what is said of it already.
@@ -165,7 +165,8 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   /// A parameter of a function.
   template <class T>
   void add_parameter(const Parameter<T>& parameter) {
-    by_position_.emplace_back(parameter.name);
+    // Before fields that may be passed by position.
+    by_position_.insert(by_position_.begin() + parameters_++, parameter.name);
     std::string by_default;
     if constexpr (requires { PythonValue<T>::text; })
       if (parameter.by_default) by_default = default_text(*parameter.by_default);
@@ -190,10 +191,11 @@ class SignatureWriter : public EveryField<SignatureWriter> {
     std::string type = type_of<T>();
     if (by_default == "None" && !type.ends_with("None")) type += " | None";
     fields_.push_back(
-        {name, std::move(type), std::move(by_default), property_type_of<T>(), forms_of<T>()});
+        {name, std::move(type), std::move(by_default), returned_type_of<T>(), forms_of<T>()});
   }
 
   std::vector<std::string> by_position_;
+  std::ptrdiff_t parameters_ = 0;
   std::string left_out_;
   std::vector<Field> fields_;
 };
@@ -280,6 +282,12 @@ template <class T>
 }
 [[nodiscard]] inline PyTransform returned(TransformPtr transform) { return {std::move(transform)}; }
 [[nodiscard]] inline Dataset returned(SourcePtr source) { return Dataset(std::move(source)); }
+[[nodiscard]] inline std::vector<std::pair<int, int>> returned(
+    const std::vector<ImageSize>& sizes) {
+  std::vector<std::pair<int, int>> pairs;
+  for (const ImageSize size : sizes) pairs.emplace_back(size.height, size.width);
+  return pairs;
+}
 
 /// What Python passes to a function.
 template <class Function, class... P>
@@ -320,7 +328,7 @@ void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P.
   using Returned = std::invoke_result_t<const Function&, const Self&..., P...>;
   using Result = decltype(returned(std::declval<Returned>()));
   const SignatureWriter writer = signature_of(call, std::move(by_position));
-  const std::string signature = writer.signature(call.name, kind, type_of<Result>());
+  const std::string signature = writer.signature(call.name, kind, returned_type_of<Result>());
   const std::string doc = writer.docstring(call.doc);
   scope.def(
       call.name,
@@ -431,7 +439,7 @@ nb::class_<T> def_struct(nb::module_& module) {
       nb::sig(constructor.c_str()), signature.docstring("").c_str());
   bound.def(ExplainedConstructor());
   for (const SignatureWriter::Field& field : signature.fields()) {
-    const std::string getter = "def " + field.name + "(self) -> " + field.property_type;
+    const std::string getter = "def " + field.name + "(self) -> " + field.returned_type;
     bound.def_prop_ro(
         field.name.c_str(),
         [name = field.name](const T& self) {

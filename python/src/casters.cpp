@@ -37,22 +37,6 @@ std::vector<std::string> FieldNames::value() const {
   return names;
 }
 
-std::vector<FieldName> NamesGiven::value() const {
-  if (PyMapping_Check(given.ptr()) == 0 || !nb::hasattr(given, "items"))
-    throw nb::type_error(
-        ("expected new names by fields, such as {'image': 'mask'}, found " + repr_of(given))
-            .c_str());
-  std::vector<FieldName> all;
-  for (const nb::handle item : given.attr("items")()) {
-    std::string field;
-    if (!nb::try_cast(item[0], field))
-      throw nb::type_error(("expected the name of a field, found " + repr_of(item[0])).c_str());
-    for (std::string& name : FieldNames{nb::borrow(item[1])}.value())
-      all.push_back({field, std::move(name)});
-  }
-  return all;
-}
-
 DType parse_dtype(std::string_view name) {
   std::string all;
   for (std::size_t i = 0; i < kDTypes.size(); ++i) {

@@ -83,13 +83,6 @@ struct FieldNames {
   [[nodiscard]] std::vector<std::string> value() const;
 };
 
-/// New names of fields, as they were passed: a mapping of fields to names, or to sequences of them.
-struct NamesGiven {
-  nb::object given;
-  /// Errors  nb::type_error  something else
-  [[nodiscard]] std::vector<FieldName> value() const;
-};
-
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
 struct DeviceList {
   nb::object given;
@@ -157,7 +150,6 @@ struct type_caster<penstock::python::Choice<E>> {
   }
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
 PENSTOCK_AS_GIVEN(FieldNames, "str | collections.abc.Sequence[str]");
-PENSTOCK_AS_GIVEN(NamesGiven, "collections.abc.Mapping[str, str | collections.abc.Sequence[str]]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
 PENSTOCK_AS_GIVEN(Shards,
                   "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");

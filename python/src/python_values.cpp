@@ -1,6 +1,9 @@
 #include "python_values.hpp"
 
+#include <cstring>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 namespace penstock::python {
 
@@ -30,6 +33,35 @@ std::filesystem::path PythonValue<std::filesystem::path>::value(nb::handle given
   std::filesystem::path path;
   if (!given.is_none() && !nb::try_cast(given, path)) throw nb::next_overload();
   return path;
+}
+
+std::string PythonValue<std::vector<float>>::text(const std::vector<float>& numbers) {
+  std::string text;
+  // As short as the float: 0.1, not 0.10000000149011612.
+  for (const float number : numbers) text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
+  return "(" + text + (numbers.size() == 1 ? ",)" : ")");
+}
+std::vector<float> PythonValue<std::vector<float>>::value(nb::handle given, const char* argument) {
+  if (is_number(given)) return {from_python<float>(given, argument)};
+  std::vector<float> numbers;
+  for (const double number : from_python<std::vector<double>>(given, argument))
+    numbers.push_back(static_cast<float>(number));
+  return numbers;
+}
+
+std::vector<ImageSize> PythonValue<std::vector<ImageSize>>::value(nb::handle given,
+                                                                  const char* argument) {
+  static_assert(sizeof(ImageSize) == 2 * sizeof(std::int32_t));
+  const FieldSpec field{.name = argument, .dtype = DType::i32, .shape = {kDynamic, 2}};
+  const HostArray array(given, field);
+  const ConstTensorView& view = array.view();
+  if (view.dtype() != DType::i32 || !fits(view.shape().extents(), field.shape))
+    throw std::invalid_argument(
+        fmt::format("{}: expected height and width of each, i32 [?,2], found {} {}", argument,
+                    name_of(view.dtype()), view.shape().to_string()));
+  std::vector<ImageSize> sizes(static_cast<std::size_t>(view.shape()[0]));
+  if (!sizes.empty()) std::memcpy(sizes.data(), view.raw(), view.byte_size());
+  return sizes;
 }
 
 std::string PythonValue<Range>::text(const Range& range) {

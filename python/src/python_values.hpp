@@ -14,6 +14,7 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -37,7 +38,7 @@ concept HasFields = requires(T& value, AnyVisitor& visit) {
 ///   static std::string text(const T& value);                    "(224, 256)", for a default
 ///   static T value(nb::handle given, const char* argument);     nb::next_overload where it is of another type
 ///   static constexpr const char* kForms = "…";                  which forms a value may have, where there are several
-///   static constexpr const char* kProperty = "…";               the type of a property, where it returns another
+///   static std::string returned();                              the type of what properties and functions return, if it is another
 template <class T>
 struct PythonValue;
 
@@ -62,11 +63,11 @@ template <class T>
   return "";
 }
 
-/// The type of a property that returns it.
+/// The type of a property or of a function's result.
 template <class T>
-[[nodiscard]] std::string property_type_of() {
-  if constexpr (requires { PythonValue<T>::kProperty; })
-    return PythonValue<T>::kProperty;
+[[nodiscard]] std::string returned_type_of() {
+  if constexpr (requires { PythonValue<T>::returned(); })
+    return PythonValue<T>::returned();
   else
     return type_of<T>();
 }
@@ -90,6 +91,8 @@ template <class T>
     return value ? to_python(*value) : nb::none();
   else if constexpr (std::is_same_v<T, Shape>)
     return to_tuple(value);
+  else if constexpr (std::is_same_v<T, Range>)
+    return nb::make_tuple(value.low, value.high);
   else
     return nb::cast(value);
 }
@@ -167,6 +170,7 @@ struct PythonValue<std::vector<T>> {
     const std::string list = "collections.abc.Sequence[" + type_of<T>() + "]";
     return std::is_arithmetic_v<T> ? list + " | numpy.ndarray" : list;
   }
+  static std::string returned() { return "list[" + returned_type_of<T>() + "]"; }
   static std::string text(const std::vector<T>& values) {
     std::string text;
     for (const T& value : values) text += (text.empty() ? "" : ", ") + default_text(value);
@@ -184,11 +188,20 @@ struct PythonValue<std::vector<T>> {
   }
 };
 
+/// Numbers for each channel, or one for all.
+template <>
+struct PythonValue<std::vector<float>> {
+  static std::string type() { return "float | collections.abc.Sequence[float] | numpy.ndarray"; }
+  static std::string returned() { return "list[float]"; }
+  static std::string text(const std::vector<float>& numbers);
+  static std::vector<float> value(nb::handle given, const char* argument);
+};
+
 /// Texts: one, or several.
 template <>
 struct PythonValue<std::vector<std::string>> {
-  static constexpr const char* kProperty = "list[str]";
   static std::string type() { return "str | collections.abc.Sequence[str]"; }
+  static std::string returned() { return "list[str]"; }
   static std::string text(const std::vector<std::string>& texts) {
     if (texts.size() == 1) return default_text(texts[0]);
     std::string text;
@@ -206,8 +219,8 @@ struct PythonValue<std::vector<std::string>> {
 /// Extents, None for one that differs from record to record.
 template <>
 struct PythonValue<Shape> {
-  static constexpr const char* kProperty = "tuple[int, ...]";
   static std::string type() { return "collections.abc.Sequence[int | None]"; }
+  static std::string returned() { return "tuple[int | None, ...]"; }
   static std::string text(const Shape& shape) { return repr_of(to_tuple(shape)); }
   /// Errors  std::invalid_argument  something else
   static Shape value(nb::handle given, const char*) { return parse_shape(given); }
@@ -216,8 +229,8 @@ struct PythonValue<Shape> {
 /// An empty path is None.
 template <>
 struct PythonValue<std::filesystem::path> {
-  static constexpr const char* kProperty = "pathlib.Path";
   static std::string type() { return "str | os.PathLike[str]"; }
+  static std::string returned() { return "pathlib.Path"; }
   static std::string text(const std::filesystem::path& path) {
     return path.empty() ? "None" : default_text(path.string());
   }
@@ -240,6 +253,7 @@ template <>
 struct PythonValue<Range> {
   static constexpr const char* kForms = "a number, or (low, high) to draw from";
   static std::string type() { return "float | tuple[float, float]"; }
+  static std::string returned() { return "tuple[float, float]"; }
   static std::string text(const Range& range);
   static Range value(nb::handle given, const char* argument);
 };
@@ -250,6 +264,19 @@ struct PythonValue<ImageSize> {
   static std::string type() { return "int | tuple[int, int]"; }
   static std::string text(const ImageSize& size);
   static ImageSize value(nb::handle given, const char* argument);
+};
+
+/// Rows of height and width: pairs, or an array.
+template <>
+struct PythonValue<std::vector<ImageSize>> {
+  static std::string type() { return "collections.abc.Sequence[tuple[int, int]] | numpy.ndarray"; }
+  static std::string text(const std::vector<ImageSize>&) { return "()"; }
+  /// Errors  std::invalid_argument  something else
+  static std::vector<ImageSize> value(nb::handle given, const char* argument);
+};
+template <>
+struct PythonValue<std::pair<int, int>> {
+  static std::string type() { return "tuple[int, int]"; }
 };
 
 template <>

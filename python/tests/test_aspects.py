@@ -70,7 +70,7 @@ def test_a_damaged_image_is_named_or_in_no_batch(tmp_path):
     sizes = ps.image_sizes(data, zero_if_damaged=True)
     assert sizes.tolist() == [[5, 9], [0, 0], [7, 9]]
     batches = data.batch_by_aspect(decode, SHAPES, sizes=sizes, rows=[1, 1, 1])
-    assert batches.aspect_buckets.dropped == 1 and sum(len(step.samples) for step in batches.loader()) == 2
+    assert batches.buckets.dropped == 1 and sum(len(step.samples) for step in batches.loader()) == 2
 
 
 def test_every_image_is_once_in_an_epoch_in_its_shape(photos):
@@ -87,10 +87,10 @@ def test_every_image_is_once_in_an_epoch_in_its_shape(photos):
             seen.add(sample.number)
             counts[bucket] += 1
     assert len(seen) == 40
-    summary = batches.aspect_buckets
+    summary = batches.buckets
     assert [(bucket.shape, bucket.samples) for bucket in summary.buckets] == [(SHAPES[k], counts[k]) for k in range(3)]
-    assert 0 < summary.cut_share < 0.5 and summary.samples == 40 and batches.buckets is None
-    assert repr(summary).startswith("AspectBuckets(3 buckets, ") and "shape=(20, 12)" in repr(summary.buckets[0])
+    assert 0 < summary.crop_fraction < 0.5 and summary.samples == 40
+    assert repr(summary).startswith("BucketSummary(3 buckets, ") and "shape=(20, 12)" in repr(summary.buckets[0])
 
 
 def test_pixels_are_those_of_pillow(photos):
@@ -178,9 +178,9 @@ def test_shapes():
         ({"sizes": np.ones((3, 2), np.int32)}, ValueError, "each of the 40 records of the source, found 3"),
         ({"sizes": [1, 2]}, ValueError, "sizes"),
         ({"sizes": np.ones((40, 3), np.int32)}, ValueError, "sizes"),
-        ({"most_cut": 2.0}, ValueError, "most_cut is a share"),
-        ({"unfit": "lose"}, ValueError, "unfit must be one of 'refuse', 'drop', found 'lose'"),
-        ({"most_enlarged": 0.01}, ps.Error, "which every shape enlarges more than 0.01 times"),
+        ({"max_crop_fraction": 2.0}, ValueError, "max_crop_fraction is a fraction"),
+        ({"unmatched": "lose"}, ValueError, "unmatched must be one of 'error', 'drop', found 'lose'"),
+        ({"max_upscale": 0.01}, ps.Error, "which every shape enlarges more than 0.01 times"),
         ({"map": None}, TypeError, "'map' must be a function, found None"),
         ({"map": lambda shape: shape}, TypeError, r"map\(shape\) returns a Transform"),
         ({"map": lambda shape: 1 / 0}, ZeroDivisionError, "division by zero"),

@@ -39,7 +39,7 @@ def test_how_often_rows_are_mixed_and_by_which():
     assert 70 < (weights(mixup=1.0, mix_probability=0.5) == 1).sum() < 130
     assert (weights(mixup=1.0, mix_probability=0) == 1).all()
     # A box of cutmix has whole pixels.
-    pixels = weights(mixup=1.0, cutmix=1.0, cutmix_share=1.0) * 64
+    pixels = weights(mixup=1.0, cutmix=1.0, cutmix_fraction=1.0) * 64
     np.testing.assert_allclose(pixels, pixels.round(), atol=1e-4)
 
 

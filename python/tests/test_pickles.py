@@ -64,7 +64,7 @@ def test_views_and_erasing_are_themselves_after_a_pickle():
     assert repr(ps.decode_views({"a": again})) == repr(ps.decode_views({"a": view}))
     erasing = ps.RandomErasing(0.25, area=(0.1, 0.2), ratio=(0.5, 2), value=(1, 2, 3))
     assert repr(pickle.loads(pickle.dumps(erasing))) == repr(erasing)
-    assert repr(erasing) == "RandomErasing(0.25, area=(0.1, 0.2), ratio=(0.5, 2), value=[1, 2, 3])"
+    assert repr(erasing) == "RandomErasing(0.25, area=(0.1, 0.2), ratio=(0.5, 2.0), value=(1, 2, 3))"
 
 
 def test_jpeg_stats_show_what_they_counted():

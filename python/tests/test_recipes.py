@@ -87,7 +87,7 @@ def test_timms_options():
     text = repr(ps.recipes.timm_train(data, 8, config))
     for part in (
         "repeat_each(3)", "random_resized_crop(64)", "flip=0.25, filter='bicubic'", "timm_rand_augment(interpolation='bicubic', fill=102)",
-        "mixup=0.8, cutmix=1.0, mix_probability=0.7, cutmix_share=0.4, classes=10, label_smoothing=0.1", "RandomErasing(0.25)",
+        "mixup=0.8, cutmix=1.0, mix_probability=0.7, cutmix_fraction=0.4, classes=10, label_smoothing=0.1", "RandomErasing(0.25)",
     ):  # fmt: skip
         assert part in text, text
     def text_of(**more):

@@ -67,8 +67,8 @@ def test_rows_hold_every_document_once(texts):
     assert (labels == np.sort(np.concatenate([one[1:] for one in documents_of(texts)]))).all()
     packed = plan.packed
     assert (packed.rows, packed.documents, packed.tokens, packed.dropped) == (len(plan), 7, 74, 0)
-    assert packed.padding_share == pytest.approx(1 - 74 / (16 * len(plan)))
-    assert "padding_share=" in repr(packed)
+    assert packed.padding_fraction == pytest.approx(1 - 74 / (16 * len(plan)))
+    assert "padding_fraction=" in repr(packed)
     assert ps.token_files(texts).packed is None
 
 
@@ -202,11 +202,11 @@ def test_packed_data_sets_with_cu_seqlens_can_be_mixed():
 
     with pytest.raises(ValueError, match="cu_seqlens"):
         ps.mix([packed([6]), packed([2, 2, 2])])
-    mixed = ps.mix([packed([6], most_documents=3), packed([2, 2, 2], most_documents=3)], until="all_exhausted").seed(1)
+    mixed = ps.mix([packed([6], max_documents_per_row=3), packed([2, 2, 2], max_documents_per_row=3)], until="all_exhausted").seed(1)
     assert sorted(numbers(mixed.batch(2).loader(), "cu_seqlens").tolist()) == [[0, 2, 4, 6, 6], [0, 6, 6, 6, 6]]
     assert mixed.packed is None
-    with pytest.raises(ps.Error, match="a row has 3 documents, and most_documents is 2"):
-        packed([2, 2, 2], most_documents=2)
+    with pytest.raises(ps.Error, match="a row has 3 documents, and max_documents_per_row is 2"):
+        packed([2, 2, 2], max_documents_per_row=2)
 
 
 def test_bytes_read_are_those_of_the_pieces(texts):
@@ -249,7 +249,7 @@ def test_batches_by_length_hold_every_document_once(texts):
     assert shapes == {(2, 4), (3, 10), (2, 32)}
     assert sorted(found) == sorted(one.tolist() for one in documents_of(texts))
     padded = sum(rows * edge for rows, edge in shapes)
-    assert plan.buckets.padding_share == pytest.approx(1 - sum(map(len, found)) / padded)
+    assert plan.buckets.padding_fraction == pytest.approx(1 - sum(map(len, found)) / padded)
 
 
 def test_batches_by_length_travel_and_go_on(texts):

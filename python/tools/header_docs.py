@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-RETURNED = ("Crop", "Augmentation", "TransformPtr", "SourcePtr", "Dataset")
+RETURNED = ("Crop", "Augmentation", "TransformPtr", "SourcePtr", "Dataset", "std::vector<ImageSize>")
 WIDTH = 110
 
 LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Source)( +)(.*)")

@@ -63,7 +63,7 @@ void check_numbers(const DeviceTransformOptions& options) {
                                   "found {}",
                                   name, alpha));
   check_probability(options, "mix_probability", options.mix_probability);
-  check_probability(options, "cutmix_share", options.cutmix_share);
+  check_probability(options, "cutmix_fraction", options.cutmix_fraction);
   check_probability(options, "label_smoothing", options.label_smoothing);
   constexpr std::int64_t kMostClasses = 1 << 24;
   if (options.classes < 0 || options.classes > kMostClasses)
@@ -74,22 +74,22 @@ void check_numbers(const DeviceTransformOptions& options) {
     refuse(options,
            "label_smoothing makes targets, which need the number of classes: give classes");
   const RandomErasing& erase = options.erase;
-  if (!(erase.min_area > 0 && erase.min_area <= erase.max_area && erase.max_area <= 1))
-    refuse(options, fmt::format("erase: 0 < min_area <= max_area <= 1, found {} and {}",
-                                erase.min_area, erase.max_area));
+  if (!(erase.area.low > 0 && erase.area.low <= erase.area.high && erase.area.high <= 1))
+    refuse(options, fmt::format("erase: area is a range above 0 and up to 1, found {} to {}",
+                                erase.area.low, erase.area.high));
   constexpr double kLeastRatio = 0.001;
-  if (!(erase.min_ratio >= kLeastRatio && erase.min_ratio <= erase.max_ratio &&
-        erase.max_ratio <= 1000))
-    refuse(options, fmt::format("erase: {} <= min_ratio <= max_ratio <= 1000, found {} and {}",
-                                kLeastRatio, erase.min_ratio, erase.max_ratio));
+  if (!(erase.ratio.low >= kLeastRatio && erase.ratio.low <= erase.ratio.high &&
+        erase.ratio.high <= 1000))
+    refuse(options, fmt::format("erase: ratio is a range from {} to 1000, found {} to {}",
+                                kLeastRatio, erase.ratio.low, erase.ratio.high));
   for (const float mean : options.mean)
     if (!(mean <= 1))
       refuse(options,
              fmt::format("pixels count from 0 to 1, and so does mean, found {}: divide mean "
                          "and standard deviation by 255",
                          mean));
-  for (const float stddev : options.stddev)
-    if (!(stddev > 0)) refuse(options, fmt::format("stddev is above 0, found {}", stddev));
+  for (const float deviation : options.std)
+    if (!(deviation > 0)) refuse(options, fmt::format("std is above 0, found {}", deviation));
 }
 
 // One number for each channel, or one for all, or none.
@@ -120,9 +120,9 @@ DeviceTransform::DeviceTransform(DeviceTransformOptions options, const FieldSpec
   numbers.channels = static_cast<int>(image[2]);
   for (int c = 0; c < numbers.channels; ++c) {
     const double mean = of_channel(options_, "mean", options_.mean, c, numbers.channels, 0);
-    const double stddev = of_channel(options_, "stddev", options_.stddev, c, numbers.channels, 1);
-    numbers.scale[c] = static_cast<float>(1 / (255 * stddev));
-    numbers.bias[c] = static_cast<float>(-mean / stddev);
+    const double deviation = of_channel(options_, "std", options_.std, c, numbers.channels, 1);
+    numbers.scale[c] = static_cast<float>(1 / (255 * deviation));
+    numbers.bias[c] = static_cast<float>(-mean / deviation);
     numbers.erased[c] = static_cast<float>(
         of_channel(options_, "erase.value", options_.erase.value, c, numbers.channels, 0));
   }

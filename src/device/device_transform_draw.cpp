@@ -25,10 +25,10 @@ Random stream_of(const RandomKey& key, const SampleId& sample, std::size_t view,
 std::optional<DeviceTransformRow::Box> erased_box(const RandomErasing& erase, int height, int width,
                                                   Random& random) {
   if (erase.probability == 0 || random.uniform() >= erase.probability) return std::nullopt;
-  const double low = core::exact_log2(erase.min_ratio);
-  const double high = core::exact_log2(erase.max_ratio);
+  const double low = core::exact_log2(erase.ratio.low);
+  const double high = core::exact_log2(erase.ratio.high);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const double area = random.uniform(erase.min_area, erase.max_area) * height * width;
+    const double area = random.uniform(erase.area.low, erase.area.high) * height * width;
     const double ratio = core::exact_exp2(random.uniform(low, high));
     const auto h = static_cast<int>(std::lround(std::sqrt(area * ratio)));
     const auto w = static_cast<int>(std::lround(std::sqrt(area / ratio)));
@@ -90,7 +90,7 @@ void DeviceTransform::draw_mixture(const RandomKey& key, std::size_t distance,
   Random random = stream_of(key, samples[i], 0, kMix);
   if (options_.mix_probability < 1 && random.uniform() >= options_.mix_probability) return;
   const bool cuts =
-      options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_share);
+      options_.cutmix > 0 && (options_.mixup == 0 || random.uniform() < options_.cutmix_fraction);
   const double weight = augment::beta_variate(cuts ? options_.cutmix : options_.mixup, random);
   row.mix = cuts ? DeviceTransformRow::Mix::cutmix : DeviceTransformRow::Mix::mixup;
   row.weight = static_cast<float>(weight);

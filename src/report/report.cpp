@@ -34,13 +34,13 @@ double per_second(std::uint64_t count, double seconds) {
 // Without padding.
 double tokens_per_second(const TokenReport& tokens, const Stats& stats) {
   return per_second(static_cast<double>(stats.samples) * tokens.row_tokens, stats.seconds) *
-         (1 - tokens.padding_share);
+         (1 - tokens.padding_fraction);
 }
 
 nlohmann::json token_json(const TokenReport& tokens, const Stats& stats) {
   return {{"row_tokens", tokens.row_tokens},
           {"row_bytes", tokens.row_bytes},
-          {"padding_share", tokens.padding_share},
+          {"padding_fraction", tokens.padding_fraction},
           {"tokens_per_s", tokens_per_second(tokens, stats)},
           {"bytes_per_s",
            per_second(static_cast<double>(stats.samples) * tokens.row_bytes, stats.seconds)}};
@@ -117,7 +117,7 @@ std::string Report::to_text() const {
         "tokens",
         fmt::format(
             "{:.2f} million/s without padding, which is {:.1f}% of the rows; {:.2f} GB/s delivered",
-            tokens_per_second(*tokens, stats) / 1e6, tokens->padding_share * 100,
+            tokens_per_second(*tokens, stats) / 1e6, tokens->padding_fraction * 100,
             per_second(static_cast<double>(stats.samples) * tokens->row_bytes, stats.seconds) /
                 1e9));
   line("first batch", fmt::format("{:.0f} ms", stats.first_batch_s * 1e3));

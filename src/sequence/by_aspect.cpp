@@ -106,23 +106,25 @@ class Choosing {
     Choice best;
     for (std::size_t k = 0; k < options_.shapes.size(); ++k) {
       const ImageSize shape = options_.shapes[k];
-      if (options_.most_enlarged && enlargement(image, shape) > *options_.most_enlarged) continue;
+      if (options_.max_upscale && enlargement(image, shape) > *options_.max_upscale) continue;
       const double kept = share_kept(image, shape);
       if (kept > best.kept) best = {.bucket = static_cast<std::uint16_t>(k), .kept = kept};
     }
-    const bool fits = best.kept > 0 && !(options_.most_cut && 1 - best.kept > *options_.most_cut);
+    const bool fits = best.kept > 0 &&
+                      !(options_.max_crop_fraction && 1 - best.kept > *options_.max_crop_fraction);
     if (fits) return best;
-    if (options_.unfit == UnfitImages::drop) return {};
+    if (options_.unmatched == UnmatchedImages::drop) return {};
     throw Error(fmt::format(
-        "{}: {} has {} pixels (height x width), {}, or let unfit be drop", kVerb,
+        "{}: {} has {} pixels (height x width), {}, or let unmatched be drop", kVerb,
         source_.location(number), text_of(image),
         best.kept > 0
-            ? fmt::format("of which {} cuts {:.3g} away, and most_cut is {}: add a shape, raise "
-                          "most_cut",
-                          text_of(options_.shapes[best.bucket]), 1 - best.kept, *options_.most_cut)
+            ? fmt::format(
+                  "of which {} cuts {:.3g} away, and max_crop_fraction is {}: add a shape, raise "
+                  "max_crop_fraction",
+                  text_of(options_.shapes[best.bucket]), 1 - best.kept, *options_.max_crop_fraction)
             : fmt::format("which every shape enlarges more than {} times: add a smaller shape, "
-                          "raise most_enlarged",
-                          *options_.most_enlarged)));
+                          "raise max_upscale",
+                          *options_.max_upscale)));
   }
 
  private:
@@ -140,24 +142,23 @@ double share_cut(std::uint64_t all, std::uint64_t kept) {
   return all == 0 ? 0 : 1 - static_cast<double>(kept) / static_cast<double>(all);
 }
 
-ByAspectSummary summary_of(const ByAspectOptions& options, const order::BucketTable& table,
-                           std::uint64_t all_samples, const std::vector<Pixels>& pixels) {
-  ByAspectSummary summary{.buckets = {},
-                          .batches = table.batches(),
-                          .samples = table.samples(),
-                          .dropped = all_samples - table.samples(),
-                          .cut_share = 0};
+BucketSummary summary_of(const ByAspectOptions& options, const order::BucketTable& table,
+                         std::uint64_t all_samples, const std::vector<Pixels>& pixels) {
+  BucketSummary summary{.buckets = {},
+                        .batches = table.batches(),
+                        .samples = table.samples(),
+                        .dropped = all_samples - table.samples()};
   std::uint64_t all = 0;
   std::uint64_t kept = 0;
   for (std::size_t k = 0; k < options.shapes.size(); ++k) {
     summary.buckets.push_back({.shape = options.shapes[k],
                                .rows = table.rows(k),
                                .samples = table.size(k),
-                               .cut_share = share_cut(pixels[k].all, pixels[k].kept)});
+                               .crop_fraction = share_cut(pixels[k].all, pixels[k].kept)});
     all += pixels[k].all;
     kept += pixels[k].kept;
   }
-  summary.cut_share = share_cut(all, kept);
+  summary.crop_fraction = share_cut(all, kept);
   return summary;
 }
 
@@ -168,13 +169,13 @@ namespace sequence {
 void check(const ByAspectOptions& options) {
   check_shapes(options.shapes);
   check(rows_asked(options));
-  if (options.most_cut && !(*options.most_cut >= 0 && *options.most_cut <= 1))
-    refuse(
-        fmt::format("most_cut is a share of an image, from 0 to 1, found {}", *options.most_cut));
-  if (options.most_enlarged &&
-      !(*options.most_enlarged > 0 && std::isfinite(*options.most_enlarged)))
-    refuse(fmt::format("most_enlarged is a factor above 0, such as 1 or 1.5, found {}",
-                       *options.most_enlarged));
+  if (options.max_crop_fraction &&
+      !(*options.max_crop_fraction >= 0 && *options.max_crop_fraction <= 1))
+    refuse(fmt::format("max_crop_fraction is a fraction of an image, from 0 to 1, found {}",
+                       *options.max_crop_fraction));
+  if (options.max_upscale && !(*options.max_upscale > 0 && std::isfinite(*options.max_upscale)))
+    refuse(fmt::format("max_upscale is a factor above 0, such as 1 or 1.5, found {}",
+                       *options.max_upscale));
 }
 
 std::vector<std::uint64_t> rows_of(const ByAspectOptions& options) {
@@ -205,7 +206,7 @@ Sorted sort_by_aspect(const Source& source, const order::Order& order,
     hash += hash_lengths(first, packed);
   };
   auto table = order::sort_into_buckets(order, rows_of(options), drops_last, find);
-  ByAspectSummary summary = summary_of(options, *table, order.size().value(), pixels);
+  BucketSummary summary = summary_of(options, *table, order.size().value(), pixels);
   return {.table = std::move(table), .summary = std::move(summary), .hash = hash};
 }
 

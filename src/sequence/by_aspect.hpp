@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <penstock/core/geometry.hpp>
-#include <penstock/sequence/by_aspect.hpp>
+#include <penstock/sequence/buckets.hpp>
 #include <penstock/source/source.hpp>
 
 #include "src/order/order.hpp"
@@ -26,7 +26,7 @@ void check(const ByAspectOptions& options);
 /// of the options. As sort_by_length.
 ///
 /// Errors  std::invalid_argument  as check(); not one size for each record
-///         Error                  with UnfitImages::refuse an image that fits no bucket; names it
+///         Error                  with UnmatchedImages::error an image that fits no bucket; names it
 [[nodiscard]] Sorted sort_by_aspect(const Source& source, const order::Order& order,
                                     const ByAspectOptions& options,
                                     std::span<const ImageSize> sizes, bool drops_last);

@@ -76,7 +76,7 @@ class Buckets {
         return static_cast<std::uint16_t>(options_.edges.size() - 1);
       case LongSamples::drop:
         return order::kNoBucket;
-      case LongSamples::refuse:
+      case LongSamples::error:
         break;
     }
     throw Error(fmt::format(
@@ -90,20 +90,19 @@ class Buckets {
   const ByLengthOptions& options_;
 };
 
-ByLengthSummary summary_of(const ByLengthOptions& options, const order::BucketTable& table,
-                           std::uint64_t all_samples, std::uint64_t tokens) {
-  ByLengthSummary summary{.buckets = {},
-                          .batches = table.batches(),
-                          .samples = table.samples(),
-                          .dropped = all_samples - table.samples(),
-                          .padding_share = 0};
+BucketSummary summary_of(const ByLengthOptions& options, const order::BucketTable& table,
+                         std::uint64_t all_samples, std::uint64_t tokens) {
+  BucketSummary summary{.buckets = {},
+                        .batches = table.batches(),
+                        .samples = table.samples(),
+                        .dropped = all_samples - table.samples()};
   double places = 0;
   for (std::size_t k = 0; k < options.edges.size(); ++k) {
     summary.buckets.push_back(
         {.edge = options.edges[k], .rows = table.rows(k), .samples = table.size(k)});
     places += static_cast<double>(options.edges[k]) * static_cast<double>(table.size(k));
   }
-  if (places > 0) summary.padding_share = 1 - static_cast<double>(tokens) / places;
+  if (places > 0) summary.padding_fraction = 1 - static_cast<double>(tokens) / places;
   return summary;
 }
 
@@ -140,7 +139,7 @@ Sorted sort_by_length(const Source& source, const order::Order& order,
     hash += hash_lengths(first, lengths);
   };
   auto table = order::sort_into_buckets(order, rows_of(options), drops_last, find);
-  ByLengthSummary summary = summary_of(options, *table, order.size().value(), all_tokens);
+  BucketSummary summary = summary_of(options, *table, order.size().value(), all_tokens);
   return {.table = std::move(table), .summary = std::move(summary), .hash = hash};
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <penstock/sequence/by_length.hpp>
+#include <penstock/sequence/buckets.hpp>
 #include <penstock/source/source.hpp>
 
 #include "src/order/order.hpp"
@@ -23,7 +23,7 @@ void check(const ByLengthOptions& options);
 ///
 /// Memory  as order::sort_into_buckets
 /// Errors  std::invalid_argument  as check()
-///         Error                  a length that is not known or damaged; with LongSamples::refuse a sample that is too
+///         Error                  a length that is not known or damaged; with LongSamples::error a sample that is too
 ///                                long; names it
 [[nodiscard]] Sorted sort_by_length(const Source& source, const order::Order& order,
                                     const ByLengthOptions& options, bool drops_last);

@@ -58,9 +58,11 @@ class Window {
             : scratch.first_fit(scratch.rests, static_cast<std::uint32_t>(capacity), scratch.rows);
     group(bins, scratch);
     filled_.shrink_to_fit();
-    if (full_rows_ > 0) summary.most_documents = std::max<std::uint64_t>(summary.most_documents, 1);
+    if (full_rows_ > 0)
+      summary.max_documents_per_row = std::max<std::uint64_t>(summary.max_documents_per_row, 1);
     for (std::size_t row = 0; row < begins_.size(); ++row)
-      summary.most_documents = std::max<std::uint64_t>(summary.most_documents, shared(row).size());
+      summary.max_documents_per_row =
+          std::max<std::uint64_t>(summary.max_documents_per_row, shared(row).size());
   }
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return full_rows_ + begins_.size(); }
@@ -128,7 +130,8 @@ class FittedRows final : public RowTable {
       summary_.rows += windows_[w].rows();
       summary_.tokens += found[w].tokens;
       summary_.dropped += found[w].dropped;
-      summary_.most_documents = std::max(summary_.most_documents, found[w].most_documents);
+      summary_.max_documents_per_row =
+          std::max(summary_.max_documents_per_row, found[w].max_documents_per_row);
     }
   }
 

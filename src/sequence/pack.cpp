@@ -40,10 +40,11 @@ void check(const PackOptions& options) {
   if (options.method == PackMethod::wrap && options.long_documents != LongDocuments::split)
     throw std::invalid_argument(
         "pack: wrap cuts every document at the end of a row, so long ones can only be split");
-  if (options.most_documents &&
-      (*options.most_documents < 1 || *options.most_documents > options.length))
-    throw std::invalid_argument(fmt::format(
-        "pack: expected most_documents from 1 to the length, found {}", *options.most_documents));
+  if (options.max_documents_per_row &&
+      (*options.max_documents_per_row < 1 || *options.max_documents_per_row > options.length))
+    throw std::invalid_argument(
+        fmt::format("pack: expected max_documents_per_row from 1 to the length, found {}",
+                    *options.max_documents_per_row));
   if (options.dtype == DType::i32)
     for (const std::int64_t value : {options.pad, options.ignore})
       if (!std::in_range<std::int32_t>(value))
@@ -80,19 +81,21 @@ class PackedRows final : public source::Composite {
         mask_(find_mask(*documents_, options)),
         length_(static_cast<std::size_t>(options.length)) {
     auto order = std::make_shared<const DocumentOrder>(documents_, options_.seed);
-    table_ = options_.method == PackMethod::wrap
-                 ? wrap_rows(std::move(order), options_,
-                             has(options_, PackOutput::cu_seqlens) || options_.most_documents)
-                 : fit_rows(std::move(order), options_);
+    table_ =
+        options_.method == PackMethod::wrap
+            ? wrap_rows(std::move(order), options_,
+                        has(options_, PackOutput::cu_seqlens) || options_.max_documents_per_row)
+            : fit_rows(std::move(order), options_);
     summary_ = table_->summary();
-    if (options_.most_documents) {
-      if (std::cmp_greater(summary_.most_documents, *options_.most_documents))
-        throw Error(fmt::format("pack: a row has {} documents, and most_documents is {}: raise it",
-                                summary_.most_documents, *options_.most_documents));
+    if (options_.max_documents_per_row) {
+      if (std::cmp_greater(summary_.max_documents_per_row, *options_.max_documents_per_row))
+        throw Error(
+            fmt::format("pack: a row has {} documents, and max_documents_per_row is {}: raise it",
+                        summary_.max_documents_per_row, *options_.max_documents_per_row));
     }
     const double places = static_cast<double>(summary_.rows) * static_cast<double>(length_);
     if (summary_.rows > 0)
-      summary_.padding_share = 1 - static_cast<double>(summary_.tokens) / places;
+      summary_.padding_fraction = 1 - static_cast<double>(summary_.tokens) / places;
     for (const PackOutput output : options_.outputs) fields_.push_back(spec_of(output));
   }
 
@@ -139,8 +142,8 @@ class PackedRows final : public source::Composite {
  private:
   // Where each document begins, where the padding does, and the end.
   [[nodiscard]] std::size_t places_of_cu_seqlens() const noexcept {
-    const auto most = static_cast<std::int64_t>(summary_.most_documents);
-    return static_cast<std::size_t>(options_.most_documents.value_or(most)) + 2;
+    const auto most = static_cast<std::int64_t>(summary_.max_documents_per_row);
+    return static_cast<std::size_t>(options_.max_documents_per_row.value_or(most)) + 2;
   }
   [[nodiscard]] FieldSpec spec_of(PackOutput output) const {
     const std::string name = name_of(output);

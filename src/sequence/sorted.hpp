@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <variant>
 
-#include <penstock/sequence/by_aspect.hpp>
-#include <penstock/sequence/by_length.hpp>
+#include <penstock/sequence/buckets.hpp>
 
 #include "src/order/bucket_table.hpp"
 
@@ -14,7 +12,7 @@ namespace penstock::sequence {
 
 struct Sorted {
   std::shared_ptr<const order::BucketTable> table;
-  std::variant<ByLengthSummary, ByAspectSummary> summary;
+  BucketSummary summary;
   std::uint64_t hash = 0;  ///< of all lengths or sizes, in the order's order
 };
 

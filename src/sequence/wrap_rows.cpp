@@ -25,7 +25,7 @@ class WrappedRows final : public RowTable {
     summary_.documents = order_->size();
     hash_ = running_.hash();
     summary_.rows = (summary_.tokens + capacity_ - 1) / capacity_;
-    if (count_documents) summary_.most_documents = most_documents();
+    if (count_documents) summary_.max_documents_per_row = max_documents_per_row();
   }
 
   void pieces(std::uint64_t row, std::vector<Piece>& pieces) const override {
@@ -58,7 +58,7 @@ class WrappedRows final : public RowTable {
     }
   }
 
-  [[nodiscard]] std::uint64_t most_documents() const {
+  [[nodiscard]] std::uint64_t max_documents_per_row() const {
     constexpr std::uint64_t kFewest = 64, kRanges = 4096;
     const auto most_in = [&](const auto& rows, std::uint64_t most) {
       std::uint64_t row = rows.begin(), filled = 0, documents = 0;

@@ -35,7 +35,7 @@ inline std::vector<DeviceTransformCase> transform_cases() {
           DeviceTransformOptions options{.dtype = dtype, .layout = layout};
           if (what != "plain") {
             options.mean = {0.485F};
-            options.stddev = {0.229F};
+            options.std = {0.229F};
             options.flip = 0.5;
             options.erase = {.probability = 0.5, .value = {0.25F}};
             options.cutmix = 1;
@@ -96,7 +96,7 @@ inline double modelled(const DeviceTransformCase& of, const DeviceTransformInput
             std::size_t(of.channels) +
         std::size_t(c);
     const double pixel = static_cast<double>(input.images[at]) / 255;
-    return (pixel - number(of.options.mean, 0)) / number(of.options.stddev, 1);
+    return (pixel - number(of.options.mean, 0)) / number(of.options.std, 1);
   };
   const DeviceTransformRow& row = input.rows[i];
   if (row.present == 0) return 0;

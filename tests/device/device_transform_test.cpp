@@ -210,7 +210,7 @@ TEST(DeviceTransformDraw, MixesAsOftenAsAsked) {
   constexpr int kCount = 20'000;
   int cut = 0, mixed = 0;
   const DeviceTransform transform(
-      {.mixup = 1, .cutmix = 1, .mix_probability = 0.75, .cutmix_share = 0.2},
+      {.mixup = 1, .cutmix = 1, .mix_probability = 0.75, .cutmix_fraction = 0.2},
       image_field(8, 8, 3));
   for (const DeviceTransformRow& row : drawn(transform, numbered(kCount))) {
     cut += row.mix == DeviceTransformRow::Mix::cutmix ? 1 : 0;
@@ -287,11 +287,11 @@ TEST(DeviceTransform, RefusesWhatMakesNoSense) {
               ThrowsMessage<Error>(HasSubstr("divide mean and standard deviation by 255")));
   EXPECT_THAT(finishing({.mean = {0.1F, 0.2F}}, image),
               ThrowsMessage<Error>(HasSubstr("mean has 2 numbers")));
-  EXPECT_THAT(finishing({.stddev = {0}}, image), ThrowsMessage<Error>(HasSubstr("stddev")));
+  EXPECT_THAT(finishing({.std = {0}}, image), ThrowsMessage<Error>(HasSubstr("std")));
   EXPECT_THAT(finishing({.flip = 1.5}, image), ThrowsMessage<Error>(HasSubstr("flip")));
   EXPECT_THAT(finishing({.mixup = -1}, image), ThrowsMessage<Error>(HasSubstr("mixup")));
-  EXPECT_THAT(finishing({.erase = {.probability = 1, .min_area = 0}}, image),
-              ThrowsMessage<Error>(HasSubstr("min_area")));
+  EXPECT_THAT(finishing({.erase = {.probability = 1, .area = {0, 0.33}}}, image),
+              ThrowsMessage<Error>(HasSubstr("area")));
 }
 
 }  // namespace

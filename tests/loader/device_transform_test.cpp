@@ -49,7 +49,7 @@ class Images final : public Source {
 
 Dataset images(bool bad = false) { return Dataset(std::make_shared<Images>(bad)).seed(7); }
 
-const DeviceTransformOptions kHalfAndHalf{.mean = {0.5F}, .stddev = {0.25F}};
+const DeviceTransformOptions kHalfAndHalf{.mean = {0.5F}, .std = {0.25F}};
 
 float normalised(double pixel) { return static_cast<float>((pixel / 255 - 0.5) / 0.25); }
 

@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PlanJson, WritesEveryOptionSoThatADefaultMayChange) {
   const auto json = nlohmann::json::parse(
       Dataset(fake(9)).shuffle().batch(4).to_json({.registry = fake_registry()}));
-  EXPECT_EQ(json.at("penstock_plan"), 1);
+  EXPECT_EQ(json.at("penstock_plan"), 2);
   EXPECT_EQ(json.at("operations").dump(),
             R"([{"fingerprint":"fake:9","op":"read","source":{"fake":{"size":9}}},)"
             R"({"op":"shuffle","reshuffle_each_epoch":true},)"
@@ -265,7 +265,7 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
   const Registry registry = fake_registry();
   const auto write = [&](const Dataset& plan) { (void)plan.to_json({.registry = registry}); };
   const auto read = [&](const std::string& operations) {
-    (void)Dataset::from_json(R"({"penstock_plan": 1, "operations": [)" + operations + "]}",
+    (void)Dataset::from_json(R"({"penstock_plan": 2, "operations": [)" + operations + "]}",
                              {.registry = registry});
   };
   const std::string source = R"({"op": "read", "source": {"fake": {"size": 9}}}, )";
@@ -287,7 +287,7 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
          write(mix({Dataset(fake(9)), Dataset(fake(9)).map(halved())}).batch(2));
        }},
       {"no plan", [&] { (void)Dataset::from_json("[1, 2]"); }},
-      {"a text that is cut short", [&] { (void)Dataset::from_json("{\"penstock_plan\": 1"); }},
+      {"a text that is cut short", [&] { (void)Dataset::from_json("{\"penstock_plan\": 2"); }},
       {"a newer version", [&] { (void)Dataset::from_json(R"({"penstock_plan": 9})"); }},
       {"an unknown operation", [&] { read(source + R"({"op": "shufle"})"); }},
       {"an unknown field", [&] { read(source + R"({"op": "shuffle", "sead": 7})"); }},
@@ -357,12 +357,12 @@ TEST(PlanJson, HostileTextsAreErrorsAndNothingElse) {
   const Registry registry = fake_registry();
   const std::string deep(100'000, '[');
   for (const std::string& text :
-       {"{\"penstock_plan\":" + deep, "{\"penstock_plan\":1,\"operations\":" + deep, deep,
-        std::string(R"({"penstock_plan":1,"operations":{"op":5}})"),
-        std::string(R"({"penstock_plan":1,"operations":[5]})"),
-        std::string(R"({"penstock_plan":1,"operations":[{"op":["read"]}]})"),
-        std::string(R"({"penstock_plan":1,"operations":[{"op":"read","source":{"fake":[]}}]})"),
-        std::string(R"({"penstock_plan":1,"operations":[{"op":"concatenate","datasets":[7]}]})"),
+       {"{\"penstock_plan\":" + deep, "{\"penstock_plan\":2,\"operations\":" + deep, deep,
+        std::string(R"({"penstock_plan":2,"operations":{"op":5}})"),
+        std::string(R"({"penstock_plan":2,"operations":[5]})"),
+        std::string(R"({"penstock_plan":2,"operations":[{"op":["read"]}]})"),
+        std::string(R"({"penstock_plan":2,"operations":[{"op":"read","source":{"fake":[]}}]})"),
+        std::string(R"({"penstock_plan":2,"operations":[{"op":"concatenate","datasets":[7]}]})"),
         std::string("\xff\xfe{"), std::string(64, '\0')})
     EXPECT_THROW((void)Dataset::from_json(text, {.registry = registry}), Error)
         << text.substr(0, 99);
@@ -382,7 +382,7 @@ TEST(PlanJson, HostileTextsAreErrorsAndNothingElse) {
 TEST(PlanJson, AFilterOfATextIsCheckedAsOneOfAFunction) {
   const auto read = [](const std::string& kept) {
     return Dataset::from_json(
-        R"({"penstock_plan":1,"operations":[{"op":"read","source":{"fake":{"size":9}}},)"
+        R"({"penstock_plan":2,"operations":[{"op":"read","source":{"fake":{"size":9}}},)"
         R"({"op":"filter","kept":)" +
             kept + "}]}",
         {.registry = fake_registry()});

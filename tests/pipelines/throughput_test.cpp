@@ -340,15 +340,15 @@ TEST_F(Throughput, ReportsTokens) {
   const json packed = tokens({"--pack", "16", "--document-end", "0"});
   EXPECT_EQ(packed["tokens"]["row_tokens"], 16);
   EXPECT_EQ(packed["tokens"]["row_bytes"], 4 * 16 * 8);
-  EXPECT_LT(packed["tokens"]["padding_share"], 0.05);
+  EXPECT_LT(packed["tokens"]["padding_fraction"], 0.05);
   EXPECT_GT(packed["tokens"]["tokens_per_s"], 0);
   EXPECT_TRUE(packed["jpeg"].is_null());
   const double places = packed["samples"].get<double>() * 16;
-  EXPECT_NEAR(places * (1 - packed["tokens"]["padding_share"].get<double>()), 1990, 0.01);
+  EXPECT_NEAR(places * (1 - packed["tokens"]["padding_fraction"].get<double>()), 1990, 0.01);
 
   const json blocks = tokens({"--blocks", "32"});
   EXPECT_EQ(blocks["samples"], 1989 / 32);
-  EXPECT_EQ(blocks["tokens"]["padding_share"], 0);
+  EXPECT_EQ(blocks["tokens"]["padding_fraction"], 0);
   EXPECT_THAT(run({"--data", data, "--blocks", "32", "--quiet"}).out,
               HasSubstr("million/s without padding"));
 
@@ -360,15 +360,15 @@ TEST_F(Throughput, ReportsTokens) {
   EXPECT_EQ(lengths["samples"], 400);
   EXPECT_EQ(lengths["steps"], 180 / 20 + (220 + 7) / 8);
   const double padded = 180 * 4 + 220 * 10;
-  EXPECT_NEAR(lengths["tokens"]["padding_share"].get<double>(), 1 - 1990 / padded, 1e-9);
+  EXPECT_NEAR(lengths["tokens"]["padding_fraction"].get<double>(), 1 - 1990 / padded, 1e-9);
   EXPECT_NEAR(lengths["tokens"]["row_tokens"].get<double>(), padded / 400, 1e-9);
   EXPECT_EQ(by_length("host:4")["digest"], lengths["digest"]);
 
   const std::string plan = (folder_ / "plan.json").string();
   EXPECT_EQ(tokens({"--pack", "16", "--document-end", "0", "--save-plan", plan})["digest"],
             packed["digest"]);
-  EXPECT_EQ(report_of({"--plan", plan})["tokens"]["padding_share"],
-            packed["tokens"]["padding_share"]);
+  EXPECT_EQ(report_of({"--plan", plan})["tokens"]["padding_fraction"],
+            packed["tokens"]["padding_fraction"]);
 
   const std::string megatron = test::project_path("tests/source/golden/megatron_u16");
   for (const char* ending : {"", ".bin", ".idx"})

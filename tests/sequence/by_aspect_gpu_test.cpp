@@ -75,7 +75,7 @@ TEST(ByAspectOnGpu, WhatIsMadeOfEachShapeIsTheHosts) {
   std::mt19937_64 random(2);
   for (const bool on_consumer : {false, true}) {
     expect_the_hosts(batches(random).transform_on_device(
-        {.mean = {0.5}, .stddev = {0.25}, .flip = 0.5F, .on_consumer_stream = on_consumer}));
+        {.mean = {0.5}, .std = {0.25}, .flip = 0.5F, .on_consumer_stream = on_consumer}));
     expect_the_hosts(batches(random).transform_on_device({.flip = 0.5F,
                                                           .mixup = 0.4F,
                                                           .cutmix = 1,

@@ -88,18 +88,19 @@ std::optional<std::size_t> bucket_of(const ByAspectOptions& options, ImageSize i
   std::optional<std::size_t> best;
   for (std::size_t k = 0; k < options.shapes.size(); ++k) {
     const ImageSize shape = options.shapes[k];
-    if (options.most_enlarged && (shape.width > *options.most_enlarged * image.width ||
-                                  shape.height > *options.most_enlarged * image.height))
+    if (options.max_upscale && (shape.width > *options.max_upscale * image.width ||
+                                shape.height > *options.max_upscale * image.height))
       continue;
     const auto [low, high] = kept(image, shape);
     if (!best || is_less(kept(image, options.shapes[*best]).first,
                          kept(image, options.shapes[*best]).second, low, high))
       best = k;
   }
-  if (!best || !options.most_cut) return best;
+  if (!best || !options.max_crop_fraction) return best;
   const auto [low, high] = kept(image, options.shapes[*best]);
-  return 1 - static_cast<double>(low) / static_cast<double>(high) > *options.most_cut ? std::nullopt
-                                                                                      : best;
+  return 1 - static_cast<double>(low) / static_cast<double>(high) > *options.max_crop_fraction
+             ? std::nullopt
+             : best;
 }
 
 std::uint64_t rows_of(const ByAspectOptions& options, std::size_t bucket) {
@@ -116,9 +117,9 @@ ByAspectOptions random_aspect_options(std::mt19937_64& random) {
     for (std::size_t k = 0; k < options.shapes.size(); ++k)
       options.rows.push_back(options.multiple * (1 + random() % 5));
   }
-  if (random() % 2 == 0) options.most_cut = static_cast<double>(random() % 8) / 8;
-  if (random() % 2 == 0) options.most_enlarged = static_cast<double>(1 + random() % 8) / 4;
-  options.unfit = UnfitImages::drop;
+  if (random() % 2 == 0) options.max_crop_fraction = static_cast<double>(random() % 8) / 8;
+  if (random() % 2 == 0) options.max_upscale = static_cast<double>(1 + random() % 8) / 4;
+  options.unmatched = UnmatchedImages::drop;
   options.shuffle = random() % 4 != 0;
   options.reshuffle_each_epoch = random() % 4 != 0;
   return options;
@@ -180,28 +181,27 @@ TEST(ByAspect, EverySampleOncePerEpochInABatchOfItsBucket) {
     }
     EXPECT_EQ(plan.size(), 2 * batches);
     EXPECT_EQ(plan.samples(), 2 * delivered);
-    EXPECT_EQ(plan.buckets(), std::nullopt);
-    const ByAspectSummary summary = *plan.aspect_buckets();
+    const BucketSummary summary = *plan.buckets();
     EXPECT_EQ(summary.batches, batches);
     EXPECT_EQ(summary.samples, delivered);
     EXPECT_EQ(summary.dropped, sizes.size() - delivered);
     double all = 0;
     double left = 0;
     for (std::size_t bucket = 0; bucket < options.shapes.size(); ++bucket) {
-      const ByAspectSummary::Bucket& found = summary.buckets[bucket];
+      const BucketSummary::Bucket& found = summary.buckets[bucket];
       EXPECT_EQ(found.shape, options.shapes[bucket]);
       EXPECT_EQ(found.rows, rows_of(options, bucket));
       EXPECT_EQ(found.samples, counts[bucket]);
       const auto [whole, rest] = pixels[bucket];
       const double count = static_cast<double>(counts[bucket]);  // each is cut to an integer
       if (whole > 0) {
-        EXPECT_NEAR(found.cut_share, 1 - rest / whole, count / whole);
+        EXPECT_NEAR(found.crop_fraction, 1 - rest / whole, count / whole);
       }
       all += whole;
       left += rest;
     }
     if (all > 0) {
-      EXPECT_NEAR(summary.cut_share, 1 - left / all, static_cast<double>(sizes.size()) / all);
+      EXPECT_NEAR(summary.crop_fraction, 1 - left / all, static_cast<double>(sizes.size()) / all);
     }
 
     std::vector<std::vector<std::vector<std::uint64_t>>> epochs(2);
@@ -250,7 +250,7 @@ TEST(ByAspect, OfTwoThatCutAsMuchAwayTheFirstIsItsBucket) {
   const auto bucket = [](Sizes shapes) {
     const Dataset plan = numbered(1).batch_by_aspect(
         paint, {.shapes = std::move(shapes), .rows = {1, 1}, .sizes = {{30, 30}}});
-    return plan.aspect_buckets()->buckets[0].samples == 1 ? 0 : 1;
+    return plan.buckets()->buckets[0].samples == 1 ? 0 : 1;
   };
   EXPECT_EQ(bucket({{6, 9}, {9, 6}}), 0);
   EXPECT_EQ(bucket({{9, 6}, {6, 9}}), 0);
@@ -262,40 +262,43 @@ TEST(ByAspect, SmallImagesAreInBucketsOfSmallShapes) {
   ByAspectOptions options{.shapes = {{64, 64}, {32, 48}, {16, 16}},
                           .rows = {1, 1, 1},
                           .sizes = {{64, 64}, {63, 63}, {40, 50}, {17, 900}, {15, 16}},
-                          .most_enlarged = 1.0,
-                          .unfit = UnfitImages::drop};
+                          .max_upscale = 1.0,
+                          .unmatched = UnmatchedImages::drop};
   const auto samples = [&] {
-    const ByAspectSummary summary = *numbered(5).batch_by_aspect(paint, options).aspect_buckets();
+    const BucketSummary summary = *numbered(5).batch_by_aspect(paint, options).buckets();
     std::vector<std::uint64_t> counts;
     for (const auto& bucket : summary.buckets) counts.push_back(bucket.samples);
     counts.push_back(summary.dropped);
     return counts;
   };
   EXPECT_THAT(samples(), ElementsAre(1, 1, 2, 1));  // 63x63 is as square as 16x16
-  options.most_enlarged = 1.02;
+  options.max_upscale = 1.02;
   EXPECT_THAT(samples(), ElementsAre(2, 1, 1, 1));
-  options.most_cut = 0.5;
+  options.max_crop_fraction = 0.5;
   EXPECT_THAT(samples(), ElementsAre(2, 1, 0, 2));
-  options.most_enlarged.reset();
+  options.max_upscale.reset();
   EXPECT_THAT(samples(), ElementsAre(3, 1, 0, 1));  // 17x900 is too wide for all
 }
 
 TEST(ByAspect, ImagesThatFitNoBucketAreRefusedByName) {
-  ByAspectOptions options{
-      .shapes = {{8, 8}, {8, 16}}, .rows = {1, 1}, .sizes = {{8, 8}, {8, 64}}, .most_cut = 0.5};
+  ByAspectOptions options{.shapes = {{8, 8}, {8, 16}},
+                          .rows = {1, 1},
+                          .sizes = {{8, 8}, {8, 64}},
+                          .max_crop_fraction = 0.5};
   const auto refused = [&](const std::string& message) {
     EXPECT_THAT([&] { (void)numbered(2).batch_by_aspect(paint, options); },
                 ThrowsMessage<Error>(
                     AllOf(HasSubstr("batch_by_aspect: "), HasSubstr("row 1"), HasSubstr(message))));
   };
   refused(
-      " has 8x64 pixels (height x width), of which 8x16 cuts 0.75 away, and most_cut is 0.5: add a "
-      "shape, raise most_cut, or let unfit be drop");
+      " has 8x64 pixels (height x width), of which 8x16 cuts 0.75 away, and max_crop_fraction is "
+      "0.5: add a "
+      "shape, raise max_crop_fraction, or let unmatched be drop");
   options.sizes[1] = {4, 4};
-  options.most_enlarged = 1.5;
+  options.max_upscale = 1.5;
   refused(
       " has 4x4 pixels (height x width), which every shape enlarges more than 1.5 times: add a "
-      "smaller shape, raise most_enlarged, or let unfit be drop");
+      "smaller shape, raise max_upscale, or let unmatched be drop");
 }
 
 // Photographs of many sizes, some turned by EXIF.
@@ -368,13 +371,13 @@ TEST(ByAspect, BatchesAreTheSameOnAnyWorldAndResumed) {
     ByAspectOptions options{.shapes = kShapes,
                             .rows = {1 + random() % 7, 1 + random() % 7, 1 + random() % 7},
                             .sizes = photos.sizes(),
-                            .most_cut = 0.5,
-                            .unfit = UnfitImages::drop,
+                            .max_crop_fraction = 0.5,
+                            .unmatched = UnmatchedImages::drop,
                             .seed = random()};
     Dataset plan = images.batch_by_aspect(
         [](ImageSize shape) { return decode(shape, CropPosition::random, 0.5F); }, options,
         {.remainder = static_cast<Remainder>(round % 3), .uneven = true});
-    if (round > 2) plan = plan.transform_on_device({.mean = {0.5}, .stddev = {0.25}, .flip = 0.5F});
+    if (round > 2) plan = plan.transform_on_device({.mean = {0.5}, .std = {0.25}, .flip = 0.5F});
     expect_the_same_on_any_world_and_resumed(plan.repeat(2), random);
   }
 }
@@ -406,7 +409,7 @@ TEST(ByAspect, ImagesAreTransformedOnTheirDevice) {
       [](ImageSize shape) { return decode(shape); },
       {.shapes = kShapes, .rows = {4, 4, 4}, .sizes = photos.sizes()}, {.uneven = true});
   const Dataset transformed =
-      batches.transform_on_device({.mean = {0.5, 0.25, 0}, .stddev = {0.5, 1, 2}, .flip = 0});
+      batches.transform_on_device({.mean = {0.5, 0.25, 0}, .std = {0.5, 1, 2}, .flip = 0});
   EXPECT_EQ(transformed.loader().fields()[0].shape, (Shape{3, kDynamic, kDynamic}));
   Loader plain = batches.loader();
   Loader loader = transformed.prefetch_to_devices(host_devices(2)).loader();
@@ -543,7 +546,7 @@ TEST(ByAspect, ManySizesLieInAFileBesideThePlan) {
   const Dataset again = Dataset::load(folder / "plan.json", json);
   EXPECT_EQ(again.describe(), plan.describe());
   EXPECT_EQ(again.to_json(json), plan.to_json(json));
-  EXPECT_EQ(again.aspect_buckets()->cut_share, plan.aspect_buckets()->cut_share);
+  EXPECT_EQ(again.buckets()->crop_fraction, plan.buckets()->crop_fraction);
   std::filesystem::remove(lists.front());
   EXPECT_THROW((void)Dataset::load(folder / "plan.json", json), Error);
 }
@@ -614,9 +617,11 @@ TEST(ByAspect, RefusesWhatCannotBe) {
           "rows are 2 or a multiple of it, found 3");
   refused(images, with([](Options& o) { o.rows = {}, o.pixels = 40, o.multiple = 2; }),
           "a batch of at most 40 pixels has no room for 2 rows of 32: raise pixels to 64 or more");
-  refused(images, with([](Options& o) { o.most_cut = 1.5; }), "most_cut is a share");
-  refused(images, with([](Options& o) { o.most_cut = NAN; }), "most_cut is a share");
-  refused(images, with([](Options& o) { o.most_enlarged = 0; }), "most_enlarged is a factor");
+  refused(images, with([](Options& o) { o.max_crop_fraction = 1.5; }),
+          "max_crop_fraction is a fraction");
+  refused(images, with([](Options& o) { o.max_crop_fraction = NAN; }),
+          "max_crop_fraction is a fraction");
+  refused(images, with([](Options& o) { o.max_upscale = 0; }), "max_upscale is a factor");
   refused(
       images, with([](Options& o) { o.sizes.pop_back(); }),
       "sizes has height and width of each of the 2 records of the source, found 1: image_sizes()");

@@ -127,10 +127,10 @@ TEST(ByLength, EverySampleOncePerEpochInABatchOfItsBucket) {
       tokens += static_cast<double>(text.size());
       places += static_cast<double>(options.edges[bucket_of(options, text)]);
     }
-    const ByLengthSummary summary = *plan.buckets();
+    const BucketSummary summary = *plan.buckets();
     EXPECT_EQ(summary.batches, batches);
     EXPECT_EQ(summary.dropped, texts.size() - delivered);
-    EXPECT_NEAR(summary.padding_share, 1 - tokens / places, 1e-12);
+    EXPECT_NEAR(summary.padding_fraction, 1 - tokens / places, 1e-12);
     for (std::size_t bucket = 0; bucket < options.edges.size(); ++bucket)
       EXPECT_EQ(summary.buckets[bucket].samples, sizes[bucket]);
 
@@ -234,7 +234,7 @@ TEST(ByLength, ImagesBesideTheTextsAreTransformedOnTheirDevice) {
   const Dataset images(source::memory({source::column("image", std::move(levels), {2, 2, 3})}));
   Loader loader = zip({Dataset(source_of({{1, 2, 3}, {4}, {5, 6}, {7}})), images})
                       .batch_by_length({.edges = {1, 3}, .rows = {2, 2}, .shuffle = false})
-                      .transform_on_device({.mean = {0}, .stddev = {1}})
+                      .transform_on_device({.mean = {0}, .std = {1}})
                       .loader();
   const auto singles = loader.next();
   EXPECT_THAT(numbers_of((*singles)[0]["tokens"]), ElementsAre(4, 7));

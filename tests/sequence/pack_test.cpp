@@ -175,7 +175,7 @@ TEST(Pack, SeveralWindows) {
       const PackOptions options{.length = 16, .method = method, .outputs = kAll, .seed = seed};
       const SourcePtr rows = sequence::pack(source_of<std::int32_t>(texts), options);
       ASSERT_NO_FATAL_FAILURE(expect_all(texts, *rows, options));
-      EXPECT_LT(sequence::pack_summary(*rows)->padding_share, 0.001);
+      EXPECT_LT(sequence::pack_summary(*rows)->padding_fraction, 0.001);
     }
   }
 }
@@ -197,8 +197,8 @@ TEST(Pack, AnExample) {
                   Text{1, 2, 2, 0, 0}, Text{0, 1, 0, 0, 0}, Text{0, 1, 3, 5}, Text{2}));
   const PackSummary summary = *sequence::pack_summary(*rows);
   EXPECT_EQ(summary.documents, 4U);
-  EXPECT_EQ(summary.most_documents, 2U);
-  EXPECT_DOUBLE_EQ(summary.padding_share, 2.0 / 15);
+  EXPECT_EQ(summary.max_documents_per_row, 2U);
+  EXPECT_DOUBLE_EQ(summary.padding_fraction, 2.0 / 15);
   EXPECT_EQ(sequence::pack_summary(*source::numbers(3)), std::nullopt);
 }
 

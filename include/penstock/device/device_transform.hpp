@@ -12,6 +12,7 @@
 #include <penstock/augment/augmentation.hpp>
 #include <penstock/core/enum_names.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/range.hpp>
 #include <penstock/core/sample_id.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
@@ -22,10 +23,10 @@ namespace device {
 struct DeviceTransformNumbers;
 }
 
-/// Where the channels of a pixel lie.
+/// The order of the dimensions of a batch of images.
 enum class ImageLayout : std::uint8_t {
-  nhwc,  ///< beside each other: [rows, height, width, channels]
-  nchw,  ///< in planes: [rows, channels, height, width]
+  nhwc,  ///< [rows, height, width, channels]
+  nchw,  ///< [rows, channels, height, width]
 };
 template <>
 struct EnumNames<ImageLayout> {
@@ -37,52 +38,44 @@ struct EnumNames<ImageLayout> {
 ///
 /// Source  Zhong, Zheng, Kang, Li, Yang: Random Erasing Data Augmentation (AAAI 2020)
 struct RandomErasing {
-  double probability = 0;
-  double min_area = 0.02, max_area = 0.33;  ///< of the image
-  double min_ratio = 0.3, max_ratio = 3.3;  ///< height to width
-  /// One per channel or one for all, in normalised units; none: 0, which is the mean.
+  double probability = 0;  ///< probability that an image is erased
+  Range area{0.02, 0.33};  ///< the fraction of the image's area
+  Range ratio{0.3, 3.3};   ///< height / width
+  /// one number per channel or one for all, in normalised units; by default 0, which is the mean
   std::vector<float> value{};
 };
 
 template <class Visitor>
 void visit_fields(Visitor& visit, RandomErasing& erasing) {
   visit("probability", erasing.probability);
-  visit("min_area", erasing.min_area);
-  visit("max_area", erasing.max_area);
-  visit("min_ratio", erasing.min_ratio);
-  visit("max_ratio", erasing.max_ratio);
+  visit("area", erasing.area);
+  visit("ratio", erasing.ratio);
   visit("value", erasing.value);
 }
 
-/// For Dataset::transform_on_device. With mixup or cutmix a batch has two more fields: mix_row i32 [], the row
-/// of the same part that was mixed into this one, and mix_weight f32 [], the share that is this
-/// row's own. The loss is mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+/// For Dataset::transform_on_device.
 struct DeviceTransformOptions {
-  /// A field u8 [height, width, channels], 1 to 4 channels, or [views, height, width, channels]: several views of an image,
-  /// each of which is flipped and erased by itself; they are not mixed.
+  /// a field u8 [height, width, channels], 1 to 4 channels, or [views, height, width, channels]
   std::string field = "image";
-  /// Done first, to the pixels as they arrive: images of 1 or 3 channels. On a GPU in a few passes behind the copy, each
-  /// over all images that need it; on a host device by the thread that has made the sample; the same levels on both. What
-  /// is drawn depends on the seed, the epoch, the sample, its draw and its view alone. Other numbers than augment_image's.
+  /// operations of penstock.augment that come first, for images of 1 or 3 channels: on a GPU in a few passes after the copy,
+  /// each over all images that need it, on a host device in the thread that made the sample, with the same levels; what is
+  /// drawn depends on the seed, the epoch, the sample, its draw and its view alone; augment_image draws other numbers
   std::vector<Augmentation> augment{};
-  DType dtype = DType::f32;  ///< f32, f16 or bf16
-  ImageLayout layout = ImageLayout::nchw;
-  /// Subtracted, then divided by; pixels count from 0 to 1, as in torchvision. One per channel or
-  /// one for all; none: 0 and 1.
-  std::vector<float> mean{};
-  std::vector<float> stddev{};
-  double flip = 0;             ///< probability of a horizontal flip, of each image by itself
-  double mixup = 0;            ///< alpha of the Beta distribution of weights; 0: no mixup
-  double cutmix = 0;           ///< likewise; with both, each row takes one of them
-  double mix_probability = 1;  ///< that a row is mixed at all
-  double cutmix_share = 0.5;   ///< with both, of the rows that are mixed
-  /// Above 0: batches have one more field, target f32 [classes]: the label as probabilities, smoothed, and mixed as the
-  /// image is; for a loss such as torch's cross entropy with probabilities.
-  std::int64_t classes = 0;
-  double label_smoothing = 0;   ///< the share of a target that all classes have alike
-  std::string label = "label";  ///< the field of integers from 0 to classes - 1
-  RandomErasing erase{};
-  /// On a CUDA device: work on the stream that first waits for the batch, not on the loader's own.
+  DType dtype = DType::f32;                ///< f32, f16 or bf16
+  ImageLayout layout = ImageLayout::nchw;  ///< the order of the output's dimensions
+  std::vector<float>
+      mean{};  ///< subtracted from pixels of 0 to 1; one per channel or one for all; by default 0
+  std::vector<float> std{};      ///< then divides them; likewise; by default 1
+  double flip = 0;               ///< probability of a horizontal flip, for each image
+  double mixup = 0;              ///< alpha of the Beta distribution of weights; 0: no mixup
+  double cutmix = 0;             ///< likewise; with both, each row takes one of them
+  double mix_probability = 1;    ///< probability that a row is mixed at all
+  double cutmix_fraction = 0.5;  ///< with both, the fraction of mixed rows that take cutmix
+  std::int64_t classes = 0;      ///< the number of classes of the field target; 0: no such field
+  double label_smoothing = 0;    ///< the fraction of a target that is spread over all classes
+  std::string label = "label";   ///< the field of integers from 0 to classes - 1
+  RandomErasing erase{};         ///< a rectangle of each image that is painted over
+  /// on a GPU: the work is on the stream that first waits for the batch, and not on the loader's own
   bool on_consumer_stream = false;
 };
 
@@ -93,12 +86,12 @@ void visit_fields(Visitor& visit, DeviceTransformOptions& options) {
   visit("dtype", options.dtype);
   visit("layout", options.layout);
   visit("mean", options.mean);
-  visit("stddev", options.stddev);
+  visit("std", options.std);
   visit("flip", options.flip);
   visit("mixup", options.mixup);
   visit("cutmix", options.cutmix);
   visit("mix_probability", options.mix_probability);
-  visit("cutmix_share", options.cutmix_share);
+  visit("cutmix_fraction", options.cutmix_fraction);
   visit("classes", options.classes);
   visit("label_smoothing", options.label_smoothing);
   visit("label", options.label);

@@ -15,8 +15,7 @@
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
 #include <penstock/sequence/blocks.hpp>
-#include <penstock/sequence/by_aspect.hpp>
-#include <penstock/sequence/by_length.hpp>
+#include <penstock/sequence/buckets.hpp>
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/field_name.hpp>
@@ -81,10 +80,10 @@ class Dataset {
   /// Errors  std::invalid_argument  another operation stands before it; a length below 1; a type other than i32 and i64; no
   ///                                outputs, or one twice; no such field; wrap with documents that are not to be split
   ///         Error                  a document whose length is not known or damaged; a row with more documents than
-  ///                                most_documents
+  ///                                max_documents_per_row
   [[nodiscard]] Dataset pack(const PackOptions& options) const;
 
-  /// What came of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with
+  /// The result of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with
   /// packed rows of its own.
   [[nodiscard]] std::optional<PackSummary> packed() const;
 
@@ -128,47 +127,54 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  a global batch of 0
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
-  /// Global batches of samples of similar lengths, each batch padded to the longest that its bucket may have: short
-  /// samples make batches of many rows, long ones of few. Which samples make up a batch is computed from the lengths,
-  /// which are read here, once, by all cores; so any step can be read at once, and it is the same on any number of devices
-  /// and processes. Every epoch has the same number of batches. Comes right behind the source, or what chooses among its
-  /// samples (filter, take, skip, shard, select) and maps; instead of shuffle, and before repeat.
+  /// Makes global batches of samples of similar lengths, and pads each batch to the longest length of its bucket: batches of
+  /// short samples have many rows, those of long samples few. The samples of each batch are computed from the lengths, which
+  /// are read here, once, by all cores; so each step can be read at random, and is the same on any number of devices and
+  /// processes. Each epoch has the same number of batches. It comes after the source, operations that choose among its
+  /// samples (filter, take, skip, shard, select) and maps; it replaces shuffle, and repeat comes after it.
   ///
-  /// Shapes  a padded field has [rows, edge, ...], both different from batch to batch; fields() says [?, ...]
-  /// Memory  4 bytes a sample
-  /// Errors  std::invalid_argument  options that contradict each other; a plan whose samples have an order of their own;
-  ///                                a field that is not of shape [?, ...]
-  ///         Error                  a length that is not known; a sample longer than the last edge (LongSamples::refuse)
-  /// A sample that turns out longer than its bucket (a map made it so, or its file was changed) is a Fault.
+  /// Shapes  a padded field is [rows, edge, ...], both of which differ from batch to batch
+  /// Units   4 bytes of memory a sample
+  /// Errors  std::invalid_argument  options that contradict each other; samples that have an order of their own; a field
+  ///                                that is not of shape [?, ...]
+  ///         Error                  a length that is not known; a sample that is longer than the last edge
+  ///         Fault                  of a sample that is longer than its bucket: a map made it longer, or its file was changed
   [[nodiscard]] Dataset batch_by_length(const ByLengthOptions& by_length,
                                         const BatchOptions& options = {}) const;
-  /// What came of batch_by_length; none where the plan has none.
-  [[nodiscard]] std::optional<ByLengthSummary> buckets() const;
-  /// Global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once with each
-  /// of them, and makes what all samples of that bucket go through last; so a sample has its bucket's shape:
+  /// Makes global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once with each
+  /// of them, and makes the last transform of all samples of that bucket, so that a sample has its bucket's shape:
   ///
   ///   images("photos").batch_by_aspect(
   ///       [](ImageSize shape) { return decode_image({.crop = cover_crop(shape), .flip = 0.5f}); },
   ///       {.shapes = shapes, .pixels = 16 << 20, .sizes = sizes})
   ///
-  /// Which samples make up a batch is computed from `sizes`, as in batch_by_length, and what is said there of steps,
-  /// epochs and other operations holds here. transform_on_device may follow: the images of a batch have one shape.
+  /// The samples of each batch are computed from `sizes`. Steps, epochs and the operations before and after it are as in
+  /// batch_by_length. transform_on_device may come after it: the images of a batch have one shape.
   ///
-  /// Shapes  what `map` makes differs from batch to batch; fields() says [?, ?, 3]
-  /// Memory  12 bytes a sample
-  /// Errors  std::invalid_argument  options that contradict each other; not one size for each record; a plan whose
-  ///                                samples have an order of their own; maps whose fields differ in more than extents
-  ///         Error                  with UnfitImages::refuse an image that fits no bucket; names it
+  /// Shapes  [rows, height, width, 3], all of which differ from batch to batch
+  /// Units   12 bytes of memory a sample
+  /// Errors  std::invalid_argument  options that contradict each other; another number of sizes than records; samples that
+  ///                                have an order of their own; maps whose fields differ in more than extents
+  ///         Error                  an image that no bucket may have
   [[nodiscard]] Dataset batch_by_aspect(const std::function<TransformPtr(ImageSize shape)>& map,
                                         ByAspectOptions by_aspect,
                                         const BatchOptions& options = {}) const;
-  /// What came of batch_by_aspect; none where the plan has none.
-  [[nodiscard]] std::optional<ByAspectSummary> aspect_buckets() const;
-  /// Converts images for the network on their device: type, layout, normalisation,
-  /// flip, mixup, cutmix, erasing. LoaderOptions::digest is of what comes before it, digest_transformed
-  /// of what it makes.
+  /// The buckets of batch_by_length or batch_by_aspect; none where the plan has neither.
+  [[nodiscard]] std::optional<BucketSummary> buckets() const;
+  /// Converts images for the network on their device: `augment`, then in one pass type, layout, normalisation, flip, mixup,
+  /// cutmix and erasing. It comes after batch. LoaderOptions::digest is of the images before it, digest_transformed of those
+  /// that it makes.
   ///
-  /// Errors  std::invalid_argument  before batch; no such image; see DeviceTransform
+  /// With mixup or cutmix there are two more fields: mix_row i32 [], the row of the same part that was mixed into this one,
+  /// and mix_weight f32 [], the fraction of this row's own pixels:
+  /// loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+  ///
+  /// With `classes` there is one more field, target f32 [classes]: the label as probabilities, smoothed, and mixed as the
+  /// image is; torch's cross_entropy takes it in place of labels.
+  ///
+  /// Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] with nhwc. Of views of an image, u8 [views,H,W,C],
+  ///         each is flipped and erased by itself, and all are in the output: [views,C,H,W]; they are not mixed
+  /// Errors  std::invalid_argument  before batch; no such image; options out of range
   [[nodiscard]] Dataset transform_on_device(const DeviceTransformOptions& options) const;
   /// Sends each batch to `devices`, one replica per device; this is the last operation. The same device may be named more
   /// than once.

@@ -31,9 +31,9 @@ struct JpegReport {
 
 /// Of samples that are rows of tokens.
 struct TokenReport {
-  double row_tokens = 0;     ///< padding included; on average, where rows differ
-  double row_bytes = 0;      ///< of all fields, likewise
-  double padding_share = 0;  ///< of all rows, before sharding and sampling
+  double row_tokens = 0;        ///< padding included; on average, where rows differ
+  double row_bytes = 0;         ///< of all fields, likewise
+  double padding_fraction = 0;  ///< of all rows, before sharding and sampling
 };
 
 /// Totals at one moment of a run.

@@ -49,7 +49,7 @@ enum class PackOutput : std::uint8_t {
   segment_ids,  ///< [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
   loss_mask,    ///< u8 [length]: 1 where there is a label
   /// i32 [n + 2]: where each document begins in the row, and the row's length as often as needed; the padding counts as
-  /// a document, and n is `most_documents`, or the most that a row has
+  /// a document, and n is `max_documents_per_row`, or the most that a row has
   cu_seqlens,
   max_seqlen,  ///< i32 []: the longest of these documents
 };
@@ -86,7 +86,7 @@ struct PackOptions {
   std::string label_mask{};
   /// documents of a row that cu_seqlens has room for, by default as many as the fullest row has; data sets that are mixed
   /// need the same number
-  std::optional<std::int64_t> most_documents{};
+  std::optional<std::int64_t> max_documents_per_row{};
   /// seed of a random order in which documents are packed, by default their own; epochs shuffle the rows, and each row
   /// keeps its documents
   std::optional<std::uint64_t> seed{};
@@ -105,20 +105,21 @@ void visit_fields(Visitor& visit, PackOptions& options) {
   visit("shift_labels", options.shift_labels);
   visit("labels_across_documents", options.labels_across_documents);
   visit("label_mask", options.label_mask);
-  visit("most_documents", options.most_documents);
+  visit("max_documents_per_row", options.max_documents_per_row);
   visit("seed", options.seed);
   visit("field", options.field);
 }
 
-/// What came of packing.
+/// The result of pack.
 struct PackSummary {
-  std::uint64_t rows = 0;
-  std::uint64_t documents = 0;  ///< of the source
-  std::uint64_t tokens = 0;     ///< in rows
-  std::uint64_t dropped = 0;    ///< tokens that are in no row: LongDocuments::truncate, drop
-  std::uint64_t most_documents =
-      0;  ///< in a row; parts of split ones count. 0 for wrap without cu_seqlens: not counted
-  double padding_share = 0;  ///< of the tokens of all rows
+  std::uint64_t rows = 0;       ///< number of rows
+  std::uint64_t documents = 0;  ///< documents of the source
+  std::uint64_t tokens = 0;     ///< tokens in rows
+  std::uint64_t dropped =
+      0;  ///< tokens that are in no row, since long_documents is truncate or drop
+  /// the largest number of documents in a row, where each part of a split one counts; 0 for wrap without cu_seqlens
+  std::uint64_t max_documents_per_row = 0;
+  double padding_fraction = 0;  ///< the fraction of all tokens that is padding
 };
 
 namespace sequence {
@@ -131,7 +132,7 @@ namespace sequence {
 /// Errors  std::invalid_argument  a length below 1 or above 2^31 - 1, a type other than i32 and i64, no outputs or one
 ///                                twice, no such field, `wrap` with documents that are not to be split
 ///         Error                  a document whose length is not known or damaged; a row with more documents than
-///                                most_documents
+///                                max_documents_per_row
 /// A document that cannot be read, and a token that the type does not hold, are Faults of the rows that they are in.
 /// Source  best-fit decreasing: Ding et al., Fewer Truncations Improve Language Modeling (2024), algorithm 1, with one
 ///         list of rows for each free length instead of a tree.

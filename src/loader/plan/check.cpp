@@ -58,7 +58,7 @@ const char* how_to_make_alike(const std::vector<FieldSpec>& fields,
   const auto one = lengths(fields);
   const auto other = lengths(others);
   if (one != fields.end() && other != others.end() && *one != *other)
-    return "give all their pack() the same length and most_documents";
+    return "give all their pack() the same length and max_documents_per_row";
   return "give each its own map, so that they become alike";
 }
 

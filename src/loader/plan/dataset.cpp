@@ -149,24 +149,10 @@ Dataset Dataset::batch_by_aspect(const std::function<TransformPtr(ImageSize)>& m
                                 .sorted = {}}));
 }
 
-namespace {
-
-template <class Summary>
-std::optional<Summary> summary_of(const Plan& plan) {
-  const loader::Batch* const batch = plan.find<loader::Batch>();
+std::optional<BucketSummary> Dataset::buckets() const {
+  const loader::Batch* const batch = plan_->find<loader::Batch>();
   if (batch == nullptr || !batch->sorted) return std::nullopt;
-  const Summary* const summary = std::get_if<Summary>(&batch->sorted->summary);
-  return summary == nullptr ? std::nullopt : std::optional(*summary);
-}
-
-}  // namespace
-
-std::optional<ByLengthSummary> Dataset::buckets() const {
-  return summary_of<ByLengthSummary>(*plan_);
-}
-
-std::optional<ByAspectSummary> Dataset::aspect_buckets() const {
-  return summary_of<ByAspectSummary>(*plan_);
+  return batch->sorted->summary;
 }
 
 Dataset Dataset::transform_on_device(const DeviceTransformOptions& options) const {

@@ -19,7 +19,7 @@
 namespace penstock::loader {
 
 /// Goes up when a text of today cannot be read by an older version.
-inline constexpr int kPlanVersion = 1;
+inline constexpr int kPlanVersion = 2;
 
 /// The text of Dataset::to_json.
 ///

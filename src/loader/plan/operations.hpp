@@ -13,8 +13,7 @@
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
-#include <penstock/sequence/by_aspect.hpp>
-#include <penstock/sequence/by_length.hpp>
+#include <penstock/sequence/buckets.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/transform/transform.hpp>

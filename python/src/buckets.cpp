@@ -1,0 +1,158 @@
+// Batches of samples of similar lengths, and of images of similar aspects.
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "header_docs.hpp"
+#include "host_array.hpp"
+
+namespace penstock::python {
+
+namespace {
+
+using namespace nb::literals;
+
+nb::object array_of(const std::vector<ImageSize>& sizes) {
+  return copy_to_numpy({reinterpret_cast<const std::byte*>(sizes.data()),
+                        DType::i32,
+                        {static_cast<std::int64_t>(sizes.size()), 2}});
+}
+
+TransformPtr transform_of(const nb::object& made) {
+  if (nb::isinstance<PyTransform>(made)) return nb::cast<const PyTransform&>(made).transform;
+  throw nb::type_error(("batch_by_aspect: map(shape) returns a Transform such as "
+                        "decode_image(crop=cover_crop(shape)), found " +
+                        repr_of(made) + hint_at(made))
+                           .c_str());
+}
+
+// The fractions of a summary that are of its kind of batches.
+std::string fractions_of(const BucketSummary& summary) {
+  if (!summary.buckets.empty() && summary.buckets[0].edge == 0)
+    return fmt::format("crop_fraction={:.4f}", summary.crop_fraction);
+  return fmt::format("padding_fraction={:.4f}", summary.padding_fraction);
+}
+
+}  // namespace
+
+/// The fields that batch_by_length pads: names, or a mapping of names to numbers.
+template <>
+struct PythonValue<std::vector<ByLengthOptions::Field>> {
+  using PaddedFields = std::vector<ByLengthOptions::Field>;
+  static std::string type() {
+    return "str | collections.abc.Sequence[str] | collections.abc.Mapping[str, float]";
+  }
+  static std::string text(const PaddedFields& fields) {
+    std::vector<std::string> names;
+    for (const ByLengthOptions::Field& field : fields) names.push_back(field.name);
+    return default_text(names);
+  }
+  /// Errors  nb::type_error  something else
+  static PaddedFields value(nb::handle given, const char* argument) {
+    PaddedFields fields;
+    try {
+      if (PyMapping_Check(given.ptr()) != 0 && nb::hasattr(given, "items")) {
+        for (const nb::handle item : given.attr("items")())
+          fields.push_back({.name = from_python<std::string>(item[0], argument),
+                            .value = from_python<double>(item[1], argument)});
+      } else {
+        for (std::string& name : from_python<std::vector<std::string>>(given, argument))
+          fields.push_back({.name = std::move(name)});
+      }
+    } catch (const nb::builtin_exception&) {  // of another type
+      throw nb::type_error(("fields: expected names such as ['tokens'], or names with numbers to "
+                            "pad with such as {'tokens': 0}, found " +
+                            repr_of(given))
+                               .c_str());
+    }
+    return fields;
+  }
+};
+
+/// The map of batch_by_aspect: a function of (height, width).
+template <>
+struct PythonValue<std::function<TransformPtr(ImageSize)>> {
+  static std::string type() { return "collections.abc.Callable[[tuple[int, int]], Transform]"; }
+  static std::function<TransformPtr(ImageSize)> value(nb::handle given, const char*) {
+    if (PyCallable_Check(given.ptr()) == 0) throw nb::next_overload();
+    // It is called in batch_by_aspect only, while the caller holds it.
+    return [given](ImageSize shape) {
+      const nb::gil_scoped_acquire held;
+      return transform_of(given(nb::make_tuple(shape.height, shape.width)));
+    };
+  }
+};
+
+void declare_buckets(nb::module_& module) {
+  using Bucket = BucketSummary::Bucket;
+  nb::class_<Bucket>(module, "Bucket", "One of BucketSummary.buckets.")
+      .def_ro("edge", &Bucket::edge, "The length that its samples are padded to; 0 of images.")
+      .def_prop_ro(
+          "shape",
+          [](const Bucket& self) { return std::pair(self.shape.height, self.shape.width); },
+          "(height, width) of its images; (0, 0) of other samples.")
+      .def_ro("rows", &Bucket::rows, "Rows of a full global batch.")
+      .def_ro("samples", &Bucket::samples)
+      .def_ro("crop_fraction", &Bucket::crop_fraction,
+              "The fraction of its images' pixels that is cut away.")
+      .def("__repr__", [](const Bucket& self) {
+        if (self.edge != 0)
+          return fmt::format("Bucket(edge={}, rows={}, samples={})", self.edge, self.rows,
+                             self.samples);
+        return fmt::format("Bucket(shape=({}, {}), rows={}, samples={}, crop_fraction={:.4f})",
+                           self.shape.height, self.shape.width, self.rows, self.samples,
+                           self.crop_fraction);
+      });
+  nb::class_<BucketSummary>(module, "BucketSummary", StructDoc<BucketSummary>::kText)
+      .def_ro("buckets", &BucketSummary::buckets)
+      .def_ro("batches", &BucketSummary::batches, sentence_of<BucketSummary>("batches"))
+      .def_ro("samples", &BucketSummary::samples, sentence_of<BucketSummary>("samples"))
+      .def_ro("dropped", &BucketSummary::dropped, sentence_of<BucketSummary>("dropped"))
+      .def_ro("padding_fraction", &BucketSummary::padding_fraction,
+              sentence_of<BucketSummary>("padding_fraction"))
+      .def_ro("crop_fraction", &BucketSummary::crop_fraction,
+              sentence_of<BucketSummary>("crop_fraction"))
+      .def("__repr__", [](const BucketSummary& self) {
+        return fmt::format("BucketSummary({} buckets, batches={}, samples={}, dropped={}, {})",
+                           self.buckets.size(), self.batches, self.samples, self.dropped,
+                           fractions_of(self));
+      });
+}
+
+void bind_buckets(nb::class_<Dataset>& dataset) {
+  def(dataset, calls::dataset_batch_by_length(), {"edges"});
+  def(dataset, calls::dataset_batch_by_aspect(), {"shapes"});
+  dataset.def_prop_ro("buckets", &Dataset::buckets,
+                      "The buckets of batch_by_length or batch_by_aspect; None where the plan has "
+                      "neither.");
+}
+
+void bind_image_sizes(nb::module_& module) {
+  module.def(
+      "image_sizes",
+      [](const Dataset& dataset, std::string field, bool exif, bool zero_if_damaged) {
+        const ImageSizesOptions options{
+            .field = std::move(field), .exif = exif, .zero_if_damaged = zero_if_damaged};
+        return array_of(interruptibly([&] { return image_sizes(dataset.source(), options); }));
+      },
+      "dataset"_a, nb::kw_only(), "field"_a = "image", "exif"_a = true, "zero_if_damaged"_a = false,
+      nb::sig("def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, "
+              "zero_if_damaged: bool = False) -> typing.Any"),
+      R"(Height and width of each record's image, as decode_image shows it upright: for batch_by_aspect. Of all
+records of the dataset's source, whatever the dataset chooses among them. Headers of JPEGs, PNGs and
+WebPs are read, by all cores at once; of files in folders and of objects the first 64 KiB, and all of
+one whose header is longer. Save the array beside the data set: it is the same until the files change.
+
+Without `exif`, of JPEGs as they are stored. With `zero_if_damaged`, an image that cannot be read, or has
+no header, has the size (0, 0), and is in no batch of batch_by_aspect. Memory that is out is an error in
+either case.
+
+Shapes  numpy's i32 [records, 2]: height, width
+Errors  ValueError  no such field, or one that does not hold encoded images
+        Error       an image that cannot be read, or has no header: the first one; names it)");
+  def(module, calls::aspect_shapes());
+}
+
+}  // namespace penstock::python
