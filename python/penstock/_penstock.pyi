@@ -275,7 +275,7 @@ def random_resized_crop(size: int | tuple[int, int], *, scale: float | tuple[flo
 def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop:
     """
     The middle of the image after resizing its shorter side to `resize`: the crop of validation. Sides and offsets
-    of the resized image are whole pixels, so the two directions may be scaled a little differently. Done as one
+    of the resized image are whole pixels, so width and height may be scaled a little differently. This is one
     region and one resize; nothing outside the crop is decoded.
 
     Options
@@ -2267,7 +2267,10 @@ class Dataset:
         or, under two names, so that two transforms take the same image. What is not named keeps its name. Must come
         right behind the source.
 
-          zip({images("photos"), images("masks").rename({{"image", "mask"}, {"label", "mask_label"}})})
+            photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
+            ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
+
+        Under several names: {"image": ("image", "second")}.
 
         Errors   ValueError  another operation stands before it; no such field; a name that two fields would have
         """
@@ -2303,8 +2306,8 @@ class Dataset:
     def transform_on_device(self, *, field: str = 'image', augment: Sequence[Augmentation] = (), dtype: str = 'f32', layout: Literal['nhwc', 'nchw'] = 'nchw', mean: float | Sequence[float] | numpy.ndarray = (), std: float | Sequence[float] | numpy.ndarray = (), flip: float = 0.0, mixup: float = 0.0, cutmix: float = 0.0, mix_probability: float = 1.0, cutmix_fraction: float = 0.5, classes: int = 0, label_smoothing: float = 0.0, label: str = 'label', erase: RandomErasing = RandomErasing(0.0), on_consumer_stream: bool = False) -> Dataset:
         """
         Converts images for the network on their device: `augment`, then in one pass type, layout, normalisation,
-        flip, mixup, cutmix and erasing. It comes after batch. digest of loader is of the images before it,
-        digest_transformed of those that it makes.
+        flip, mixup, cutmix and erasing. It comes after batch. The loader's `digest` is that of the images before it,
+        `digest_transformed` that of the images that it makes.
 
         With mixup or cutmix there are two more fields: mix_row i32 [], the row of the same part that was mixed into
         this one, and mix_weight f32 [], the fraction of this row's own pixels: loss = mix_weight * loss(label) + (1 -
@@ -2389,8 +2392,8 @@ class Dataset:
         """
         Makes global batches of samples of similar lengths, and pads each batch to the longest length of its bucket:
         batches of short samples have many rows, those of long samples few. The samples of each batch are computed
-        from the lengths, which are read here, once, by all cores; so each step can be read at random, and is the same
-        on any number of devices and processes. Each epoch has the same number of batches. It comes after the source,
+        from the lengths, which are read here, once, by all cores; so any step can be read at once, and is the same on
+        any number of devices and processes. Each epoch has the same number of batches. It comes after the source,
         operations that choose among its samples (filter, take, skip, shard, select) and maps; it replaces shuffle,
         and repeat comes after it.
 
@@ -2409,9 +2412,9 @@ class Dataset:
                                 first one's length is that of the sample, as its source has it, before any map; of a
                                 zip the source that has the field
           lengths               a field i64 [] after the first padded one, with the length before padding; "" for none
-          long_samples          what is done with a sample that is longer than the last edge: "error" (batch_by_length
-                                throws, and names the first one); "truncate" (it is in the last bucket, and all padded
-                                fields are cut off at its edge); "drop" (it is in no batch)
+          long_samples          what is done with a sample that is longer than the last edge: "error" (an Error that
+                                names the first one); "truncate" (it is in the last bucket, and all padded fields are
+                                cut off at its edge); "drop" (it is in no batch)
           shuffle               a random order of the samples within each bucket, and of the batches of all buckets;
                                 otherwise by length, the shortest first
           seed                  seed of the random numbers, by default the plan's (Dataset.seed); without that, the
@@ -2427,21 +2430,22 @@ class Dataset:
         Units    4 bytes of memory a sample
         Errors   ValueError  options that contradict each other; samples that have an order of their own; a field that
                              is not of shape [?, ...]
-                 Error       a length that is not known; a sample that is longer than the last edge
-                 Fault       of a sample that is longer than its bucket: a map made it longer, or its file was changed
+                 Error       a length that is not known; with long_samples error, a sample that is longer than the
+                             last edge
+        Faults   a sample that is longer than its bucket, since a map made it longer or its file was changed
         """
 
-    def batch_by_aspect(self, map: Callable[[tuple[int, int]], Transform], shapes: Sequence[tuple[int, int]] | numpy.ndarray, *, sizes: Sequence[tuple[int, int]] | numpy.ndarray = (), pixels: int | None = None, rows: Sequence[int] | numpy.ndarray = (), multiple: int = 1, max_crop_fraction: float | None = None, max_upscale: float | None = None, unmatched: Literal['error', 'drop'] = 'error', shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
+    def batch_by_aspect(self, map: Callable[[tuple[int, int]], Transform], shapes: Sequence[tuple[int, int]] | numpy.ndarray, *, sizes: Sequence[tuple[int, int]] | numpy.ndarray, pixels: int | None = None, rows: Sequence[int] | numpy.ndarray = (), multiple: int = 1, max_crop_fraction: float | None = None, max_upscale: float | None = None, unmatched: Literal['error', 'drop'] = 'error', shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
         """
         Makes global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once
         with each of them, and makes the last transform of all samples of that bucket, so that a sample has its
-        bucket's shape:
-
-          images("photos").batch_by_aspect(       [](ImageSize shape) { return decode_image(crop=cover_crop(shape),
-        .flip = 0.5f); },       shapes=shapes, .pixels = 16 << 20, .sizes = sizes)
+        bucket's shape.
 
         The samples of each batch are computed from `sizes`. Steps, epochs and the operations before and after it are
         as in batch_by_length. transform_on_device may come after it: the images of a batch have one shape.
+
+            data.batch_by_aspect(lambda shape: ps.decode_image(crop=ps.cover_crop(shape), flip=0.5),
+                                 ps.aspect_shapes(), sizes=ps.image_sizes(data), pixels=16 << 20)
 
         Options
           shapes                (height, width) of the images of each bucket, 1 to 4096 of them; aspect_shapes() makes
@@ -2462,8 +2466,8 @@ class Dataset:
           max_upscale           the largest factor by which an image may be enlarged to cover its shape, in each
                                 direction; with 1 none is; an image that would be enlarged more is in a bucket of a
                                 smaller shape, also where that has not the nearest aspect
-          unmatched             what is done with an image that these leave no bucket for: "error" (batch_by_aspect
-                                throws, and names the first one); "drop" (it is in no batch)
+          unmatched             what is done with an image that these leave no bucket for: "error" (an Error that
+                                names the first one); "drop" (it is in no batch)
           shuffle               a random order of the samples within each bucket, and of the batches of all buckets;
                                 otherwise by bucket
           seed                  seed of the random numbers, by default the plan's (Dataset.seed); without that, the
@@ -2479,7 +2483,7 @@ class Dataset:
         Units    12 bytes of memory a sample
         Errors   ValueError  options that contradict each other; another number of sizes than records; samples that
                              have an order of their own; maps whose fields differ in more than extents
-                 Error       an image that no bucket may have
+                 Error       with unmatched error, an image that no bucket may have
         """
 
     @property
@@ -2627,7 +2631,7 @@ class WebDatasetField:
           type           "bytes", the member's bytes as u8 [?], or "integer", its text as i64 [], which is kept in the
                          index and costs no read
           required       whether a sample without it is a fault; if not, the field is then u8 [0], or `default_value`
-          default_value  of an integer that is not required
+          default_value  the value of an integer that is missing and not required
         """
 
     @property
@@ -2654,7 +2658,7 @@ class WebDatasetField:
 
     @property
     def default_value(self) -> int:
-        """of an integer that is not required"""
+        """the value of an integer that is missing and not required"""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -2673,7 +2677,7 @@ class ExampleField:
                          there are, u8 [?]
           required       whether an Example without it is a fault; if not, the field is then u8 [0], or filled with
                          `default_value`
-          default_value  of a number that is not required
+          default_value  the value of a number that is missing and not required
         """
 
     @property
@@ -2704,7 +2708,7 @@ class ExampleField:
 
     @property
     def default_value(self) -> float:
-        """of a number that is not required"""
+        """the value of a number that is missing and not required"""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -2718,9 +2722,9 @@ class ArrayField:
         Options
           path    a .npy file, or a raw one
           dtype   the type of a raw file, one that is not .npy; that of a .npy file is compared with it
-          shape   of one row of a raw file, where () makes each element a row; that of a .npy file is compared with
-                  it, unless it is ()
-          offset  of the first row in a raw file, in bytes
+          shape   the shape of one row of a raw file, where () makes each element a row; that of a .npy file is
+                  compared with it, unless it is ()
+          offset  position of the first row in a raw file, in bytes
         """
 
     @property
@@ -2736,12 +2740,12 @@ class ArrayField:
     @property
     def shape(self) -> tuple[int | None, ...]:
         """
-        of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless it is ()
+        the shape of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless it is ()
         """
 
     @property
     def offset(self) -> int:
-        """of the first row in a raw file, in bytes"""
+        """position of the first row in a raw file, in bytes"""
 
     def __reduce__(self) -> tuple[Any, ...]: ...
 
@@ -2798,8 +2802,8 @@ def image_folder(folder: str | os.PathLike[str], *, labels: str | os.PathLike[st
              Error       a folder is missing, cannot be listed, has no image, or has images both directly and in
                          sub-folders; the labels do not fit the images; of s3:// also: a bucket is missing or
                          denied, or its server does not answer
-             Fault       of a record that is read: the file is gone, may not be read, is empty, is not a regular
-                         file, is larger than max_file_bytes, or became shorter meanwhile
+    Faults   the file is gone, may not be read, is empty, is not a regular file, is larger than max_file_bytes, or
+             became shorter meanwhile
     """
 
 def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[WebDatasetField] = (WebDatasetField('image', ('jpg', 'jpeg', 'png', 'webp')), WebDatasetField('label', 'cls', type='integer')), max_record_bytes: int = 268435456, index_location: Literal['next_to_data', 'cache', 'memory'] = 'next_to_data', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
@@ -2840,15 +2844,15 @@ def webdataset(shards: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
       index_threads     threads that read indexes and scan files; 0: one for each hardware thread, but at least 8,
                         since they mostly wait for storage
 
-    Shapes   image u8 [?], label i64 []; with `fields` these.
+    Shapes   by default image u8 [?], label i64 []
     Units    about 20 bytes and the key's length for a sample of an image and a label, in memory and in the index;
              opening takes about 30 ns for each
     Errors   ValueError  no shard, no field, more than 16 fields, a field without a name or an extension, or a
                          name used twice; max_record_bytes = 0
              Error       a shard is missing, cannot be read when it needs to be indexed, is compressed, or changes
                          at that time
-             Fault       of a record that is read: as above; or the shard is gone, cannot be read, or was changed
-                         since; the sample is larger than max_record_bytes
+    Faults   as above; or the shard is gone, cannot be read, or was changed since; the sample is larger than
+             max_record_bytes
     """
 
 def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, fields: Sequence[ExampleField] = (ExampleField('image', ('image/encoded', 'image')), ExampleField('label', ('image/class/label', 'label'), dtype='i64')), max_record_bytes: int = 268435456, verify: bool = True, index_location: Literal['next_to_data', 'cache', 'memory'] = 'next_to_data', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
@@ -2886,14 +2890,14 @@ def tfrecord(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *
       index_threads     threads that read indexes and scan files; 0: one for each hardware thread, but at least 8,
                         since they mostly wait for storage
 
-    Shapes   image u8 [?], label i64 []; with `fields` these. Views of bytes are not aligned.
+    Shapes   by default image u8 [?], label i64 []; views of bytes are not aligned
     Units    about 7 bytes for a record and 2 for its label, in memory and in the index
     Errors   ValueError  no file, no field, more than 16 fields, a field without a name or a feature, a name used
                          twice, a type or shape that no feature has; max_record_bytes = 0
              Error       a file is missing, cannot be read when it needs to be indexed, is compressed, or changes
                          at that time
-             Fault       of a record that is read: as above; or the file is gone, cannot be read, or was changed
-                         since; the record is larger than max_record_bytes
+    Faults   as above; or the file is gone, cannot be read, or was changed since; the record is larger than
+             max_record_bytes
     """
 
 def token_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, dtype: str | None = None, document_end: int | None = None, offset: int = 0, index_location: Literal['next_to_data', 'cache', 'memory'] = 'next_to_data', index_cache: str | os.PathLike[str] | None = None, index_threads: int = 0) -> Dataset:
@@ -2941,16 +2945,17 @@ def megatron(prefixes: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     Errors   ValueError  no path
              Error       a file cannot be opened; an index is of another kind, is cut short, or has a type that is
                          no integer, or another than the first
-             Fault       of a record that is read: its sequence is beyond the end of its file
+    Faults   its sequence is beyond the end of its file
     """
 
 def documents(tokens: Any, offsets: Sequence[int] | numpy.ndarray) -> Dataset:
     """
     Documents in memory: document i has the elements offsets[i] to offsets[i + 1] of `tokens`, as Arrow stores
-    lists. The rows of `tokens` are single numbers, and the records' field has its name. Nothing is copied, so do
-    not change the tokens meanwhile.
+    lists. The rows of `tokens` are single numbers. Nothing is copied, so do not change the tokens meanwhile.
 
-    Shapes   tokens, of their type, [?].
+    `tokens` is a numpy array of one dimension; the field is called tokens.
+
+    Shapes   a field with the name of `tokens`, of their type, [?]
     Errors   ValueError  no offsets; offsets that fall, do not begin at 0, or end beyond the tokens; rows that are
                          no single numbers
     """
@@ -2965,6 +2970,8 @@ def arrays(fields: Mapping[str, str | os.PathLike[str] | ArrayField]) -> Dataset
     ends the process with SIGBUS, as with every mapping. Replace a file by renaming another over it, which leaves
     the mapped one as it is.
 
+    `fields` are paths or ArrayFields by name: {"x": "x.npy", "y": "y.npy"}.
+
     Shapes   as in the files, without the first axis.
     Errors   ValueError  no fields, a name missing or used twice, a raw row without bytes, an offset into a .npy
                          file
@@ -2977,6 +2984,10 @@ def memory(columns: Mapping[str, Any]) -> Dataset:
     """
     Rows of arrays in memory, one row a sample. Nothing is copied, so do not change the arrays meanwhile. Rows may
     overlap, as in a window that slides over tokens.
+
+    `columns` are arrays by name, {"x": x, "label": y}: of numpy, or what numpy makes arrays of; bool becomes u8.
+    A dtype that penstock does not have, or rows that are not dense in memory, are a ValueError. Rows of
+    numpy.lib.stride_tricks.sliding_window_view(tokens, 1025), of a mapped file, are windows that overlap.
 
     Shapes   as the arrays, without the first axis.
     Errors   ValueError  no columns, a name missing or used twice, a row without a fixed number of bytes, bytes
@@ -3001,7 +3012,7 @@ def synthetic_images(count: int = 1000, *, seed: int = 0, classes: int = 10, cac
                 ~/.cache/penstock, else penstock-UID in the temporary folder
       threads   threads that write; 0: one for each hardware thread; the images do not depend on it
       progress  called with the number of images that are written and that of all, about ten times a second and at
-                the end, by one thread; with 0 while another process makes the same set; not called where the set
+                the end, on the calling thread; with 0 while another process makes the same set; not where the set
                 is there already; an exception from it ends the work
 
     Shapes   image u8 [?] (encoded), label i64 [].

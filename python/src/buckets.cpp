@@ -75,8 +75,14 @@ struct PythonValue<std::vector<ByLengthOptions::Field>> {
 template <>
 struct PythonValue<std::function<TransformPtr(ImageSize)>> {
   static std::string type() { return "collections.abc.Callable[[tuple[int, int]], Transform]"; }
+  /// Errors  nb::type_error  no function
   static std::function<TransformPtr(ImageSize)> value(nb::handle given, const char*) {
-    if (PyCallable_Check(given.ptr()) == 0) throw nb::next_overload();
+    if (PyCallable_Check(given.ptr()) == 0)
+      throw nb::type_error(
+          ("batch_by_aspect: 'map' must be a function of a shape, which returns a "
+           "Transform: lambda shape: decode_image(crop=cover_crop(shape)), found " +
+           repr_of(given))
+              .c_str());
     // It is called in batch_by_aspect only, while the caller holds it.
     return [given](ImageSize shape) {
       const nb::gil_scoped_acquire held;
@@ -123,7 +129,11 @@ void declare_buckets(nb::module_& module) {
 
 void bind_buckets(nb::class_<Dataset>& dataset) {
   def(dataset, calls::dataset_batch_by_length(), {"edges"});
-  def(dataset, calls::dataset_batch_by_aspect(), {"shapes"});
+  def(dataset,
+      calls::dataset_batch_by_aspect().with(
+          R"(    data.batch_by_aspect(lambda shape: ps.decode_image(crop=ps.cover_crop(shape), flip=0.5),
+                         ps.aspect_shapes(), sizes=ps.image_sizes(data), pixels=16 << 20))"),
+      {"shapes"});
   dataset.def_prop_ro("buckets", &Dataset::buckets,
                       "The buckets of batch_by_length or batch_by_aspect; None where the plan has "
                       "neither.");

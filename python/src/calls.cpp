@@ -50,19 +50,20 @@ std::string SignatureWriter::signature(const char* name, Kind kind, std::string_
   return std::string("def ") + name + "(" + text + ") -> " + std::string(result);
 }
 
-std::string SignatureWriter::docstring(std::string_view doc) const {
+std::string SignatureWriter::docstring(std::string_view doc, std::string_view paragraph) const {
   std::size_t column = 0;
   for (const Field& field : fields_)
     if (!field.sentence.empty()) column = std::max(column, field.name.size() + 4);
-  if (column == 0) return std::string(doc);
-  std::string options = "Options\n";
+  if (column == 0 && paragraph.empty()) return std::string(doc);
+  std::string options(paragraph);
+  if (column != 0) options += options.empty() ? "Options\n" : "\n\nOptions\n";
   for (const Field& field : fields_) {
     if (field.sentence.empty()) continue;
     std::string first = "  " + field.name;
     first.resize(column, ' ');
     options += filled(first, field.sentence, column) + "\n";
   }
-  options.pop_back();
+  if (column != 0) options.pop_back();
   // The labels are the last paragraph.
   std::string text(doc);
   const auto last = text.rfind("\n\n");

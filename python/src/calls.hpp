@@ -71,6 +71,7 @@ struct Call {
   Function function;
   const char* doc;
   std::tuple<Parameter<P>...> parameters;
+  const char* paragraph = "";  ///< of the docstring: what only Python has, such as an example
 
   Call(const char* its_name, Function its_function, const char* its_doc,
        Parameter<P>... its_parameters)
@@ -78,6 +79,11 @@ struct Call {
         function(std::move(its_function)),
         doc(its_doc),
         parameters(std::move(its_parameters)...) {}
+
+  [[nodiscard]] Call with(const char* its_paragraph) && {
+    paragraph = its_paragraph;
+    return std::move(*this);
+  }
 };
 
 /// For visitors to which all kinds of fields are alike: those that a visitor has no member for are its operator(). A struct
@@ -98,9 +104,11 @@ class EveryField {
     static_cast<Visitor&> (*this)(name, value);
   }
   template <class T>
-  void object(const char* name, T& value) {
+  void object(const char* name, T& value, const FieldInfo& info = {}) {
     if constexpr (HasFields<T>)
       static_cast<Visitor&>(*this).nested(std::string(name) + "_", value);
+    else if (info.required)
+      static_cast<Visitor&>(*this).required(name, value);
     else
       static_cast<Visitor&> (*this)(name, value);
   }
@@ -180,8 +188,8 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   enum class Kind { function, method };
   /// "def center_crop(size: int | tuple[int, int], *, resize: int = 256) -> Crop"; a method has self, too.
   [[nodiscard]] std::string signature(const char* name, Kind kind, std::string_view result) const;
-  /// The docstring: `doc`, and before its labels the fields with their sentences.
-  [[nodiscard]] std::string docstring(std::string_view doc) const;
+  /// The docstring: `doc`, and before its labels `paragraph` and the fields with their sentences.
+  [[nodiscard]] std::string docstring(std::string_view doc, std::string_view paragraph = {}) const;
   [[nodiscard]] const std::vector<Field>& fields() const noexcept { return fields_; }
 
  private:
@@ -329,7 +337,7 @@ void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P.
   using Result = decltype(returned(std::declval<Returned>()));
   const SignatureWriter writer = signature_of(call, std::move(by_position));
   const std::string signature = writer.signature(call.name, kind, returned_type_of<Result>());
-  const std::string doc = writer.docstring(call.doc);
+  const std::string doc = writer.docstring(call.doc, call.paragraph);
   scope.def(
       call.name,
       [call, order = writer.by_position()](const Self&... self, const nb::args& arguments,

@@ -45,8 +45,14 @@ struct PythonValue<std::vector<FieldName>> {
       std::string field;
       if (!nb::try_cast(item[0], field))
         throw nb::type_error(("expected the name of a field, found " + repr_of(item[0])).c_str());
-      for (std::string& name : from_python<std::vector<std::string>>(item[1], argument))
-        all.push_back({field, std::move(name)});
+      try {
+        for (std::string& name : from_python<std::vector<std::string>>(item[1], argument))
+          all.push_back({field, std::move(name)});
+      } catch (const nb::builtin_exception&) {  // of another type
+        throw nb::type_error(
+            ("expected a new name of '" + field + "', or a list of them, found " + repr_of(item[1]))
+                .c_str());
+      }
     }
     return all;
   }
@@ -125,7 +131,11 @@ Errors  ValueError  it comes after an operation on positions, or nothing is kept
   def(dataset, calls::dataset_repeat_each());
   def(dataset, calls::dataset_select());
   def(dataset, calls::dataset_sample());
-  def(dataset, calls::dataset_rename());
+  def(dataset, calls::dataset_rename().with(
+                   R"(    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
+    ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
+
+Under several names: {"image": ("image", "second")}.)"));
 }
 
 void bind_batching(nb::class_<Dataset>& dataset) {

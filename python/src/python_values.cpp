@@ -22,11 +22,12 @@ bool is_number(nb::handle given) { return PyNumber_Check(given.ptr()) != 0 && !h
 
 }  // namespace
 
-bool is_integer_array(nb::handle given) {
-  if (!nb::hasattr(given, "dtype") || !nb::hasattr(given, "ndim")) return false;
-  const nb::object kind = nb::getattr(given.attr("dtype"), "kind", nb::none());
-  return (kind.equal(nb::str("i")) || kind.equal(nb::str("u"))) &&
-         given.attr("ndim").equal(nb::int_(1));
+nb::object integer_array(nb::handle given) {
+  if (!nb::hasattr(given, "__array__")) return {};
+  const nb::object array = numpy().attr("asarray")(given);
+  const nb::object kind = array.attr("dtype").attr("kind");
+  const bool is_integer = kind.equal(nb::str("i")) || kind.equal(nb::str("u"));
+  return is_integer && array.attr("ndim").equal(nb::int_(1)) ? array : nb::object();
 }
 
 std::filesystem::path PythonValue<std::filesystem::path>::value(nb::handle given, const char*) {

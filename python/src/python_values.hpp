@@ -79,8 +79,9 @@ template <class T>
   return false;
 }
 
-/// Whether it is an array of integers of one dimension; booleans are none.
-[[nodiscard]] bool is_integer_array(nb::handle given);
+/// The array of integers of one dimension that it is, of numpy, torch, pyarrow or others; else no object. Booleans are no
+/// integers.
+[[nodiscard]] nb::object integer_array(nb::handle given);
 
 /// A value as Python has it.
 template <class T>
@@ -108,7 +109,7 @@ struct PythonValue<T> {
   static T value(nb::handle given, const char*) {
     T value{};
     nb::object number = nb::borrow(given);
-    // An integer may be numpy's, but no text.
+    // An integer may be numpy's, but no string.
     if (std::is_integral_v<T> && !std::is_same_v<T, bool> && !PyBool_Check(given.ptr())) {
       number = nb::steal(PyNumber_Index(given.ptr()));
       if (!number.is_valid()) {
@@ -177,11 +178,12 @@ struct PythonValue<std::vector<T>> {
     return "(" + text + (values.size() == 1 ? ",)" : ")");
   }
   static std::vector<T> value(nb::handle given, const char* argument) {
+    if constexpr (std::is_same_v<T, std::uint64_t>)  // there may be millions
+      if (const nb::object array = integer_array(given); array.is_valid())
+        return integers_of(argument, array);
     if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) ||
         PySequence_Check(given.ptr()) == 0 || !has_length(given))
       throw nb::next_overload();
-    if constexpr (std::is_same_v<T, std::uint64_t>)
-      if (is_integer_array(given)) return integers_of(argument, given);  // there may be millions
     std::vector<T> values;
     for (const nb::handle one : nb::iter(given)) values.push_back(from_python<T>(one, argument));
     return values;
@@ -197,7 +199,7 @@ struct PythonValue<std::vector<float>> {
   static std::vector<float> value(nb::handle given, const char* argument);
 };
 
-/// Texts: one, or several.
+/// Strings: one, or several.
 template <>
 struct PythonValue<std::vector<std::string>> {
   static std::string type() { return "str | collections.abc.Sequence[str]"; }
@@ -232,7 +234,8 @@ struct PythonValue<std::filesystem::path> {
   static std::string type() { return "str | os.PathLike[str]"; }
   static std::string returned() { return "pathlib.Path"; }
   static std::string text(const std::filesystem::path& path) {
-    return path.empty() ? "None" : default_text(path.string());
+    // Its name need not be UTF-8: as os.fsdecode() has it.
+    return path.empty() ? "None" : repr_of(nb::str(nb::cast(path)));
   }
   static std::filesystem::path value(nb::handle given, const char*);
 };

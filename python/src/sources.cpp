@@ -105,6 +105,23 @@ struct PythonValue<std::function<void(std::uint64_t, std::uint64_t)>> {
   }
 };
 
+namespace {
+
+// On the calling thread, where `progress` belongs, and Ctrl-C is seen in it.
+Dataset make_synthetic(SyntheticImagesOptions options) {
+  options.progress = [progress = std::move(options.progress)](std::uint64_t done,
+                                                              std::uint64_t total) {
+    {
+      const nb::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+    if (progress) progress(done, total);
+  };
+  return synthetic_images(options);
+}
+
+}  // namespace
+
 void bind_sources(nb::module_& module) {
   nb::class_<PyStream>(module, "Stream",
                        "Records that arrive one after another, once. For Dataset().");
@@ -122,10 +139,19 @@ void bind_sources(nb::module_& module) {
   def(module, calls::source_tfrecord());
   def(module, calls::source_token_files());
   def(module, calls::source_megatron());
-  def(module, calls::source_documents());
-  def(module, calls::source_arrays());
-  def(module, calls::source_memory());
-  def(module, calls::source_synthetic_images(), {"count"});
+  def(module, calls::source_documents().with(
+                  "`tokens` is a numpy array of one dimension; the field is called tokens."));
+  def(module, calls::source_arrays().with(
+                  R"(`fields` are paths or ArrayFields by name: {"x": "x.npy", "y": "y.npy"}.)"));
+  def(module,
+      calls::source_memory().with(
+          R"(`columns` are arrays by name, {"x": x, "label": y}: of numpy, or what numpy makes arrays of; bool becomes u8.
+A dtype that penstock does not have, or rows that are not dense in memory, are a ValueError. Rows of
+numpy.lib.stride_tricks.sliding_window_view(tokens, 1025), of a mapped file, are windows that overlap.)"));
+  def(module,
+      Call{"synthetic_images", &make_synthetic, calls::source_synthetic_images().doc,
+           Parameter<SyntheticImagesOptions>{"options", {}}},
+      {"count"});
 }
 
 }  // namespace penstock::python

@@ -181,7 +181,7 @@ def test_shapes():
         ({"max_crop_fraction": 2.0}, ValueError, "max_crop_fraction is a fraction"),
         ({"unmatched": "lose"}, ValueError, "unmatched must be one of 'error', 'drop', found 'lose'"),
         ({"max_upscale": 0.01}, ps.Error, "which every shape enlarges more than 0.01 times"),
-        ({"map": None}, TypeError, "'map' must be a function, found None"),
+        ({"map": None}, TypeError, "'map' must be a function of a shape.*found None"),
         ({"map": lambda shape: shape}, TypeError, r"map\(shape\) returns a Transform"),
         ({"map": lambda shape: 1 / 0}, ZeroDivisionError, "division by zero"),
     ],

@@ -91,6 +91,8 @@ def test_fields_have_other_names_and_several(tmp_path):
         numbers(3).shuffle().rename({"number": "n"})
     with pytest.raises(TypeError, match="expected new names by fields"):
         numbers(3).rename("number")
+    with pytest.raises(TypeError, match="expected a new name of 'number', or a list of them, found 3"):
+        numbers(3).rename({"number": 3})
 
 
 def test_remainders():

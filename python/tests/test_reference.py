@@ -192,6 +192,7 @@ def test_functions_of_a_namespace_have_its_name():
 Damage moves no record:
 - one that is cut off;
 - one that is gone."""
+    assert header_docs.docstring(["Counts:", "", "  count({.a = 1});", "", "Faults  gone"]) == "Counts.\n\nFaults   gone"
     made = header_docs.make([SOURCES])
     assert "inline auto source_files()" in made and "&penstock::source::files" in made
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 import pickle
 import struct
 import tarfile
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,6 +171,10 @@ def test_synthetic_images_say_how_far_they_are(tmp_path):
     ps.synthetic_images(3, cache=tmp_path, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (3, 3)
 
+    threads = []
+    ps.synthetic_images(2, cache=tmp_path, progress=lambda done, total: threads.append(threading.current_thread()))
+    assert set(threads) == {threading.current_thread()}
+
     def fail(done, total):
         raise RuntimeError("enough")
 
@@ -264,6 +271,14 @@ def test_fields_of_sources_are_values():
     assert fields[1].shape == (None, 4) and fields[2].dtype == "f32" and fields[0].extensions == ["cls"]
     by_default = inspect.signature(ps.webdataset).parameters["fields"].default
     assert [one.name for one in by_default] == ["image", "label"] and by_default[1].type == "integer"
+
+
+def test_the_path_of_an_array_need_not_be_utf8(tmp_path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.npy"))
+    np.save(path, np.arange(3))
+    field = ps.ArrayField(path)
+    assert field.path == path and eval(repr(field), vars(ps)).path == path
+    assert len(ps.arrays({"x": field})) == 3
 
 
 def test_options_of_sources_that_do_not_fit_are_named():

@@ -82,6 +82,11 @@ def test_the_other_outputs(texts):
     assert step["loss_mask"].numpy().sum() == 74 - 7
 
 
+class Offsets:
+    def __array__(self, dtype=None, copy=None):
+        return np.array([0, 4, 4, 10])
+
+
 def test_megatron_and_documents(tmp_path):
     golden = Path(__file__).parents[2] / "tests" / "source" / "golden"
     plan = ps.megatron(golden / "megatron_u16")
@@ -94,6 +99,9 @@ def test_megatron_and_documents(tmp_path):
     assert numbers(memory.pack(6).batch(2).loader()).tolist() == [[4, 5, 6, 7, 8, 9], [0, 1, 2, 3, 0, 0]]
     with pytest.raises(ValueError, match="found 2 after 3"):
         ps.documents(tokens, [0, 3, 2])
+    for form in (np.uint64, np.int32, np.uint8):  # of numpy, or of another library that has __array__
+        assert len(ps.documents(tokens, offsets.astype(form))) == 3
+    assert len(ps.documents(tokens, Offsets())) == 3
     with pytest.raises(TypeError, match=r"'offsets' \[0\] must be an integer"):
         ps.documents(tokens, ["a"])
 

@@ -18,7 +18,7 @@ from pathlib import Path
 RETURNED = ("Crop", "Augmentation", "TransformPtr", "SourcePtr", "Dataset", "std::vector<ImageSize>")
 WIDTH = 110
 
-LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Source)( +)(.*)")
+LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Faults|Source)( +)(.*)")
 EXCEPTION = re.compile(r"(\w*Error|Fault)  +(.*)")
 SAME_AS = re.compile(r"as in (\w+)(, here and below)?$")
 
@@ -173,9 +173,12 @@ def docstring(comment: list[str]) -> str:
     def end_paragraph() -> None:
         if not paragraph:
             return
-        if paragraph[0].startswith("    "):  # code
-            text = "\n".join(paragraph)
-        elif any(line.startswith("- ") for line in paragraph):
+        if paragraph[0].startswith("  "):  # C++, which is no example in Python
+            paragraph.clear()
+            if blocks:
+                blocks[-1] = re.sub(":$", ".", blocks[-1])
+            return
+        if any(line.startswith("- ") for line in paragraph):
             items = re.split(r"\n(?=- )", "\n".join(map(str.strip, paragraph)))
             text = "\n".join(filled(item, subsequent_indent="  " if item.startswith("- ") else "") for item in items)
         else:

@@ -108,7 +108,7 @@ class JsonWriter {
     put(speed_, name, value);
   }
   template <class T>
-  void object(const char*, const T&) {}
+  void object(const char*, const T&, const FieldInfo& = {}) {}
   template <class Form, class T>
   void as(const char*, const T& value, const FieldInfo& = {}) {
     Form form(value);
@@ -256,7 +256,7 @@ class JsonReader {
     get(object_, name, value);
   }
   template <class T>
-  void object(const char*, T&) {}
+  void object(const char*, T&, const FieldInfo& = {}) {}
   template <class Form, class T>
   void as(const char*, T& value, const FieldInfo& = {}) {
     Form form(value);

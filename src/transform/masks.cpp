@@ -159,7 +159,7 @@ Masks::Masks(std::string who, std::vector<std::string> fields, int fill, DType d
   check_masks(who_, fields_, taken);
   if (!with_type(dtype, [](auto) {}) || dtype == DType::i8)
     throw std::invalid_argument(
-        fmt::format("{}: mask_dtype is a type of integers that holds 255, such as u8, u16 or "
+        fmt::format("{}: mask_dtype is an integer type that holds 255, such as u8, u16 or "
                     "i64; found {}",
                     who_, name_of(dtype)));
   if (!fields_.empty() && crop.parts() != 0)

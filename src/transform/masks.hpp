@@ -29,7 +29,7 @@ class Masks {
   Masks() = default;
   /// `dtype` is that of masks that are decoded here. `taken` are the names of other fields that are put out.
   ///
-  /// Errors  std::invalid_argument  as check_masks; a crop of several parts; a type of no integers
+  /// Errors  std::invalid_argument  as check_masks; a crop of several parts; a type that is no integer
   Masks(std::string who, std::vector<std::string> fields, int fill, DType dtype, const Crop& crop,
         std::span<const std::string> taken);
 

@@ -359,7 +359,7 @@ TEST(Masks, OfPngsAreOfTheTypeThatIsAskedFor) {
                 .numbers<std::int32_t>(),
             std::vector<std::int32_t>(few.begin(), few.end()));
   EXPECT_THAT([&] { (void)made(instances, DType::f32); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("mask_dtype is a type of integers")));
+              ThrowsMessage<std::invalid_argument>(HasSubstr("mask_dtype is an integer type")));
 }
 
 TEST(Masks, ThatDoNotFitAreFaults) {

@@ -14,7 +14,7 @@
 //   visit.later(…)     one that JSON has only where it differs from its default, so that texts that were written before it
 //                      came stay the same
 //   visit.speed(…)     one that changes speed only
-//   visit.object(…)    an object of the program, such as an index that several share: JSON does not have it
+//   visit.object(…)    an object of the program, such as an index that several share: JSON does not have it here
 //   visit.as<Form>(…)  one that JSON has in another form: Form is made of the value, has fields of its own, and
 //                      value(where) makes the value of it
 //
@@ -30,6 +30,8 @@ struct FieldInfo {
   /// Limits of a number, or of both ends of a range; both included.
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
+  /// Of an object: whether it must be given.
+  bool required = false;
 };
 
 }  // namespace penstock

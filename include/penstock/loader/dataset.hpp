@@ -129,7 +129,7 @@ class Dataset {
   [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
   /// Makes global batches of samples of similar lengths, and pads each batch to the longest length of its bucket: batches of
   /// short samples have many rows, those of long samples few. The samples of each batch are computed from the lengths, which
-  /// are read here, once, by all cores; so each step can be read at random, and is the same on any number of devices and
+  /// are read here, once, by all cores; so any step can be read at once, and is the same on any number of devices and
   /// processes. Each epoch has the same number of batches. It comes after the source, operations that choose among its
   /// samples (filter, take, skip, shard, select) and maps; it replaces shuffle, and repeat comes after it.
   ///
@@ -137,8 +137,9 @@ class Dataset {
   /// Units   4 bytes of memory a sample
   /// Errors  std::invalid_argument  options that contradict each other; samples that have an order of their own; a field
   ///                                that is not of shape [?, ...]
-  ///         Error                  a length that is not known; a sample that is longer than the last edge
-  ///         Fault                  of a sample that is longer than its bucket: a map made it longer, or its file was changed
+  ///         Error                  a length that is not known; with long_samples error, a sample that is longer than the last
+  ///                                edge
+  /// Faults  a sample that is longer than its bucket, since a map made it longer or its file was changed
   [[nodiscard]] Dataset batch_by_length(const ByLengthOptions& by_length,
                                         const BatchOptions& options = {}) const;
   /// Makes global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once with each
@@ -155,15 +156,15 @@ class Dataset {
   /// Units   12 bytes of memory a sample
   /// Errors  std::invalid_argument  options that contradict each other; another number of sizes than records; samples that
   ///                                have an order of their own; maps whose fields differ in more than extents
-  ///         Error                  an image that no bucket may have
+  ///         Error                  with unmatched error, an image that no bucket may have
   [[nodiscard]] Dataset batch_by_aspect(const std::function<TransformPtr(ImageSize shape)>& map,
                                         ByAspectOptions by_aspect,
                                         const BatchOptions& options = {}) const;
   /// The buckets of batch_by_length or batch_by_aspect; none where the plan has neither.
   [[nodiscard]] std::optional<BucketSummary> buckets() const;
   /// Converts images for the network on their device: `augment`, then in one pass type, layout, normalisation, flip, mixup,
-  /// cutmix and erasing. It comes after batch. LoaderOptions::digest is of the images before it, digest_transformed of those
-  /// that it makes.
+  /// cutmix and erasing. It comes after batch. The loader's `digest` is that of the images before it, `digest_transformed` that
+  /// of the images that it makes.
   ///
   /// With mixup or cutmix there are two more fields: mix_row i32 [], the row of the same part that was mixed into this one,
   /// and mix_weight f32 [], the fraction of this row's own pixels:
@@ -214,7 +215,7 @@ class Dataset {
   [[nodiscard]] std::string to_json(const PlanJsonOptions& options = {}) const;
   /// Opens the sources; everything is checked as if the plan were written here.
   ///
-  /// Errors  Error  not such a text, or one of a newer version; an unknown operation, name or
+  /// Errors  Error  not such a text, or one of another version; an unknown operation, name or
   /// field;
   ///                a source that is not there or holds other data; names the operation
   [[nodiscard]] static Dataset from_json(std::string_view text,

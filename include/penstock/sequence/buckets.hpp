@@ -16,7 +16,7 @@ namespace penstock {
 
 /// What is done with a sample that is longer than the last bucket.
 enum class LongSamples : std::uint8_t {
-  error,     ///< batch_by_length throws, and names the first one
+  error,     ///< an Error that names the first one
   truncate,  ///< it is in the last bucket, and all padded fields are cut off at its edge
   drop,      ///< it is in no batch
 };
@@ -88,7 +88,7 @@ void visit_fields(Visitor& visit, ByLengthOptions& options) {
 
 /// What is done with an image that no bucket may have, by ByAspectOptions::max_crop_fraction and max_upscale.
 enum class UnmatchedImages : std::uint8_t {
-  error,  ///< batch_by_aspect throws, and names the first one
+  error,  ///< an Error that names the first one
   drop,   ///< it is in no batch
 };
 template <>
@@ -129,7 +129,8 @@ struct ByAspectOptions {
 template <class Visitor>
 void visit_fields(Visitor& visit, ByAspectOptions& options) {
   visit.required("shapes", options.shapes);
-  visit.object("sizes", options.sizes);  // a list of the plan: a long one is a file
+  visit.object("sizes", options.sizes,
+               {.required = true});  // a list of the plan: a long one is a file
   visit("pixels", options.pixels);
   visit("rows", options.rows);
   visit("multiple", options.multiple);

@@ -22,9 +22,10 @@ struct ArrayField {
   std::filesystem::path path;  ///< a .npy file, or a raw one
   /// the type of a raw file, one that is not .npy; that of a .npy file is compared with it
   std::optional<DType> dtype{};
-  /// of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless it is ()
+  /// the shape of one row of a raw file, where () makes each element a row; that of a .npy file is compared with it, unless
+  /// it is ()
   Shape shape{};
-  std::uint64_t offset = 0;  ///< of the first row in a raw file, in bytes
+  std::uint64_t offset = 0;  ///< position of the first row in a raw file, in bytes
 };
 
 template <class Visitor>

@@ -57,8 +57,8 @@ namespace source {
 ///         Error                  a folder is missing, cannot be listed, has no image, or has images both directly and in
 ///                                sub-folders; the labels do not fit the images; of s3:// also: a bucket is missing or
 ///                                denied, or its server does not answer
-///         Fault                  of a record that is read: the file is gone, may not be read, is empty, is not a regular
-///                                file, is larger than max_file_bytes, or became shorter meanwhile
+/// Faults  the file is gone, may not be read, is empty, is not a regular file, is larger than max_file_bytes, or
+///         became shorter meanwhile
 [[nodiscard]] SourcePtr image_folder(const std::filesystem::path& folder,
                                      ImageFolderOptions options = {});
 

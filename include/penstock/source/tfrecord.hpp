@@ -27,7 +27,7 @@ struct ExampleField {
   Shape shape{};
   /// whether an Example without it is a fault; if not, the field is then u8 [0], or filled with `default_value`
   bool required = true;
-  double default_value = 0;  ///< of a number that is not required
+  double default_value = 0;  ///< the value of a number that is missing and not required
 };
 
 template <class Visitor>
@@ -82,14 +82,14 @@ namespace source {
 /// i64 (it is kept in the index). The fingerprint covers the fields, the files' names and sizes, and the records'
 /// lengths, but neither the folders that they are in nor the contents of the records.
 ///
-/// Shapes  image u8 [?], label i64 []; with `fields` these. Views of bytes are not aligned.
+/// Shapes  by default image u8 [?], label i64 []; views of bytes are not aligned
 /// Units   about 7 bytes for a record and 2 for its label, in memory and in the index
 /// Errors  std::invalid_argument  no file, no field, more than 16 fields, a field without a name or a feature, a name used
 ///                                twice, a type or shape that no feature has; max_record_bytes = 0
 ///         Error                  a file is missing, cannot be read when it needs to be indexed, is compressed, or changes
 ///                                at that time
-///         Fault                  of a record that is read: as above; or the file is gone, cannot be read, or was changed
-///                                since; the record is larger than max_record_bytes
+/// Faults  as above; or the file is gone, cannot be read, or was changed since; the record is larger than
+///         max_record_bytes
 [[nodiscard]] SourcePtr tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 
 }  // namespace source

@@ -60,14 +60,13 @@ namespace source {
 /// Errors  std::invalid_argument  no path
 ///         Error                  a file cannot be opened; an index is of another kind, is cut short, or has a type that is
 ///                                no integer, or another than the first
-///         Fault                  of a record that is read: its sequence is beyond the end of its file
+/// Faults  its sequence is beyond the end of its file
 [[nodiscard]] SourcePtr megatron(const ShardPaths& prefixes);
 
 /// Documents in memory: document i has the elements offsets[i] to offsets[i + 1] of `tokens`, as Arrow stores lists. The
-/// rows of `tokens` are single numbers, and the records' field has its name. Nothing is copied, so do not change the tokens
-/// meanwhile.
+/// rows of `tokens` are single numbers. Nothing is copied, so do not change the tokens meanwhile.
 ///
-/// Shapes  tokens, of their type, [?].
+/// Shapes  a field with the name of `tokens`, of their type, [?]
 /// Errors  std::invalid_argument  no offsets; offsets that fall, do not begin at 0, or end beyond the tokens; rows that are
 ///                                no single numbers
 [[nodiscard]] SourcePtr documents(Column tokens, std::vector<std::uint64_t> offsets);

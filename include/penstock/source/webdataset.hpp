@@ -32,7 +32,7 @@ struct WebDatasetField {
   Type type = Type::bytes;
   /// whether a sample without it is a fault; if not, the field is then u8 [0], or `default_value`
   bool required = true;
-  std::int64_t default_value = 0;  ///< of an integer that is not required
+  std::int64_t default_value = 0;  ///< the value of an integer that is missing and not required
 };
 
 template <class Visitor>
@@ -91,15 +91,15 @@ namespace source {
 /// of the other fields. The fingerprint covers the fields, and the shards' names, sizes and members, but neither the
 /// folders that they are in nor the contents of the members.
 ///
-/// Shapes  image u8 [?], label i64 []; with `fields` these.
+/// Shapes  by default image u8 [?], label i64 []
 /// Units   about 20 bytes and the key's length for a sample of an image and a label, in memory and in the index; opening
 ///         takes about 30 ns for each
 /// Errors  std::invalid_argument  no shard, no field, more than 16 fields, a field without a name or an extension, or a
 ///                                name used twice; max_record_bytes = 0
 ///         Error                  a shard is missing, cannot be read when it needs to be indexed, is compressed, or
 ///                                changes at that time
-///         Fault                  of a record that is read: as above; or the shard is gone, cannot be read, or was changed
-///                                since; the sample is larger than max_record_bytes
+/// Faults  as above; or the shard is gone, cannot be read, or was changed since; the sample is larger than
+///         max_record_bytes
 [[nodiscard]] SourcePtr webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 
 }  // namespace source

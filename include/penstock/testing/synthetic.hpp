@@ -26,8 +26,8 @@ struct SyntheticImagesOptions {
   std::filesystem::path cache{};
   /// threads that write; 0: one for each hardware thread; the images do not depend on it
   int threads = 0;
-  /// called with the number of images that are written and that of all, about ten times a second and at the end, by one
-  /// thread; with 0 while another process makes the same set; not called where the set is there already; an exception from
+  /// called with the number of images that are written and that of all, about ten times a second and at the end, on the
+  /// calling thread; with 0 while another process makes the same set; not where the set is there already; an exception from
   /// it ends the work
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };

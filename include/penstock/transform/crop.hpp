@@ -173,9 +173,8 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 [[nodiscard]] Crop random_resized_crop(ImageSize size, RandomResizedCropOptions options = {});
 
 /// The middle of the image after resizing its shorter side to `resize`: the crop of validation.
-/// Sides and offsets of the resized image are whole pixels, so the two
-/// directions may be scaled a little differently. Done as one region and one resize; nothing
-/// outside the crop is decoded.
+/// Sides and offsets of the resized image are whole pixels, so width and height may be scaled a little differently. This is
+/// one region and one resize; nothing outside the crop is decoded.
 ///
 /// Errors  std::invalid_argument  a size below 1, or one larger than `resize`
 /// Source  torchvision's Resize followed by CenterCrop, with their sizes and offsets: the longer

@@ -140,13 +140,13 @@ SourcePtr documents(Column tokens, std::vector<std::uint64_t> offsets) {
         "documents: expected a row of single numbers, found rows of them: {}", spec.to_string()));
   if (tokens.stride)
     throw std::invalid_argument(
-        fmt::format("documents: the tokens {} are not contiguous in memory; copy them "
+        fmt::format("documents: {} is not contiguous in memory; copy them "
                     "(numpy.ascontiguousarray)",
                     spec.to_string()));
   const std::uint64_t held = tokens.bytes.size() / size_of(spec.dtype);
   if (reinterpret_cast<std::uintptr_t>(tokens.bytes.data()) % size_of(spec.dtype) != 0)
     throw std::invalid_argument(
-        fmt::format("documents: the tokens {} do not begin at a multiple of their {} bytes in "
+        fmt::format("documents: values of {} do not begin at a multiple of their {} bytes in "
                     "memory; copy them",
                     name_of(spec.dtype), size_of(spec.dtype)));
   if (offsets.empty() || offsets.front() != 0)
