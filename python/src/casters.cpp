@@ -1,6 +1,5 @@
 #include "casters.hpp"
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/vector.h>
 
 namespace penstock::python {
@@ -26,15 +25,6 @@ Device one_device(nb::handle given) {
 
 std::string hint_at(nb::handle given) {
   return nb::cast<std::string>(nb::module_::import_("penstock._calls").attr("hint")(given));
-}
-
-std::vector<std::string> FieldNames::value() const {
-  std::vector<std::string> names;
-  if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
-  if (!nb::try_cast(given, names))
-    throw nb::type_error(
-        ("expected the name of a field, or a list of such names, found " + repr_of(given)).c_str());
-  return names;
 }
 
 DType parse_dtype(std::string_view name) {
@@ -81,21 +71,6 @@ std::vector<Device> DeviceList::value() const {
   std::vector<Device> devices;
   for (const nb::handle device : given) devices.push_back(one_device(device));
   return devices;
-}
-
-ShardPaths Shards::value() const {
-  std::filesystem::path path;
-  if (nb::try_cast(given, path)) return path;
-  std::vector<std::string> paths;
-  if (PySequence_Check(given.ptr()) == 0)
-    throw std::invalid_argument("expected a path, a pattern or a list of them, found " +
-                                repr_of(given));
-  for (const nb::handle one : given) {
-    if (!nb::try_cast(one, path))
-      throw std::invalid_argument("expected a path or a pattern, found " + repr_of(one));
-    paths.push_back(path.string());
-  }
-  return paths;
 }
 
 std::vector<FieldSpec> Fields::value() const {

@@ -76,13 +76,6 @@ struct Choice {
 /// For the end of a message: what to take instead of a thing of another library; empty where nothing is known of it.
 [[nodiscard]] std::string hint_at(nb::handle given);
 
-/// Names of fields, as they were passed: one, or a sequence of them.
-struct FieldNames {
-  nb::object given;
-  /// Errors  nb::type_error  something else
-  [[nodiscard]] std::vector<std::string> value() const;
-};
-
 /// Devices as they were passed: "auto", "host:4", "cuda:0,1", or a sequence of names and Devices.
 struct DeviceList {
   nb::object given;
@@ -93,12 +86,6 @@ struct DeviceList {
 /// A sequence of extents, as it was passed.
 struct Extents {
   nb::object given;
-};
-
-/// Paths of shards: one, or a sequence of them.
-struct Shards {
-  nb::object given;
-  [[nodiscard]] ShardPaths value() const;
 };
 
 /// Field specs: a sequence of FieldSpec, or a mapping of names to (dtype, shape).
@@ -149,10 +136,7 @@ struct type_caster<penstock::python::Choice<E>> {
     }                                                                                             \
   }
 PENSTOCK_AS_GIVEN(DeviceList, "str | Device | collections.abc.Sequence[str | Device]");
-PENSTOCK_AS_GIVEN(FieldNames, "str | collections.abc.Sequence[str]");
 PENSTOCK_AS_GIVEN(Extents, "collections.abc.Sequence[int | None]");
-PENSTOCK_AS_GIVEN(Shards,
-                  "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]");
 PENSTOCK_AS_GIVEN(Fields,
                   "collections.abc.Sequence[FieldSpec] | "
                   "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | None]]]");

@@ -36,6 +36,21 @@ std::filesystem::path PythonValue<std::filesystem::path>::value(nb::handle given
   return path;
 }
 
+ShardPaths PythonValue<ShardPaths>::value(nb::handle given, const char*) {
+  std::filesystem::path path;
+  if (nb::try_cast(given, path)) return path;
+  std::vector<std::string> paths;
+  if (PySequence_Check(given.ptr()) == 0)
+    throw std::invalid_argument("expected a path, a pattern or a list of them, found " +
+                                repr_of(given));
+  for (const nb::handle one : given) {
+    if (!nb::try_cast(one, path))
+      throw std::invalid_argument("expected a path or a pattern, found " + repr_of(one));
+    paths.push_back(path.string());
+  }
+  return paths;
+}
+
 std::string PythonValue<std::vector<float>>::text(const std::vector<float>& numbers) {
   std::string text;
   // As short as the float: 0.1, not 0.10000000149011612.

@@ -164,6 +164,14 @@ struct PythonValue<std::optional<T>> {
   }
 };
 
+/// "(1, 2)".
+template <class T>
+[[nodiscard]] std::string tuple_text(const std::vector<T>& values) {
+  std::string text;
+  for (const T& value : values) text += (text.empty() ? "" : ", ") + default_text(value);
+  return "(" + text + (values.size() == 1 ? ",)" : ")");
+}
+
 /// Numbers may be an array of numpy, too.
 template <class T>
 struct PythonValue<std::vector<T>> {
@@ -172,11 +180,7 @@ struct PythonValue<std::vector<T>> {
     return std::is_arithmetic_v<T> ? list + " | numpy.ndarray" : list;
   }
   static std::string returned() { return "list[" + returned_type_of<T>() + "]"; }
-  static std::string text(const std::vector<T>& values) {
-    std::string text;
-    for (const T& value : values) text += (text.empty() ? "" : ", ") + default_text(value);
-    return "(" + text + (values.size() == 1 ? ",)" : ")");
-  }
+  static std::string text(const std::vector<T>& values) { return tuple_text(values); }
   static std::vector<T> value(nb::handle given, const char* argument) {
     if constexpr (std::is_same_v<T, std::uint64_t>)  // there may be millions
       if (const nb::object array = integer_array(given); array.is_valid())
@@ -205,10 +209,7 @@ struct PythonValue<std::vector<std::string>> {
   static std::string type() { return "str | collections.abc.Sequence[str]"; }
   static std::string returned() { return "list[str]"; }
   static std::string text(const std::vector<std::string>& texts) {
-    if (texts.size() == 1) return default_text(texts[0]);
-    std::string text;
-    for (const std::string& one : texts) text += (text.empty() ? "" : ", ") + default_text(one);
-    return "(" + text + ")";
+    return texts.size() == 1 ? default_text(texts[0]) : tuple_text(texts);
   }
   static std::vector<std::string> value(nb::handle given, const char*) {
     if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
@@ -246,9 +247,7 @@ struct PythonValue<ShardPaths> {
     return "str | os.PathLike[str] | collections.abc.Sequence[str | os.PathLike[str]]";
   }
   /// Errors  std::invalid_argument  something else
-  static ShardPaths value(nb::handle given, const char*) {
-    return Shards{nb::borrow(given)}.value();
-  }
+  static ShardPaths value(nb::handle given, const char*);
 };
 
 /// A number is a range of one.
