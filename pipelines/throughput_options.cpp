@@ -296,7 +296,7 @@ ps::Dataset make_dataset(const Options& options, const Decoding& decoding, const
 }
 
 ps::LoaderOptions loader_options(const Options& options, std::uint64_t index_bytes) {
-  return {.faults = {.policy = options.on_fault},
+  return {.on_fault = options.on_fault,
           .context = ps::InputContext::from(options.launch),
           .digest = options.digest,
           .decode_on_gpu = options.decode_on_gpu,

@@ -24,8 +24,8 @@ class LoaderOptions(TypedDict, total=False):
     digest_transformed: bool
     threads: int
     io_threads: int | None
-    attempts: int
-    initial_backoff_s: float
+    retry_attempts: int
+    retry_initial_backoff: float
     thread_budget: ThreadBudget | None
     budget_bytes: int
     exchange: Any

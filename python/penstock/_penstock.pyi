@@ -193,52 +193,62 @@ def all_gpus_or_host() -> list[Device]:
 
 class InputContext:
     """
-    This process's place among those that read the same dataset; as tf.distribute.InputContext.
+    Which of the processes that read the same dataset this one is; as tf.distribute.InputContext.
     """
 
     def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 0) -> None:
         """
-        num_replicas_in_sync is over all processes; 0 means num_input_pipelines times this
-        process's devices.
+        Options
+          num_input_pipelines   processes that read the dataset
+          input_pipeline_id     which of them this one is, from 0
+          num_replicas_in_sync  devices of all processes; 0: num_input_pipelines times this process's devices
         """
 
     @property
-    def num_input_pipelines(self) -> int: ...
+    def num_input_pipelines(self) -> int:
+        """processes that read the dataset"""
 
     @property
-    def input_pipeline_id(self) -> int: ...
+    def input_pipeline_id(self) -> int:
+        """which of them this one is, from 0"""
 
     @property
-    def num_replicas_in_sync(self) -> int: ...
+    def num_replicas_in_sync(self) -> int:
+        """
+        devices of all processes; 0: num_input_pipelines times this process's devices
+        """
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
 
     @staticmethod
     def from_environment() -> InputContext:
         """
         As torchrun, mpirun or srun started this process; one pipeline where none of them did.
 
-        Errors  Error  the launchers' variables contradict each other
+        Errors   Error  the launchers' variables contradict each other
         """
 
     def per_replica_batch_size(self, global_batch: int) -> int:
         """
         The rows that each replica gets of a global batch.
 
-        Errors  ValueError  global_batch is not divisible by num_replicas_in_sync
+        Errors   ValueError  global_batch is not divisible by num_replicas_in_sync
         """
-
-    def __repr__(self) -> str: ...
 
 class ThreadBudget:
     """
-    Cores that several loaders share.
+    Cores that several loaders share. Give the same one to several loaders of a process
+    (loader(thread_budget=...)) and no more than `threads` of their threads work at a time, whichever of them have
+    something to do: a training and a validation loader both get all cores while the other's ring is full, and
+    never more. Without one, each loader works with its own threads.
 
-    Give the same one to several loaders of a process and no more than `threads` of their
-    threads work at a time: a training and a validation loader both get all cores while the
-    other has nothing to do, and never more.
+    Threads  any number.
     """
 
     def __init__(self, threads: int) -> None:
-        """Errors  ValueError  threads < 1"""
+        """Errors   ValueError  threads < 1"""
 
     @property
     def threads(self) -> int: ...
@@ -391,38 +401,44 @@ class JpegIndex:
 
     @property
     def nbytes(self) -> int:
-        """What the indices take: memory, or room in the file."""
+        """Bytes that the indices take, in memory or in the file."""
 
     def load_bytes(self, made: bytes) -> int:
         """
-        Adds what MemoryJpegIndex.to_bytes made; returns how many.
+        Adds what MemoryJpegIndex.to_bytes() made; returns how many. Parts that are damaged are left out; `name` is
+        for messages.
 
-        Errors  Error  the bytes are of another kind
+        Errors   Error  the bytes are of another kind
         """
 
 class MemoryJpegIndex(JpegIndex):
     """
-    An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
-    decode_image(index=...). Neither the pixels nor the faults depend on it.
+    Keeps indices in memory, as many as fit: filled when JPEGs are first decoded, so that later only the crop is
+    decoded, and kept in a file by save(). Neither the pixels nor the faults depend on it.
 
-    Threads  any number.
+    Threads  any number
     """
 
     def __init__(self, max_bytes: int = 1073741824) -> None:
-        """`max_bytes` that the indices may take; once full, it takes no more."""
+        """
+        Options
+          max_bytes  bytes that the indices may take; once full, it takes no more
+        """
 
     def load(self, file: str | os.PathLike[str]) -> int:
         """
-        Adds what save() wrote, or all *.jpegindex files of a folder, which may be s3://bucket/prefix; returns how many.
+        Adds the indices of a file that MemoryJpegIndex.save() wrote, or of all files of a folder that are called
+        *.jpegindex, such as penstock-prepare writes beside its shards; each may be in a bucket: s3://bucket/key,
+        s3://bucket/prefix. Returns how many were added. Parts that are damaged are left out.
 
-        Errors  Error  there is no such file, it cannot be read, or is of another kind
+        Errors   Error  there is no such file, none in the folder, it cannot be read, or is of another kind
         """
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """
-        Writes all of it under another name, then renames it.
+        Writes all indices, each with its key and a checksum, under another name, then renames it.
 
-        Errors  Error  the file cannot be written
+        Errors   Error  the file cannot be written, or is in a bucket
         """
 
     def to_bytes(self) -> bytes:
@@ -430,19 +446,26 @@ class MemoryJpegIndex(JpegIndex):
 
 class SharedJpegIndex(JpegIndex):
     """
-    An index of JPEGs in a file that all processes of the machine fill and use at the same time: with
-    a process for each GPU, what one has decoded is known to all in the next epoch. For
-    decode_image(index=...). The file stays for the next run. A process may be killed at any moment.
+    Keeps indices in a file that the processes of a machine map at the same time: with a process for each GPU, an
+    image that one of them has decoded is known to all in the next epoch, whoever gets it then. The file stays for
+    the next run.
 
-    Threads  any number, in any number of processes.
+    A process may be killed at any moment: what it was writing is not found, and takes room. Every index has a
+    checksum, and is checked against the image that it is for. /dev/shm is memory and goes with the machine; a
+    local disk keeps the file longer; over a network file system processes do not see each other's writes.
+
+    Threads  any number, in any number of processes
     """
 
     def __init__(self, file: str | os.PathLike[str], max_bytes: int = 1073741824) -> None:
         """
-        Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
-        `max_bytes`, of about 400 a photograph; one that is there keeps its own limit.
+        Opens the file, or makes it. It takes room as it fills, up to `max_bytes`; one that is there keeps its own
+        limit.
 
-        Errors  Error  the file cannot be made or mapped, or is of another kind
+        Units    max_bytes: about 400 a photograph; at least 64 KiB
+        Errors   Error       the file cannot be made or mapped, or is of another kind, or of another version; or is in
+                             a bucket; is another user's, or others may write to it
+                 ValueError  max_bytes is too small
         """
 
 class JpegStats:
@@ -719,48 +742,59 @@ class TranscodedJpeg:
 
     @property
     def bytes(self) -> bytes:
-        """The whole file; the given one if it was kept unchanged."""
+        """the whole file; the given one if it was kept unchanged"""
 
     @property
     def kept(self) -> str:
-        """Why it was kept unchanged; empty if it was transcoded."""
+        """why it was kept unchanged; empty if it was transcoded"""
 
     @property
     def interval(self) -> int:
-        """MCUs between two restart markers."""
+        """MCUs between two restart markers"""
 
     @property
     def mcus_in_row(self) -> int: ...
 
 def transcode_jpeg(jpeg: bytes, *, interval: int = 8, max_growth: float = 0.01) -> TranscodedJpeg:
     """
-    Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs
-    evenly, as near to every `interval` of them as possible, and with Huffman tables made for it: a
-    decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
-    it, to the same pixels. It is kept unchanged if it would grow by more than `max_growth`.
+    Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs evenly and with Huffman tables
+    made for it: a decoder can then begin in the middle of a row, and decode several segments in parallel.
+    Progressive files become baseline. All markers (EXIF, colour profile, comments) are kept.
 
-    Threads  any number; the GIL is released.
-    Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1
+    Lossless: the result is read again, and every coefficient, quantisation table and sampling factor compared.
+    Any JPEG reader reads it, to the same pixels.
+
+    A file is kept unchanged if it is arithmetic-coded, is not of 8 bits, or would grow too much.
+
+    Options
+      interval    MCUs between two restart markers, as near to this as a divisor of the MCU row from 4 on can be
+      max_growth  a result that is larger than the file by more than this fraction of it is tried with longer
+                  intervals, then given up; below 0, it has to be smaller
+
+    Units    memory for the coefficients, 2 bytes for each sample of each component, twice.
+    Threads  any number.
+    Errors   ValueError  no JPEG, or one that libjpeg finds an error or has a warning in
+             ValueError  an interval below 1, or a max_growth that is no number
+    Source   what jpegtran -restart -optimize does, by libjpeg's coefficient interface
     """
 
 class JpegBatchReport:
-    """What became of the images of JpegBatchDecoder.decode."""
+    """What became of a batch's images."""
 
     @property
     def on_gpu(self) -> int:
-        """Images that the GPU decodes."""
+        """images that the GPU decodes"""
 
     @property
     def on_host(self) -> int:
         """
-        Images that the CPU has decoded: not in the index yet; progressive, and what else Penstock's own decoder
-        does not take; damaged.
+        images that the CPU has decoded: not in the index yet; progressive, and what else Penstock's own decoder does not take; damaged; too large
         """
 
     @property
     def faults(self) -> list[Fault | None]:
         """
-        Of each image, what is wrong with it, or None; its pixels are zeros then.
+        what is wrong with each image, or none; the pixels of a bad one are zeros
         """
 
     def __repr__(self) -> str: ...
@@ -780,18 +814,26 @@ class JpegBatchDecoder:
     Threads  any number; calls wait for each other. Without the GIL; images that the CPU decodes go over all cores.
     """
 
-    def __init__(self, size: int | tuple[int, int], *, device: str = 'cuda:0', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', smooth_chroma: bool = True, index: JpegIndex | None = None, scratch_bytes: int = 1073741824) -> None:
+    def __init__(self, size: int | tuple[int, int], *, device: str | Device = 'cuda:0', filter: Literal['bilinear', 'bicubic', 'pillow_bilinear', 'pillow_bicubic', 'nearest'] = 'bilinear', chroma: Literal['repeated', 'smooth'] = 'smooth', index: JpegIndex | None = None, scratch_bytes: int = 1073741824) -> None:
         """
-        For images of `size`, one number for a square or (height, width).
+        Options
+          size           of every image of a batch; pixels: one number for a square, or (height, width)
+          device         a CUDA device, which decodes and has the batches
+          filter         "bilinear" or "bicubic": "bilinear" (within one level of Pillow's; it also reads pixels
+                         beside the crop); "bicubic" (sharper, Keys' cubic with a = -1/2, as Pillow's BICUBIC; it also
+                         reads pixels beside the crop); "pillow_bilinear" (the bytes of torchvision's transforms on
+                         Pillow's images (before Pillow 13), slower); "pillow_bicubic" (likewise); "nearest" (Pillow's
+                         NEAREST: each pixel is one pixel of the image, so no two are mixed)
+          chroma         how subsampled chroma is upsampled
+          index          where decoding can begin: loaded from what penstock-prepare wrote, or filled as images are
+                         first seen, which the CPU decodes; by default an empty one
+          scratch_bytes  bytes of the GPU's memory for the pixels of the crops before they are resized: 8 to 13 bytes
+                         each. Twice that is taken at most, and for each image of a batch its packed data and up to 24
+                         KiB of tables. Batches that need more go in parts; an image that needs more by itself is
+                         decoded by the CPU
 
-        `filter` is "bilinear" or "bicubic". `index`: says where decoding can begin: loaded from what penstock-prepare wrote, or
-        filled as images are first seen, which the CPU decodes; by default an empty one. `scratch_bytes` of the GPU's memory are for
-        the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and for each image of a batch
-        its packed data and up to 24 KiB of tables. Batches that need more go in parts; an image that needs more by itself is
-        decoded by the CPU.
-
-        Errors  ValueError  no cuda device, an empty size, another filter
-                CudaError   no such device
+        Errors   ValueError  no cuda device, an empty size, another filter than bilinear and bicubic, no index
+                 CudaError   no such device
         """
 
     def decode(self, images: Sequence[Any], out: Any, *, boxes: Sequence[tuple[float, float, float, float] | None] | None = None, mirror: Sequence[bool] | None = None, stream: int | None = None) -> JpegBatchReport:
@@ -815,7 +857,7 @@ class JpegBatchDecoder:
         """
         Waits for all batches.
 
-        Errors  Error, CudaError  as decode()
+        Errors   Error, CudaError  as decode()
         """
 
 class Augmentation:
@@ -1276,41 +1318,48 @@ class Report:
     def __str__(self) -> str: ...
 
 class PrepareReport:
-    """What was done to some samples. Reports of shards add up, with +=."""
+    """
+    What was done to some samples; reports of shards add up, in their order.
+    """
 
     @property
     def samples(self) -> int: ...
 
     @property
     def transcoded(self) -> int:
-        """Images that were transcoded losslessly."""
+        """images that were transcoded losslessly"""
 
     @property
-    def shrunk(self) -> int: ...
+    def shrunk(self) -> int:
+        """images that were made smaller"""
 
     @property
-    def indexed(self) -> int: ...
+    def indexed(self) -> int:
+        """images of which it is known where decoding can begin"""
 
     @property
-    def bytes_in(self) -> int: ...
+    def bytes_in(self) -> int:
+        """of the images before"""
 
     @property
-    def bytes_out(self) -> int: ...
+    def bytes_out(self) -> int:
+        """of the images after"""
 
     @property
     def kept(self) -> dict[str, int]:
-        """Packed as they were: why, and how many."""
+        """images that were packed as they were: why, and how many"""
 
     @property
     def listed(self) -> list[str]:
-        """The first 100 of those, and of what was left out."""
+        """the first 100 of those, and of what was left out"""
 
     @property
-    def left_out(self) -> int: ...
+    def left_out(self) -> int:
+        """records that cannot be read"""
 
     @property
     def tar_bytes(self) -> int:
-        """Of the shards."""
+        """of the shards"""
 
     def to_json(self) -> str:
         """The object of penstock-prepare --json."""
@@ -1335,16 +1384,48 @@ class PrepareShard:
 
     @property
     def file(self) -> str:
-        """Where it is written."""
+        """where it is written"""
 
 class Preparation:
     """
-    Which shards an input makes, and how each is made: prepare() in parts, for several machines. The same input and options
-    give the same shards, byte for byte, on every machine. Nothing is written before make().
+    Which shards an input makes, and how each is made: prepare_shards() in parts, for several machines. The same
+    input and options give the same shards, byte for byte, on every machine.
+
+    Threads  const; make() uses threads of its own, and is called by one at a time.
     """
 
-    def __init__(self, input: str | os.PathLike[str], output: str | os.PathLike[str], *, name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, quality: int = 90, also: Sequence[str] = ('json', 'txt'), skip_bad: bool = False, threads: int = 0, attempts: int = 5) -> None:
-        """The arguments are those of prepare()."""
+    def __init__(self, input: str | os.PathLike[str], output: str | os.PathLike[str], *, name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, quality: int = 90, also: str | Sequence[str] = ('json', 'txt'), skip_bad: bool = False, threads: int = 0, attempts: int = 5) -> None:
+        """
+        `input`: a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of
+        them, or a pattern. `output`: a folder. Both also as s3://bucket/prefix. Nothing is written here.
+
+        Options
+          name           shards are called NAME-000000.tar and so on
+          shard_samples  samples in a shard
+          interval       about how many MCUs lie between two restart markers
+          longest_side   JPEGs with a longer one, in pixels, are shrunk to it; 0: none is
+          quality        what those are encoded with, 1 to 100
+          also           other members of tar shards to copy
+          skip_bad       leave out records that cannot be read, instead of stopping
+          threads        threads that transcode; 0: one per core
+          attempts       how often a read or write is attempted that fails as networks do
+
+        Errors   ValueError  an option out of its range; an output inside the input, or that cannot be written to
+                 Error       nothing there, or nothing that it knows
+        """
+
+    def make(self, shard: int, *, progress: Callable[[int, int], object] | None = None) -> PrepareReport:
+        """
+        Writes a shard and what lies beside it: its JPEG index, and in a bucket its index (*.penstock-index). Each
+        appears whole, the shard last; made again, it has the same bytes. A folder must be there.
+
+        Options
+          progress  is called with the samples done and all samples now and then, in the calling thread
+
+        Errors   DataError   a sample that cannot be read
+                 Error       the output cannot be written; `stop` was requested
+                 ValueError  there is no such shard
+        """
 
     @property
     def samples(self) -> int: ...
@@ -1359,20 +1440,10 @@ class Preparation:
     @property
     def output(self) -> str: ...
 
-    def make(self, shard: int, *, progress: Callable[[int, int], object] | None = None) -> PrepareReport:
-        """
-        Writes a shard and what lies beside it. Each appears whole, the shard last; made again, it has the same bytes. A
-        folder must be there. `progress(done, samples)` is called now and then.
-
-        Threads  one call at a time
-        Errors   DataError  a sample that cannot be read
-                 Error      the output cannot be written
-                 ValueError there is no such shard
-        """
-
     def differences(self, shard: int) -> list[str]:
         """
-        Makes a shard again without writing it, and compares it with the one that is there: a line for each difference.
+        Makes a shard again without writing it, and compares it with the one that is there: in what they differ, a
+        line each.
         """
 
 class PrepareRun:
@@ -1394,7 +1465,7 @@ class PrepareRun:
     def __init__(self, work: Preparation) -> None: ...
 
     def missing(self) -> list[int]:
-        """The numbers of the shards that are not there yet."""
+        """The shards that are not there yet, in their order."""
 
     @property
     def changed(self) -> list[str]:
@@ -1403,28 +1474,44 @@ class PrepareRun:
         """
 
     def add(self, shard: int, report: PrepareReport) -> None:
-        """Records that a shard was made, with what make() returned."""
+        """
+        Records that a shard was made, with what make() returned.
+
+        Errors   ValueError    there is no such shard
+                 RuntimeError  this is read_only()
+                 Error         the record cannot be written
+        """
 
     def finish(self) -> PrepareReport:
         """
-        Opens the shards as readers will, which in a folder makes their indexes; the report of all.
+        Removes what machines that are gone left half done, and opens the shards as readers will, which in a folder
+        makes their indexes; the report of all.
+
+        Errors   RuntimeError  shards are missing, or this is read_only()
+                 Error         the shards hold other than was written
         """
 
-def prepare(input: str | os.PathLike[str], output: str | os.PathLike[str], *, name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, quality: int = 90, also: Sequence[str] = ('json', 'txt'), skip_bad: bool = False, threads: int = 0, attempts: int = 5, progress: Callable[[int, int], object] | None = None) -> PrepareReport:
+def prepare(input: str | os.PathLike[str], output: str | os.PathLike[str], *, name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, quality: int = 90, also: str | Sequence[str] = ('json', 'txt'), skip_bad: bool = False, threads: int = 0, attempts: int = 5, progress: Callable[[int, int], object] | None = None) -> PrepareReport:
     """
-    Packs JPEGs into tar shards that decode faster, without changing a pixel: what penstock-prepare does.
+    Packs JPEGs into tar shards that decode faster, without changing a pixel: all of a Preparation, on this
+    machine, as penstock-prepare does it. `input` and `output` are those of Preparation. One that was stopped or
+    killed goes on when it is called again.
 
-    `input` is a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a pattern
-    such as "train-{000..099}.tar". `output` is a folder. Both may be s3://bucket/prefix, as a str. `interval`: MCUs between two
-    restart markers. `longest_side`: JPEGs with a longer one are shrunk to it, and encoded again with `quality`; 0: none. `also`: of
-    tar shards, other members to copy. `skip_bad`: leave out records that cannot be read. `threads`: 0 is one per core. `attempts`:
-    of reads and writes that fail as networks do. `progress(done, samples)` is called now and then, in the calling thread.
+    Options
+      name           shards are called NAME-000000.tar and so on
+      shard_samples  samples in a shard
+      interval       about how many MCUs lie between two restart markers
+      longest_side   JPEGs with a longer one, in pixels, are shrunk to it; 0: none is
+      quality        what those are encoded with, 1 to 100
+      also           other members of tar shards to copy
+      skip_bad       leave out records that cannot be read, instead of stopping
+      threads        threads that transcode; 0: one per core
+      attempts       how often a read or write is attempted that fails as networks do
+      progress       is called with the samples done and all samples now and then, in the calling thread
 
-    One that was stopped (Ctrl-C) or killed goes on when it is called again.
-
-    Errors  ValueError  an option out of its range, or an output inside the input
-            DataError   a record that cannot be read, whose message names the file
-            Error       nothing there that it knows; the output was made otherwise, or cannot be written
+    Errors   ValueError  an option out of its range; an output inside the input, or that cannot be written to
+             DataError   a sample that cannot be read; names the file
+             Error       nothing there that it knows; the output was made otherwise, or cannot be written
     """
 
 class DeviceBatch:
@@ -1477,7 +1564,7 @@ class DeviceBatch:
     @property
     def samples(self) -> list[SampleId]:
         """
-        Sample IDs of the rows, in order; shorter than size when the batch was padded.
+        Sample IDs of the rows, in order; shorter than size() when the batch was padded.
         """
 
     @property
@@ -1584,97 +1671,89 @@ class Step:
     @property
     def transformed_digest(self) -> str:
         """
-        The same of what transform_on_device made; zero unless loader(digest_transformed=True).
+        The same of what device transforms made; zero unless loader(digest_transformed=...).
+
+        Errors   CudaError  a device is lost
         """
 
     def __repr__(self) -> str: ...
 
 class StageTime:
-    """Seconds of wall time; busy_s adds up over threads."""
+    """
+    How long a stage took.
+
+    Units    seconds of wall time; busy_s adds up over threads
+    """
 
     @property
     def wait_s(self) -> float:
-        """How long the consumer waited for this stage."""
+        """how long the consumer waited for this stage"""
 
     @property
     def busy_s(self) -> float:
-        """How long threads worked in it."""
+        """how long threads worked in it (for slot: how long the driver waited)"""
 
 class RemoteStats:
     """Rows that were made elsewhere, since this run began."""
 
     @property
     def rows(self) -> int:
-        """Also of steps that are not delivered yet."""
+        """rows that were taken, also of steps that are not delivered yet"""
 
     @property
     def tasks(self) -> int:
-        """Which they came in."""
+        """tasks that they came in"""
 
     @property
     def bytes(self) -> int: ...
 
     @property
     def given_back(self) -> int:
-        """Tasks that others had to do."""
+        """tasks that others had to do"""
 
     @property
     def wait_s(self) -> float:
-        """From taking a task to its rows, added up over the tasks."""
+        """from taking a task to its rows, added up over the tasks"""
 
     @property
     def made_s(self) -> float:
-        """Of these: making the rows; the others are spent on the way."""
+        """of this time: making the rows; the rest is spent on the way"""
 
     @property
     def copy_s(self) -> float:
-        """Copying them to their places."""
+        """copying the rows to their slots"""
 
 class Stats:
     """
-    Where the time went: a snapshot of a loader.
-
-    consume_s and the stages' wait_s add up to seconds.
+    Where the time of a loader went, so far. consume_s and the stages' wait_s add up to `seconds`; with
+    DeviceLoaders they are means over the devices.
     """
 
     @property
     def samples(self) -> int:
-        """Delivered to this process's replicas."""
+        """delivered to this process's replicas"""
 
     @property
     def steps(self) -> int:
-        """Delivered in this run."""
+        """delivered in this run"""
 
     @property
     def bytes_read(self) -> int:
-        """From storage, for the samples delivered."""
+        """from storage, for the samples delivered"""
 
     @property
     def seconds(self) -> float:
-        """Since the first step was asked for, or start()."""
+        """from the first next() or start() to the end of the data or stop()"""
 
     @property
     def consume_s(self) -> float:
-        """Spent by the caller between steps."""
+        """spent by the caller between calls of next()"""
 
     @property
     def first_batch_s(self) -> float: ...
 
     @property
-    def stages(self) -> dict[str, StageTime]:
-        """
-        order, slot, read, decode, remote, copy, device_transform: what the consumer waited for, and for how long.
-        """
-
-    @property
-    def remote(self) -> RemoteStats:
-        """What was made elsewhere."""
-
-    @property
-    def functions(self) -> dict[str, dict[str, float]]:
-        """
-        Python functions and data sets: calls, busy_s in them, and wait_s for the GIL, over all threads.
-        """
+    def remote(self) -> RemoteStats: ...
 
     @property
     def stall_fraction(self) -> float:
@@ -1684,33 +1763,48 @@ class Stats:
     def faults(self) -> int: ...
 
     @property
+    def retries(self) -> int:
+        """reads that were repeated, in the steps delivered"""
+
+    @property
     def memory_bytes(self) -> int:
-        """Held now, as counted against the budget."""
+        """held now, as counted against the budget"""
 
     @property
     def memory_peak_bytes(self) -> int: ...
 
     @property
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """places for a batch that the ring has"""
 
     @property
     def held_slots(self) -> int:
-        """By batches and tensors that you still hold."""
+        """slots of batches that the caller still holds"""
 
     @property
-    def retries(self) -> int:
-        """Reads that were repeated, in the steps delivered."""
+    def threads(self) -> int:
+        """threads that decode"""
 
     @property
-    def threads(self) -> int: ...
-
-    @property
-    def io_threads(self) -> int: ...
+    def io_threads(self) -> int:
+        """threads that read ahead"""
 
     @property
     def waiting_for(self) -> int | None:
         """
-        The device whose consumer keeps the others waiting; None when no consumer waits for another.
+        The part (of Loader.devices()) whose consumer keeps the others waiting: it is behind them, and holds the slots that they need. None when no consumer waits for another.
+        """
+
+    @property
+    def stages(self) -> dict[str, StageTime]:
+        """
+        order, slot, read, decode, remote, copy, device_transform: what the consumer waited for, and for how long.
+        """
+
+    @property
+    def functions(self) -> dict[str, dict[str, float]]:
+        """
+        Python functions and data sets: calls, busy_s in them, and wait_s for the GIL, over all threads.
         """
 
     @property
@@ -1723,14 +1817,12 @@ class Stats:
 
 class DeviceLoader:
     """
-    One device's side of a loader, for a consumer thread of its own: an iterator over that
-    device's part of every step, in order.
+    One device's side of a loader: delivers that device's part of every step, in order. A consumer that falls
+    behind holds the slots of what it has not taken, so the others can be ahead of it by the depth of
+    prefetch_to_devices and then wait; Stats.waiting_for names it. All devices see the end, or an error, in the
+    same step.
 
-    A consumer that falls behind holds the slots of what it has not taken, so the others can be
-    ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for names
-    it. All devices see the end, or an error, in the same step.
-
-    Threads  one thread per DeviceLoader.
+    Threads  one thread per DeviceLoader; it may outlive the Loader, and then has no more data.
     """
 
     def __iter__(self) -> DeviceLoader: ...
@@ -1747,7 +1839,7 @@ class DeviceLoader:
     def part(self) -> int: ...
 
 class Epoch:
-    """The steps of one epoch that are left: an iterator."""
+    """The steps of one epoch that are left."""
 
     @property
     def number(self) -> int: ...
@@ -1757,7 +1849,9 @@ class Epoch:
     def __next__(self) -> Step: ...
 
 class Epochs:
-    """The epochs that are left: an iterator."""
+    """
+    The epochs that are left. Advancing skips what is left of the current one.
+    """
 
     def __iter__(self) -> Epochs: ...
 
@@ -1816,7 +1910,10 @@ class Loader:
         """
 
     def next_epoch(self) -> int | None:
-        """The epoch of the next step; None at the end. Waits until it is known."""
+        """
+        The epoch of the step that next() will return; none at the end. Waits until it is known, not until the step is
+        ready.
+        """
 
     def wait_for(self, timeout: float | None = None) -> bool:
         """
@@ -1828,23 +1925,22 @@ class Loader:
         """
 
     def has_ended(self) -> bool:
-        """
-        Whether the last step was delivered and the end was seen, or stop() was called.
-        """
+        """Whether next() has returned none, or stop() was called."""
 
     def device(self, part: int) -> DeviceLoader:
         """
-        The batches of one device alone, for a thread of its own; `part` counts devices.
+        The batches of one device alone, for a consumer thread of its own; `part` counts devices().
 
-        Errors  IndexError  there is no such device
+        Errors   IndexError  there is no such device
         """
 
     def start(self) -> None:
-        """Starts reading ahead now rather than at the first step."""
+        """Starts reading ahead now rather than at the first next()."""
 
     def stop(self) -> None:
         """
-        Ends the data here for every consumer, and joins the threads. load_state_dict starts the loader again.
+        Ends the data here for every consumer: waiting consumers are woken, and all get none. The threads are joined.
+        load_state_dict() starts the loader again.
         """
 
     def __enter__(self) -> Loader: ...
@@ -1854,8 +1950,8 @@ class Loader:
 
     def facts(self) -> dict[str, str]:
         """
-        What must be the same in all processes of a run, for require_agreement: the plan with the
-        fingerprints of its data, the seed, the step that comes next, and the number of processes.
+        What must be the same in all processes of a run, for require_agreement(): the plan with the fingerprints of
+        its data, the seed, the step that comes next, and the number of processes.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -1867,10 +1963,10 @@ class Loader:
 
     def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
         """
-        Resumes from a state_dict, or from its JSON: the next step is the one that would have
-        followed. Threads, depth, devices and processes may differ from those that saved it.
+        Resumes from `state`: the next step is the one that would have followed. Prefetched steps are discarded.
+        Threads, depth, devices and processes may differ from those that saved it.
 
-        Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
+        Errors   Error  another dataset or plan; says what differs. The loader stays where it was.
         """
 
     def row_tasks(self) -> RowTasks:
@@ -1880,26 +1976,26 @@ class Loader:
 
     def rewind(self) -> None:
         """
-        Restarts from step 0, on the same threads and memory: for a validation set that is read
-        again and again. The position, faults and digests reset; stats() goes on.
+        Restarts from step 0, on the same threads and memory: for a validation set that is read again and again. The
+        position, faults and digests reset; stats() goes on.
 
-        Errors  Error  the plan reads a stream
+        Errors   Error  the plan reads a stream
         """
 
     def set_weights(self, step: int, weights: Sequence[float]) -> None:
         """
-        From `step` on, the datasets of a mix come in these shares. Every process must make
-        the same call.
+        From `step` on, the datasets of the mix come in these proportions. What was prefetched is discarded; states
+        that are saved from now on include the change. Every process must make the same call.
 
-        Errors  RuntimeError  the plan is not a mix followed directly by batch
-                ValueError    a step that was delivered already; weights that do not fit
+        Errors   RuntimeError  the plan is no mix followed by batch alone
+                 ValueError    a step that was delivered already; weights that do not fit
         """
 
     def batch_at(self, step: int) -> Step:
         """
-        Any past or future step of the plan, computed now; the position does not move.
+        Any past or future step of the plan, computed now; the loader's own position does not move.
 
-        Errors  IndexError  the plan has no such step
+        Errors   IndexError  the plan has no such step; and as for next()
         """
 
     @property
@@ -1927,7 +2023,7 @@ class Loader:
         """
 
     def samples_per_device(self) -> list[int]:
-        """Samples delivered to each of the devices, in their order."""
+        """Samples delivered to each of devices(), in their order."""
 
     def faults(self) -> list[Fault]:
         """The first 100 tolerated faults, in the order of delivery."""
@@ -1945,7 +2041,10 @@ class Loader:
     @property
     def transformed_digest(self) -> str:
         """
-        The same of what transform_on_device made; zero unless loader(digest_transformed=True).
+        The same of what device transforms made of it, as it lies on the devices; zero unless
+        loader(digest_transformed=...). With mixup or cutmix it depends on the split, as the bytes do.
+
+        Errors   CudaError  a device is lost
         """
 
 class RandomErasing:
@@ -2077,10 +2176,12 @@ class BucketSummary:
 
 class Dataset:
     """
-    What to read, in which order, how to transform and batch it, and where it goes.
+    What to read, in which order, how to transform and batch it, and where it goes. Immutable: every call returns
+    a new plan and leaves this one as it was. A plan that cannot work fails in the call that makes it so, or in
+    loader(), where devices and processes are known; the message says what to do. Nothing is read before a Loader
+    runs.
 
-    Immutable: every call returns a new plan. A plan that cannot work fails in the call that
-    makes it so; the message says what to do. Nothing is read before a Loader runs.
+    Threads  a value; const calls from any number of threads.
     """
 
     def __init__(self, data: Stream | Any, *, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]] | None = None, names: Sequence[str] | None = None, workers: int = 0, lengths: Sequence[int] | Any = None) -> None:
@@ -2119,7 +2220,8 @@ class Dataset:
     @property
     def packed(self) -> PackSummary | None:
         """
-        The result of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with packed rows of its own.
+        The result of pack(): all rows, also where a later operation leaves some out. None where the plan does not
+        begin with packed rows of its own.
         """
 
     def blocks(self, length: int, *, stride: int | None = None, labels: bool = True, dtype: str = 'i64', field: str = 'tokens') -> Dataset:
@@ -2355,37 +2457,61 @@ class Dataset:
         Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing
         """
 
-    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, threads: int = 0, io_threads: int | None = None, attempts: int = 5, initial_backoff_s: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: object | None = None, remote: object | None = None, decode_on_gpu: bool = False) -> Loader:
+    def loader(self, *, on_fault: Literal['raise', 'replace', 'mask'] = 'raise', max_faults: int | None = None, max_fault_rate: float | None = None, context: InputContext | None = None, mode: Literal['one', 'per_worker', 'per_replica'] = 'one', shards: Literal['data', 'file', 'off'] = 'data', digest: bool = False, digest_transformed: bool = False, decode_on_gpu: bool = False, threads: int = 0, io_threads: int | None = None, retry_attempts: int = 5, retry_initial_backoff: float = 0.05, thread_budget: ThreadBudget | None = None, budget_bytes: int = 0, exchange: Callable[[str], list[str]] | None = None, remote: Any = None) -> Loader:
         """
-        The running iterator. Reading starts with its first step, or with start().
+        The running iterator. Reading starts with its first next(), or with start().
 
-        `on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
-        another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
-        More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
-        `context`: this process's place; by default from the launcher. `mode`, `shards`: whether
-        all processes share "one" order or have their own, and over which samples. `digest`: sums a
-        digest of all fields of the samples, before transform_on_device; on GPUs of what has arrived there.
-        `digest_transformed`: sums another one, of the images that transform_on_device made.
+        Options
+          on_fault               what happens when a sample is bad: "raise" (next() throws a DataError at the step
+                                 that the sample belongs to); "replace" (another sample of the same source takes the
+                                 place, the same on every machine); "mask" (the row is zero-filled; the field 'valid'
+                                 tells)
+          max_faults             more faults than this raise under every policy; counted at delivery, by each process
+                                 for itself: where one raises, the program must end the others
+          max_fault_rate         a larger fraction of the samples delivered so far raises under every policy, once 100
+                                 were delivered
+          context                which of the processes this one is; by default as the launcher started it
+                                 (InputContext.from_environment)
+          mode                   which replicas share one order of the samples; with another mode than `one`, a state
+                                 can be restored only with the same number of processes and devices: "one" (one order;
+                                 every replica gets its slice of each global batch); "per_worker" (each process has an
+                                 order of its own, for its replicas); "per_replica" (each replica has an order of its
+                                 own)
+          shards                 which samples a separate order covers: "data" (the samples i with i mod n == k, as
+                                 Dataset.shard; with mode `one`: slices of the batch); "file" (the samples in the
+                                 files f with f mod n == k); "off" (all samples)
+          digest                 whether a digest of all fields of the samples is summed, before device transforms
+                                 (Loader.digest). It costs a hash of every byte: on the CPU for host devices; on CUDA
+                                 devices by a kernel behind the copy, of what has arrived there
+          digest_transformed     whether another digest is summed, of what device transforms made
+                                 (Loader.transformed_digest), where it lies. On CUDA devices transforms then run on
+                                 the loader's own stream, also those with on_consumer_stream
+          decode_on_gpu          speed only: whether CUDA devices decode JPEGs whose decode_image knows from its index
+                                 where to begin: the CPU only finds the parts of a scan that the crop needs. The CPU
+                                 decodes others, and those that need more room packed than their pixels, into the same
+                                 batches. The pixels, faults and digests are the same. Takes at most 1 GiB of a GPU's
+                                 memory
+          threads                speed only: threads that decode; 0: one per core, or as many as thread_budget has
+          io_threads             speed only: threads that read records ahead of decoding, in the order's own sequence;
+                                 0: decoding threads read for themselves. By default 4 where a source may wait for a
+                                 disk, 32 where it reads objects (s3://), else 0
+          retry_attempts         how often a read is attempted that fails as networks do; 1: none is repeated
+          retry_initial_backoff  wait before the second attempt; it doubles with each further one; in seconds
+          thread_budget          speed only: cores that it shares with other loaders; by default none
+          budget_bytes           speed and memory only: the most bytes that the loader may hold (order, records in
+                                 flight, slots, device buffers); 0: no limit. The ring shrinks to fit, down to two
+                                 slots
+          exchange               gives every process the texts of all, in the order of their ranks. With one, the
+                                 first step, and the first after load_state_dict() or rewind(), compares
+                                 Loader.facts() of all processes: where plan, data, seed or position differ, that is
+                                 an Error in each that names both. It is called on the consumer's thread, once in
+                                 every process
+          remote                 workers that make rows of the steps, too, such as penstock.ray.Workers(8): the
+                                 batches are the same
 
-        A read that fails with a transient error, as on a network disk, is retried, up to
-        `attempts` in all: after `initial_backoff_s`, then twice as long each time.
-
-        Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
-        them, by default 4 for files, 32 for objects (s3://) and 0 for what lies in memory; a `thread_budget` shared with
-        other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit. With `decode_on_gpu`, CUDA
-        devices decode JPEGs that the index of decode_image has; the CPU decodes the others, into the same batches. It takes
-        at most 1 GiB of a GPU's memory.
-
-        `exchange`: gives every process the texts of all, in the order of their ranks, such as
-        `penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict
-        or rewind, compares facts() of all processes: where plan, data, seed or position differ, that is
-        an Error in each that names both. It is called once in every process, on the thread of that step.
-
-        `remote`: others that make rows of the steps, too, such as penstock.ray.Workers(8): the batches are the same.
-
-        Errors  ValueError  no batch in the plan; options that do not fit it or each other
-                CudaError   a device that cannot be used
-                Error       the byte budget is too small for two slots
+        Errors   ValueError  no batch in the plan; options that do not fit it or each other
+                 CudaError   a device that cannot be used
+                 Error       the byte budget is too small for two slots
         """
 
     def batch_by_length(self, edges: Sequence[int] | numpy.ndarray, *, tokens: int | None = None, rows: Sequence[int] | numpy.ndarray = (), multiple: int = 1, fields: str | Sequence[str] | Mapping[str, float] = 'tokens', lengths: str = 'lengths', long_samples: Literal['error', 'truncate', 'drop'] = 'error', shuffle: bool = True, seed: int | None = None, reshuffle_each_epoch: bool = True, remainder: Literal['keep', 'drop', 'pad'] = 'keep', uneven: bool = False) -> Dataset:
@@ -2506,16 +2632,19 @@ class Dataset:
     @property
     def samples(self) -> int | None:
         """
-        Samples in all, also after batch: at the most, where a batch at the end is smaller and skip or take chose among the batches. None when endless.
+        Samples in all, also after batch: at the most, where a batch at the end is smaller and `skip` or `take` chose
+        among the batches. None when endless.
         """
 
     @property
     def is_stream(self) -> bool:
-        """Whether the records come once, as they arrive: a Queue or a generator."""
+        """Whether the records come once, as they arrive."""
 
     @property
     def batch_size(self) -> int | None:
-        """Samples in a global batch; None where there is no batch yet."""
+        """
+        Samples in a global batch, at the most; None where there is no batch yet.
+        """
 
     @property
     def remainder(self) -> Literal['keep', 'drop', 'pad'] | None:
@@ -2530,8 +2659,8 @@ class Dataset:
     @property
     def jpeg_index(self) -> JpegIndex | None:
         """
-        The index of the plan's first decode_image or decode_views that has one. It does not travel with the plan: a
-        pickled plan has an empty one of its own in its place.
+        The index of the plan's first decode_image or decode_views that has one; None where none has. It is no part of
+        the plan, and does not travel with it.
         """
 
     def __bool__(self) -> bool: ...
@@ -3026,44 +3155,58 @@ class QueueStats:
     """A queue in numbers."""
 
     @property
-    def pushed(self) -> int: ...
+    def pushed(self) -> int:
+        """records, so far"""
 
     @property
     def read(self) -> int:
-        """Or discarded."""
+        """records that were read or discarded"""
 
     @property
     def waiting(self) -> int:
-        """Pushed and not read."""
+        """records that were pushed and not read"""
 
     @property
-    def waiting_bytes(self) -> int: ...
+    def waiting_bytes(self) -> int:
+        """their bytes"""
 
     @property
     def blocked_producers(self) -> int:
-        """Now."""
+        """producers that wait now"""
 
     @property
     def blocked_s(self) -> float:
-        """By all producers together, so far."""
+        """seconds that all producers together have waited"""
 
 class Queue(Stream):
     """
-    A bounded queue that any number of threads push records into while
-    one loader reads: Dataset(queue).shuffle(buffer=500).batch(32).
-
-    What was pushed before close() is delivered; nothing is lost or doubled.
+    A queue that any number of threads push into while one loader reads. What was pushed before close() is
+    delivered; nothing is lost or doubled. Several records pushed by one thread arrive in its order, and blocked
+    threads are let in in the order in which they came.
 
     Threads  any of it from any thread.
+    Owns     a push copies the record; its views may go as soon as it returns.
     """
 
     def __init__(self, fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, capacity: int = 1024, max_bytes: int = 268435456, name: str = 'queue') -> None:
         """
-        Fields such as {"observation": ("f32", (None, 4)), "reward": ("f32", ())}; None is an
-        extent that differs from record to record. `capacity` in records: a loader needs its shuffle
-        buffer plus some batches.
+        A queue of records with these fields.
 
-        Errors  ValueError  no fields, a name twice, a capacity or max_bytes of 0
+            queue = ps.Queue({"observation": ("f32", (None, 4)), "reward": ("f32", ())})
+            loader = ps.Dataset(queue).shuffle(buffer=500).batch(32).loader()
+
+        Options
+          fields     FieldSpecs, or {name: (dtype, shape)}, such as {"observation": ("f32", (None, 4))}; None is an
+                     extent that differs from record to record
+          capacity   records that may wait. A loader needs its shuffle buffer plus some batches, and says so if it is
+                     too little
+          max_bytes  bytes that may wait. Records that the loader is waiting for are accepted beyond it: so a shuffle
+                     buffer of large records can fill instead of blocking forever
+          name       for messages
+
+        Shapes   as given; an extent of None may differ from record to record.
+        Errors   ValueError  no fields, a name missing or used twice, a fixed shape without elements; a capacity or
+                             max_bytes of 0
         """
 
     def push(self, record: Mapping[str, Any] | Sequence[Any], timeout: float | None = None) -> bool:
@@ -3091,6 +3234,11 @@ def generator(fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int
     What it raises ends the stream: the consumer gets it after the last record. A stream comes
     once: no repeat, no whole shuffle, no resume.
 
+    Options
+      fields  FieldSpecs, or {name: (dtype, shape)}, such as {"observation": ("f32", (None, 4))}; None is an
+              extent that differs from record to record
+      name    for messages
+
     Threads  the iterator is used by one thread at a time, with the GIL.
     Errors   ValueError  no fields, a name missing or used twice
     """
@@ -3100,23 +3248,23 @@ class QueueServerStats:
 
     @property
     def connected(self) -> int:
-        """Now."""
+        """clients that are connected now"""
 
     @property
     def finished(self) -> int:
-        """Closed properly."""
+        """clients that closed"""
 
     @property
     def lost(self) -> int:
-        """Went without close()."""
+        """clients that left without close()"""
 
     @property
     def refused(self) -> int:
-        """Never became clients."""
+        """connections that never became clients"""
 
     @property
     def last_error(self) -> str:
-        """Why the last one was lost or refused; empty if none was."""
+        """why the last one was lost or refused; empty if none was"""
 
 class QueueServer:
     """
@@ -3135,15 +3283,17 @@ class QueueServer:
 
     def __init__(self, queue: Queue, path: str | os.PathLike[str], *, close_when: Literal['explicitly', 'all_finished'] = 'all_finished', expected_clients: int = 1, on_lost_client: Literal['close_queue', 'ignore'] = 'close_queue', max_record_bytes: int = 67108864, max_clients: int = 256) -> None:
         """
-        `close_when`        "all_finished": at least `expected_clients` have connected, and all have left;
-                            "explicitly": Queue.close() does it.
-        `on_lost_client`    one that ends without close(): "close_queue" with a cause that names it, or
-                            "ignore" it.
-        `max_record_bytes`  the largest record.
-        `max_clients`       connections at a time; each has a thread.
+        Options
+          close_when        when the queue is closed: "explicitly" (never: the program calls Queue.close());
+                            "all_finished" (when at least expected_clients connected and all of them have left)
+          expected_clients  clients that have to connect before that
+          on_lost_client    what happens when a client ends without close(): "close_queue" (with a cause that names
+                            it); "ignore" (continue; it counts as finished, and in QueueServerStats.lost)
+          max_record_bytes  the largest record, and so what one client can make the server hold besides the queue
+          max_clients       connections at a time; each has a thread
 
-        Errors  ValueError  a limit of 0, or a path that is too long for a socket
-                Error       the path has a living server, or a file that is no socket, or cannot be made
+        Errors   ValueError  no queue, a limit of 0, or a path that is too long for a socket
+                 Error       the path has a living server, or a file that is no socket, or cannot be made
         """
 
     @property
@@ -3175,18 +3325,22 @@ class QueueClient:
     Threads  any of it from any thread; one push at a time, the others wait.
     """
 
-    def __init__(self, path: str | os.PathLike[str], fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, name: str = 'client', connect_timeout_s: float = 10.0, unacknowledged: int = 16) -> None:
+    def __init__(self, path: str | os.PathLike[str], fields: Sequence[FieldSpec] | Mapping[str, tuple[str, Sequence[int | None]]], *, name: str = 'client', connect_timeout: float = 10.0, unacknowledged: int = 16) -> None:
         """
         Connects, and waits for the server if it is not there yet. `fields` are those of the queue.
 
-        `name`            for the server's messages, which add the process number.
-        `unacknowledged`  records that may be sent before the queue has them; 0: a push returns when the
-                          queue has its record.
+        Options
+          fields           FieldSpecs, or {name: (dtype, shape)}, such as {"observation": ("f32", (None, 4))}; None is
+                           an extent that differs from record to record
+          name             for the server's messages, which add the process number
+          connect_timeout  how long to wait for the server to start and answer; in seconds
+          unacknowledged   records that may be sent to the server before they are acknowledged; 0: a push returns when
+                           the queue has its record
 
-        Errors  ValueError   no fields, names missing or used twice, or a path that is too long for a socket
-                Error        no server in time; it speaks another version, has other fields (the message
-                             names the first that differs) or no room
-                QueueClosed  its queue takes no more
+        Errors   ValueError   no fields, names missing or used twice, or a path that is too long for a socket
+                 Error        no server in time; it speaks another version, has other fields (the message names the
+                              first that differs) or no room
+                 QueueClosed  its queue takes no more
         """
 
     def push(self, record: Mapping[str, Any] | Sequence[Any], timeout: float | None = None) -> bool:
@@ -3258,18 +3412,22 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
 
 def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, zero_if_damaged: bool = False) -> Any:
     """
-    Height and width of each record's image, as decode_image shows it upright: for batch_by_aspect. Of all
-    records of the dataset's source, whatever the dataset chooses among them. Headers of JPEGs, PNGs and
-    WebPs are read, by all cores at once; of files in folders and of objects the first 64 KiB, and all of
-    one whose header is longer. Save the array beside the data set: it is the same until the files change.
+    Height and width of each record's image, as decode_image shows it upright: for batch_by_aspect. Headers of
+    JPEGs, PNGs and WebPs are read, by all cores at once; of files in folders and of objects the first 64 KiB, and
+    all of one whose header is longer. Save the result beside the data set: it is the same until the files change.
 
-    Without `exif`, of JPEGs as they are stored. With `zero_if_damaged`, an image that cannot be read, or has
-    no header, has the size (0, 0), and is in no batch of batch_by_aspect. Memory that is out is an error in
-    either case.
+    Of all records of the dataset's source, whatever the dataset chooses among them: an array of numpy, i32 [records, 2].
 
-    Shapes  numpy's i32 [records, 2]: height, width
-    Errors  ValueError  no such field, or one that does not hold encoded images
-            Error       an image that cannot be read, or has no header: the first one; names it
+    Options
+      field            the field with the encoded bytes, u8 [?]
+      exif             as decode_image has it: the size after turning it upright; else as stored
+      zero_if_damaged  whether an image that cannot be read, or has no header, has the size 0x0, and is in no
+                       batch of batch_by_aspect; else the first one is an error. Memory that is out is an error in
+                       either case
+
+    Memory   8 bytes a record
+    Errors   ValueError  no such field, or one that does not hold encoded images
+             Error       an image that cannot be read, or has no header; names the first one
     """
 
 def aspect_shapes(*, pixels: int = 1048576, multiple: int = 64, ratio: float | tuple[float, float] = (0.5, 2.0)) -> list[tuple[int, int]]:

@@ -20,6 +20,10 @@ nb::object array_of(const std::vector<ImageSize>& sizes) {
                         {static_cast<std::int64_t>(sizes.size()), 2}});
 }
 
+nb::object sizes_of(const Dataset& dataset, const ImageSizesOptions& options) {
+  return array_of(interruptibly([&] { return image_sizes(dataset.source(), options); }));
+}
+
 TransformPtr transform_of(const nb::object& made) {
   if (nb::isinstance<PyTransform>(made)) return nb::cast<const PyTransform&>(made).transform;
   throw nb::type_error(("batch_by_aspect: map(shape) returns a Transform such as "
@@ -111,20 +115,16 @@ void declare_buckets(nb::module_& module) {
                            self.shape.height, self.shape.width, self.rows, self.samples,
                            self.crop_fraction);
       });
-  nb::class_<BucketSummary>(module, "BucketSummary", StructDoc<BucketSummary>::kText)
-      .def_ro("buckets", &BucketSummary::buckets)
-      .def_ro("batches", &BucketSummary::batches, sentence_of<BucketSummary>("batches"))
-      .def_ro("samples", &BucketSummary::samples, sentence_of<BucketSummary>("samples"))
-      .def_ro("dropped", &BucketSummary::dropped, sentence_of<BucketSummary>("dropped"))
-      .def_ro("padding_fraction", &BucketSummary::padding_fraction,
-              sentence_of<BucketSummary>("padding_fraction"))
-      .def_ro("crop_fraction", &BucketSummary::crop_fraction,
-              sentence_of<BucketSummary>("crop_fraction"))
-      .def("__repr__", [](const BucketSummary& self) {
-        return fmt::format("BucketSummary({} buckets, batches={}, samples={}, dropped={}, {})",
-                           self.buckets.size(), self.batches, self.samples, self.dropped,
-                           fractions_of(self));
-      });
+  nb::class_<BucketSummary> summary(module, "BucketSummary", StructDoc<BucketSummary>::kText);
+  def_members(summary, "buckets", &BucketSummary::buckets, "batches", &BucketSummary::batches,
+              "samples", &BucketSummary::samples, "dropped", &BucketSummary::dropped,
+              "padding_fraction", &BucketSummary::padding_fraction, "crop_fraction",
+              &BucketSummary::crop_fraction);
+  summary.def("__repr__", [](const BucketSummary& self) {
+    return fmt::format("BucketSummary({} buckets, batches={}, samples={}, dropped={}, {})",
+                       self.buckets.size(), self.batches, self.samples, self.dropped,
+                       fractions_of(self));
+  });
 }
 
 void bind_buckets(nb::class_<Dataset>& dataset) {
@@ -140,28 +140,11 @@ void bind_buckets(nb::class_<Dataset>& dataset) {
 }
 
 void bind_image_sizes(nb::module_& module) {
-  module.def(
-      "image_sizes",
-      [](const Dataset& dataset, std::string field, bool exif, bool zero_if_damaged) {
-        const ImageSizesOptions options{
-            .field = std::move(field), .exif = exif, .zero_if_damaged = zero_if_damaged};
-        return array_of(interruptibly([&] { return image_sizes(dataset.source(), options); }));
-      },
-      "dataset"_a, nb::kw_only(), "field"_a = "image", "exif"_a = true, "zero_if_damaged"_a = false,
-      nb::sig("def image_sizes(dataset: Dataset, *, field: str = 'image', exif: bool = True, "
-              "zero_if_damaged: bool = False) -> typing.Any"),
-      R"(Height and width of each record's image, as decode_image shows it upright: for batch_by_aspect. Of all
-records of the dataset's source, whatever the dataset chooses among them. Headers of JPEGs, PNGs and
-WebPs are read, by all cores at once; of files in folders and of objects the first 64 KiB, and all of
-one whose header is longer. Save the array beside the data set: it is the same until the files change.
-
-Without `exif`, of JPEGs as they are stored. With `zero_if_damaged`, an image that cannot be read, or has
-no header, has the size (0, 0), and is in no batch of batch_by_aspect. Memory that is out is an error in
-either case.
-
-Shapes  numpy's i32 [records, 2]: height, width
-Errors  ValueError  no such field, or one that does not hold encoded images
-        Error       an image that cannot be read, or has no header: the first one; names it)");
+  def(module, Call{"image_sizes", WithGil{&sizes_of}, docs::image_sizes,
+                   Parameter<Dataset>{"dataset"}, Parameter<ImageSizesOptions>{"options"}}
+                  .with("Of all records of the dataset's source, whatever the dataset chooses "
+                        "among them: an array of numpy, "
+                        "i32 [records, 2]."));
   def(module, calls::aspect_shapes());
 }
 

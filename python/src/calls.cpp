@@ -28,6 +28,12 @@ std::string filled(std::string_view first, std::string_view text, std::size_t in
   return lines;
 }
 
+// "Errors   ValueError  ..."
+bool begins_with_label(std::string_view paragraph) {
+  const std::size_t blank = paragraph.find(' ');
+  return blank != 0 && blank != paragraph.npos && paragraph.substr(blank).starts_with("  ");
+}
+
 }  // namespace
 
 std::string SignatureWriter::signature(const char* name, Kind kind, std::string_view result) const {
@@ -67,9 +73,10 @@ std::string SignatureWriter::docstring(std::string_view doc, std::string_view pa
   // The labels are the last paragraph.
   std::string text(doc);
   const auto last = text.rfind("\n\n");
-  const bool has_labels = last != text.npos && text.find("  ", last) != text.npos;
-  if (!has_labels) return text + (text.empty() ? "" : "\n\n") + options;
-  return text.insert(last, "\n\n" + options);
+  const std::size_t paragraph_at = last == text.npos ? 0 : last + 2;
+  if (!begins_with_label(std::string_view(text).substr(paragraph_at)))
+    return text + (text.empty() ? "" : "\n\n") + options;
+  return text.insert(paragraph_at, options + "\n\n");
 }
 
 Given::Given(const std::vector<std::string>& by_position, const nb::args& arguments,

@@ -46,23 +46,27 @@ template <class T>
   return "";
 }
 
-/// Specialised for each struct of options that is a class in Python:
-///
-///   static constexpr const char* kName = "ImageView";
-///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names
-///   static constexpr const char* kLeftOut = "field";        // one that Python passes elsewhere; ""
-template <class T>
-struct PythonClass;
-template <class T>
-concept IsPythonClass = requires {
-  PythonClass<T>::kName;
-};
-
 template <class T>
 struct Parameter {
   const char* name;
   std::optional<T> by_default{};
+  const char* sentence = "";  ///< what a parameter that only Python has means
+  bool keyword_only = false;
 };
+
+/// A function that is called with the GIL, and releases it while it works.
+template <class Function>
+struct WithGil {
+  Function function;
+  template <class... Arguments>
+  decltype(auto) operator()(Arguments&&... arguments) const {
+    return std::invoke(function, std::forward<Arguments>(arguments)...);
+  }
+};
+template <class Function>
+inline constexpr bool kKeepsGil = false;
+template <class Function>
+inline constexpr bool kKeepsGil<WithGil<Function>> = true;
 
 /// A function with the names and defaults of its parameters. Those that are structs of options stand for their fields.
 template <class Function, class... P>
@@ -174,11 +178,13 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   template <class T>
   void add_parameter(const Parameter<T>& parameter) {
     // Before fields that may be passed by position.
-    by_position_.insert(by_position_.begin() + parameters_++, parameter.name);
+    if (!parameter.keyword_only)
+      by_position_.insert(by_position_.begin() + parameters_++, parameter.name);
     std::string by_default;
     if constexpr (requires { PythonValue<T>::text; })
       if (parameter.by_default) by_default = default_text(*parameter.by_default);
     add<T>(parameter.name, by_default);
+    if (*parameter.sentence != 0) fields_.back().say(parameter.sentence);
   }
 
   /// The names that may be passed by position, in their order.
@@ -197,7 +203,7 @@ class SignatureWriter : public EveryField<SignatureWriter> {
   void add(const char* name, std::string by_default) {
     if (name == left_out_) return;
     std::string type = type_of<T>();
-    if (by_default == "None" && !type.ends_with("None")) type += " | None";
+    if (by_default == "None" && !type.ends_with("None") && type != "typing.Any") type += " | None";
     fields_.push_back(
         {name, std::move(type), std::move(by_default), returned_type_of<T>(), forms_of<T>()});
   }
@@ -227,9 +233,11 @@ class Given {
   }
   /// Errors  nb::next_overload  it was not passed, or is a path that is None
   template <class T>
-  void take_required(const char* name, T& value) {
+  [[nodiscard]] T take_required(const char* name) {
     if (std::is_same_v<T, std::filesystem::path> && is_none(name)) throw nb::next_overload();
-    if (!take(name, value)) throw nb::next_overload();
+    const nb::object found = take_object(name);
+    if (!found.is_valid()) throw nb::next_overload();
+    return from_python<T>(found, name);
   }
   /// Errors  nb::next_overload  arguments that nothing has taken
   void finish() const;
@@ -253,7 +261,7 @@ class ArgumentReader : public EveryField<ArgumentReader> {
   }
   template <class T>
   void required(const char* name, T& value, const FieldInfo& = {}) {
-    if (name != left_out_) given_.take_required(name, value);
+    if (name != left_out_) value = given_.take_required<T>(name);
   }
   template <class T>
   void nested(std::string prefix, T& value) {
@@ -269,16 +277,18 @@ class ArgumentReader : public EveryField<ArgumentReader> {
 
 template <class T>
 [[nodiscard]] T read_parameter(Given& given, const Parameter<T>& parameter) {
-  T value = parameter.by_default.value_or(T{});
   if constexpr (HasFields<T>) {
+    T value = parameter.by_default.value_or(T{});
     ArgumentReader reader(given);
     visit_fields(reader, value);
+    return value;
   } else if (parameter.by_default) {
+    T value = *parameter.by_default;
     given.take(parameter.name, value);
+    return value;
   } else {
-    given.take_required(parameter.name, value);
+    return given.take_required<T>(parameter.name);
   }
-  return value;
 }
 
 // ---- binding ----
@@ -350,7 +360,9 @@ void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P.
               },
               values);
         };
-        if constexpr (std::is_same_v<Returned, SourcePtr>)
+        if constexpr (kKeepsGil<Function>)
+          return make();
+        else if constexpr (std::is_same_v<Returned, SourcePtr>)
           return interruptibly(make);
         else
           return without_gil(make);
@@ -369,6 +381,44 @@ template <class Owner, class Function, class... P>
 void def(nb::class_<Owner>& bound, const Call<Function, P...>& call,
          std::vector<std::string> by_position = {}) {
   bind_call<Owner>(bound, SignatureWriter::Kind::method, call, std::move(by_position));
+}
+
+/// Binds a constructor, whose function returns the object.
+template <class Class, class Function, class... P>
+void def_constructor(Class& bound, const Call<Function, P...>& call,
+                     std::vector<std::string> by_position = {}) {
+  using Owner = typename Class::Type;
+  const SignatureWriter writer = signature_of(call, std::move(by_position));
+  const std::string signature = writer.signature("__init__", SignatureWriter::Kind::method, "None");
+  bound.def(
+      "__init__",
+      [call, order = writer.by_position()](Owner* self, const nb::args& arguments,
+                                           const nb::kwargs& keywords) {
+        std::tuple<P...> values = read_arguments(call, order, arguments, keywords);
+        const auto make = [&] {
+          return std::apply(
+              [&](P&... value) { return std::invoke(call.function, std::move(value)...); }, values);
+        };
+        if constexpr (kKeepsGil<Function>)
+          new (self) Owner(make());
+        else
+          new (self) Owner(without_gil(make));
+      },
+      nb::sig(signature.c_str()), writer.docstring(call.doc, call.paragraph).c_str());
+  bound.def(ExplainedConstructor());
+}
+
+/// Binds members that are read, with their sentences: def_members(bound, "rows", &T::rows, "bytes", &T::bytes).
+template <class T>
+void def_members(nb::class_<T>&) {}
+template <class T, class Member, class... More>
+void def_members(nb::class_<T>& bound, const char* name, Member T::*member, const More&... more) {
+  const char* const sentence = sentence_of<T>(name);
+  if (*sentence != 0)
+    bound.def_ro(name, member, sentence);
+  else
+    bound.def_ro(name, member);
+  def_members(bound, more...);
 }
 
 /// Visits fields: their values as Python objects, and as the texts that make them.

@@ -6,9 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
-#include "casters.hpp"
-#include "python_object.hpp"
+#include "header_docs.hpp"
 
 namespace penstock::python {
 
@@ -190,50 +188,20 @@ Errors  Error  the launchers' variables contradict each other)");
 }
 
 void bind_process(nb::module_& module) {
-  nb::class_<InputContext>(
-      module, "InputContext",
-      "This process's place among those that read the same dataset; as tf.distribute.InputContext.")
-      .def(
-          "__init__",
-          [](InputContext* self, std::uint32_t pipelines, std::uint32_t id,
-             std::uint32_t replicas) {
-            new (self) InputContext{pipelines, id, replicas};
-          },
-          "num_input_pipelines"_a = 1, "input_pipeline_id"_a = 0, "num_replicas_in_sync"_a = 0,
-          R"(num_replicas_in_sync is over all processes; 0 means num_input_pipelines times this
-process's devices.)")
-      .def(ExplainedConstructor())
-      .def_ro("num_input_pipelines", &InputContext::num_input_pipelines)
-      .def_ro("input_pipeline_id", &InputContext::input_pipeline_id)
-      .def_ro("num_replicas_in_sync", &InputContext::num_replicas_in_sync)
+  nb::class_<InputContext> context = def_struct<InputContext>(module);
+  context
       .def_static(
-          "from_environment", [] { return InputContext::from(); },
-          R"(As torchrun, mpirun or srun started this process; one pipeline where none of them did.
-
-Errors  Error  the launchers' variables contradict each other)")
+          "from_environment", [] { return InputContext::from(); }, docs::input_context_from)
       .def("per_replica_batch_size", &InputContext::per_replica_batch_size, "global_batch"_a,
-           R"(The rows that each replica gets of a global batch.
+           docs::input_context_per_replica_batch_size);
 
-Errors  ValueError  global_batch is not divisible by num_replicas_in_sync)")
-      .def("__repr__", [](const InputContext& self) {
-        return nb::str(
-                   "InputContext(num_input_pipelines={}, input_pipeline_id={}, "
-                   "num_replicas_in_sync={})")
-            .format(self.num_input_pipelines, self.input_pipeline_id, self.num_replicas_in_sync);
-      });
-
-  nb::class_<PyThreadBudget>(module, "ThreadBudget",
-                             R"(Cores that several loaders share.
-
-Give the same one to several loaders of a process and no more than `threads` of their
-threads work at a time: a training and a validation loader both get all cores while the
-other has nothing to do, and never more.)")
+  nb::class_<PyThreadBudget>(module, "ThreadBudget", docs::ThreadBudget)
       .def(
           "__init__",
           [](PyThreadBudget* self, int threads) {
             new (self) PyThreadBudget{std::make_shared<ThreadBudget>(threads)};
           },
-          "threads"_a, "Errors  ValueError  threads < 1")
+          "threads"_a, docs::thread_budget_init)
       .def(ExplainedConstructor())
       .def_prop_ro("threads", [](const PyThreadBudget& self) { return self.budget->threads(); });
 }

@@ -1,5 +1,4 @@
 // The plan of an input pipeline.
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -26,6 +25,41 @@ struct PythonClass<RandomErasing> {
   static constexpr const char* kName = "RandomErasing";
   static constexpr const char* kByPosition[] = {"probability"};
   static constexpr const char* kLeftOut = "";
+};
+
+/// A penstock.remote.Workers; none where it is not valid.
+struct RemoteWorkers {
+  nb::object object;
+};
+template <>
+struct PythonValue<RemoteWorkers> {
+  static std::string type() { return "typing.Any"; }
+  static std::string text(const RemoteWorkers&) { return "None"; }
+  /// Errors  nb::type_error  something else
+  static RemoteWorkers value(nb::handle given, const char*) {
+    if (given.is_none()) return {};
+    if (nb::isinstance<nb::type_object>(given) || !nb::hasattr(given, "attach"))
+      throw nb::type_error(("remote: expected a penstock.remote.Workers, such as "
+                            "penstock.remote.Processes(4), found " +
+                            repr_of(given))
+                               .c_str());
+    return {nb::borrow(given)};
+  }
+};
+template <>
+struct PythonValue<LoaderHandle> {
+  static std::string type() { return "Loader"; }
+};
+
+template <>
+struct PythonValue<Exchange> {
+  static std::string type() { return "collections.abc.Callable[[str], list[str]] | None"; }
+  static std::string text(const Exchange&) { return "None"; }
+  static Exchange value(nb::handle given, const char*) {
+    if (given.is_none()) return {};
+    if (PyCallable_Check(given.ptr()) == 0) throw nb::next_overload();
+    return exchange_of(given);
+  }
 };
 
 /// New names of fields: a mapping of fields to names, or to sequences of them.
@@ -68,42 +102,10 @@ Dataset filtered(const Dataset& self, nb::callable keep) {
   });
 }
 
-LoaderHandle run(const Dataset& self, const Choice<OnFault>& on_fault,
-                 std::optional<std::uint64_t> max_faults, std::optional<double> max_fault_rate,
-                 const std::optional<InputContext>& context, const Choice<InputMode>& mode,
-                 const Choice<ShardPolicy>& shards, bool digest, bool digest_transformed,
-                 int threads, std::optional<int> io_threads, int attempts, double initial_backoff_s,
-                 const std::optional<PyThreadBudget>& thread_budget, std::size_t budget_bytes,
-                 nb::handle exchange, nb::handle remote, bool decode_on_gpu) {
-  if (!(initial_backoff_s >= 0 && initial_backoff_s <= 3600))
-    throw std::invalid_argument("initial_backoff_s is a wait of 0 to 3600 seconds");
-  const LoaderOptions options{
-      .faults = {.policy = on_fault.value("on_fault"),
-                 .max_count = max_faults,
-                 .max_rate = max_fault_rate},
-      .context = context,
-      .mode = mode.value("mode"),
-      .exchange = exchange.is_none() ? Exchange() : exchange_of(exchange),
-      .shards = shards.value("shards"),
-      .digest = digest,
-      .digest_transformed = digest_transformed,
-      .decode_on_gpu = decode_on_gpu,
-      .threads = threads,
-      .io_threads = io_threads,
-      .retry = {.attempts = attempts,
-                .initial_backoff =
-                    std::chrono::milliseconds(static_cast<std::int64_t>(initial_backoff_s * 1e3))},
-      .thread_budget = thread_budget ? thread_budget->budget : nullptr,
-      .budget_bytes = budget_bytes,
-  };
-  if (!remote.is_none() &&
-      (nb::isinstance<nb::type_object>(remote) || !nb::hasattr(remote, "attach")))
-    throw nb::type_error(("remote: expected a penstock.remote.Workers, such as "
-                          "penstock.remote.Processes(4), found " +
-                          repr_of(remote))
-                             .c_str());
+LoaderHandle run(const Dataset& self, const LoaderOptions& options, const RemoteWorkers& remote) {
   LoaderHandle loader(without_gil([&] { return self.loader(options); }));
-  if (!remote.is_none()) remote.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
+  if (remote.object.is_valid())
+    remote.object.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
   return loader;
 }
 
@@ -116,10 +118,7 @@ void bind_order(nb::class_<Dataset>& dataset) {
 numbers. Must come before every operation on positions. `keep` is called here, once a record.
 
 Errors  ValueError  it comes after an operation on positions, or nothing is kept)")
-      .def_prop_ro("packed", &Dataset::packed,
-                   "The result of pack(): all rows, also where a later operation leaves some out. "
-                   "None where "
-                   "the plan does not begin with packed rows of its own.");
+      .def_prop_ro("packed", &Dataset::packed, docs::dataset_packed);
   def(dataset, calls::dataset_blocks(), {"length"});
   def(dataset, calls::dataset_pack(), {"length"});
   def(dataset, calls::dataset_seed());
@@ -142,83 +141,52 @@ void bind_batching(nb::class_<Dataset>& dataset) {
   def(dataset, calls::dataset_batch());
   def(dataset, calls::dataset_prefetch_to_devices());
   def(dataset, calls::dataset_transform_on_device());
-  dataset
-      .def(
-          "map",
-          [](const Dataset& self, nb::handle function, nb::handle outputs, nb::handle inputs,
-             nb::handle name) {
-            if (nb::isinstance<PyTransform>(function)) {
-              if (!outputs.is_none() || !inputs.is_none() || !name.is_none())
-                throw std::invalid_argument(
-                    "map: outputs, inputs and name are for a Python function; a Transform has its "
-                    "own");
-              return self.map(nb::cast<const PyTransform&>(function).transform);
-            }
-            const std::string hint = outputs.is_none() ? hint_at(function) : "";
-            if (PyCallable_Check(function.ptr()) == 0 || !hint.empty())
-              throw nb::type_error(("map takes a Transform such as decode_image(...), or a Python "
-                                    "function with its outputs, found " +
-                                    repr_of(function) + hint)
-                                       .c_str());
-            if (outputs.is_none())
-              throw std::invalid_argument(
-                  "map: a Python function needs outputs, the fields that it returns: "
-                  "map(function, outputs={'image': ('f32', (3, 224, 224))})");
-            const nb::object transform =
-                nb::module_::import_("penstock._map")
-                    .attr("map_function")(function, "inputs"_a = inputs, "outputs"_a = outputs,
-                                          "name"_a = name);
-            return self.map(nb::cast<const PyTransform&>(transform).transform);
-          },
-          "transform"_a, nb::kw_only(), "outputs"_a.none() = nb::none(),
-          "inputs"_a.none() = nb::none(), "name"_a.none() = nb::none(),
-          nb::sig(
-              "def map(self, transform: Transform | collections.abc.Callable[..., typing.Any], "
+  dataset.def(
+      "map",
+      [](const Dataset& self, nb::handle function, nb::handle outputs, nb::handle inputs,
+         nb::handle name) {
+        if (nb::isinstance<PyTransform>(function)) {
+          if (!outputs.is_none() || !inputs.is_none() || !name.is_none())
+            throw std::invalid_argument(
+                "map: outputs, inputs and name are for a Python function; a Transform has its "
+                "own");
+          return self.map(nb::cast<const PyTransform&>(function).transform);
+        }
+        const std::string hint = outputs.is_none() ? hint_at(function) : "";
+        if (PyCallable_Check(function.ptr()) == 0 || !hint.empty())
+          throw nb::type_error(("map takes a Transform such as decode_image(...), or a Python "
+                                "function with its outputs, found " +
+                                repr_of(function) + hint)
+                                   .c_str());
+        if (outputs.is_none())
+          throw std::invalid_argument(
+              "map: a Python function needs outputs, the fields that it returns: "
+              "map(function, outputs={'image': ('f32', (3, 224, 224))})");
+        const nb::object transform =
+            nb::module_::import_("penstock._map")
+                .attr("map_function")(function, "inputs"_a = inputs, "outputs"_a = outputs,
+                                      "name"_a = name);
+        return self.map(nb::cast<const PyTransform&>(transform).transform);
+      },
+      "transform"_a, nb::kw_only(), "outputs"_a.none() = nb::none(), "inputs"_a.none() = nb::none(),
+      "name"_a.none() = nb::none(),
+      nb::sig("def map(self, transform: Transform | collections.abc.Callable[..., typing.Any], "
               "*, outputs: collections.abc.Sequence[FieldSpec] | "
               "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | None]]] | "
               "None = None, inputs: collections.abc.Sequence[str] | None = None, name: str | "
               "None = None) -> Dataset"),
-          R"(One more transform of every sample: a Transform, or a Python function with its `outputs`,
+      R"(One more transform of every sample: a Transform, or a Python function with its `outputs`,
 see map_function. Before or after shuffle makes no difference.
 
-Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing)")
-      .def("loader", &run, nb::kw_only(), "on_fault"_a = Choice<OnFault>{"raise"},
-           "max_faults"_a.none() = nb::none(), "max_fault_rate"_a.none() = nb::none(),
-           "context"_a.none() = nb::none(), "mode"_a = Choice<InputMode>{"one"},
-           "shards"_a = Choice<ShardPolicy>{"data"}, "digest"_a = false,
-           "digest_transformed"_a = false, "threads"_a = 0, "io_threads"_a.none() = nb::none(),
-           "attempts"_a = 5, "initial_backoff_s"_a = 0.05, "thread_budget"_a.none() = nb::none(),
-           "budget_bytes"_a = 0, "exchange"_a.none() = nb::none(), "remote"_a.none() = nb::none(),
-           "decode_on_gpu"_a = false,
-           R"(The running iterator. Reading starts with its first step, or with start().
-
-`on_fault`: "raise" a DataError at the step that a bad sample belongs to, "replace" it by
-another sample, or "mask" its row, which is zero-filled and marked in the field "valid".
-More than `max_faults`, or a larger share than `max_fault_rate`, raise under every policy.
-`context`: this process's place; by default from the launcher. `mode`, `shards`: whether
-all processes share "one" order or have their own, and over which samples. `digest`: sums a
-digest of all fields of the samples, before transform_on_device; on GPUs of what has arrived there.
-`digest_transformed`: sums another one, of the images that transform_on_device made.
-
-A read that fails with a transient error, as on a network disk, is retried, up to
-`attempts` in all: after `initial_backoff_s`, then twice as long each time.
-
-Speed only: `threads` that decode, by default one per core; `io_threads` that read ahead of
-them, by default 4 for files, 32 for objects (s3://) and 0 for what lies in memory; a `thread_budget` shared with
-other loaders; `budget_bytes`, the most that the loader may hold, 0 for no limit. With `decode_on_gpu`, CUDA
-devices decode JPEGs that the index of decode_image has; the CPU decodes the others, into the same batches. It takes
-at most 1 GiB of a GPU's memory.
-
-`exchange`: gives every process the texts of all, in the order of their ranks, such as
-`penstock.sync.connect().exchange`. With one, the first step, and the first after load_state_dict
-or rewind, compares facts() of all processes: where plan, data, seed or position differ, that is
-an Error in each that names both. It is called once in every process, on the thread of that step.
-
-`remote`: others that make rows of the steps, too, such as penstock.ray.Workers(8): the batches are the same.
-
-Errors  ValueError  no batch in the plan; options that do not fit it or each other
-        CudaError   a device that cannot be used
-        Error       the byte budget is too small for two slots)");
+Errors  ValueError  a function without outputs; as map_function; a field that it takes is missing)");
+  def(dataset,
+      Call{"loader", WithGil{&run}, docs::dataset_loader,
+           Parameter<LoaderOptions>{.name = "options"},
+           Parameter<RemoteWorkers>{.name = "remote",
+                                    .by_default = RemoteWorkers{},
+                                    .sentence = "workers that make rows of the steps, too, such as "
+                                                "penstock.ray.Workers(8): the batches are the same",
+                                    .keyword_only = true}});
 }
 
 void bind_joins(nb::module_& module) {
@@ -232,29 +200,20 @@ void bind_joins(nb::module_& module) {
 // Before the factories, which return one.
 void declare_dataset(nb::module_& module) {
   def_struct<RandomErasing>(module);
-  nb::class_<PackSummary>(module, "PackSummary", StructDoc<PackSummary>::kText)
-      .def_ro("rows", &PackSummary::rows, sentence_of<PackSummary>("rows"))
-      .def_ro("documents", &PackSummary::documents, sentence_of<PackSummary>("documents"))
-      .def_ro("tokens", &PackSummary::tokens, sentence_of<PackSummary>("tokens"))
-      .def_ro("dropped", &PackSummary::dropped, sentence_of<PackSummary>("dropped"))
-      .def_ro("max_documents_per_row", &PackSummary::max_documents_per_row,
-              sentence_of<PackSummary>("max_documents_per_row"))
-      .def_ro("padding_fraction", &PackSummary::padding_fraction,
-              sentence_of<PackSummary>("padding_fraction"))
-      .def("__repr__", [](const PackSummary& self) {
-        return fmt::format(
-            "PackSummary(rows={}, documents={}, tokens={}, dropped={}, "
-            "max_documents_per_row={}, padding_fraction={:.4f})",
-            self.rows, self.documents, self.tokens, self.dropped, self.max_documents_per_row,
-            self.padding_fraction);
-      });
+  nb::class_<PackSummary> packed(module, "PackSummary", StructDoc<PackSummary>::kText);
+  def_members(packed, "rows", &PackSummary::rows, "documents", &PackSummary::documents, "tokens",
+              &PackSummary::tokens, "dropped", &PackSummary::dropped, "max_documents_per_row",
+              &PackSummary::max_documents_per_row, "padding_fraction",
+              &PackSummary::padding_fraction);
+  packed.def("__repr__", [](const PackSummary& self) {
+    return fmt::format(
+        "PackSummary(rows={}, documents={}, tokens={}, dropped={}, "
+        "max_documents_per_row={}, padding_fraction={:.4f})",
+        self.rows, self.documents, self.tokens, self.dropped, self.max_documents_per_row,
+        self.padding_fraction);
+  });
   declare_buckets(module);
-  nb::class_<Dataset> dataset(
-      module, "Dataset",
-      R"(What to read, in which order, how to transform and batch it, and where it goes.
-
-Immutable: every call returns a new plan. A plan that cannot work fails in the call that
-makes it so; the message says what to do. Nothing is read before a Loader runs.)");
+  nb::class_<Dataset> dataset(module, "Dataset", docs::Dataset);
   dataset.def(
       "__init__",
       [](Dataset* self, nb::handle data, nb::handle fields, nb::handle names, int workers,
@@ -301,9 +260,7 @@ Errors  TypeError   no __len__ or __getitem__
   bind_order(dataset);
   bind_batching(dataset);
   bind_buckets(dataset);
-  dataset
-      .def_prop_ro("size", &Dataset::size,
-                   "Samples, or after batch global batches; None when endless.")
+  dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",
           [](const Dataset& self) {
@@ -318,14 +275,9 @@ Errors  TypeError   no __len__ or __getitem__
           R"(The same.
 
 Errors  TypeError  the plan is endless, or reads a stream)")
-      .def_prop_ro(
-          "samples", &Dataset::samples,
-          "Samples in all, also after batch: at the most, where a batch at the end is smaller and "
-          "skip or take chose among the batches. None when endless.")
-      .def_prop_ro("is_stream", &Dataset::is_stream,
-                   "Whether the records come once, as they arrive: a Queue or a generator.")
-      .def_prop_ro("batch_size", &Dataset::batch_size,
-                   "Samples in a global batch; None where there is no batch yet.")
+      .def_prop_ro("samples", &Dataset::samples, docs::dataset_samples)
+      .def_prop_ro("is_stream", &Dataset::is_stream, docs::dataset_is_stream)
+      .def_prop_ro("batch_size", &Dataset::batch_size, docs::dataset_batch_size)
       .def_prop_ro(
           "remainder",
           [](const Dataset& self) -> std::optional<Choice<Remainder>> {
@@ -334,7 +286,7 @@ Errors  TypeError  the plan is endless, or reads a stream)")
             return Choice<Remainder>{name_of(*remainder)};
           },
           "\"keep\", \"drop\" or \"pad\", as batch says it; None where there is no batch yet.")
-      .def_prop_ro("devices", &Dataset::devices, "Those of prefetch_to_devices; empty before it.")
+      .def_prop_ro("devices", &Dataset::devices, docs::dataset_devices)
       .def_prop_ro(
           "jpeg_index",
           [](const Dataset& self) -> nb::object {
@@ -343,12 +295,9 @@ Errors  TypeError  the plan is endless, or reads a stream)")
               return nb::cast(PyMemoryJpegIndex{{memory}, memory});
             return index ? nb::cast(PyJpegIndex{std::move(index)}) : nb::none();
           },
-          nb::sig("def jpeg_index(self) -> JpegIndex | None"),
-          R"(The index of the plan's first decode_image or decode_views that has one. It does not travel with the plan: a
-pickled plan has an empty one of its own in its place.)")
+          nb::sig("def jpeg_index(self) -> JpegIndex | None"), docs::dataset_jpeg_index)
       .def("__bool__", [](const Dataset&) { return true; })
-      .def_prop_ro("fields", &Dataset::fields,
-                   "The fields of a sample, after the transforms so far.")
+      .def_prop_ro("fields", &Dataset::fields, docs::dataset_fields)
       .def_prop_ro(
           "class_names",
           [](const Dataset& self) {

@@ -11,11 +11,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
 #include "caller_tensor.hpp"
-#include "casters.hpp"
+#include "header_docs.hpp"
 #include "readable_bytes.hpp"
-#include "size_given.hpp"
 
 namespace penstock::python {
 
@@ -46,6 +44,11 @@ std::string text_of_extents(const std::vector<std::int64_t>& extents) {
   for (const std::int64_t extent : extents)
     text += (text.empty() ? "" : ", ") + std::to_string(extent);
   return "[" + text + "]";
+}
+
+PyBatchDecoder make_decoder(gpu_jpeg::BatchDecoderOptions options) {
+  if (!options.index) options.index = gpu_jpeg::BatchDecoderOptions{}.index;  // None was passed
+  return {BatchDecoder(std::move(options)), {}};
 }
 
 BatchReport decode(PyBatchDecoder& self, const nb::sequence& images, nb::handle out,
@@ -86,16 +89,12 @@ BatchReport decode(PyBatchDecoder& self, const nb::sequence& images, nb::handle 
 }  // namespace
 
 void bind_gpu_jpeg(nb::module_& module) {
-  nb::class_<BatchReport>(module, "JpegBatchReport",
-                          "What became of the images of JpegBatchDecoder.decode.")
-      .def_ro("on_gpu", &BatchReport::on_gpu, "Images that the GPU decodes.")
-      .def_ro("on_host", &BatchReport::on_host,
-              "Images that the CPU has decoded: not in the index yet; progressive, and what else "
-              "Penstock's own decoder\n"
-              "does not take; damaged.")
+  nb::class_<BatchReport> report(module, "JpegBatchReport", StructDoc<BatchReport>::kText);
+  def_members(report, "on_gpu", &BatchReport::on_gpu, "on_host", &BatchReport::on_host);
+  report
       .def_prop_ro(
           "faults", [](const BatchReport& self) { return self.faults; },
-          "Of each image, what is wrong with it, or None; its pixels are zeros then.")
+          sentence_of<BatchReport>("faults"))
       .def("__repr__", [](const BatchReport& self) {
         std::size_t faults = 0;
         for (const auto& fault : self.faults) faults += fault ? 1 : 0;
@@ -104,7 +103,7 @@ void bind_gpu_jpeg(nb::module_& module) {
                ")";
       });
 
-  nb::class_<PyBatchDecoder>(
+  nb::class_<PyBatchDecoder> decoder(
       module, "JpegBatchDecoder",
       R"(Decodes JPEGs on a GPU, for loaders of your own; Penstock's has loader(decode_on_gpu=True).
 
@@ -116,35 +115,12 @@ decodes an image.
     pixels = torch.empty(len(files), 224, 224, 3, dtype=torch.uint8, device="cuda")
     report = decoder.decode([file.read_bytes() for file in files], pixels)
 
-Threads  any number; calls wait for each other. Without the GIL; images that the CPU decodes go over all cores.)")
-      .def(
-          "__init__",
-          [](PyBatchDecoder* self, const SizeGiven& size, const std::string& device,
-             const Choice<ResizeFilter>& filter, bool smooth,
-             const std::optional<PyJpegIndex>& index, std::size_t scratch_bytes) {
-            gpu_jpeg::BatchDecoderOptions options{
-                .device = Device::parse(device),
-                .size = size_of(size),
-                .filter = filter.value("filter"),
-                .chroma = smooth ? jpeg::Chroma::smooth : jpeg::Chroma::repeated,
-                .scratch_bytes = scratch_bytes};
-            if (index) options.index = index->store;
-            new (self) PyBatchDecoder{BatchDecoder(std::move(options)), {}};
-          },
-          "size"_a, nb::kw_only(), "device"_a = "cuda:0",
-          "filter"_a = Choice<ResizeFilter>{"bilinear"}, "smooth_chroma"_a = true,
-          "index"_a.none() = nb::none(), "scratch_bytes"_a = std::size_t{1} << 30,
-          R"(For images of `size`, one number for a square or (height, width).
-
-`filter` is "bilinear" or "bicubic". `index`: says where decoding can begin: loaded from what penstock-prepare wrote, or
-filled as images are first seen, which the CPU decodes; by default an empty one. `scratch_bytes` of the GPU's memory are for
-the pixels of the crops before they are resized, 8 to 13 bytes each; twice that is taken at most, and for each image of a batch
-its packed data and up to 24 KiB of tables. Batches that need more go in parts; an image that needs more by itself is
-decoded by the CPU.
-
-Errors  ValueError  no cuda device, an empty size, another filter
-        CudaError   no such device)")
-      .def(ExplainedConstructor())
+Threads  any number; calls wait for each other. Without the GIL; images that the CPU decodes go over all cores.)");
+  def_constructor(decoder,
+                  Call{"JpegBatchDecoder", &make_decoder, docs::batch_decoder_init,
+                       Parameter<gpu_jpeg::BatchDecoderOptions>{"options"}},
+                  {"size"});
+  decoder
       .def(
           "decode", &decode, "images"_a, "out"_a, nb::kw_only(), "boxes"_a.none() = nb::none(),
           "mirror"_a.none() = nb::none(), "stream"_a.none() = nb::none(),
@@ -176,9 +152,7 @@ Errors  ValueError  a box that is not within its image; another `out`; nothing m
               return 0;
             });
           },
-          R"(Waits for all batches.
-
-Errors  Error, CudaError  as decode())");
+          docs::batch_decoder_wait);
 }
 
 }  // namespace penstock::python

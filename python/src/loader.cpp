@@ -10,13 +10,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings.hpp"
 #include "caller_tensor.hpp"
-#include "casters.hpp"
+#include "header_docs.hpp"
 #include "loader_handle.hpp"
 #include "remote_rows.hpp"
 #include "tensor.hpp"
-#include "waiting.hpp"
 
 namespace penstock::python {
 
@@ -175,18 +173,16 @@ Owns    its slot, for as long as it or any tensor made from it lives; it may out
   batch.def_prop_ro("device", [](const PyBatch& self) { return self->device(); })
       .def_prop_ro(
           "replica", [](const PyBatch& self) { return self->replica(); },
-          "The replica's number over all processes.")
+          docs::device_batch_replica)
       .def_prop_ro("step", [](const PyBatch& self) { return self->step(); })
       .def_prop_ro(
-          "size", [](const PyBatch& self) { return self->size(); },
-          "Rows, padding included; may be 0 at the end of the data.")
+          "size", [](const PyBatch& self) { return self->size(); }, docs::device_batch_size)
       .def_prop_ro(
           "samples", [](const PyBatch& self) { return listed(self->samples()); },
-          "Sample IDs of the rows, in order; shorter than size when the batch was padded.")
+          docs::device_batch_samples)
       .def_prop_ro("fields", [](const PyBatch& self) { return listed(self->fields()); })
       .def_prop_ro(
-          "nbytes", [](const PyBatch& self) { return self->bytes(); },
-          "Payload over all fields; padding between them is left out.")
+          "nbytes", [](const PyBatch& self) { return self->bytes(); }, docs::device_batch_bytes)
       .def(
           "wait_on",
           [](const PyBatch& self, std::uintptr_t stream) {
@@ -221,7 +217,7 @@ Errors  KeyError  there is no such field; ValueError  another dtype or device, o
               return 0;
             });
           },
-          "Lets the host wait until this part has arrived.")
+          docs::device_batch_synchronize)
       .def("__repr__", [](const PyBatch& self) {
         std::string text = "<penstock.DeviceBatch step " + std::to_string(self->step()) + ", " +
                            std::to_string(self->size()) + " rows on " + self->device().to_string();
@@ -238,20 +234,16 @@ With several: for batch in step.parts.)");
   step.def_prop_ro("parts", &PyStep::parts,
                    "A DeviceBatch for every device of this process, in their order.")
       .def_prop_ro(
-          "number", [](const PyStep& self) { return self->number(); },
-          "Counted from 0 at the very start, also after a resume.")
+          "number", [](const PyStep& self) { return self->number(); }, docs::step_number)
       .def_prop_ro(
-          "epoch", [](const PyStep& self) { return self->epoch(); },
-          "The epoch of the global batch's first sample.")
+          "epoch", [](const PyStep& self) { return self->epoch(); }, docs::step_epoch)
       .def_prop_ro(
           "global_samples", [](const PyStep& self) { return self->global_samples(); },
-          "Samples in the global batch, over all processes.")
+          docs::step_global_samples)
       .def_prop_ro(
-          "samples", [](const PyStep& self) { return listed(self->samples()); },
-          "This process's samples, in row order over its parts.")
+          "samples", [](const PyStep& self) { return listed(self->samples()); }, docs::step_samples)
       .def_prop_ro(
-          "faults", [](const PyStep& self) { return listed(self->faults()); },
-          "Tolerated faults in this process's rows.")
+          "faults", [](const PyStep& self) { return listed(self->faults()); }, docs::step_faults)
       .def_prop_ro(
           "digest",
           [](const PyStep& self) {
@@ -266,7 +258,7 @@ Errors  CudaError  a GPU is lost)")
           [](const PyStep& self) {
             return without_gil([&] { return self->transformed_digest().to_string(); });
           },
-          "The same of what transform_on_device made; zero unless loader(digest_transformed=True).")
+          docs::step_transformed_digest)
       .def("__repr__", [](const PyStep& self) {
         std::string text = "<penstock.Step " + std::to_string(self->number()) + ", epoch " +
                            std::to_string(self->epoch());
@@ -285,29 +277,21 @@ double rate_of(const Stats& stats) {
 }
 
 void bind_stats(nb::module_& module) {
-  nb::class_<StageTime>(module, "StageTime", "Seconds of wall time; busy_s adds up over threads.")
-      .def_ro("wait_s", &StageTime::wait_s, "How long the consumer waited for this stage.")
-      .def_ro("busy_s", &StageTime::busy_s, "How long threads worked in it.");
-  nb::class_<RemoteStats>(module, "RemoteStats",
-                          "Rows that were made elsewhere, since this run began.")
-      .def_ro("rows", &RemoteStats::rows, "Also of steps that are not delivered yet.")
-      .def_ro("tasks", &RemoteStats::tasks, "Which they came in.")
-      .def_ro("bytes", &RemoteStats::bytes)
-      .def_ro("given_back", &RemoteStats::given_back, "Tasks that others had to do.")
-      .def_ro("wait_s", &RemoteStats::wait_s,
-              "From taking a task to its rows, added up over the tasks.")
-      .def_ro("made_s", &RemoteStats::made_s,
-              "Of these: making the rows; the others are spent on the way.")
-      .def_ro("copy_s", &RemoteStats::copy_s, "Copying them to their places.");
-  nb::class_<Stats>(module, "Stats", R"(Where the time went: a snapshot of a loader.
-
-consume_s and the stages' wait_s add up to seconds.)")
-      .def_ro("samples", &Stats::samples, "Delivered to this process's replicas.")
-      .def_ro("steps", &Stats::steps, "Delivered in this run.")
-      .def_ro("bytes_read", &Stats::bytes_read, "From storage, for the samples delivered.")
-      .def_ro("seconds", &Stats::seconds, "Since the first step was asked for, or start().")
-      .def_ro("consume_s", &Stats::consume_s, "Spent by the caller between steps.")
-      .def_ro("first_batch_s", &Stats::first_batch_s)
+  nb::class_<StageTime> stage(module, "StageTime", StructDoc<StageTime>::kText);
+  def_members(stage, "wait_s", &StageTime::wait_s, "busy_s", &StageTime::busy_s);
+  nb::class_<RemoteStats> remote(module, "RemoteStats", StructDoc<RemoteStats>::kText);
+  def_members(remote, "rows", &RemoteStats::rows, "tasks", &RemoteStats::tasks, "bytes",
+              &RemoteStats::bytes, "given_back", &RemoteStats::given_back, "wait_s",
+              &RemoteStats::wait_s, "made_s", &RemoteStats::made_s, "copy_s", &RemoteStats::copy_s);
+  nb::class_<Stats> stats(module, "Stats", StructDoc<Stats>::kText);
+  def_members(stats, "samples", &Stats::samples, "steps", &Stats::steps, "bytes_read",
+              &Stats::bytes_read, "seconds", &Stats::seconds, "consume_s", &Stats::consume_s,
+              "first_batch_s", &Stats::first_batch_s, "remote", &Stats::remote, "stall_fraction",
+              &Stats::stall_fraction, "faults", &Stats::faults, "retries", &Stats::retries,
+              "memory_bytes", &Stats::memory_bytes, "memory_peak_bytes", &Stats::memory_peak_bytes,
+              "slots", &Stats::slots, "held_slots", &Stats::held_slots, "threads", &Stats::threads,
+              "io_threads", &Stats::io_threads, "waiting_for", &Stats::waiting_for);
+  stats
       .def_prop_ro(
           "stages",
           [](const Stats& self) {
@@ -322,7 +306,6 @@ consume_s and the stages' wait_s add up to seconds.)")
           "order, slot, read, decode, remote, copy, device_transform: what the consumer waited "
           "for, and "
           "for how long.")
-      .def_ro("remote", &Stats::remote, "What was made elsewhere.")
       .def_prop_ro(
           "functions",
           [](const Stats& self) {
@@ -346,19 +329,6 @@ consume_s and the stages' wait_s add up to seconds.)")
           nb::sig("def functions(self) -> dict[str, dict[str, float]]"),
           "Python functions and data sets: calls, busy_s in them, and wait_s for the GIL, over all "
           "threads.")
-      .def_ro("stall_fraction", &Stats::stall_fraction,
-              "Share of the time since the first batch that the consumer waited.")
-      .def_ro("faults", &Stats::faults)
-      .def_ro("memory_bytes", &Stats::memory_bytes, "Held now, as counted against the budget.")
-      .def_ro("memory_peak_bytes", &Stats::memory_peak_bytes)
-      .def_ro("slots", &Stats::slots)
-      .def_ro("held_slots", &Stats::held_slots, "By batches and tensors that you still hold.")
-      .def_ro("retries", &Stats::retries, "Reads that were repeated, in the steps delivered.")
-      .def_ro("threads", &Stats::threads)
-      .def_ro("io_threads", &Stats::io_threads)
-      .def_ro("waiting_for", &Stats::waiting_for,
-              "The device whose consumer keeps the others waiting; None when no consumer waits for "
-              "another.")
       .def_prop_ro(
           "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
           R"(The stage waited for longest, or "consumer" for less than 2% of the time.)")
@@ -466,16 +436,7 @@ class PyDeviceLoader {
 nb::object itself(nb::object self) { return self; }
 
 void bind_iterators(nb::module_& module) {
-  nb::class_<PyDeviceLoader>(
-      module, "DeviceLoader",
-      R"(One device's side of a loader, for a consumer thread of its own: an iterator over that
-device's part of every step, in order.
-
-A consumer that falls behind holds the slots of what it has not taken, so the others can be
-ahead of it by the depth of prefetch_to_devices and then wait; Stats.waiting_for names
-it. All devices see the end, or an error, in the same step.
-
-Threads  one thread per DeviceLoader.)")
+  nb::class_<PyDeviceLoader>(module, "DeviceLoader", docs::DeviceLoader)
       .def("__iter__", &itself, nb::sig("def __iter__(self) -> DeviceLoader"))
       .def("__next__", &PyDeviceLoader::next)
       .def("wait_for", &PyDeviceLoader::wait_for, "timeout"_a.none() = nb::none(),
@@ -483,14 +444,14 @@ Threads  one thread per DeviceLoader.)")
       .def_prop_ro("device", &PyDeviceLoader::device)
       .def_prop_ro("part", &PyDeviceLoader::part);
 
-  nb::class_<PyEpoch>(module, "Epoch", "The steps of one epoch that are left: an iterator.")
+  nb::class_<PyEpoch>(module, "Epoch", docs::Epoch)
       .def_ro("number", &PyEpoch::number)
       .def("__iter__", &itself, nb::sig("def __iter__(self) -> Epoch"))
       .def("__next__", [](const PyEpoch& self) {
         if (self.loader->next_epoch() != self.number) end_iteration();
         return next_step(self.loader);
       });
-  nb::class_<PyEpochs>(module, "Epochs", "The epochs that are left: an iterator.")
+  nb::class_<PyEpochs>(module, "Epochs", docs::Epochs)
       .def("__iter__", &itself, nb::sig("def __iter__(self) -> Epochs"))
       .def("__next__", &next_epoch);
 }
@@ -559,7 +520,7 @@ Errors  DataError  a fault that the policy does not tolerate, at its step and on
 
 Errors  TypeError  the plan is endless)")
       .def_prop_ro("size", reading([](const Loader& loader) { return loader.size(); }),
-                   "Steps from the very start to the end of the plan; None when endless.")
+                   docs::loader_size)
       .def(
           "epochs",
           [](const LoaderHandle& self) {
@@ -572,7 +533,7 @@ A step belongs to the epoch of its first sample. Advancing to the next epoch ski
 left of the current one.)")
       .def(
           "next_epoch", [](const LoaderHandle& self) { return self->next_epoch(); },
-          "The epoch of the next step; None at the end. Waits until it is known.")
+          docs::loader_next_epoch)
       .def(
           "wait_for",
           [](const LoaderHandle& self, std::optional<double> timeout) {
@@ -585,17 +546,14 @@ end of the data, where next() returns at once.
 Units   `timeout` in seconds; None: no limit.
 Errors  as __next__)")
       .def("has_ended", reading([](const Loader& loader) { return loader.has_ended(); }),
-           "Whether the last step was delivered and the end was seen, or stop() was called.")
+           docs::loader_has_ended)
       .def(
           "device",
           [](const LoaderHandle& self, std::size_t part) {
             (void)self.get();
             return PyDeviceLoader(self, part);
           },
-          "part"_a,
-          R"(The batches of one device alone, for a thread of its own; `part` counts devices.
-
-Errors  IndexError  there is no such device)")
+          "part"_a, docs::loader_device)
       .def(
           "start",
           [](const LoaderHandle& self) {
@@ -604,7 +562,7 @@ Errors  IndexError  there is no such device)")
               return 0;
             });
           },
-          "Starts reading ahead now rather than at the first step.")
+          docs::loader_start)
       .def(
           "stop",
           [](const LoaderHandle& self) {
@@ -613,8 +571,7 @@ Errors  IndexError  there is no such device)")
               return 0;
             });
           },
-          "Ends the data here for every consumer, and joins the threads. load_state_dict starts "
-          "the loader again.")
+          docs::loader_stop)
       .def("__enter__", &itself, nb::sig("def __enter__(self) -> Loader"))
       .def(
           "__exit__",
@@ -635,9 +592,7 @@ Errors  IndexError  there is no such device)")
               facts[fact.name.c_str()] = fact.value;
             return facts;
           },
-          nb::sig("def facts(self) -> dict[str, str]"),
-          R"(What must be the same in all processes of a run, for require_agreement: the plan with the
-fingerprints of its data, the seed, the step that comes next, and the number of processes.)")
+          nb::sig("def facts(self) -> dict[str, str]"), docs::loader_facts)
       .def(
           "state_dict",
           [](const LoaderHandle& self) {
@@ -654,10 +609,7 @@ digests it waits as `digest` does.)")
           nb::sig(
               "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
               "-> None"),
-          R"(Resumes from a state_dict, or from its JSON: the next step is the one that would have
-followed. Threads, depth, devices and processes may differ from those that saved it.
-
-Errors  Error  another dataset or plan; says what differs. The loader stays where it was.)")
+          docs::loader_restore)
       .def(
           "_seek",
           [](const LoaderHandle& self, std::uint64_t step) {
@@ -671,34 +623,22 @@ Errors  Error  another dataset or plan; says what differs. The loader stays wher
           nb::sig("def row_tasks(self) -> RowTasks"),
           "For somebody who makes rows of its steps elsewhere: see penstock.remote.")
       .def(
-          "rewind", [](const LoaderHandle& self) { self->rewind(); },
-          R"(Restarts from step 0, on the same threads and memory: for a validation set that is read
-again and again. The position, faults and digests reset; stats() goes on.
-
-Errors  Error  the plan reads a stream)")
+          "rewind", [](const LoaderHandle& self) { self->rewind(); }, docs::loader_rewind)
       .def(
           "set_weights",
           [](const LoaderHandle& self, std::uint64_t step, std::vector<double> weights) {
             self->set_weights(step, std::move(weights));
           },
-          "step"_a, "weights"_a,
-          R"(From `step` on, the datasets of a mix come in these shares. Every process must make
-the same call.
-
-Errors  RuntimeError  the plan is not a mix followed directly by batch
-        ValueError    a step that was delivered already; weights that do not fit)")
+          "step"_a, "weights"_a, docs::loader_set_weights)
       .def(
           "batch_at",
           [](const LoaderHandle& self, std::uint64_t step) {
             const Loader& loader = self->loader();
             return PyStep(interruptibly([&] { return loader.batch_at(step); }));
           },
-          "step"_a,
-          R"(Any past or future step of the plan, computed now; the position does not move.
-
-Errors  IndexError  the plan has no such step)")
+          "step"_a, docs::loader_batch_at)
       .def_prop_ro("seed", reading([](const Loader& loader) { return loader.seed(); }),
-                   "The seed in use: the plan's, or the one that was drawn.")
+                   docs::loader_seed)
       .def_prop_ro("devices",
                    reading([](const Loader& loader) { return listed(loader.devices()); }))
       .def_prop_ro("fields", reading([](const Loader& loader) { return listed(loader.fields()); }))
@@ -722,9 +662,9 @@ digest does.)")
 tqdm's set_postfix(loader.progress()).)")
       .def("samples_per_device",
            reading([](const Loader& loader) { return loader.samples_per_device(); }),
-           "Samples delivered to each of the devices, in their order.")
+           docs::loader_samples_per_device)
       .def("faults", reading([](const Loader& loader) { return loader.faults(); }),
-           "The first 100 tolerated faults, in the order of delivery.")
+           docs::loader_faults)
       .def_prop_ro(
           "digest", reading([](const Loader& loader) { return loader.digest().to_string(); }),
           R"(Sum over everything delivered since the very start, 32 hexadecimal digits; zero
@@ -735,8 +675,7 @@ Errors  CudaError  a GPU is lost)")
       .def_prop_ro("transformed_digest", reading([](const Loader& loader) {
                      return loader.transformed_digest().to_string();
                    }),
-                   "The same of what transform_on_device made; zero unless "
-                   "loader(digest_transformed=True).");
+                   docs::loader_transformed_digest);
 }
 
 }  // namespace

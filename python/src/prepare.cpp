@@ -2,23 +2,25 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <penstock/prepare/prepare.hpp>
-
-#include "bindings.hpp"
-#include "waiting.hpp"
+#include "header_docs.hpp"
 
 namespace penstock::python {
+
+template <>
+struct PythonValue<PrepareReport> {
+  static std::string type() { return "PrepareReport"; }
+};
 
 namespace {
 
@@ -28,7 +30,8 @@ using Path = std::filesystem::path;
 // Works in another thread, so that Ctrl-C is heard and `progress` is called in this one; what either raises stops the work.
 // `work(stop, told)` reports done and total to `told`.
 template <class Work>
-PrepareReport run_stoppable(const nb::object& progress, Work work) {
+PrepareReport run_stoppable(const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                            Work work) {
   std::atomic<std::uint64_t> done = 0;
   std::atomic<std::uint64_t> total = 0;
   const OnPreparedOf told = [&](std::uint64_t now, std::uint64_t of) {
@@ -38,25 +41,11 @@ PrepareReport run_stoppable(const nb::object& progress, Work work) {
   std::uint64_t shown = 0;
   const auto show = [&] {
     const std::uint64_t now = done;
-    if (progress.is_none() || now == shown) return;
+    if (!progress || now == shown) return;
     shown = now;
     progress(now, total.load());
   };
   return stoppably([&](const std::stop_token& stop) { return work(stop, told); }, show);
-}
-
-PrepareOptions options_of(std::string name, std::uint64_t shard_samples, int interval,
-                          int longest_side, int quality, std::vector<std::string> also,
-                          bool skip_bad, int threads, int attempts) {
-  return {.name = std::move(name),
-          .shard_samples = shard_samples,
-          .interval = interval,
-          .longest_side = longest_side,
-          .quality = quality,
-          .also = std::move(also),
-          .skip_bad = skip_bad,
-          .threads = threads,
-          .attempts = attempts};
 }
 
 // A run, and the work that it is of.
@@ -65,36 +54,49 @@ struct PyPrepareRun {
   std::unique_ptr<PrepareRun> run;
 };
 
-#define PENSTOCK_PREPARE_OPTIONS                                                                \
-  "name: str = 'data', shard_samples: int = 1000, interval: int = 8, longest_side: int = 0, "   \
-  "quality: int = 90, also: collections.abc.Sequence[str] = ('json', 'txt'), skip_bad: bool = " \
-  "False, threads: int = 0, attempts: int = 5"
+// Of numbers of samples: done, and all.
+using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
-// The keywords of all that take options, in one place.
-template <class Define, class... Before>
-void with_options(Define&& define, Before&&... before) {
-  const PrepareOptions usual;
-  define(std::forward<Before>(before)..., nb::kw_only(), "name"_a = "data",
-         "shard_samples"_a = 1000, "interval"_a = 8, "longest_side"_a = 0, "quality"_a = 90,
-         "also"_a = usual.also, "skip_bad"_a = false, "threads"_a = 0, "attempts"_a = 5);
+Parameter<Progress> progress_parameter() {
+  return {.name = "progress",
+          .by_default = Progress(),
+          .sentence =
+              "is called with the samples done and all samples now and then, in the calling thread",
+          .keyword_only = true};
+}
+
+Preparation preparation(const Path& input, const Path& output, const PrepareOptions& options) {
+  return interruptibly([&] { return Preparation(input.string(), output.string(), options); });
+}
+
+PrepareReport make_shard(const Preparation& self, std::uint64_t shard, const Progress& progress) {
+  return run_stoppable(progress, [&](const std::stop_token& stop, const OnPreparedOf& told) {
+    return self.make(
+        shard,
+        [&](std::uint64_t done) {
+          told(done, self.shards()[shard].last - self.shards()[shard].first);
+        },
+        stop);
+  });
+}
+
+PrepareReport prepare(const Path& input, const Path& output, const PrepareOptions& options,
+                      const Progress& progress) {
+  return run_stoppable(progress, [&](const std::stop_token& stop, const OnPreparedOf& told) {
+    return prepare_shards(input.string(), output.string(), options, told, stop);
+  });
 }
 
 }  // namespace
 
 void bind_prepare(nb::module_& module) {
-  nb::class_<PrepareReport>(module, "PrepareReport",
-                            R"(What was done to some samples. Reports of shards add up, with +=.)")
-      .def_ro("samples", &PrepareReport::samples)
-      .def_ro("transcoded", &PrepareReport::transcoded, "Images that were transcoded losslessly.")
-      .def_ro("shrunk", &PrepareReport::shrunk)
-      .def_ro("indexed", &PrepareReport::indexed)
-      .def_ro("bytes_in", &PrepareReport::bytes_in)
-      .def_ro("bytes_out", &PrepareReport::bytes_out)
-      .def_ro("kept", &PrepareReport::kept, "Packed as they were: why, and how many.")
-      .def_ro("listed", &PrepareReport::listed, "The first 100 of those, and of what was left out.")
-      .def_ro("left_out", &PrepareReport::left_out)
-      .def_ro("tar_bytes", &PrepareReport::tar_bytes, "Of the shards.")
-      .def("to_json", &PrepareReport::to_json, "The object of penstock-prepare --json.")
+  nb::class_<PrepareReport> report(module, "PrepareReport", StructDoc<PrepareReport>::kText);
+  def_members(report, "samples", &PrepareReport::samples, "transcoded", &PrepareReport::transcoded,
+              "shrunk", &PrepareReport::shrunk, "indexed", &PrepareReport::indexed, "bytes_in",
+              &PrepareReport::bytes_in, "bytes_out", &PrepareReport::bytes_out, "kept",
+              &PrepareReport::kept, "listed", &PrepareReport::listed, "left_out",
+              &PrepareReport::left_out, "tar_bytes", &PrepareReport::tar_bytes);
+  report.def("to_json", &PrepareReport::to_json, "The object of penstock-prepare --json.")
       .def_static("from_json", &PrepareReport::from_json, "text"_a, "Of what to_json() made.")
       .def(
           "__eq__",
@@ -103,72 +105,27 @@ void bind_prepare(nb::module_& module) {
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"));
 
-  nb::class_<PrepareShard>(
-      module, "PrepareShard",
-      R"(One shard, and the samples [first, last) of the input that go into it.)")
-      .def_ro("number", &PrepareShard::number)
-      .def_ro("first", &PrepareShard::first)
-      .def_ro("last", &PrepareShard::last)
-      .def_ro("file", &PrepareShard::file, "Where it is written.");
+  nb::class_<PrepareShard> shard(module, "PrepareShard", StructDoc<PrepareShard>::kText);
+  def_members(shard, "number", &PrepareShard::number, "first", &PrepareShard::first, "last",
+              &PrepareShard::last, "file", &PrepareShard::file);
 
-  auto work = nb::class_<Preparation>(
-      module, "Preparation",
-      R"(Which shards an input makes, and how each is made: prepare() in parts, for several machines. The same input and options
-give the same shards, byte for byte, on every machine. Nothing is written before make().)");
-  with_options(
-      [&](auto&&... arguments) {
-        work.def(
-            "__init__",
-            [](Preparation* self, const Path& input, const Path& output, std::string name,
-               std::uint64_t shard_samples, int interval, int longest_side, int quality,
-               std::vector<std::string> also, bool skip_bad, int threads, int attempts) {
-              const PrepareOptions options =
-                  options_of(std::move(name), shard_samples, interval, longest_side, quality,
-                             std::move(also), skip_bad, threads, attempts);
-              new (self) Preparation(interruptibly(
-                  [&] { return Preparation(input.string(), output.string(), options); }));
-            },
-            arguments...,
-            nb::sig("def __init__(self, input: str | os.PathLike[str], output: str | "
-                    "os.PathLike[str], *, " PENSTOCK_PREPARE_OPTIONS ") -> None"),
-            "The arguments are those of prepare().");
-      },
-      "input"_a, "output"_a);
+  nb::class_<Preparation> work(module, "Preparation", docs::Preparation);
+  def_constructor(work, Call{"Preparation", WithGil{&preparation}, docs::preparation_init,
+                             Parameter<Path>{"input"}, Parameter<Path>{"output"},
+                             Parameter<PrepareOptions>{"options"}});
+  def(work, Call{"make", WithGil{&make_shard}, docs::preparation_make,
+                 Parameter<std::uint64_t>{"shard"}, progress_parameter()});
   work.def_prop_ro("samples", &Preparation::samples)
-      .def_prop_ro("fingerprint", &Preparation::fingerprint,
-                   "Of the input: equal where it has the same samples.")
+      .def_prop_ro("fingerprint", &Preparation::fingerprint, docs::preparation_fingerprint)
       .def_prop_ro("shards", &Preparation::shards, nb::rv_policy::copy)
       .def_prop_ro("output", &Preparation::output)
-      .def(
-          "make",
-          [](const Preparation& self, std::uint64_t shard, const nb::object& progress) {
-            return run_stoppable(
-                progress, [&](const std::stop_token& stop, const OnPreparedOf& told) {
-                  return self.make(
-                      shard,
-                      [&](std::uint64_t done) {
-                        told(done, self.shards()[shard].last - self.shards()[shard].first);
-                      },
-                      stop);
-                });
-          },
-          "shard"_a, nb::kw_only(), "progress"_a.none() = nb::none(),
-          nb::sig("def make(self, shard: int, *, progress: collections.abc.Callable[[int, int], "
-                  "object] | None = None) -> PrepareReport"),
-          R"(Writes a shard and what lies beside it. Each appears whole, the shard last; made again, it has the same bytes. A
-folder must be there. `progress(done, samples)` is called now and then.
-
-Threads  one call at a time
-Errors   DataError  a sample that cannot be read
-         Error      the output cannot be written
-         ValueError there is no such shard)")
       .def(
           "differences",
           [](const Preparation& self, std::uint64_t shard) {
             return interruptibly([&] { return self.differences(shard); });
           },
           "shard"_a, nb::sig("def differences(self, shard: int) -> list[str]"),
-          R"(Makes a shard again without writing it, and compares it with the one that is there: a line for each difference.)");
+          docs::preparation_differences);
 
   nb::class_<PyPrepareRun>(
       module, "PrepareRun",
@@ -199,60 +156,26 @@ Errors   Error  the output was made otherwise, is damaged, holds other files, or
           "work"_a, nb::sig("def __init__(self, work: Preparation) -> None"))
       .def(
           "missing", [](const PyPrepareRun& self) { return self.run->missing(); },
-          "The numbers of the shards that are not there yet.")
+          docs::prepare_run_missing)
       .def_prop_ro(
           "changed", [](const PyPrepareRun& self) { return self.run->changed(); },
-          "What was recorded and has been changed or removed since, and so is missing: a line "
-          "each.")
+          docs::prepare_run_changed)
       .def(
           "add",
           [](PyPrepareRun& self, std::uint64_t shard, const PrepareReport& report) {
             without_gil([&] { self.run->add(shard, report); });
           },
-          "shard"_a, "report"_a, "Records that a shard was made, with what make() returned.")
+          "shard"_a, "report"_a, docs::prepare_run_add)
       .def(
           "finish",
           [](const PyPrepareRun& self) {
             return interruptibly([&] { return self.run->finish(); });
           },
-          R"(Opens the shards as readers will, which in a folder makes their indexes; the report of all.)");
+          docs::prepare_run_finish);
 
-  with_options(
-      [&](auto&&... arguments) {
-        module.def(
-            "prepare",
-            [](const Path& input, const Path& output, std::string name, std::uint64_t shard_samples,
-               int interval, int longest_side, int quality, std::vector<std::string> also,
-               bool skip_bad, int threads, int attempts, const nb::object& progress) {
-              const PrepareOptions options =
-                  options_of(std::move(name), shard_samples, interval, longest_side, quality,
-                             std::move(also), skip_bad, threads, attempts);
-              return run_stoppable(
-                  progress, [&](const std::stop_token& stop, const OnPreparedOf& told) {
-                    return prepare_shards(input.string(), output.string(), options, told, stop);
-                  });
-            },
-            arguments..., "progress"_a.none() = nb::none(),
-            nb::sig("def prepare(input: str | os.PathLike[str], output: str | os.PathLike[str], "
-                    "*, " PENSTOCK_PREPARE_OPTIONS
-                    ", progress: collections.abc.Callable[[int, int], object] | None = None) -> "
-                    "PrepareReport"),
-            R"(Packs JPEGs into tar shards that decode faster, without changing a pixel: what penstock-prepare does.
-
-`input` is a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a pattern
-such as "train-{000..099}.tar". `output` is a folder. Both may be s3://bucket/prefix, as a str. `interval`: MCUs between two
-restart markers. `longest_side`: JPEGs with a longer one are shrunk to it, and encoded again with `quality`; 0: none. `also`: of
-tar shards, other members to copy. `skip_bad`: leave out records that cannot be read. `threads`: 0 is one per core. `attempts`:
-of reads and writes that fail as networks do. `progress(done, samples)` is called now and then, in the calling thread.
-
-One that was stopped (Ctrl-C) or killed goes on when it is called again.
-
-Errors  ValueError  an option out of its range, or an output inside the input
-        DataError   a record that cannot be read, whose message names the file
-        Error       nothing there that it knows; the output was made otherwise, or cannot be written)");
-      },
-      "input"_a, "output"_a);
+  def(module,
+      Call{"prepare", WithGil{&prepare}, docs::prepare_shards, Parameter<Path>{"input"},
+           Parameter<Path>{"output"}, Parameter<PrepareOptions>{"options"}, progress_parameter()});
 }
-#undef PENSTOCK_PREPARE_OPTIONS
 
 }  // namespace penstock::python

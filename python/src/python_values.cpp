@@ -152,4 +152,14 @@ std::vector<ImageView> PythonValue<std::vector<ImageView>>::value(nb::handle giv
   return views;
 }
 
+std::chrono::milliseconds PythonValue<std::chrono::milliseconds>::value(nb::handle given,
+                                                                        const char* argument) {
+  constexpr double kLongest = 1e9;  // 30 years, which clocks can hold
+  const auto seconds = from_python<double>(given, argument);
+  if (!(seconds >= 0))
+    throw std::invalid_argument(std::string(argument) + ": expected seconds, at least 0, found " +
+                                repr_of(given));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, kLongest) * 1e3));
+}
+
 }  // namespace penstock::python

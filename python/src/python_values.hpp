@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +32,26 @@ struct AnyVisitor {};
 template <class T>
 concept HasFields = requires(T& value, AnyVisitor& visit) {
   visit_fields(visit, value);
+};
+
+/// Specialised for each struct of options that is a class in Python:
+///
+///   static constexpr const char* kName = "ImageView";
+///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names
+///   static constexpr const char* kLeftOut = "field";        // one that Python passes elsewhere; ""
+template <class T>
+struct PythonClass;
+template <class T>
+concept IsPythonClass = requires {
+  PythonClass<T>::kName;
+};
+
+template <>
+struct PythonClass<InputContext> {
+  static constexpr const char* kName = "InputContext";
+  static constexpr const char* kByPosition[] = {"num_input_pipelines", "input_pipeline_id",
+                                                "num_replicas_in_sync"};
+  static constexpr const char* kLeftOut = "";
 };
 
 /// Of a type T that Python passes:
@@ -350,8 +372,45 @@ struct PythonValue<Dataset> {
 };
 
 template <>
+struct PythonValue<nb::bytes> {
+  static std::string type() { return "bytes"; }
+  static nb::bytes value(nb::handle given, const char*) {
+    if (!nb::isinstance<nb::bytes>(given)) throw nb::next_overload();
+    return nb::borrow<nb::bytes>(given);
+  }
+};
+
+/// What only Python knows.
+template <>
+struct PythonValue<nb::object> {
+  static std::string type() { return "typing.Any"; }
+};
+
+template <>
 struct PythonValue<PyTransform> {
   static std::string type() { return "Transform"; }
+};
+
+/// A function that is called with the GIL; None for none.
+template <>
+struct PythonValue<std::function<void(std::uint64_t, std::uint64_t)>> {
+  using Function = std::function<void(std::uint64_t, std::uint64_t)>;
+  static std::string type() { return "collections.abc.Callable[[int, int], object] | None"; }
+  static std::string text(const Function&) { return "None"; }
+  static Function value(nb::handle given, const char*) {
+    if (given.is_none()) return {};
+    if (PyCallable_Check(given.ptr()) == 0) throw nb::next_overload();
+    return [kept = std::make_shared<Kept>(nb::borrow(given))](std::uint64_t first,
+                                                              std::uint64_t second) {
+      const nb::gil_scoped_acquire gil;
+      try {
+        if (const nb::object function = object_of(kept); function.is_valid())
+          function(first, second);
+      } catch (nb::python_error& error) {
+        rethrow(error);
+      }
+    };
+  }
 };
 
 /// An object of the class Holder, whose member has the C++ object; None for a null pointer.
@@ -374,6 +433,49 @@ template <>
 struct PythonValue<std::shared_ptr<JpegStats>>
     : HeldValue<JpegStats, PyJpegStats, &PyJpegStats::stats> {
   static std::string type() { return "JpegStats | None"; }
+};
+template <>
+struct PythonValue<std::shared_ptr<ThreadBudget>>
+    : HeldValue<ThreadBudget, PyThreadBudget, &PyThreadBudget::budget> {
+  static std::string type() { return "ThreadBudget | None"; }
+};
+
+template <>
+struct PythonValue<Device> {
+  static std::string type() { return "str | Device"; }
+  static std::string text(const Device& device) { return default_text(device.to_string()); }
+  static Device value(nb::handle given, const char* argument) {
+    if (nb::isinstance<Device>(given)) return nb::cast<Device>(given);
+    return Device::parse(from_python<std::string>(given, argument));
+  }
+};
+
+template <>
+struct PythonValue<std::vector<FieldSpec>> {
+  static constexpr const char* kForms =
+      "FieldSpecs, or {name: (dtype, shape)}, such as {\"observation\": (\"f32\", (None, 4))}; "
+      "None is an "
+      "extent that differs from record to record";
+  static std::string type() {
+    return "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
+           "collections.abc.Sequence[int | None]]]";
+  }
+  /// Errors  std::invalid_argument  something else
+  static std::vector<FieldSpec> value(nb::handle given, const char*) {
+    return Fields{nb::borrow(given)}.value();
+  }
+};
+
+/// Seconds.
+template <>
+struct PythonValue<std::chrono::milliseconds> {
+  static constexpr const char* kForms = "in seconds";
+  static std::string type() { return "float"; }
+  static std::string text(std::chrono::milliseconds time) {
+    return default_text(std::chrono::duration<double>(time).count());
+  }
+  /// Errors  std::invalid_argument  less than 0, or no number
+  static std::chrono::milliseconds value(nb::handle given, const char* argument);
 };
 
 }  // namespace penstock::python

@@ -9,16 +9,23 @@
 #include <string>
 #include <utility>
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include "casters.hpp"
-#include "python_object.hpp"
+#include "header_docs.hpp"
 #include "streams.hpp"
-#include "waiting.hpp"
 
 namespace penstock::python {
+
+template <>
+struct PythonValue<std::shared_ptr<source::Queue>> {
+  static std::string type() { return "Queue"; }
+  static std::shared_ptr<source::Queue> value(nb::handle given, const char*) {
+    PyQueue queue;
+    if (!nb::try_cast(given, queue)) throw nb::next_overload();
+    return queue.queue;
+  }
+};
 
 namespace {
 
@@ -74,6 +81,13 @@ struct PyQueueClient {
   bool waits_for_each;
 };
 
+PyQueueClient connected(const Path& path, const std::vector<FieldSpec>& fields,
+                        const QueueClientOptions& options) {
+  return {.client = Client(connect(path, fields, options), "queue client"),
+          .fields = fields,
+          .waits_for_each = options.unacknowledged == 0};
+}
+
 bool push_remotely(const PyQueueClient& self, nb::handle record, std::optional<double> timeout) {
   if (timeout && self.waits_for_each)
     throw std::invalid_argument(
@@ -99,15 +113,18 @@ void close(const PyQueueClient& self, const std::optional<std::string>& cause) {
   });
 }
 
+Server serve(std::shared_ptr<source::Queue> queue, const Path& path,
+             const QueueServerOptions& options) {
+  return {std::make_shared<source::QueueServer>(std::move(queue), path, options), "queue server"};
+}
+
 void bind_server(nb::module_& module) {
-  nb::class_<QueueServerStats>(module, "QueueServerStats", "The clients of a QueueServer.")
-      .def_ro("connected", &QueueServerStats::connected, "Now.")
-      .def_ro("finished", &QueueServerStats::finished, "Closed properly.")
-      .def_ro("lost", &QueueServerStats::lost, "Went without close().")
-      .def_ro("refused", &QueueServerStats::refused, "Never became clients.")
-      .def_ro("last_error", &QueueServerStats::last_error,
-              "Why the last one was lost or refused; empty if none was.");
-  nb::class_<Server>(
+  nb::class_<QueueServerStats> stats(module, "QueueServerStats",
+                                     StructDoc<QueueServerStats>::kText);
+  def_members(stats, "connected", &QueueServerStats::connected, "finished",
+              &QueueServerStats::finished, "lost", &QueueServerStats::lost, "refused",
+              &QueueServerStats::refused, "last_error", &QueueServerStats::last_error);
+  nb::class_<Server> server(
       module, "QueueServer",
       R"(Pushes into a queue what QueueClients in other processes of this machine send:
 
@@ -119,36 +136,11 @@ A record counts once the queue has it; a client that dies in the middle of one l
 only. While the queue is full, clients wait.
 
 Threads  any of it from any thread.
-Owns     the socket file, which only its owner may use; a dead server's is replaced.)")
-      .def(
-          "__init__",
-          [](Server* self, const PyQueue& queue, const Path& path,
-             const Choice<CloseWhen>& close_when, std::uint64_t expected_clients,
-             const Choice<OnLostClient>& on_lost_client, std::size_t max_record_bytes,
-             std::size_t max_clients) {
-            const QueueServerOptions options{
-                .close_when = close_when.value("close_when"),
-                .expected_clients = expected_clients,
-                .on_lost_client = on_lost_client.value("on_lost_client"),
-                .max_record_bytes = max_record_bytes,
-                .max_clients = max_clients};
-            new (self) Server(std::make_shared<source::QueueServer>(queue.queue, path, options),
-                              "queue server");
-          },
-          "queue"_a, "path"_a, nb::kw_only(), "close_when"_a = Choice<CloseWhen>{"all_finished"},
-          "expected_clients"_a = 1, "on_lost_client"_a = Choice<OnLostClient>{"close_queue"},
-          "max_record_bytes"_a = std::size_t{64} << 20, "max_clients"_a = 256,
-          R"(`close_when`        "all_finished": at least `expected_clients` have connected, and all have left;
-                    "explicitly": Queue.close() does it.
-`on_lost_client`    one that ends without close(): "close_queue" with a cause that names it, or
-                    "ignore" it.
-`max_record_bytes`  the largest record.
-`max_clients`       connections at a time; each has a thread.
-
-Errors  ValueError  a limit of 0, or a path that is too long for a socket
-        Error       the path has a living server, or a file that is no socket, or cannot be made)")
-      .def(ExplainedConstructor())
-      .def_prop_ro("path", [](const Server& self) { return self.get()->path(); })
+Owns     the socket file, which only its owner may use; a dead server's is replaced.)");
+  def_constructor(server, Call{"QueueServer", &serve, docs::queue_server_init,
+                               Parameter<std::shared_ptr<source::Queue>>{"queue"},
+                               Parameter<Path>{"path"}, Parameter<QueueServerOptions>{"options"}});
+  server.def_prop_ro("path", [](const Server& self) { return self.get()->path(); })
       .def("stats", [](const Server& self) { return self.get()->stats(); })
       .def(
           "stop", [](Server& self) { self.reset(); },
@@ -160,8 +152,9 @@ Errors  ValueError  a limit of 0, or a path that is too long for a socket
 }
 
 void bind_client(nb::module_& module) {
-  nb::class_<PyQueueClient>(module, "QueueClient",
-                            R"(The other end of a QueueServer, in a process that makes records:
+  nb::class_<PyQueueClient> client(
+      module, "QueueClient",
+      R"(The other end of a QueueServer, in a process that makes records:
 
     with QueueClient("/tmp/moves.sock", fields) as actor:
         for _ in range(1000):
@@ -171,32 +164,11 @@ At the end of the `with` block it is closed, which says that this client is done
 without close(), by an exception for instance, counts as lost: the server then closes the queue or
 continues.
 
-Threads  any of it from any thread; one push at a time, the others wait.)")
-      .def(
-          "__init__",
-          [](PyQueueClient* self, const Path& path, const Fields& fields, std::string name,
-             double connect_timeout_s, std::uint64_t unacknowledged) {
-            QueueClientOptions options{.name = std::move(name),
-                                       .connect_timeout_s = connect_timeout_s,
-                                       .unacknowledged = unacknowledged};
-            new (self) PyQueueClient{
-                .client = Client(connect(path, fields.value(), std::move(options)), "queue client"),
-                .fields = fields.value(),
-                .waits_for_each = unacknowledged == 0};
-          },
-          "path"_a, "fields"_a, nb::kw_only(), "name"_a = "client", "connect_timeout_s"_a = 10.0,
-          "unacknowledged"_a = 16,
-          R"(Connects, and waits for the server if it is not there yet. `fields` are those of the queue.
-
-`name`            for the server's messages, which add the process number.
-`unacknowledged`  records that may be sent before the queue has them; 0: a push returns when the
-                  queue has its record.
-
-Errors  ValueError   no fields, names missing or used twice, or a path that is too long for a socket
-        Error        no server in time; it speaks another version, has other fields (the message
-                     names the first that differs) or no room
-        QueueClosed  its queue takes no more)")
-      .def(ExplainedConstructor())
+Threads  any of it from any thread; one push at a time, the others wait.)");
+  def_constructor(client, Call{"QueueClient", WithGil{&connected}, docs::queue_client_init,
+                               Parameter<Path>{"path"}, Parameter<std::vector<FieldSpec>>{"fields"},
+                               Parameter<QueueClientOptions>{"options"}});
+  client
       .def(
           "push", &push_remotely, "record"_a, "timeout"_a.none() = nb::none(),
           nb::sig("def push(self, record: collections.abc.Mapping[str, typing.Any] | "

@@ -1,5 +1,4 @@
 // Data that is stored somewhere: folders, shards, arrays.
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -83,28 +82,6 @@ struct PythonValue<std::vector<Column>> {
   }
 };
 
-/// A function that is called with the GIL; None for none.
-template <>
-struct PythonValue<std::function<void(std::uint64_t, std::uint64_t)>> {
-  using Function = std::function<void(std::uint64_t, std::uint64_t)>;
-  static std::string type() { return "collections.abc.Callable[[int, int], object] | None"; }
-  static std::string text(const Function&) { return "None"; }
-  static Function value(nb::handle given, const char*) {
-    if (given.is_none()) return {};
-    if (PyCallable_Check(given.ptr()) == 0) throw nb::next_overload();
-    return [kept = std::make_shared<Kept>(nb::borrow(given))](std::uint64_t first,
-                                                              std::uint64_t second) {
-      const nb::gil_scoped_acquire gil;
-      try {
-        if (const nb::object function = object_of(kept); function.is_valid())
-          function(first, second);
-      } catch (nb::python_error& error) {
-        rethrow(error);
-      }
-    };
-  }
-};
-
 namespace {
 
 // On the calling thread, where `progress` belongs, and Ctrl-C is seen in it.
@@ -125,10 +102,9 @@ Dataset make_synthetic(SyntheticImagesOptions options) {
 void bind_sources(nb::module_& module) {
   nb::class_<PyStream>(module, "Stream",
                        "Records that arrive one after another, once. For Dataset().");
-  nb::class_<RecordInfo>(module, "RecordInfo", StructDoc<RecordInfo>::kText)
-      .def_ro("key", &RecordInfo::key, sentence_of<RecordInfo>("key"))
-      .def_ro("label", &RecordInfo::label, sentence_of<RecordInfo>("label"))
-      .def_ro("bytes", &RecordInfo::bytes, sentence_of<RecordInfo>("bytes"));
+  nb::class_<RecordInfo> info(module, "RecordInfo", StructDoc<RecordInfo>::kText);
+  def_members(info, "key", &RecordInfo::key, "label", &RecordInfo::label, "bytes",
+              &RecordInfo::bytes);
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<ArrayField>(module);

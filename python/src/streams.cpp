@@ -5,17 +5,26 @@
 #include <optional>
 #include <utility>
 
-#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include "bindings.hpp"
-#include "casters.hpp"
+#include "header_docs.hpp"
 #include "host_array.hpp"
-#include "python_object.hpp"
-#include "waiting.hpp"
 
 namespace penstock::python {
+
+/// What a generator iterates over.
+struct Records {
+  nb::object object;
+};
+template <>
+struct PythonValue<Records> {
+  static std::string type() {
+    return "collections.abc.Iterable[collections.abc.Mapping[str, typing.Any] | "
+           "collections.abc.Sequence[typing.Any]]";
+  }
+  static Records value(nb::handle given, const char*) { return {nb::borrow(given)}; }
+};
 
 namespace {
 
@@ -39,40 +48,26 @@ void close_queue(const PyQueue& self, nb::object cause) {
   without_gil([&] { self.queue->close(exception); });
 }
 
+PyQueue make_queue(std::vector<FieldSpec> fields, QueueOptions options) {
+  auto queue = source::queue(std::move(fields), std::move(options));
+  return {{queue}, queue};
+}
+
 void bind_queue(nb::module_& module) {
-  nb::class_<QueueStats>(module, "QueueStats", "A queue in numbers.")
-      .def_ro("pushed", &QueueStats::pushed)
-      .def_ro("read", &QueueStats::read, "Or discarded.")
-      .def_ro("waiting", &QueueStats::waiting, "Pushed and not read.")
-      .def_ro("waiting_bytes", &QueueStats::waiting_bytes)
-      .def_ro("blocked_producers", &QueueStats::blocked_producers, "Now.")
-      .def_ro("blocked_s", &QueueStats::blocked_s, "By all producers together, so far.");
+  nb::class_<QueueStats> stats(module, "QueueStats", StructDoc<QueueStats>::kText);
+  def_members(stats, "pushed", &QueueStats::pushed, "read", &QueueStats::read, "waiting",
+              &QueueStats::waiting, "waiting_bytes", &QueueStats::waiting_bytes,
+              "blocked_producers", &QueueStats::blocked_producers, "blocked_s",
+              &QueueStats::blocked_s);
 
-  nb::class_<PyQueue, PyStream>(
-      module, "Queue",
-      R"(A bounded queue that any number of threads push records into while
-one loader reads: Dataset(queue).shuffle(buffer=500).batch(32).
-
-What was pushed before close() is delivered; nothing is lost or doubled.
-
-Threads  any of it from any thread.)")
-      .def(
-          "__init__",
-          [](PyQueue* self, const Fields& fields, std::uint64_t capacity, std::size_t max_bytes,
-             std::string name) {
-            auto queue = source::queue(
-                fields.value(),
-                {.capacity = capacity, .max_bytes = max_bytes, .name = std::move(name)});
-            new (self) PyQueue{{queue}, queue};
-          },
-          "fields"_a, nb::kw_only(), "capacity"_a = 1024, "max_bytes"_a = std::size_t{256} << 20,
-          "name"_a = "queue",
-          R"(Fields such as {"observation": ("f32", (None, 4)), "reward": ("f32", ())}; None is an
-extent that differs from record to record. `capacity` in records: a loader needs its shuffle
-buffer plus some batches.
-
-Errors  ValueError  no fields, a name twice, a capacity or max_bytes of 0)")
-      .def(ExplainedConstructor())
+  nb::class_<PyQueue, PyStream> queue(module, "Queue", docs::Queue);
+  def_constructor(
+      queue,
+      Call{"Queue", &make_queue, docs::queue, Parameter<std::vector<FieldSpec>>{"fields"},
+           Parameter<QueueOptions>{"options"}}
+          .with(R"(    queue = ps.Queue({"observation": ("f32", (None, 4)), "reward": ("f32", ())})
+    loader = ps.Dataset(queue).shuffle(buffer=500).batch(32).loader())"));
+  queue
       .def("push", &push, "record"_a, "timeout"_a.none() = nb::none(),
            nb::sig("def push(self, record: collections.abc.Mapping[str, typing.Any] | "
                    "collections.abc.Sequence[typing.Any], timeout: float | None = None) -> bool"),
@@ -90,9 +85,8 @@ their QueueClosed. The first close counts.)")
            [](const PyQueue& self) { return without_gil([&] { return self.queue->stats(); }); });
 }
 
-Dataset generate(const Fields& given, nb::handle records, std::string name) {
-  std::vector<FieldSpec> fields = given.value();
-  nb::object iterable = nb::steal(PyObject_GetIter(records.ptr()));
+Dataset generate(std::vector<FieldSpec> fields, const Records& records, std::string name) {
+  nb::object iterable = nb::steal(PyObject_GetIter(records.object.ptr()));
   if (!iterable.is_valid()) throw nb::python_error();
   const auto iterator = std::make_shared<Kept>(std::move(iterable));
   (void)numpy();
@@ -121,19 +115,20 @@ Dataset generate(const Fields& given, nb::handle records, std::string name) {
 
 void bind_streams(nb::module_& module) {
   bind_queue(module);
-  module.def("generator", &generate, "fields"_a, "records"_a, nb::kw_only(), "name"_a = "generator",
-             nb::sig("def generator(fields: collections.abc.Sequence[FieldSpec] | "
-                     "collections.abc.Mapping[str, tuple[str, collections.abc.Sequence[int | "
-                     "None]]], records: collections.abc.Iterable[collections.abc.Mapping[str, "
-                     "typing.Any] | collections.abc.Sequence[typing.Any]], *, name: str = "
-                     "'generator') -> Dataset"),
-             R"(Records that a Python iterator makes, one after another, when a batch needs them.
+  def(module,
+      Call{"generator", WithGil{&generate},
+           R"(Records that a Python iterator makes, one after another, when a batch needs them.
 
 What it raises ends the stream: the consumer gets it after the last record. A stream comes
 once: no repeat, no whole shuffle, no resume.
 
 Threads  the iterator is used by one thread at a time, with the GIL.
-Errors   ValueError  no fields, a name missing or used twice)");
+Errors   ValueError  no fields, a name missing or used twice)",
+           Parameter<std::vector<FieldSpec>>{"fields"}, Parameter<Records>{"records"},
+           Parameter<std::string>{.name = "name",
+                                  .by_default = "generator",
+                                  .sentence = "for messages",
+                                  .keyword_only = true}});
 }
 
 }  // namespace penstock::python

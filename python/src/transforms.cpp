@@ -24,6 +24,11 @@ struct PythonClass<ImageView> {
   static constexpr const char* kLeftOut = "field";
 };
 
+template <>
+struct PythonValue<TranscodedJpeg> {
+  static std::string type() { return "TranscodedJpeg"; }
+};
+
 namespace {
 
 using namespace nb::literals;
@@ -130,6 +135,22 @@ PyTransform map_python(nb::object function, std::vector<std::string> inputs, con
 
 // ---- decoding ----
 
+PyMemoryJpegIndex memory_index(std::size_t max_bytes) {
+  const auto made = std::make_shared<MemoryJpegIndex>(max_bytes);
+  return {{made}, made};
+}
+PySharedJpegIndex shared_index(const std::filesystem::path& file, std::size_t max_bytes) {
+  return {{std::make_shared<SharedJpegIndex>(file, max_bytes)}};
+}
+
+TranscodedJpeg transcode(const nb::bytes& jpeg, const TranscodeJpegOptions& options) {
+  const auto* const data = static_cast<const std::byte*>(jpeg.data());
+  const std::span bytes(data, jpeg.size());
+  auto result = without_gil([&] { return transcode_jpeg(bytes, options); });
+  if (!result) throw std::invalid_argument(result.fault().reason);
+  return std::move(*result);
+}
+
 void bind_jpeg(nb::module_& module) {
   using Path = std::filesystem::path;
   nb::class_<PyJpegIndex>(module, "JpegIndex",
@@ -138,7 +159,7 @@ void bind_jpeg(nb::module_& module) {
       .def("__len__", [](const PyJpegIndex& self) { return self.store->size(); })
       .def_prop_ro(
           "nbytes", [](const PyJpegIndex& self) { return self.store->bytes(); },
-          "What the indices take: memory, or room in the file.")
+          "Bytes that the indices take, in memory or in the file.")
       .def(
           "load_bytes",
           [](const PyJpegIndex& self, const nb::bytes& made) {
@@ -146,66 +167,41 @@ void bind_jpeg(nb::module_& module) {
             return without_gil(
                 [&] { return self.store->load_bytes(std::as_bytes(bytes), "these bytes"); });
           },
-          "made"_a, R"(Adds what MemoryJpegIndex.to_bytes made; returns how many.
-
-Errors  Error  the bytes are of another kind)");
-  nb::class_<PyMemoryJpegIndex, PyJpegIndex>(
-      module, "MemoryJpegIndex",
-      R"(An index of JPEGs, filled when they are first decoded; later only the crop is decoded. For
-decode_image(index=...). Neither the pixels nor the faults depend on it.
-
-Threads  any number.)")
-      .def(
-          "__init__",
-          [](PyMemoryJpegIndex* self, std::size_t max_bytes) {
-            auto made = std::make_shared<MemoryJpegIndex>(max_bytes);
-            new (self) PyMemoryJpegIndex{{made}, made};
-          },
-          "max_bytes"_a = std::size_t{1} << 30,
-          "`max_bytes` that the indices may take; once full, it takes no more.")
-      .def(ExplainedConstructor())
+          "made"_a, docs::jpeg_index_store_load_bytes);
+  nb::class_<PyMemoryJpegIndex, PyJpegIndex> in_memory(module, "MemoryJpegIndex",
+                                                       docs::MemoryJpegIndex);
+  def_constructor(in_memory,
+                  Call{"MemoryJpegIndex", &memory_index, "",
+                       Parameter<std::size_t>{.name = "max_bytes",
+                                              .by_default = std::size_t{1} << 30,
+                                              .sentence = "bytes that the indices may take; once "
+                                                          "full, it takes no more"}});
+  in_memory
       .def(
           "load",
           [](const PyMemoryJpegIndex& self, const Path& file) {
             return interruptibly([&] { return load_jpeg_index(*self.memory, file.string()); });
           },
-          "file"_a,
-          R"(Adds what save() wrote, or all *.jpegindex files of a folder, which may be s3://bucket/prefix; returns how many.
-
-Errors  Error  there is no such file, it cannot be read, or is of another kind)")
+          "file"_a, docs::load_jpeg_index)
       .def(
           "save",
           [](const PyMemoryJpegIndex& self, const Path& file) {
             without_gil([&] { self.memory->save(file); });
           },
-          "file"_a, R"(Writes all of it under another name, then renames it.
-
-Errors  Error  the file cannot be written)")
+          "file"_a, docs::memory_jpeg_index_save)
       .def(
           "to_bytes",
           [](const PyMemoryJpegIndex& self) {
             const auto all = without_gil([&] { return self.memory->to_bytes(); });
             return nb::bytes(all.data(), all.size());
           },
-          "What save() writes.");
-  nb::class_<PySharedJpegIndex, PyJpegIndex>(
-      module, "SharedJpegIndex",
-      R"(An index of JPEGs in a file that all processes of the machine fill and use at the same time: with
-a process for each GPU, what one has decoded is known to all in the next epoch. For
-decode_image(index=...). The file stays for the next run. A process may be killed at any moment.
-
-Threads  any number, in any number of processes.)")
-      .def(
-          "__init__",
-          [](PySharedJpegIndex* self, const Path& file, std::size_t max_bytes) {
-            new (self) PySharedJpegIndex{{std::make_shared<SharedJpegIndex>(file, max_bytes)}};
-          },
-          "file"_a, "max_bytes"_a = std::size_t{1} << 30,
-          R"(Opens the file, or makes it: in /dev/shm, or on a local disk. It takes room as it fills, up to
-`max_bytes`, of about 400 a photograph; one that is there keeps its own limit.
-
-Errors  Error  the file cannot be made or mapped, or is of another kind)")
-      .def(ExplainedConstructor());
+          docs::memory_jpeg_index_to_bytes);
+  nb::class_<PySharedJpegIndex, PyJpegIndex> shared(module, "SharedJpegIndex",
+                                                    docs::SharedJpegIndex);
+  def_constructor(shared, Call{"SharedJpegIndex", &shared_index, docs::shared_jpeg_index_init,
+                               Parameter<std::filesystem::path>{"file"},
+                               Parameter<std::size_t>{.name = "max_bytes",
+                                                      .by_default = std::size_t{1} << 30}});
 
   nb::class_<PyJpegStats>(module, "JpegStats",
                           "Counts which decoder took the JPEGs. For decode_image(stats=...).")
@@ -261,37 +257,15 @@ void bind_transforms(nb::module_& module) {
   def(module, calls::pad(), {"field", "to"});
   bind_images(module);
 
-  nb::class_<TranscodedJpeg>(module, "TranscodedJpeg",
-                             "A JPEG that decodes faster, or why the file was kept unchanged.")
-      .def_prop_ro(
-          "bytes",
-          [](const TranscodedJpeg& self) {
-            return nb::bytes(self.bytes.data(), self.bytes.size());
-          },
-          "The whole file; the given one if it was kept unchanged.")
-      .def_ro("kept", &TranscodedJpeg::kept,
-              "Why it was kept unchanged; empty if it was transcoded.")
-      .def_ro("interval", &TranscodedJpeg::interval, "MCUs between two restart markers.")
-      .def_ro("mcus_in_row", &TranscodedJpeg::mcus_in_row);
-  module.def(
-      "transcode_jpeg",
-      [](const nb::bytes& jpeg, int interval, double max_growth) {
-        const auto* const data = static_cast<const std::byte*>(jpeg.data());
-        const std::span bytes(data, jpeg.size());
-        auto result = without_gil([&] {
-          return transcode_jpeg(bytes, {.interval = interval, .max_growth = max_growth});
-        });
-        if (!result) throw std::invalid_argument(result.fault().reason);
-        return std::move(*result);
-      },
-      "jpeg"_a, nb::kw_only(), "interval"_a = 8, "max_growth"_a = 0.01,
-      R"(Transcodes a JPEG losslessly, with restart markers that divide each row of MCUs
-evenly, as near to every `interval` of them as possible, and with Huffman tables made for it: a
-decoder can then begin in the middle of a row. Every coefficient is compared; any reader reads
-it, to the same pixels. It is kept unchanged if it would grow by more than `max_growth`.
-
-Threads  any number; the GIL is released.
-Errors   ValueError  no JPEG, or one that libjpeg finds an error in; an interval below 1)");
+  nb::class_<TranscodedJpeg> transcoded(module, "TranscodedJpeg", StructDoc<TranscodedJpeg>::kText);
+  transcoded.def_prop_ro(
+      "bytes",
+      [](const TranscodedJpeg& self) { return nb::bytes(self.bytes.data(), self.bytes.size()); },
+      sentence_of<TranscodedJpeg>("bytes"));
+  def_members(transcoded, "kept", &TranscodedJpeg::kept, "interval", &TranscodedJpeg::interval,
+              "mcus_in_row", &TranscodedJpeg::mcus_in_row);
+  def(module, Call{"transcode_jpeg", WithGil{&transcode}, docs::transcode_jpeg,
+                   Parameter<nb::bytes>{"jpeg"}, Parameter<TranscodeJpegOptions>{"options"}});
 
   module.def("_map_python", &map_python, "function"_a, "inputs"_a, "outputs"_a, "name"_a,
              "make_generator"_a.none());

@@ -36,6 +36,16 @@ WRONG = [
     (lambda: numbers(4).select(np.array([1.0])), "select(): 'positions' [0] must be an integer, found"),
     (lambda: ps.center_crop(np.array(2.5)), "center_crop(): 'size' must be an integer or 2 integers, found array(2.5) (ndarray)"),
     (lambda: numbers(4).sample([1, None, 2, 3]), "sample(): 'weights' [1] must be a number, found None (NoneType)"),
+    (lambda: numbers(4).batch(2).loader(exchange=3), "loader(): 'exchange' must be a function or None, found 3 (int)"),
+    (lambda: numbers(4).batch(2).loader(retry_initial_backoff="1"), "loader(): 'retry_initial_backoff' must be a number, found '1' (str)"),
+    (lambda: numbers(4).batch(2).loader(attempts=3), "loader() has no option 'attempts': did you mean 'retry_attempts'?"),
+    (lambda: numbers(4).batch(2).loader(thread_budget=3), "loader(): 'thread_budget' must be a ThreadBudget or None, found 3 (int)"),
+    (lambda: ps.prepare("a", "b", also=3), "prepare(): 'also' must be a string or a list of strings, found 3 (int)"),
+    (lambda: ps.prepare("a", "b", progress=3), "prepare(): 'progress' must be a function or None, found 3 (int)"),
+    (lambda: ps.Queue({"x": ("f32", ())}, capacity="9"), "Queue(): 'capacity' must be an integer, found '9' (str)"),
+    (lambda: ps.InputContext(2, "1"), "InputContext(): 'input_pipeline_id' must be an integer, found '1' (str)"),
+    (lambda: ps.transcode_jpeg("text"), "transcode_jpeg(): 'jpeg' must be bytes, found 'text' (str)"),
+    (lambda: ps.image_sizes(3), "image_sizes(): 'dataset' must be a Dataset, found 3 (int)"),
     (lambda: numbers(4).batch(2).loader(max_faults="9"), "loader(): 'max_faults' must be an integer or None, found '9' (str)"),
     (lambda: numbers(4).batch(2).loader().load_state_dict(3), "load_state_dict takes what state_dict() returned, or its JSON, found 3"),
     (lambda: numbers(4).batch(2).loader(context=3), "loader(): 'context' must be an InputContext or None, found 3 (int)"),
@@ -288,6 +298,21 @@ def test_an_image_view_prints_as_the_python_that_makes_it():
     for view in (again, pickle.loads(pickle.dumps(VIEW))):
         assert as_in_plans(view) == as_in_plans(VIEW)
     assert VIEW.count == 2 and VIEW.flip == 0.5 and VIEW.filter == "nearest" and VIEW.geometry == "where"
+
+
+def test_a_time_is_passed_in_seconds():
+    assert inspect.signature(ps.Dataset.loader).parameters["retry_initial_backoff"].default == 0.05
+    for wrong in (-1, float("nan")):
+        with pytest.raises(ValueError, match="retry_initial_backoff: expected seconds, at least 0, found"):
+            numbers(4).batch(2).loader(retry_initial_backoff=wrong)
+    assert numbers(4).batch(2).loader(retry_initial_backoff=float("inf")).size == 2
+
+
+def test_a_context_travels():
+    context = ps.InputContext(4, input_pipeline_id=3)
+    again = pickle.loads(pickle.dumps(context))
+    assert repr(again) == repr(context) == "InputContext(4, 3, 0)"
+    assert (again.num_input_pipelines, again.input_pipeline_id, again.num_replicas_in_sync) == (4, 3, 0)
 
 
 def test_an_index_and_statistics_arrive():

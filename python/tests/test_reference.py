@@ -130,7 +130,7 @@ void other(int value);
 
 
 def test_comments_of_headers_become_docstrings():
-    structs, enums, (method, function) = header_docs.read_header(HEADER)
+    structs, enums, (method, function), _ = header_docs.read_header(HEADER)
     assert (method.owner, method.name, method.parameters) == ("Decoders", "count", [("std::string", "name", None)])
     assert method.comment == ["Counts."] and function.owner == ""
     assert header_docs.sentences_of("DecodeOptions", structs, enums) == {
@@ -182,8 +182,8 @@ int count(T value) {
 """
 
 
-def test_functions_of_a_namespace_have_its_name():
-    structs, enums, functions = header_docs.read_header(SOURCES)
+def test_functions_of_a_namespace_have_its_name(tmp_path):
+    structs, enums, functions, _ = header_docs.read_header(SOURCES)
     assert [(one.owner, one.name) for one in functions] == [("source", "files"), ("source", "more"), ("", "files")]
     assert structs["Options"].comment == ["What counts."]
     assert header_docs.sentences_of("Options", structs, enums) == {"progress": "called with the number that is done"}
@@ -193,11 +193,70 @@ Damage moves no record:
 - one that is cut off;
 - one that is gone."""
     assert header_docs.docstring(["Counts:", "", "  count({.a = 1});", "", "Faults  gone"]) == "Counts.\n\nFaults   gone"
-    made = header_docs.make([SOURCES])
+    header = tmp_path / "include" / "penstock" / "sources.hpp"
+    header.parent.mkdir(parents=True)
+    header.write_text(SOURCES)
+    made = header_docs.make([header])
+    assert "#include <penstock/sources.hpp>\n" in made
     assert "inline auto source_files()" in made and "&penstock::source::files" in made
 
 
+LOOPS = """
+namespace penstock::gpu {
+/// Loops over data.
+///
+/// Threads  any number
+class Loop final : public Loops {
+ public:
+  /// For `count` of them.
+  explicit Loop(int count);
+  /// The next one.
+  ///
+  /// Errors  Fault                   it is bad
+  ///         std::out_of_range       none is left
+  [[nodiscard]] static Result<int> next();
+  /// The same, at most.
+  [[nodiscard]] static Result<int> next(int most);
+
+ private:
+  struct Parts {
+    int hidden = 0;  ///< no option
+  };
+};
+/// An iterator.
+class Loop::Iterator {
+};
+/// What a loop found.
+struct Found {
+  int steps = 0;  ///< how many
+  /// Memory is none of it.
+  [[nodiscard]] int bytes() const;
+};
+/// Counts. Null where it cannot: `state()` and LoaderOptions::digest say why; null when it is over.
+std::optional<int> count(const Loop& loop);
+}  // namespace penstock::gpu
+"""
+
+
+def test_other_functions_and_classes_have_docstrings(tmp_path):
+    structs, _, functions, others = header_docs.read_header(LOOPS)
+    assert not functions and list(structs) == ["Found"] and structs["Found"].namespace == "gpu"
+    texts = {name: header_docs.docstring(comment) for name, comment in others.items()}
+    assert texts == {
+        "Loop": "Loops over data.\n\nThreads  any number",
+        "loop_init": "For `count` of them.",
+        "loop_next": "The next one.\n\nErrors   ValueError  it is bad\n         IndexError  none is left",
+        "found_bytes": "Memory is none of it.",
+        "count": "Counts. None where it cannot: `state_dict()` and loader(digest=...) say why; None when it is over.",
+    }
+    header = tmp_path / "include" / "penstock" / "loop.hpp"
+    header.parent.mkdir(parents=True)
+    header.write_text(LOOPS)
+    made = header_docs.make([header])
+    assert "struct StructDoc<gpu::Found> {" in made and 'inline constexpr const char* loop_init = R"doc(For `count` of them.)doc";' in made
+
+
 def test_a_comment_that_refers_to_an_unknown_struct_fails():
-    structs, enums, _ = header_docs.read_header("struct A {\n  int a = 0;  ///< as in B\n};\n")
+    structs, enums, _, _ = header_docs.read_header("struct A {\n  int a = 0;  ///< as in B\n};\n")
     with pytest.raises(KeyError):
         header_docs.sentences_of("A", structs, enums)

@@ -221,7 +221,7 @@ def test_a_process_that_fails_is_the_cause(mode, cause, tmp_path):
 
 def test_a_client_waits_no_longer_than_told(tmp_path):
     with pytest.raises(ps.Error, match="no queue server at .* within 0.05 s"):
-        ps.QueueClient(tmp_path / "q", FIELDS, connect_timeout_s=0.05)
+        ps.QueueClient(tmp_path / "q", FIELDS, connect_timeout=0.05)
     queue = ps.Queue(FIELDS, capacity=3)
     with ps.QueueServer(queue, tmp_path / "q"):
         client = ps.QueueClient(tmp_path / "q", FIELDS, unacknowledged=1)
@@ -260,7 +260,7 @@ def test_ctrl_c_ends_a_client_that_waits(waiting, tmp_path):
 import penstock as ps
 fields = {FIELDS!r}
 print("began", flush=True)
-client = ps.QueueClient({str(tmp_path / "q")!r}, fields, connect_timeout_s=600, unacknowledged=3)
+client = ps.QueueClient({str(tmp_path / "q")!r}, fields, connect_timeout=600, unacknowledged=3)
 for tag in range(4):
     client.push(([0, 0], tag))
 print("pushed", flush=True)

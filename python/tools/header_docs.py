@@ -1,7 +1,8 @@
 """Makes header_docs.hpp of the public headers: what the module needs of them to bind a function without saying anything twice.
 
 Of each function and method that returns one of RETURNED: its name, its parameters with their defaults, and its comment
-as a Python docstring. Of each struct: its comment, its fields, and the sentence of each.
+as a Python docstring. Of the others and of classes: this docstring alone. Of each struct: its comment, its fields, and the
+sentence of each.
 
 Usage: python header_docs.py OUTPUT HEADER...
 """
@@ -18,17 +19,29 @@ from pathlib import Path
 RETURNED = ("Crop", "Augmentation", "TransformPtr", "SourcePtr", "Dataset", "std::vector<ImageSize>")
 WIDTH = 110
 
-LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Faults|Source)( +)(.*)")
-EXCEPTION = re.compile(r"(\w*Error|Fault)  +(.*)")
+LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Faults|Source|Stream|Owns|Memory)( {2,})(.*)")
+EXCEPTION = re.compile(r"(\w*Error|Fault|QueueClosed)  +(.*)")
+# Of a class or of a namespace.
+FUNCTION = re.compile(r"(?!using|template|struct|class|enum|namespace|return|friend|#)(?:\[\[nodiscard\]\] )?(?:[\w:<>,&* ]+[ *&])?~?(\w+)\(.*")
 SAME_AS = re.compile(r"as in (\w+)(, here and below)?$")
 
 # What C++ and Python call differently.
 WORDS = [
     (r"std::invalid_argument", "ValueError"),
+    (r"std::logic_error", "RuntimeError"),
+    (r"std::out_of_range", "IndexError"),
+    (r"\bnullptr\b|\bkDynamic\b", "None"),
+    (r"^( *Errors +|      +)Fault(?=  )", r"\1ValueError"),  # what a Result without a value becomes
+    (r"([;.]) [Nn](?:one|ull) (when|where|if)\b", r"\1 None \2"),
+    (r"^Null (when|where|if)\b", r"None \1"),
+    (r"\brestore\(\)", "load_state_dict()"),
+    (r"\bstate\(\)", "state_dict()"),
+    (r"InputContext::from\b", "InputContext.from_environment"),
+    (r"LoaderOptions::(\w+)", r"loader(\1=...)"),
     (r"\bat bind: ", "in Dataset.map: "),
     (r"\{\.(\w+) = ([^{}]*)\}", r"\1=\2"),
     (r"(\w+)Options::(\w+)", lambda match: f"{match[2]} of {snake(match[1])}"),
-    (r"(Dataset|Loader|SampleId)::(\w+)", r"\1.\2"),
+    (r"\b([A-Z]\w+)::(\w+)", r"\1.\2"),
 ]
 
 
@@ -36,9 +49,11 @@ WORDS = [
 class Struct:
     """The fields of a struct, or the values of an enum."""
 
+    namespace: str = ""  # inside penstock
     sentences: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     comment: list[str] = field(default_factory=list)
+    functions: dict[str, list[str]] = field(default_factory=dict)  # their comments
 
 
 @dataclass
@@ -99,6 +114,8 @@ def read_members(lines: Iterator[str], statement: re.Pattern[str]) -> Struct:
             found.types[last] = match.groupdict().get("type") or ""
             found.sentences[last] = " ".join(above)
         elif code.endswith((";", "}")):
+            if above and (function := FUNCTION.match(code)):
+                found.functions.setdefault(function[1], above)
             last, code = "", ""
         if beside and last:
             found.sentences[last] = f"{found.sentences[last]} {beside.strip()}".strip()
@@ -111,11 +128,12 @@ FIELD = re.compile(r"(?!static|friend|using|return)(?P<type>[\w:][\w:<>(), ]*?)\
 VALUE = re.compile(r"(?P<name>\w+)(?:\s*=[^,]*)?,?")
 
 
-def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[Function]]:
-    """Structs, enums, functions, and methods of classes."""
+def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[Function], dict[str, list[str]]]:
+    """Structs, enums, functions and methods that return one of RETURNED, and the comments of classes and of all others."""
     structs: dict[str, Struct] = {}
     enums: dict[str, Struct] = {}
     functions = []
+    others: dict[str, list[str]] = {}
     comment: list[str] = []
     namespace, owner = "", ""
     lines = iter(text.splitlines())
@@ -132,13 +150,17 @@ def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[F
         before = line
         if owner:
             line = line.removeprefix("  ")
-        if match := re.match(r"class (\w+)[^;]*\{$", line):
-            owner = match[1]
-        elif match := re.match(r"namespace (?!penstock)(\w+) \{$", line):
+        if match := re.match(r"class (\w+)(?!\w|::)[^;]*\{$", line):
+            owner = owner or match[1]
+            if owner == match[1]:
+                others[owner] = comment
+        elif match := re.match(r"namespace (?:penstock::)?(?!penstock)(\w+) \{$", line):
             namespace = match[1]
-        elif match := re.match(r"struct (\w+) \{$", line):
+        elif (match := re.match(r"struct (\w+) \{$", line)) and not owner:
             structs[match[1]] = read_members(lines, FIELD)
             structs[match[1]].comment = comment
+            structs[match[1]].namespace = namespace
+            others |= {f"{snake(match[1])}_{name}": text for name, text in structs[match[1]].functions.items()}
         elif match := re.match(r"enum class (\w+)[^{]*\{$", line):
             enums[match[1]] = read_members(lines, VALUE)
         elif match := re.match(rf"(?:\[\[nodiscard\]\] )?(?:{'|'.join(RETURNED)}) (\w+)\(", line):
@@ -151,9 +173,15 @@ def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[F
                 kind, _, name = declared.rpartition(" ")
                 kind = kind.removeprefix("const ").removesuffix("&")
                 parameters.append((kind, name, default if has_default else None))
-            functions.append(Function(owner or namespace, match[1], parameters, comment))
+            if any(kind == "Source" for kind, _, _ in parameters):  # Python has data sets
+                others.setdefault(match[1], comment)
+            else:
+                functions.append(Function(owner or namespace, match[1], parameters, comment))
+        elif comment and (match := FUNCTION.match(line)):
+            name = "init" if match[1] == owner else match[1]
+            others.setdefault(f"{snake(owner)}_{name}" if owner else name, comment)
         comment = []
-    return structs, enums, functions
+    return structs, enums, functions, others
 
 
 # ---- writing ----
@@ -243,22 +271,26 @@ def text_in_cpp(text: str) -> str:
     return f'R"doc({text})doc"'
 
 
-def make(headers: list[str]) -> str:
+def make(headers: list[Path]) -> str:
     """All of the generated header."""
     structs: dict[str, Struct] = {}
     enums: dict[str, Struct] = {}
     functions: list[Function] = []
-    for text in headers:
-        more_structs, more_enums, more_functions = read_header(text)
+    others: dict[str, list[str]] = {}
+    for header in headers:
+        more_structs, more_enums, more_functions, more_others = read_header(header.read_text())
         structs |= more_structs
         enums |= more_enums
         functions += more_functions
-    out = ["// Made by python/tools/header_docs.py of the public headers.", "#pragma once", "", '#include "calls.hpp"', ""]
-    out.append("namespace penstock::python {")
-    for name in structs:
+        others = more_others | others
+    out = ["// Made by python/tools/header_docs.py of the public headers.", "#pragma once", ""]
+    out += [f"#include <penstock/{header.as_posix().rpartition('/include/penstock/')[2]}>" for header in headers]
+    out += ['#include "calls.hpp"', "", "namespace penstock::python {"]
+    for name, struct in structs.items():
         rows = [f"{{{text_in_cpp(one)}, {text_in_cpp(text)}}}" for one, text in sentences_of(name, structs, enums).items() if text]
         if rows:
-            out += ["template <>", f"struct StructDoc<{name}> {{"]
+            qualified = f"{struct.namespace}::{name}" if struct.namespace else name
+            out += ["template <>", f"struct StructDoc<{qualified}> {{"]
             out.append(f"  static constexpr const char* kText = {text_in_cpp(docstring(structs[name].comment))};")
             out += [f"  static constexpr FieldSentence kFields[] = {{{', '.join(rows)}}};", "};"]
     out.append("namespace calls {")
@@ -271,10 +303,12 @@ def make(headers: list[str]) -> str:
         arguments = ", ".join([f'"{function.name}"', f"&penstock::{prefix}{function.name}", text_in_cpp(docstring(function.comment)), *parts])
         own_name = f"{snake(function.owner)}_{function.name}" if function.owner else function.name
         out += [f"inline auto {own_name}() {{", f"  return Call{{{arguments}}};", "}"]
-    out += ["}  // namespace calls", "}  // namespace penstock::python"]
+    out += ["}  // namespace calls", "namespace docs {"]
+    out += [f"inline constexpr const char* {name} = {text_in_cpp(docstring(comment))};" for name, comment in others.items() if comment]
+    out += ["}  // namespace docs", "}  // namespace penstock::python"]
     return "\n".join(out) + "\n"
 
 
 if __name__ == "__main__":
     output, *paths = sys.argv[1:]
-    Path(output).write_text(make([Path(path).read_text() for path in paths]))
+    Path(output).write_text(make([Path(path) for path in paths]))

@@ -108,8 +108,8 @@ std::map<std::string, std::string> all_tables() {
       {"mix",
        table(mix({Dataset(fake(40)), Dataset(fake(40))}, {.weights = {3, 1}, .seed = 7}).batch(8),
              2, {}, letters, {}, 4)},
-      {"mask", table(with_a_bad_one(), 2, {}, number, {.faults = {.policy = OnFault::mask}})},
-      {"replace", table(with_a_bad_one(), 2, {}, number, {.faults = {.policy = OnFault::replace}})},
+      {"mask", table(with_a_bad_one(), 2, {}, number, {.on_fault = OnFault::mask})},
+      {"replace", table(with_a_bad_one(), 2, {}, number, {.on_fault = OnFault::replace})},
   };
 }
 

@@ -131,7 +131,7 @@ Dataset batches(const Dataset& data, const Devices& devices) {
 }
 
 LoaderOptions options(bool on_gpu, OnFault policy = OnFault::mask, int threads = 2) {
-  return {.faults = {.policy = policy},
+  return {.on_fault = policy,
           .digest = true,
           .digest_transformed = true,
           .decode_on_gpu = on_gpu,
@@ -243,7 +243,7 @@ TEST_F(LoaderJpegsGpu, BatchesThatNobodyLooksAtDoNoHarm) {
   plan.index = index_of(plan.images);
   const auto loader_of = [&](const Devices& devices, bool on_gpu) {
     return plan.make().repeat(3).batch(4).prefetch_to_devices(devices).loader(
-        {.faults = {.policy = OnFault::mask}, .decode_on_gpu = on_gpu});
+        {.on_fault = OnFault::mask, .decode_on_gpu = on_gpu});
   };
   Loader host = loader_of(hosts(1), false);
   Loader loader = loader_of(lists_[0], true);

@@ -178,7 +178,7 @@ TEST(Mix, ReplacesABadSampleByOneOfItsOwnDataset) {
   Loader loader = mix({Dataset(named("good", 40)), Dataset(bad).take(20)})
                       .seed(7)
                       .batch(10)
-                      .loader({.faults = {.policy = OnFault::replace}});
+                      .loader({.on_fault = OnFault::replace});
   const auto steps = drain(loader);
   std::uint64_t replaced = 0;
   for (const Seen& step : steps)
@@ -331,11 +331,8 @@ TEST(Filter, KeepsNumbersAndComesBeforeTheOrder) {
 TEST(Select, DeliversItsListAndReplacesWithinIt) {
   const auto source = fake(30);
   source->bad = {8};
-  Loader loader = Dataset(source)
-                      .select({9, 8, 2, 9})
-                      .seed(7)
-                      .batch(4)
-                      .loader({.faults = {.policy = OnFault::replace}});
+  Loader loader =
+      Dataset(source).select({9, 8, 2, 9}).seed(7).batch(4).loader({.on_fault = OnFault::replace});
   const auto steps = drain(loader);
   EXPECT_EQ(steps[0].numbers[0], 9U);
   EXPECT_THAT(steps[0].numbers[1], testing::AnyOf(9U, 2U));

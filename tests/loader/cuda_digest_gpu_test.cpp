@@ -144,7 +144,7 @@ TEST_F(CudaDigestGpu, IsTheHostsWithEverySplit) {
 TEST_F(CudaDigestGpu, IsTheHostsWhereSamplesAreMaskedOrReplaced) {
   for (const OnFault policy : {OnFault::mask, OnFault::replace})
     expect_the_hosts(pictures({3, 50, 51, 102}).shuffle().batch(16),
-                     {.faults = {.policy = policy}, .digest = true});
+                     {.on_fault = policy, .digest = true});
 }
 
 TEST_F(CudaDigestGpu, IsTheHostsWhereSamplesAreDrawnMoreThanOnce) {
@@ -156,25 +156,24 @@ TEST_F(CudaDigestGpu, IsTheHostsBehindDeviceTransforms) {
   for (const bool on_consumer_stream : {false, true})
     expect_the_hosts(pictures({9}).shuffle().batch(16).transform_on_device(
                          {.flip = 0.5, .mixup = 0.4, .on_consumer_stream = on_consumer_stream}),
-                     {.faults = {.policy = OnFault::mask}, .digest = true});
+                     {.on_fault = OnFault::mask, .digest = true});
 }
 
 TEST_F(CudaDigestGpu, WhatTransformsMadeIsTheHostsToo) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
     for (const bool on_consumer_stream : {false, true})
       for (const bool both : {false, true})
-        expect_the_hosts(
-            pictures({9})
-                .shuffle()
-                .batch(16, {.remainder = Remainder::pad})
-                .transform_on_device({.dtype = dtype,
-                                      .mean = {0.5F},
-                                      .flip = 0.5,
-                                      .mixup = 0.4,
-                                      .cutmix = 1,
-                                      .erase = {.probability = 0.3},
-                                      .on_consumer_stream = on_consumer_stream}),
-            {.faults = {.policy = OnFault::mask}, .digest = both, .digest_transformed = true});
+        expect_the_hosts(pictures({9})
+                             .shuffle()
+                             .batch(16, {.remainder = Remainder::pad})
+                             .transform_on_device({.dtype = dtype,
+                                                   .mean = {0.5F},
+                                                   .flip = 0.5,
+                                                   .mixup = 0.4,
+                                                   .cutmix = 1,
+                                                   .erase = {.probability = 0.3},
+                                                   .on_consumer_stream = on_consumer_stream}),
+                         {.on_fault = OnFault::mask, .digest = both, .digest_transformed = true});
 }
 
 TEST_F(CudaDigestGpu, WhatTransformsMadeOfViewsIsTheHostsToo) {
@@ -190,7 +189,7 @@ TEST_F(CudaDigestGpu, WhatTransformsMadeOfViewsIsTheHostsToo) {
           .shuffle()
           .batch(16, {.remainder = Remainder::pad})
           .transform_on_device({.mean = {0.5F}, .flip = 0.5, .erase = {.probability = 0.3}}),
-      {.faults = {.policy = OnFault::mask}, .digest = true, .digest_transformed = true});
+      {.on_fault = OnFault::mask, .digest = true, .digest_transformed = true});
 }
 
 TEST_F(CudaDigestGpu, WhatAugmentationsMadeIsTheHostsToo) {
@@ -198,17 +197,16 @@ TEST_F(CudaDigestGpu, WhatAugmentationsMadeIsTheHostsToo) {
       trivial_augment_wide(), random_apply(0.5, {aug_mix()}),
       random_choice({equalize(), gaussian_blur(5), color_jitter({.contrast = factors(0.4)})})};
   for (const bool on_consumer_stream : {false, true})
-    expect_the_hosts(
-        pictures({9})
-            .take(40)
-            .shuffle()
-            .batch(16, {.remainder = Remainder::pad})
-            .transform_on_device({.augment = augment,
-                                  .flip = 0.5,
-                                  .mixup = 0.4,
-                                  .erase = {.probability = 0.3},
-                                  .on_consumer_stream = on_consumer_stream}),
-        {.faults = {.policy = OnFault::mask}, .digest = true, .digest_transformed = true});
+    expect_the_hosts(pictures({9})
+                         .take(40)
+                         .shuffle()
+                         .batch(16, {.remainder = Remainder::pad})
+                         .transform_on_device({.augment = augment,
+                                               .flip = 0.5,
+                                               .mixup = 0.4,
+                                               .erase = {.probability = 0.3},
+                                               .on_consumer_stream = on_consumer_stream}),
+                     {.on_fault = OnFault::mask, .digest = true, .digest_transformed = true});
 }
 
 // Two of them share the scratch memory, and batches follow each other in it.

@@ -93,7 +93,7 @@ TEST(DeviceTransformInALoader, TransformedDigestsAreOfItsBytesAndOfRealRowsAlone
                               .batch(10, {.remainder = Remainder::pad})
                               .transform_on_device({.dtype = DType::f16, .flip = 0.5})
                               .prefetch_to_devices(host_devices(2));
-  const LoaderOptions options{.faults = {.policy = OnFault::mask}, .digest_transformed = true};
+  const LoaderOptions options{.on_fault = OnFault::mask, .digest_transformed = true};
   Loader loader = batches.loader(options);
   Digest total;
   while (const auto step = loader.next()) {
@@ -210,7 +210,7 @@ TEST(DeviceTransformInALoader, MaskedRowsAreNotAugmented) {
   Loader loader = images(true)
                       .batch(10, {.remainder = Remainder::pad})
                       .transform_on_device({.augment = {invert()}})
-                      .loader({.faults = {.policy = OnFault::mask}});
+                      .loader({.on_fault = OnFault::mask});
   std::size_t absent = 0;
   while (const auto step = loader.next()) {
     const DeviceBatch& part = (*step)[0];
@@ -333,10 +333,8 @@ TEST(DeviceTransformInALoader, RowsWithoutASampleAreZeroes) {
   EXPECT_NE(pixels[5 * 24], 0);
   for (std::size_t k = 6 * 24; k < 9 * 24; ++k) EXPECT_EQ(pixels[k], 0);
 
-  Loader masked = images(true)
-                      .batch(8)
-                      .transform_on_device(kHalfAndHalf)
-                      .loader({.faults = {.policy = OnFault::mask}});
+  Loader masked =
+      images(true).batch(8).transform_on_device(kHalfAndHalf).loader({.on_fault = OnFault::mask});
   const Step first = *masked.next();
   EXPECT_EQ(first[0]["image"].data<float>()[3 * 24], 0);
   EXPECT_NE(first[0]["image"].data<float>()[4 * 24], 0);

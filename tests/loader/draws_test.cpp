@@ -201,7 +201,7 @@ TEST(Draws, AReplacementIsNone) {
   const auto source = fake(40);
   source->bad = {1, 2};
   const Dataset dataset = Dataset(source).seed(7).select({3, 1, 2, 1, 3}).batch(5);
-  Loader loader = dataset.loader({.faults = {.policy = OnFault::replace}});
+  Loader loader = dataset.loader({.on_fault = OnFault::replace});
   const Seen seen = drain(loader).at(0);
   for (const std::size_t row : {1, 2, 3}) {
     EXPECT_EQ(seen.samples[row].number, 3U);

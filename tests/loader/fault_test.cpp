@@ -60,8 +60,7 @@ TEST(Faults, RaiseNamesTheSampleAtItsStepAndThenAgain) {
 TEST(Faults, MaskDeliversAllOthersInTheirPlaces) {
   Loader clean = batches(fake(kSamples)).loader();
   const auto expected = drain(clean);
-  Loader loader =
-      batches(with_bad({kBad})).loader({.faults = {.policy = OnFault::mask}, .threads = 3});
+  Loader loader = batches(with_bad({kBad})).loader({.on_fault = OnFault::mask, .threads = 3});
   std::uint64_t valid = 0;
   for (std::size_t at = 0; const auto step = loader.next(); ++at) {
     ASSERT_TRUE(std::ranges::equal(step->samples(), expected[at].samples));
@@ -90,7 +89,7 @@ TEST(Faults, ReplaceKeepsEveryOtherSampleAndAgreesForAllThreads) {
   std::vector<std::uint64_t> reference;
   for (const int threads : {1, 4}) {
     Loader loader =
-        batches(with_bad(bad)).loader({.faults = {.policy = OnFault::replace}, .threads = threads});
+        batches(with_bad(bad)).loader({.on_fault = OnFault::replace, .threads = threads});
     const auto steps = drain(loader);
     const auto numbers = numbers_of(steps);
     ASSERT_EQ(numbers.size(), kSamples);
@@ -115,14 +114,14 @@ TEST(Faults, ReplacementsComeFromTheSameShard) {
                       .shard(4, 1)
                       .shuffle({.seed = 1})
                       .batch(10)
-                      .loader({.faults = {.policy = OnFault::replace}});
+                      .loader({.on_fault = OnFault::replace});
   for (const std::uint64_t number : numbers_of(drain(loader))) ASSERT_EQ(number % 4, 1U);
 }
 
 TEST(Faults, ReplaceGivesUpWhenAllReplacementsAreBad) {
   auto source = fake(20);
   for (std::uint64_t number = 0; number < 20; ++number) source->bad.insert(number);
-  Loader loader = Dataset(source).seed(1).batch(4).loader({.faults = {.policy = OnFault::replace}});
+  Loader loader = Dataset(source).seed(1).batch(4).loader({.on_fault = OnFault::replace});
   EXPECT_THAT([&] { (void)loader.next(); },
               ThrowsMessage<DataError>(
                   AllOf(HasSubstr("sample 0"), HasSubstr("16 replacements were bad too"))));
@@ -139,7 +138,7 @@ TEST(Faults, WhereMemoryIsOutNothingIsReplaced) {
         if (number == kLarge) throw std::bad_alloc();
       };
       Loader loader = Dataset(source).seed(1).batch(20).loader(
-          {.faults = {.policy = policy}, .threads = 2, .io_threads = io_threads});
+          {.on_fault = policy, .threads = 2, .io_threads = io_threads});
       for (int step = 0; step < 3; ++step) ASSERT_TRUE(loader.next());
       EXPECT_THAT(
           [&] { (void)loader.next(); },
@@ -165,7 +164,7 @@ TEST(Faults, AFunctionThatFindsNoMemoryMakesNoBadSample) {
             }
             std::memcpy(out[0].raw(), in[0].raw(), in[0].byte_size());
           });
-      Loader loader = Dataset(fake(20)).map(hungry).batch(4).loader({.faults = {.policy = policy}});
+      Loader loader = Dataset(fake(20)).map(hungry).batch(4).loader({.on_fault = policy});
       ASSERT_TRUE(loader.next());
       EXPECT_THAT([&] { (void)loader.next(); },
                   ThrowsMessage<DataError>(
@@ -197,9 +196,10 @@ TEST(Faults, ManyThreadsThatFailInOneStepAreOneError) {
 TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
   auto source = fake(1'000);
   for (std::uint64_t number = 300; number < 360; number += 2) source->bad.insert(number);
-  const auto run = [&](FaultOptions faults) {
-    faults.policy = OnFault::mask;
-    Loader loader = Dataset(source).batch(10).loader({.faults = faults, .threads = 4});
+  const auto run = [&](LoaderOptions options) {
+    options.on_fault = OnFault::mask;
+    options.threads = 4;
+    Loader loader = Dataset(source).batch(10).loader(options);
     std::uint64_t steps = 0;
     try {
       while (loader.next()) ++steps;
@@ -209,11 +209,11 @@ TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
     return steps;
   };
   EXPECT_EQ(run({}), 100U);
-  EXPECT_EQ(run({.max_count = 30}), 100U);
-  EXPECT_EQ(run({.max_count = 29}), 35U);
-  EXPECT_EQ(run({.max_count = 0}), 30U);
-  EXPECT_EQ(run({.max_rate = 0.09}), 100U);
-  EXPECT_EQ(run({.max_rate = 0.05}), 33U);  // 20 of 340 are more than 5%, 15 of 330 are not
+  EXPECT_EQ(run({.max_faults = 30}), 100U);
+  EXPECT_EQ(run({.max_faults = 29}), 35U);
+  EXPECT_EQ(run({.max_faults = 0}), 30U);
+  EXPECT_EQ(run({.max_fault_rate = 0.09}), 100U);
+  EXPECT_EQ(run({.max_fault_rate = 0.05}), 33U);  // 20 of 340 are more than 5%, 15 of 330 are not
 }
 
 TEST(Faults, AUsersExceptionIsAFaultThatKeepsWhatWasThrown) {
@@ -250,7 +250,7 @@ TEST(Faults, ASourceThatThrowsIsAFaultToo) {
 
 TEST(Faults, TravelWithTheState) {
   const Dataset dataset = batches(with_bad({1, 2, 3, 4, 5, 6}));
-  const LoaderOptions options{.faults = {.policy = OnFault::mask}};
+  const LoaderOptions options{.on_fault = OnFault::mask};
   Loader whole = dataset.loader(options);
   (void)drain(whole);
   Loader first = dataset.loader(options);
@@ -270,7 +270,7 @@ TEST(Faults, AMaskedRowIsZeroWhereAnEarlierBatchLay) {
   Loader loader = Dataset(source)
                       .batch(4)
                       .prefetch_to_devices(host_devices(1), {.depth = 1})
-                      .loader({.faults = {.policy = OnFault::mask}});
+                      .loader({.on_fault = OnFault::mask});
   const auto steps = drain(loader);
   EXPECT_EQ(steps[2].numbers, (std::vector<std::uint64_t>{8, 0, 10, 11}));
 }

@@ -183,7 +183,7 @@ class HostRows : public testing::TestWithParam<Recipe> {
                                                                      {.remainder = remainder});
       };
       const auto options = [&](int threads) {
-        return LoaderOptions{.faults = {.policy = policy}, .threads = threads};
+        return LoaderOptions{.on_fault = policy, .threads = threads};
       };
       Loader untouched = batches().prefetch_to_devices(host_devices(devices)).loader(options(1));
       const std::vector<Bytes> expected = all_parts(untouched, [&](const DeviceBatch& part) {
@@ -272,14 +272,13 @@ TEST(HostRowsInALoader, AreTransformedWhileTheirBatchIsFilled) {
 
 TEST(HostRowsInALoader, AStopWaitsForNoMoreThanTheRowsThatAreWorkedOn) {
   SlowRows rows;
-  Loader loader =
-      Dataset(std::make_shared<Pictures>())
-          .seed(kSeed)
-          .repeat()
-          .batch(10'000)
-          .transform_on_device({.augment = {invert()}, .mixup = 0.4})
-          .prefetch_to_devices(host_devices(1))
-          .loader({.faults = {.policy = OnFault::replace}, .threads = 2, .observer = &rows});
+  Loader loader = Dataset(std::make_shared<Pictures>())
+                      .seed(kSeed)
+                      .repeat()
+                      .batch(10'000)
+                      .transform_on_device({.augment = {invert()}, .mixup = 0.4})
+                      .prefetch_to_devices(host_devices(1))
+                      .loader({.on_fault = OnFault::replace, .threads = 2, .observer = &rows});
   rows.held = true;
   loader.start();
   ASSERT_TRUE(becomes_true([&] { return rows.begun == 2; }));

@@ -46,11 +46,9 @@ TEST(ReadAhead, DeliversWhatDecodersWouldHaveReadThemselves) {
   auto source = fake(500);
   source->bad = {3, 77, 499};
   for (const OnFault policy : {OnFault::replace, OnFault::mask}) {
-    const auto alone =
-        run(shuffled(source), {.faults = {.policy = policy}, .threads = 1, .io_threads = 0});
+    const auto alone = run(shuffled(source), {.on_fault = policy, .threads = 1, .io_threads = 0});
     for (const int io_threads : {1, 3, 16})
-      EXPECT_EQ(run(shuffled(source),
-                    {.faults = {.policy = policy}, .threads = 3, .io_threads = io_threads}),
+      EXPECT_EQ(run(shuffled(source), {.on_fault = policy, .threads = 3, .io_threads = io_threads}),
                 alone);
   }
 }

@@ -69,7 +69,7 @@ TEST(ReadTogether, AResumeInTheMiddleOfAnEpochGoesOn) {
 TEST(ReadTogether, ABadRecordIsAFaultOfItsOwn) {
   const auto masked = [](const std::shared_ptr<FakeSource>& source, OnFault policy) {
     source->bad = {7, 8, 2'000, kSamples - 1};
-    Loader loader = plan(source).loader({.faults = {.policy = policy}, .threads = 2});
+    Loader loader = plan(source).loader({.on_fault = policy, .threads = 2});
     auto steps = drain(loader);
     EXPECT_EQ(loader.faults().size(), 4U);
     for (const Fault& fault : loader.faults()) EXPECT_EQ(fault.reason, "made bad");
@@ -90,7 +90,7 @@ TEST(ReadTogether, WhatMayGoByIsReadAgain) {
             seen_of(fake(kSamples)));
 
   const auto with_attempts = [&](int attempts) {
-    Loader loader = plan(source).loader({.faults = {.policy = OnFault::mask},
+    Loader loader = plan(source).loader({.on_fault = OnFault::mask,
                                          .threads = 2,
                                          .retry = {.attempts = attempts, .initial_backoff = 1ms}});
     (void)drain(loader);

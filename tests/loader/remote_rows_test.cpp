@@ -69,10 +69,8 @@ class RowsMadeElsewhere : public testing::TestWithParam<Setting> {};
 
 TEST_P(RowsMadeElsewhere, AreThoseThatTheLoaderMakes) {
   const Setting& setting = GetParam();
-  const LoaderOptions options{.faults = {.policy = setting.on_fault},
-                              .digest = true,
-                              .threads = 2,
-                              .io_threads = setting.io_threads};
+  const LoaderOptions options{
+      .on_fault = setting.on_fault, .digest = true, .threads = 2, .io_threads = setting.io_threads};
   const Dataset plan = plan_of(with_bad(), setting.devices);
   Loader alone = plan.loader(options);
   const auto expected = drain(alone);
@@ -169,7 +167,7 @@ TEST(RemoteRows, FollowNewWeights) {
 
 TEST(RemoteRows, RestoreAtEveryStep) {
   const Dataset plan = plan_of(with_bad(), 2);
-  const LoaderOptions options{.faults = {.policy = OnFault::replace}, .digest = true, .threads = 1};
+  const LoaderOptions options{.on_fault = OnFault::replace, .digest = true, .threads = 1};
   Loader whole = plan.loader(options);
   const auto expected = drain(whole);
   LoaderState state = plan.loader(options).state();
@@ -429,7 +427,7 @@ TEST(RemoteRows, DrawTheRandomNumbersOfTheirSamples) {
         .batch(16)
         .prefetch_to_devices(host_devices(2));
   };
-  const LoaderOptions options{.faults = {.policy = OnFault::replace}, .digest = true, .threads = 2};
+  const LoaderOptions options{.on_fault = OnFault::replace, .digest = true, .threads = 2};
   Loader alone = plan().loader(options);
   const auto expected = drain(alone);
   Loader loader = plan().loader(options);
@@ -541,7 +539,7 @@ TEST(RemoteRows, KnowNothingOfFaultsInARequestThatFailed) {
   source->bad = {18, 19};
   source->lost = {19};
   const Dataset plan = Dataset(source).batch(20).prefetch_to_devices(host_devices(1), {.depth = 2});
-  Loader loader = plan.loader({.faults = {.policy = OnFault::mask}, .threads = 1});
+  Loader loader = plan.loader({.on_fault = OnFault::mask, .threads = 1});
   loader.let_threads_make_rows(false);
   loader.start();
   auto first = *loader.take_task(20, 300s);

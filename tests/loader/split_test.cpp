@@ -118,7 +118,7 @@ TEST(ShardEarly, ReplacesFromTheReplicasOwnShard) {
                       .seed(1)
                       .batch(8)
                       .prefetch_to_devices(host_devices(4), {.split = Split::shard_early})
-                      .loader({.faults = {.policy = OnFault::replace}});
+                      .loader({.on_fault = OnFault::replace});
   while (const auto step = loader.next())
     for (const DeviceBatch& part : *step)
       for (const SampleId& id : part.samples()) ASSERT_EQ(id.number % 4, part.replica());

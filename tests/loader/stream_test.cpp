@@ -147,8 +147,7 @@ TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
   refuses([&] { (void)mix({stream, Dataset(source::queue(kFields))}); }, "stream");
   refuses([&] { (void)concatenate({stream}); }, "stream");
   refuses([&] { (void)zip({stream, Dataset(fake(3))}); }, "stream");
-  refuses([&] { (void)stream.batch(4).loader({.faults = {.policy = OnFault::replace}}); },
-          "come once");
+  refuses([&] { (void)stream.batch(4).loader({.on_fault = OnFault::replace}); }, "come once");
   refuses(
       [&] {
         (void)stream.seed(1).batch(4).loader(
@@ -173,7 +172,7 @@ TEST(Stream, ABadRecordIsAFaultOfItsOwn) {
                      if (*in[0].data<std::int64_t>() == 5) throw std::runtime_error("five");
                      *out[0].data<std::int64_t>() = *in[0].data<std::int64_t>();
                    });
-  Loader loader = Dataset(queue).map(picky).batch(4).loader({.faults = {.policy = OnFault::mask}});
+  Loader loader = Dataset(queue).map(picky).batch(4).loader({.on_fault = OnFault::mask});
   for (std::int64_t k = 0; k < 8; ++k) push(*queue, k);
   queue->close();
   EXPECT_THAT(drain_x(loader), ElementsAre(0, 1, 2, 3, 4, 0, 6, 7));

@@ -261,7 +261,7 @@ TEST(World, HalfTheRecordsBadAreReplacedAlikeOnOneAndFourProcesses) {
   const Dataset dataset = Dataset(source).seed(7).shuffle().batch(100);
   const auto run = [&](std::uint32_t id, std::uint32_t of) {
     LoaderOptions options = process(id, of);
-    options.faults.policy = OnFault::replace;
+    options.on_fault = OnFault::replace;
     Loader loader = dataset.loader(options);
     return drain(loader);
   };

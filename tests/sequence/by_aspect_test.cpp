@@ -499,7 +499,7 @@ TEST(ByAspect, ABadImageIsReplacedByOneOfItsBucket) {
             .seed(seed)
             .batch_by_aspect([](ImageSize shape) { return decode(shape); },
                              {.shapes = kShapes, .rows = {4, 4, 4}, .sizes = photos.sizes()})
-            .loader({.faults = {.policy = OnFault::replace}});
+            .loader({.on_fault = OnFault::replace});
     std::uint64_t samples = 0;
     while (const auto step = loader.next()) {
       for (const SampleId& sample : step->samples()) {

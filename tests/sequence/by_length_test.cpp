@@ -351,7 +351,7 @@ TEST(ByLength, ABadSampleMovesNoOtherAndIsReplacedByOneOfItsBucket) {
       Dataset(source).batch_by_length({.edges = {6, 10}, .rows = {6, 8}, .shuffle = false});
   for (std::uint64_t seed = 0; seed < 20; ++seed)
     for (const OnFault policy : {OnFault::mask, OnFault::replace}) {
-      Loader loader = plan.seed(seed).loader({.faults = {.policy = policy}});
+      Loader loader = plan.seed(seed).loader({.on_fault = policy});
       const auto step = loader.next();
       const Text tokens = numbers_of((*step)[0]["tokens"]);
       for (std::size_t row = 0; row < 6; ++row)
@@ -399,7 +399,7 @@ TEST(ByLength, AStateBelongsToItsLengths) {
     return Dataset(std::make_shared<Bad>(longest))
         .seed(1)
         .batch_by_length(by)
-        .loader({.faults = {.policy = OnFault::mask}});
+        .loader({.on_fault = OnFault::mask});
   };
   Loader first = loader(10, options);
   (void)first.next();

@@ -479,7 +479,7 @@ TEST(Pack, BadRowsMoveNoOthers) {
   const Dataset rows = Dataset(std::make_shared<BadDocuments>())
                            .pack({.length = 8, .outputs = {PackOutput::tokens}});
   for (const OnFault policy : {OnFault::mask, OnFault::replace}) {
-    Loader loader = rows.seed(1).batch(15).loader({.faults = {.policy = policy}});
+    Loader loader = rows.seed(1).batch(15).loader({.on_fault = policy});
     const auto step = loader.next();
     const auto* const tokens = (*step)[0]["tokens"].data<std::int64_t>();
     for (std::int64_t row = 0; row < 15; ++row) {

@@ -81,8 +81,7 @@ class Soak {
         plan_.dataset()
             .prefetch_to_devices(host_devices(options_.devices),
                                  {.depth = options_.depth, .split = plan_.split()})
-            .loader(
-                {.faults = {.policy = policy_}, .context = context, .threads = options_.threads});
+            .loader({.on_fault = policy_, .context = context, .threads = options_.threads});
     std::uint64_t step = 0;
     if (!options_.resume.empty()) {
       try {

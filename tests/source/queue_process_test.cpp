@@ -28,6 +28,7 @@
 namespace penstock {
 namespace {
 
+using namespace std::chrono_literals;
 using source::QueueClient;
 using source::QueueServer;
 using source::value;
@@ -624,10 +625,10 @@ TEST_F(QueueProcess, AServerThatNoThreadCanRunSaysWhatToDo) {
 
 TEST_F(QueueProcess, AServerThatDoesNotComeOrAnswerIsAnErrorInTime) {
   EXPECT_THAT(
-      message_of<Error>([&] { (void)client({.connect_timeout_s = 0.02}); }),
+      message_of<Error>([&] { (void)client({.connect_timeout = 20ms}); }),
       AllOf(HasSubstr("no queue server at " + path().string()), HasSubstr("start it first")));
   const source::UnixListener mute(path());
-  EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout_s = 0.02}); }),
+  EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout = 20ms}); }),
               HasSubstr("did not answer within 0.02 s"));
 }
 
@@ -652,7 +653,7 @@ TEST_F(QueueProcess, AServerThatStopsInTheMiddleOfItsGreetingHoldsNobodyUp) {
       }
       while (!over.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
-    EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout_s = 0.5}); }),
+    EXPECT_THAT(message_of<Error>([&] { (void)client({.connect_timeout = 500ms}); }),
                 HasSubstr("did not answer within 0.5 s"));
     std::stop_source stop;
     std::jthread later([&, client_thread = ::gettid()] {
@@ -661,7 +662,7 @@ TEST_F(QueueProcess, AServerThatStopsInTheMiddleOfItsGreetingHoldsNobodyUp) {
       stop.request_stop();
     });
     EXPECT_THAT(message_of<Error>(
-                    [&] { (void)client({.connect_timeout_s = 600, .stop = stop.get_token()}); }),
+                    [&] { (void)client({.connect_timeout = 600s, .stop = stop.get_token()}); }),
                 HasSubstr("stopped while it waited for the queue server at"));
     listener.shut();
   }
@@ -675,7 +676,7 @@ TEST_F(QueueProcess, WaitingForAServerCanBeStopped) {
       stop.request_stop();
     });
     return message_of<Error>(
-        [&] { (void)client({.connect_timeout_s = 600, .stop = stop.get_token()}); });
+        [&] { (void)client({.connect_timeout = 600s, .stop = stop.get_token()}); });
   };
   EXPECT_THAT(stopped(), HasSubstr("stopped while it waited for the queue server at"));
   const source::UnixListener mute(path());

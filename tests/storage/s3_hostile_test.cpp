@@ -239,8 +239,8 @@ TEST(HostileS3, ALoaderThatIsStoppedDoesNotWaitForReplacements) {
             "</Contents></ListBucketResult>");
       return asked.exchange(true) ? "" : Server::xml("none");
     });
-    expect_to_stop_at_once(
-        server, {.faults = {.policy = OnFault::replace}, .threads = 1, .io_threads = io_threads});
+    expect_to_stop_at_once(server,
+                           {.on_fault = OnFault::replace, .threads = 1, .io_threads = io_threads});
     EXPECT_TRUE(asked);
   }
 }

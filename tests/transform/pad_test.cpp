@@ -71,7 +71,7 @@ TEST(Pad, WhatIsTooLongIsCutOrAFault) {
   Loader loader = Dataset(lines())
                       .map(pad({.field = "line", .to = 6}))
                       .batch(kSamples)
-                      .loader({.faults = {.policy = OnFault::mask}});
+                      .loader({.on_fault = OnFault::mask});
   (void)loader.next();
   ASSERT_EQ(loader.faults().size(), 2U);
   EXPECT_EQ(loader.faults()[0].sample.number, 7U);

@@ -24,26 +24,39 @@ struct BatchImage {
   bool mirror = false;          ///< left to right
 };
 
+/// For BatchDecoder.
 struct BatchDecoderOptions {
-  Device device{.kind = Device::Kind::cuda};
-  ImageSize size;  ///< of every image of a batch
-  ResizeFilter filter = ResizeFilter::bilinear;
-  jpeg::Chroma chroma = jpeg::Chroma::smooth;
-  /// Says where decoding can begin: loaded from what penstock-prepare wrote, or filled as images are first seen, which the
-  /// CPU decodes.
+  Device device{.kind = Device::Kind::cuda};  ///< a CUDA device, which decodes and has the batches
+  ImageSize size;                             ///< of every image of a batch
+  ResizeFilter filter = ResizeFilter::bilinear;  ///< "bilinear" or "bicubic"
+  jpeg::Chroma chroma = jpeg::Chroma::smooth;    ///< how subsampled chroma is upsampled
+  /// where decoding can begin: loaded from what penstock-prepare wrote, or filled as images are first seen, which the
+  /// CPU decodes; by default an empty one
   std::shared_ptr<JpegIndexStore> index = std::make_shared<MemoryJpegIndex>();
-  /// Of the GPU's memory, for the pixels of the crops before they are resized: 8 to 13 bytes each. Twice that is taken at most, and
-  /// for each image of a batch its packed data and up to 24 KiB of tables. Batches that need more go in parts; an image that needs
-  /// more by itself is decoded by the CPU.
+  /// bytes of the GPU's memory for the pixels of the crops before they are resized: 8 to 13 bytes each. Twice that is taken
+  /// at most, and for each image of a batch its packed data and up to 24 KiB of tables. Batches that need more go in parts; an
+  /// image that needs more by itself is decoded by the CPU
   std::size_t scratch_bytes = std::size_t{1} << 30;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, BatchDecoderOptions& options) {
+  visit.required("size", options.size);
+  visit("device", options.device);
+  visit("filter", options.filter);
+  visit("chroma", options.chroma);
+  visit.object("index", options.index);
+  visit("scratch_bytes", options.scratch_bytes);
+}
+
 /// What became of a batch's images.
 struct BatchReport {
-  std::size_t on_gpu = 0;
-  /// Not in the index yet; progressive, and what else Penstock's own decoder does not take; damaged; too large.
+  std::size_t on_gpu = 0;  ///< images that the GPU decodes
+  /// images that the CPU has decoded: not in the index yet; progressive, and what else Penstock's own decoder does not take;
+  /// damaged; too large
   std::size_t on_host = 0;
-  std::vector<std::optional<Fault>> faults;  ///< of each image; the pixels are zeros then
+  std::vector<std::optional<Fault>>
+      faults;  ///< what is wrong with each image, or none; the pixels of a bad one are zeros
 };
 
 class GpuBatches;

@@ -9,7 +9,9 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
+#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/geometry.hpp>
 
@@ -89,6 +91,13 @@ enum class Chroma : std::uint8_t {
   repeated,  ///< every sample is repeated: faster
   smooth,    ///< neighbours are blended, as libjpeg does by default
 };
+}  // namespace jpeg
+template <>
+struct EnumNames<jpeg::Chroma> {
+  static constexpr std::pair<jpeg::Chroma, const char*> kNames[] = {
+      {jpeg::Chroma::repeated, "repeated"}, {jpeg::Chroma::smooth, "smooth"}};
+};
+namespace jpeg {
 
 struct DecodeOptions {
   /// Which pixels, of the image at 1/scale of its size; all of them where it is left out.

@@ -93,7 +93,10 @@ class JpegIndexStore {
   std::size_t load_stream(std::istream& in, const std::string& name);
 };
 
-/// Keeps indices in memory, as many as fit; and, when asked to, in a file.
+/// Keeps indices in memory, as many as fit: filled when JPEGs are first decoded, so that later only the crop is decoded, and
+/// kept in a file by save(). Neither the pixels nor the faults depend on it.
+///
+/// Threads  any number
 class MemoryJpegIndex final : public JpegIndexStore {
  public:
   /// Units  bytes that the indices may take, including the map's overhead

@@ -11,14 +11,21 @@
 
 namespace penstock {
 
+/// For transcode_jpeg.
 struct TranscodeJpegOptions {
   /// MCUs between two restart markers, as near to this as a divisor of the MCU row from 4 on can
-  /// be.
+  /// be
   int interval = 8;
-  /// A result that is larger than the file by more than this share of it is tried with longer
-  /// intervals, then given up. Below 0: it has to be smaller.
+  /// a result that is larger than the file by more than this fraction of it is tried with longer
+  /// intervals, then given up; below 0, it has to be smaller
   double max_growth = 0.01;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, TranscodeJpegOptions& options) {
+  visit("interval", options.interval);
+  visit("max_growth", options.max_growth);
+}
 
 /// A JPEG that decodes faster, or why the file was kept unchanged.
 struct TranscodedJpeg {

@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-/// Give the same one to several loaders of a process (LoaderOptions::thread_budget) and no more
+/// Cores that several loaders share. Give the same one to several loaders of a process (LoaderOptions::thread_budget) and no more
 /// than `threads` of their threads work at a time, whichever of them have something to do: a
 /// training and a validation loader both get all cores while the other's ring is full, and never
 /// more. Without one, each loader works with its own threads.
@@ -139,29 +139,26 @@ struct EnumNames<OnFault> {
       {OnFault::raise, "raise"}, {OnFault::replace, "replace"}, {OnFault::mask, "mask"}};
 };
 
-/// For LoaderOptions. Each process counts its own budgets: where one raises, the program must tell
-/// the others.
-struct FaultOptions {
-  OnFault policy = OnFault::raise;
-  /// More faults than this raise under every policy; counted at delivery.
-  std::optional<std::uint64_t> max_count{};
-  /// A larger share of the samples delivered so far raises under every policy, once 100 were
-  /// delivered.
-  std::optional<double> max_rate{};
-};
-
 /// For LoaderOptions: retries after transient faults (Fault::transient), such as those of a network
 /// file system that is unreachable for a moment.
 struct RetryOptions {
-  int attempts = 5;                               ///< in all; 1: none is repeated
-  std::chrono::milliseconds initial_backoff{50};  ///< before the second attempt; doubles each time
+  int attempts =
+      5;  ///< how often a read is attempted that fails as networks do; 1: none is repeated
+  /// wait before the second attempt; it doubles with each further one
+  std::chrono::milliseconds initial_backoff{50};
 };
 
-/// This process's place among those that read the same dataset; as tf.distribute.InputContext.
+template <class Visitor>
+void visit_fields(Visitor& visit, RetryOptions& options) {
+  visit.speed("attempts", options.attempts);
+  visit.speed("initial_backoff", options.initial_backoff);
+}
+
+/// Which of the processes that read the same dataset this one is; as tf.distribute.InputContext.
 struct InputContext {
-  std::uint32_t num_input_pipelines = 1;
-  std::uint32_t input_pipeline_id = 0;
-  /// Over all processes; 0 means num_input_pipelines times this process's devices.
+  std::uint32_t num_input_pipelines = 1;  ///< processes that read the dataset
+  std::uint32_t input_pipeline_id = 0;    ///< which of them this one is, from 0
+  /// devices of all processes; 0: num_input_pipelines times this process's devices
   std::uint32_t num_replicas_in_sync = 0;
 
   /// As torchrun, mpirun or srun started this process; one pipeline where none of them did.
@@ -174,6 +171,13 @@ struct InputContext {
   /// Errors  std::invalid_argument  global_batch is not divisible by num_replicas_in_sync
   [[nodiscard]] std::uint64_t per_replica_batch_size(std::uint64_t global_batch) const;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, InputContext& context) {
+  visit("num_input_pipelines", context.num_input_pipelines);
+  visit("input_pipeline_id", context.input_pipeline_id);
+  visit("num_replicas_in_sync", context.num_replicas_in_sync);
+}
 
 /// Which replicas share one order of the samples.
 enum class InputMode : std::uint8_t {
@@ -192,8 +196,7 @@ struct EnumNames<InputMode> {
 /// Which samples a separate order (per_worker, per_replica) covers. Each has its own random
 /// numbers.
 enum class ShardPolicy : std::uint8_t {
-  data,  ///< the samples i with i mod n == k, as Dataset::shard; with InputMode::one: slices of the
-         ///< batch
+  data,  ///< the samples i with i mod n == k, as Dataset::shard; with mode `one`: slices of the batch
   file,  ///< the samples in the files f with f mod n == k
   off    ///< all samples
 };
@@ -205,43 +208,67 @@ struct EnumNames<ShardPolicy> {
 
 /// For Dataset::loader.
 struct LoaderOptions {
-  FaultOptions faults{};
-  /// None: InputContext::from the environment.
+  /// what happens when a sample is bad
+  OnFault on_fault = OnFault::raise;
+  /// more faults than this raise under every policy; counted at delivery, by each process for itself: where one raises, the
+  /// program must end the others
+  std::optional<std::uint64_t> max_faults{};
+  /// a larger fraction of the samples delivered so far raises under every policy, once 100 were delivered
+  std::optional<double> max_fault_rate{};
+  /// which of the processes this one is; by default as the launcher started it (InputContext::from)
   std::optional<InputContext> context{};
-  /// In modes other than `one`, a state can be restored only with the same number of processes and
-  /// devices.
+  /// which replicas share one order of the samples; with another mode than `one`, a state can be restored only with the same
+  /// number of processes and devices
   InputMode mode = InputMode::one;
-  /// With one, the first step, and the first after restore() or rewind(), compares Loader::facts() of all processes, so that
-  /// these cannot differ in plan, data, seed or position without an error. It is called on the consumer's thread, in every
-  /// process once.
+  /// gives every process the texts of all, in the order of their ranks. With one, the first step, and the first after
+  /// restore() or rewind(), compares Loader::facts() of all processes: where plan, data, seed or position differ, that is an
+  /// Error in each that names both. It is called on the consumer's thread, once in every process
   Exchange exchange{};
-  ShardPolicy shards = ShardPolicy::data;
-  /// Sums a digest of all fields of the samples, before device transforms (Loader::digest). Costs a hash of every byte: on
-  /// the CPU for host devices; on CUDA devices by a kernel behind the copy, of what has arrived there.
+  ShardPolicy shards = ShardPolicy::data;  ///< which samples a separate order covers
+  /// whether a digest of all fields of the samples is summed, before device transforms (Loader::digest). It costs a hash of
+  /// every byte: on the CPU for host devices; on CUDA devices by a kernel behind the copy, of what has arrived there
   bool digest = false;
-  /// Sums another one, of what device transforms made (Loader::transformed_digest), where it lies. On CUDA devices
-  /// transforms then run on the loader's own stream, also those with on_consumer_stream.
+  /// whether another digest is summed, of what device transforms made (Loader::transformed_digest), where it lies. On CUDA
+  /// devices transforms then run on the loader's own stream, also those with on_consumer_stream
   bool digest_transformed = false;
 
-  /// On CUDA devices, JPEGs whose decode_image knows from its index where to begin are decoded there: the CPU only finds the
-  /// parts of a scan that the crop needs. Others, and those that need more room packed than their pixels, are decoded by the
-  /// CPU, into the same batches. The pixels, faults and digests are the same. Takes at most 1 GiB of a GPU's memory. Speed only.
+  /// speed only: whether CUDA devices decode JPEGs whose decode_image knows from its index where to begin: the CPU only finds
+  /// the parts of a scan that the crop needs. The CPU decodes others, and those that need more room packed than their pixels,
+  /// into the same batches. The pixels, faults and digests are the same. Takes at most 1 GiB of a GPU's memory
   bool decode_on_gpu = false;
 
-  /// Decoding threads of this loader; 0: one per core, or as many as thread_budget has. Speed only.
+  /// speed only: threads that decode; 0: one per core, or as many as thread_budget has
   int threads = 0;
-  /// Threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads
-  /// read for themselves. None: 4 where a source may wait for a disk, 32 where it reads
-  /// objects (Source::max_concurrent_reads), else 0. Speed only.
+  /// speed only: threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads read for
+  /// themselves. By default 4 where a source may wait for a disk, 32 where it reads objects (s3://), else 0
   std::optional<int> io_threads{};
   RetryOptions retry{};
-  /// Cores that it shares with other loaders; null: none. Speed only.
+  /// speed only: cores that it shares with other loaders; by default none
   std::shared_ptr<ThreadBudget> thread_budget{};
-  /// The most bytes that the loader may hold (order, records in flight, slots, device buffers);
-  /// 0: no limit. The ring shrinks to fit, down to two slots. Speed and memory only.
+  /// speed and memory only: the most bytes that the loader may hold (order, records in flight, slots, device buffers);
+  /// 0: no limit. The ring shrinks to fit, down to two slots
   std::size_t budget_bytes = 0;
-  /// Told of every stage of every batch, for timelines; null for none. Must outlive the loader.
-  StageObserver* observer = nullptr;
+  /// is called at every stage of every batch, for timelines; null for none. Must outlive the loader
+  StageObserver* observer = nullptr;  // C++ only: it has no field below
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, LoaderOptions& options) {
+  visit("on_fault", options.on_fault);
+  visit("max_faults", options.max_faults);
+  visit("max_fault_rate", options.max_fault_rate, {.min = 0, .max = 1});
+  visit("context", options.context);
+  visit("mode", options.mode);
+  visit("shards", options.shards);
+  visit("digest", options.digest);
+  visit("digest_transformed", options.digest_transformed);
+  visit.speed("decode_on_gpu", options.decode_on_gpu);
+  visit.speed("threads", options.threads);
+  visit.speed("io_threads", options.io_threads);
+  visit.object("retry", options.retry);
+  visit.object("thread_budget", options.thread_budget);
+  visit.speed("budget_bytes", options.budget_bytes);
+  visit.object("exchange", options.exchange);
+}
 
 }  // namespace penstock

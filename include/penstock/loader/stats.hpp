@@ -31,7 +31,9 @@ inline constexpr std::size_t kStages = 7;
   return kNames[static_cast<std::size_t>(stage)];
 }
 
-/// Units  seconds of wall time; busy_s adds up over threads.
+/// How long a stage took.
+///
+/// Units  seconds of wall time; busy_s adds up over threads
 struct StageTime {
   double wait_s = 0;  ///< how long the consumer waited for this stage
   double busy_s = 0;  ///< how long threads worked in it (for slot: how long the driver waited)
@@ -39,16 +41,16 @@ struct StageTime {
 
 /// Rows that were made elsewhere, since this run began.
 struct RemoteStats {
-  std::uint64_t rows = 0;   ///< taken, also of steps that are not delivered yet
-  std::uint64_t tasks = 0;  ///< which they came in
+  std::uint64_t rows = 0;   ///< rows that were taken, also of steps that are not delivered yet
+  std::uint64_t tasks = 0;  ///< tasks that they came in
   std::uint64_t bytes = 0;
   std::uint64_t given_back = 0;  ///< tasks that others had to do
   double wait_s = 0;             ///< from taking a task to its rows, added up over the tasks
-  double made_s = 0;             ///< of these: making the rows; the others are spent on the way
-  double copy_s = 0;             ///< copying them to their places
+  double made_s = 0;             ///< of this time: making the rows; the rest is spent on the way
+  double copy_s = 0;             ///< copying the rows to their slots
 };
 
-/// A snapshot of a loader. consume_s and the stages' wait_s add up to `seconds`; with DeviceLoaders
+/// Where the time of a loader went, so far. consume_s and the stages' wait_s add up to `seconds`; with DeviceLoaders
 /// they are means over the devices.
 struct Stats {
   std::uint64_t samples = 0;     ///< delivered to this process's replicas
@@ -65,10 +67,10 @@ struct Stats {
   std::uint64_t retries = 0;     ///< reads that were repeated, in the steps delivered
   std::size_t memory_bytes = 0;  ///< held now, as counted against the budget
   std::size_t memory_peak_bytes = 0;
-  std::size_t slots = 0;
-  std::size_t held_slots = 0;  ///< by batches that the caller still holds
-  int threads = 0;
-  int io_threads = 0;
+  std::size_t slots = 0;       ///< places for a batch that the ring has
+  std::size_t held_slots = 0;  ///< slots of batches that the caller still holds
+  int threads = 0;             ///< threads that decode
+  int io_threads = 0;          ///< threads that read ahead
   /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
   /// and holds the slots that they need. None when no consumer waits for another.
   std::optional<std::size_t> waiting_for{};

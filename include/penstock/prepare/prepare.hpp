@@ -27,32 +27,47 @@
 
 namespace penstock {
 
+/// For Preparation and prepare_shards.
 struct PrepareOptions {
   std::string name = "data";           ///< shards are called NAME-000000.tar and so on
   std::uint64_t shard_samples = 1000;  ///< samples in a shard
-  int interval = 8;                    ///< TranscodeJpegOptions::interval
-  int longest_side = 0;  ///< JPEGs with a longer one are shrunk to it (ShrinkJpegOptions); 0: none
-  int quality = 90;      ///< of those
-  std::vector<std::string> also = {"json", "txt"};  ///< of tar shards: other members to copy
+  int interval = 8;                    ///< about how many MCUs lie between two restart markers
+  int longest_side = 0;  ///< JPEGs with a longer one, in pixels, are shrunk to it; 0: none is
+  int quality = 90;      ///< what those are encoded with, 1 to 100
+  std::vector<std::string> also = {"json", "txt"};  ///< other members of tar shards to copy
   bool skip_bad = false;  ///< leave out records that cannot be read, instead of stopping
   // None of the following changes a byte.
-  int threads = 0;   ///< 0: one per core
-  int attempts = 5;  ///< of reads and writes that fail as networks do
+  int threads = 0;   ///< threads that transcode; 0: one per core
+  int attempts = 5;  ///< how often a read or write is attempted that fails as networks do
   ObjectStorageOptions storage{};
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, PrepareOptions& options) {
+  visit("name", options.name);
+  visit("shard_samples", options.shard_samples);
+  visit("interval", options.interval);
+  visit("longest_side", options.longest_side);
+  visit("quality", options.quality);
+  visit("also", options.also);
+  visit("skip_bad", options.skip_bad);
+  visit.speed("threads", options.threads);
+  visit.speed("attempts", options.attempts);
+}
 
 /// What was done to some samples; reports of shards add up, in their order.
 struct PrepareReport {
   std::uint64_t samples = 0;
-  std::uint64_t transcoded = 0;
-  std::uint64_t shrunk = 0;
-  std::uint64_t indexed = 0;  ///< of which it is known where decoding can begin
-  std::uint64_t bytes_in = 0;
-  std::uint64_t bytes_out = 0;
-  std::map<std::string, std::uint64_t> kept;  ///< packed as they were: why, and how many
-  std::vector<std::string> listed;            ///< the first 100 of those, and of what was left out
-  std::uint64_t left_out = 0;
-  std::uint64_t tar_bytes = 0;  ///< of the shards
+  std::uint64_t transcoded = 0;  ///< images that were transcoded losslessly
+  std::uint64_t shrunk = 0;      ///< images that were made smaller
+  std::uint64_t indexed = 0;     ///< images of which it is known where decoding can begin
+  std::uint64_t bytes_in = 0;    ///< of the images before
+  std::uint64_t bytes_out = 0;   ///< of the images after
+  std::map<std::string, std::uint64_t>
+      kept;                         ///< images that were packed as they were: why, and how many
+  std::vector<std::string> listed;  ///< the first 100 of those, and of what was left out
+  std::uint64_t left_out = 0;       ///< records that cannot be read
+  std::uint64_t tar_bytes = 0;      ///< of the shards
 
   void operator+=(const PrepareReport& other);
   /// The object of penstock-prepare --json.
@@ -62,18 +77,19 @@ struct PrepareReport {
   friend bool operator==(const PrepareReport&, const PrepareReport&) = default;
 };
 
-/// One shard, and the samples of the input that go into it.
+/// One shard, and the samples [first, last) of the input that go into it.
 struct PrepareShard {
   std::uint64_t number = 0;
   std::uint64_t first = 0;
-  std::uint64_t last = 0;  ///< one behind
-  std::string file;        ///< where it is written
+  std::uint64_t last = 0;
+  std::string file;  ///< where it is written
 };
 
 /// Called with how many samples of a shard are done; from any thread, one call at a time.
 using OnPrepared = std::function<void(std::uint64_t samples)>;
 
-/// The work: which shards an input makes. The same input and options give the same shards, byte for byte, on every machine.
+/// Which shards an input makes, and how each is made: prepare_shards() in parts, for several machines. The same input and
+/// options give the same shards, byte for byte, on every machine.
 ///
 /// Threads  const; make() uses threads of its own, and is called by one at a time.
 class Preparation {
@@ -81,7 +97,7 @@ class Preparation {
   /// `input`: a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a
   /// pattern. `output`: a folder. Both also as s3://bucket/prefix. Nothing is written here.
   ///
-  /// Errors  std::invalid_argument  as check()
+  /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
   ///         Error                  nothing there, or nothing that it knows
   Preparation(std::string input, std::string output, PrepareOptions options = {});
   Preparation(Preparation&&) noexcept;
@@ -130,7 +146,8 @@ class PrepareRun {
   ///
   /// Errors  Error  it was made otherwise, is damaged, holds other files, or another process writes to it
   explicit PrepareRun(const Preparation& work);
-  /// What is recorded, to look at: without the lock, so add() and finish() are refused.
+  /// What is recorded, to look at: without the lock, so add() and finish() are refused. Its changed() names also the shards
+  /// that are not its own, which readers of the output would read.
   ///
   /// Errors  Error  as above, or nothing is recorded there
   [[nodiscard]] static PrepareRun read_only(const Preparation& work);
@@ -140,8 +157,7 @@ class PrepareRun {
 
   /// The shards that are not there yet, in their order.
   [[nodiscard]] std::vector<std::uint64_t> missing() const;
-  /// What was recorded and has been changed or removed since, and so is missing: a line each. Of read_only(): shards that are
-  /// not its own, which readers of the output would read.
+  /// What was recorded and has been changed or removed since, and so is missing: a line each.
   [[nodiscard]] const std::vector<std::string>& changed() const noexcept;
   /// Records that a shard was made, with what make() returned.
   ///
@@ -163,21 +179,26 @@ class PrepareRun {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Called with the samples done, and all there are.
+/// Called with the samples done, and all there are; from any thread, one call at a time.
 using OnPreparedOf = std::function<void(std::uint64_t done, std::uint64_t samples)>;
 
-/// All of it, on this machine. One that was stopped or killed goes on when it is called again.
+/// Packs JPEGs into tar shards that decode faster, without changing a pixel: all of a Preparation, on this machine, as
+/// penstock-prepare does it. `input` and `output` are those of Preparation. One that was stopped or killed goes on when it
+/// is called again.
 ///
-/// Threads  of its own; `on_prepared` is called by any of them, one call at a time
-/// Errors   as Preparation, Preparation::make and PrepareRun
+/// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
+///         DataError              a sample that cannot be read; names the file
+///         Error                  nothing there that it knows; the output was made otherwise, or cannot be written
 PrepareReport prepare_shards(const std::string& input, const std::string& output,
                              const PrepareOptions& options = {},
                              const OnPreparedOf& on_prepared = {},
                              const std::stop_token& stop = {});
 
-/// As MemoryJpegIndex::load(), also for s3://bucket/key and s3://bucket/prefix: returns how many images' were added.
+/// Adds the indices of a file that MemoryJpegIndex::save() wrote, or of all files of a folder that are called *.jpegindex,
+/// such as penstock-prepare writes beside its shards; each may be in a bucket: s3://bucket/key, s3://bucket/prefix. Returns how
+/// many were added. Parts that are damaged are left out.
 ///
-/// Errors  Error  as there; the bucket cannot be read
+/// Errors  Error  there is no such file, none in the folder, it cannot be read, or is of another kind
 std::size_t load_jpeg_index(MemoryJpegIndex& into, const std::string& file_or_folder,
                             const ObjectStorageOptions& storage = {});
 

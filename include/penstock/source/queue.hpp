@@ -20,22 +20,29 @@ namespace penstock {
 
 /// How much may wait in a queue. Records count from their push until they are read.
 struct QueueOptions {
-  /// Records. A loader needs its shuffle buffer plus some batches, and says so if it is too little.
+  /// records that may wait. A loader needs its shuffle buffer plus some batches, and says so if it is too little
   std::uint64_t capacity = 1024;
-  /// Bytes. Records that the loader is waiting for are accepted beyond it: so a shuffle buffer of
-  /// large records can fill instead of blocking forever.
+  /// bytes that may wait. Records that the loader is waiting for are accepted beyond it: so a shuffle buffer of
+  /// large records can fill instead of blocking forever
   std::size_t max_bytes = std::size_t{256} << 20;
   std::string name = "queue";  ///< for messages
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, QueueOptions& options) {
+  visit("capacity", options.capacity);
+  visit("max_bytes", options.max_bytes);
+  visit("name", options.name);
+}
+
 /// A queue in numbers.
 struct QueueStats {
-  std::uint64_t pushed = 0;
-  std::uint64_t read = 0;     ///< or discarded
-  std::uint64_t waiting = 0;  ///< pushed and not read
-  std::size_t waiting_bytes = 0;
-  std::uint64_t blocked_producers = 0;  ///< now
-  double blocked_s = 0;                 ///< by all producers together, so far
+  std::uint64_t pushed = 0;             ///< records, so far
+  std::uint64_t read = 0;               ///< records that were read or discarded
+  std::uint64_t waiting = 0;            ///< records that were pushed and not read
+  std::size_t waiting_bytes = 0;        ///< their bytes
+  std::uint64_t blocked_producers = 0;  ///< producers that wait now
+  double blocked_s = 0;                 ///< seconds that all producers together have waited
 };
 
 /// Thrown by push: the queue takes no more records. The message says why.
@@ -115,6 +122,8 @@ class Queue final : public Stream {
   std::unique_ptr<Core> core_;
 };
 
+/// A queue of records with these fields.
+///
 /// Shapes  as given; an extent of kDynamic may differ from record to record.
 /// Errors  std::invalid_argument  no fields, a name missing or used twice, a fixed shape without
 ///                                elements; a capacity or max_bytes of 0

@@ -43,21 +43,33 @@ struct EnumNames<OnLostClient> {
       {OnLostClient::close_queue, "close_queue"}, {OnLostClient::ignore, "ignore"}};
 };
 
+/// For QueueServer.
 struct QueueServerOptions {
-  CloseWhen close_when = CloseWhen::all_finished;
-  std::uint64_t expected_clients = 1;
+  CloseWhen close_when = CloseWhen::all_finished;  ///< when the queue is closed
+  std::uint64_t expected_clients = 1;              ///< clients that have to connect before that
+  /// what happens when a client ends without close()
   OnLostClient on_lost_client = OnLostClient::close_queue;
-  /// The largest record, and so what one client can make the server hold besides the queue.
+  /// the largest record, and so what one client can make the server hold besides the queue
   std::size_t max_record_bytes = std::size_t{64} << 20;
-  /// Connections at a time; each has a thread.
+  /// connections at a time; each has a thread
   std::size_t max_clients = 256;
 };
 
+template <class Visitor>
+void visit_fields(Visitor& visit, QueueServerOptions& options) {
+  visit("close_when", options.close_when);
+  visit("expected_clients", options.expected_clients);
+  visit("on_lost_client", options.on_lost_client);
+  visit("max_record_bytes", options.max_record_bytes);
+  visit("max_clients", options.max_clients);
+}
+
+/// The clients of a QueueServer.
 struct QueueServerStats {
-  std::uint64_t connected = 0;  ///< clients now
-  std::uint64_t finished = 0;   ///< closed properly
-  std::uint64_t lost = 0;       ///< went without close()
-  std::uint64_t refused = 0;    ///< never became clients
+  std::uint64_t connected = 0;  ///< clients that are connected now
+  std::uint64_t finished = 0;   ///< clients that closed
+  std::uint64_t lost = 0;       ///< clients that left without close()
+  std::uint64_t refused = 0;    ///< connections that never became clients
   std::string last_error;       ///< why the last one was lost or refused; empty if none was
 };
 
@@ -91,16 +103,24 @@ class QueueServer {
 };
 
 }  // namespace source
+/// For QueueClient.
 struct QueueClientOptions {
   std::string name = "client";  ///< for the server's messages, which add the process number
-  /// How long to wait for the server to come up and answer.
-  double connect_timeout_s = 10;
+  /// how long to wait for the server to start and answer
+  std::chrono::milliseconds connect_timeout{10'000};
   /// Ends that waiting early: an Error.
-  std::stop_token stop{};
-  /// Records that may be sent to the server before they are acknowledged. 0: a push returns when
-  /// the queue has its record.
+  std::stop_token stop{};  // C++ only: it has no field below
+  /// records that may be sent to the server before they are acknowledged; 0: a push returns when
+  /// the queue has its record
   std::uint64_t unacknowledged = 16;
 };
+
+template <class Visitor>
+void visit_fields(Visitor& visit, QueueClientOptions& options) {
+  visit("name", options.name);
+  visit("connect_timeout", options.connect_timeout);
+  visit("unacknowledged", options.unacknowledged);
+}
 
 namespace source {
 

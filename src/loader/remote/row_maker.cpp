@@ -37,7 +37,7 @@ EngineConfig config_of(const PlanPtr& plan, const RowSettings& settings,
   as_loader.context = InputContext{.num_input_pipelines = settings.processes};
   as_loader.mode = settings.mode;
   as_loader.shards = settings.shards;
-  as_loader.faults.policy = settings.on_fault;
+  as_loader.on_fault = settings.on_fault;
   as_loader.retry = settings.retry;
   as_loader.threads = options.threads;
   as_loader.io_threads = options.io_threads;

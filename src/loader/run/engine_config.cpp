@@ -55,7 +55,7 @@ std::shared_ptr<const BatchForm> make_form(const Plan& plan, const Topology& top
                                            std::vector<std::size_t> packable) {
   const auto made = branch.chain.fields();
   const bool masks =
-      plan.batch().options.remainder == Remainder::pad || options.faults.policy == OnFault::mask;
+      plan.batch().options.remainder == Remainder::pad || options.on_fault == OnFault::mask;
   return std::make_shared<const BatchForm>(
       std::vector<FieldSpec>(made.begin(), made.end()), masks, device_transforms_of(plan, bucket),
       RandomKey(seed, kDeviceTransform), topology.slicings[bucket].max_rows(), on_gpus, digest,
@@ -101,9 +101,9 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         fmt::format("retry: 1 or more attempts, and a wait of 0 or more, found {} and {} ms",
                     options.retry.attempts, options.retry.initial_backoff.count()));
 
-  if (const auto rate = options.faults.max_rate; rate && !(*rate >= 0 && *rate <= 1))
+  if (const auto rate = options.max_fault_rate; rate && !(*rate >= 0 && *rate <= 1))
     throw std::invalid_argument(
-        fmt::format("max_rate is a share of the samples, from 0 to 1, found {}", *rate));
+        fmt::format("max_fault_rate is a fraction of the samples, from 0 to 1, found {}", *rate));
 
   const std::vector<Branch> sources = branches_of(*plan);
   const bool any_gpu = std::ranges::any_of(
@@ -134,7 +134,7 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
         .buckets = plan->batch().sorted ? plan->batch().sorted->table : nullptr,
         .bucket = bucket,
         .reads_together = reads_together,
-        .on_fault = options.faults.policy,
+        .on_fault = options.on_fault,
         .replicas_per_group = topology.replicas_per_group(),
         .retry = options.retry,
         .digest = options.digest,

@@ -43,12 +43,12 @@ std::string text_of(const std::vector<WeightChange>& changes) {
   return text.empty() ? "the plan's" : text;
 }
 
-DataError untolerated(const Fault& fault, const FaultOptions& tolerated) {
+DataError untolerated(const Fault& fault, OnFault on_fault) {
   if (fault.out_of_memory)
     return DataError(fault,
                      "give this process more memory, or have fewer threads, a smaller batch or a "
                      "smaller prefetch depth");
-  if (tolerated.policy != OnFault::raise)
+  if (on_fault != OnFault::raise)
     return DataError(
         fault, "repair the data, or raise the number or the rate of faults that is tolerated");
   if (fault.cause)
@@ -302,8 +302,7 @@ void Run::refuse_consumers_apart() const {
 }
 
 void Run::refuse_untolerated_faults(const InFlight& batch) const {
-  const FaultOptions& tolerated = options_.faults;
-  if (batch.fatal) throw untolerated(*batch.fatal, tolerated);
+  if (batch.fatal) throw untolerated(*batch.fatal, options_.on_fault);
   const std::vector<Fault>& faults = batch.info->faults;
   if (faults.empty()) return;
   std::uint64_t count = progress_.fault_count + faults.size();
@@ -312,16 +311,17 @@ void Run::refuse_untolerated_faults(const InFlight& batch) const {
     count += earlier->info->faults.size();
     delivered += earlier->info->global_samples;
   }
-  if (tolerated.max_count && count > *tolerated.max_count)
+  if (options_.max_faults && count > *options_.max_faults)
     throw DataError(faults.back(),
-                    fmt::format("with it there were {} faults, and {} are tolerated (max_count)",
-                                count, *tolerated.max_count));
+                    fmt::format("with it there were {} faults, and {} are tolerated (max_faults)",
+                                count, *options_.max_faults));
   const std::uint64_t samples = delivered / options_.context->num_input_pipelines;
   const double rate = static_cast<double>(count) / static_cast<double>(samples);
-  if (tolerated.max_rate && samples >= kMinSamplesForRate && rate > *tolerated.max_rate)
-    throw DataError(faults.back(),
-                    fmt::format("{} of {} samples were bad, and {:.3g}% are tolerated (max_rate)",
-                                count, samples, *tolerated.max_rate * 100));
+  if (options_.max_fault_rate && samples >= kMinSamplesForRate && rate > *options_.max_fault_rate)
+    throw DataError(
+        faults.back(),
+        fmt::format("{} of {} samples were bad, and {:.3g}% are tolerated (max_fault_rate)", count,
+                    samples, *options_.max_fault_rate * 100));
 }
 
 void Run::count_delivered(const InFlight& batch) {
@@ -451,7 +451,7 @@ std::string Run::row_settings() const {
                      .processes = options_.context->num_input_pipelines,
                      .mode = options_.mode,
                      .shards = options_.shards,
-                     .on_fault = options_.faults.policy,
+                     .on_fault = options_.on_fault,
                      .retry = options_.retry,
                      .identity = identity()}
       .to_json();
@@ -490,7 +490,7 @@ Step Run::batch_at(std::uint64_t step) const {
   const std::shared_ptr<InFlight>& batch = *found;
   if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
   if (batch->error) std::rethrow_exception(batch->error);
-  if (batch->fatal) throw untolerated(*batch->fatal, options_.faults);
+  if (batch->fatal) throw untolerated(*batch->fatal, options_.on_fault);
   engine.check_devices();
   engine.pop();
   batch->slot.reset();

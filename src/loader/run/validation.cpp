@@ -54,7 +54,7 @@ void refuse_stream(const Plan& plan, const char* what) {
 }
 
 void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
-  if (options.faults.policy == OnFault::replace)
+  if (options.on_fault == OnFault::replace)
     throw std::invalid_argument(
         "the fault policy replace takes another sample of the same source, and those of a stream "
         "come "

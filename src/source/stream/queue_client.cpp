@@ -55,14 +55,12 @@ class TimedMutex {
   bool is_locked_ = false;
 };
 
-Clock::time_point deadline_of(double timeout_s) {
-  constexpr double kLongest = 1e9;  // which the clock can hold
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(std::clamp(timeout_s, 0.0, kLongest)));
-}
+using Seconds = std::chrono::duration<double>;
 
-Clock::time_point deadline_of(std::chrono::nanoseconds timeout) {
-  return deadline_of(std::chrono::duration<double>(timeout).count());
+Clock::time_point deadline_of(Seconds timeout) {
+  constexpr Seconds kLongest(1e9);  // which the clock can hold
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::clamp(timeout, Seconds(0), kLongest));
 }
 
 void throw_if_stopped(const std::stop_token& stop, const std::filesystem::path& path) {
@@ -71,7 +69,7 @@ void throw_if_stopped(const std::stop_token& stop, const std::filesystem::path& 
 }
 
 // Again and again, since the server may come up after its clients.
-int connect(const std::filesystem::path& path, double timeout_s, Clock::time_point deadline,
+int connect(const std::filesystem::path& path, Seconds timeout, Clock::time_point deadline,
             const std::stop_token& stop) {
   for (;;) {
     throw_if_stopped(stop, path);
@@ -81,8 +79,8 @@ int connect(const std::filesystem::path& path, double timeout_s, Clock::time_poi
     if (!absent || Clock::now() >= deadline)
       throw Error(
           fmt::format("no queue server at {} within {} s: {}; start it first, check the "
-                      "path, or raise connect_timeout_s",
-                      path.string(), timeout_s, storage::errno_text(errno)));
+                      "path, or raise connect_timeout",
+                      path.string(), timeout.count(), storage::errno_text(errno)));
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
@@ -97,8 +95,8 @@ class QueueClient::Impl {
         path_(path),
         where_("the queue server at " + path.string()),
         packing_(std::move(fields), "queue client '" + options.name + "'") {
-    const Clock::time_point deadline = deadline_of(options.connect_timeout_s);
-    socket_.adopt(connect(path, options.connect_timeout_s, deadline, options.stop));
+    const Clock::time_point deadline = deadline_of(options.connect_timeout);
+    socket_.adopt(connect(path, options.connect_timeout, deadline, options.stop));
     in_.emplace(socket_.get());
     greet(deadline);
   }
@@ -261,7 +259,7 @@ class QueueClient::Impl {
       throw_if_stopped(options_.stop, path_);
       if (Clock::now() >= deadline)
         throw Error(fmt::format("{} did not answer within {} s: is it stopped, or another program?",
-                                where_, options_.connect_timeout_s));
+                                where_, Seconds(options_.connect_timeout).count()));
     };
     // What the server says is worth more than that it hung up while this was sent.
     (void)source::send_all(fd, std::array{source::bytes_of(greeting), source::bytes_of(hello)});
