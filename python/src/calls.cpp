@@ -45,8 +45,8 @@ std::string SignatureWriter::signature(const char* name, Kind kind, std::string_
   const auto is_positional = [this](const Field& field) {
     return std::ranges::find(by_position_, field.name) != by_position_.end();
   };
-  for (const std::string& name : by_position_)
-    append(*std::ranges::find(fields_, name, &Field::name));
+  for (const std::string& field : by_position_)
+    append(*std::ranges::find(fields_, field, &Field::name));
   bool has_star = false;
   for (const Field& field : fields_) {
     if (is_positional(field)) continue;

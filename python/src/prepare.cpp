@@ -90,13 +90,13 @@ PrepareReport prepare(const Path& input, const Path& output, const PrepareOption
 }  // namespace
 
 void bind_prepare(nb::module_& module) {
-  nb::class_<PrepareReport> report(module, "PrepareReport", StructDoc<PrepareReport>::kText);
-  def_members(report, "samples", &PrepareReport::samples, "transcoded", &PrepareReport::transcoded,
+  nb::class_<PrepareReport> reports(module, "PrepareReport", StructDoc<PrepareReport>::kText);
+  def_members(reports, "samples", &PrepareReport::samples, "transcoded", &PrepareReport::transcoded,
               "shrunk", &PrepareReport::shrunk, "indexed", &PrepareReport::indexed, "bytes_in",
               &PrepareReport::bytes_in, "bytes_out", &PrepareReport::bytes_out, "kept",
               &PrepareReport::kept, "listed", &PrepareReport::listed, "left_out",
               &PrepareReport::left_out, "tar_bytes", &PrepareReport::tar_bytes);
-  report.def("to_json", &PrepareReport::to_json, "The object of penstock-prepare --json.")
+  reports.def("to_json", &PrepareReport::to_json, "The object of penstock-prepare --json.")
       .def_static("from_json", &PrepareReport::from_json, "text"_a, "Of what to_json() made.")
       .def(
           "__eq__",
@@ -105,17 +105,17 @@ void bind_prepare(nb::module_& module) {
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"));
 
-  nb::class_<PrepareShard> shard(module, "PrepareShard", StructDoc<PrepareShard>::kText);
-  def_members(shard, "number", &PrepareShard::number, "first", &PrepareShard::first, "last",
+  nb::class_<PrepareShard> shards(module, "PrepareShard", StructDoc<PrepareShard>::kText);
+  def_members(shards, "number", &PrepareShard::number, "first", &PrepareShard::first, "last",
               &PrepareShard::last, "file", &PrepareShard::file);
 
-  nb::class_<Preparation> work(module, "Preparation", docs::Preparation);
-  def_constructor(work, Call{"Preparation", WithGil{&preparation}, docs::preparation_init,
-                             Parameter<Path>{"input"}, Parameter<Path>{"output"},
-                             Parameter<PrepareOptions>{"options"}});
-  def(work, Call{"make", WithGil{&make_shard}, docs::preparation_make,
-                 Parameter<std::uint64_t>{"shard"}, progress_parameter()});
-  work.def_prop_ro("samples", &Preparation::samples)
+  nb::class_<Preparation> preparations(module, "Preparation", docs::Preparation);
+  def_constructor(preparations, Call{"Preparation", WithGil{&preparation}, docs::preparation_init,
+                                     Parameter<Path>{"input"}, Parameter<Path>{"output"},
+                                     Parameter<PrepareOptions>{"options"}});
+  def(preparations, Call{"make", WithGil{&make_shard}, docs::preparation_make,
+                         Parameter<std::uint64_t>{"shard"}, progress_parameter()});
+  preparations.def_prop_ro("samples", &Preparation::samples)
       .def_prop_ro("fingerprint", &Preparation::fingerprint, docs::preparation_fingerprint)
       .def_prop_ro("shards", &Preparation::shards, nb::rv_policy::copy)
       .def_prop_ro("output", &Preparation::output)

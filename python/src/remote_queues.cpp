@@ -124,7 +124,7 @@ void bind_server(nb::module_& module) {
   def_members(stats, "connected", &QueueServerStats::connected, "finished",
               &QueueServerStats::finished, "lost", &QueueServerStats::lost, "refused",
               &QueueServerStats::refused, "last_error", &QueueServerStats::last_error);
-  nb::class_<Server> server(
+  nb::class_<Server> servers(
       module, "QueueServer",
       R"(Pushes into a queue what QueueClients in other processes of this machine send:
 
@@ -137,10 +137,10 @@ only. While the queue is full, clients wait.
 
 Threads  any of it from any thread.
 Owns     the socket file, which only its owner may use; a dead server's is replaced.)");
-  def_constructor(server, Call{"QueueServer", &serve, docs::queue_server_init,
-                               Parameter<std::shared_ptr<source::Queue>>{"queue"},
-                               Parameter<Path>{"path"}, Parameter<QueueServerOptions>{"options"}});
-  server.def_prop_ro("path", [](const Server& self) { return self.get()->path(); })
+  def_constructor(servers, Call{"QueueServer", &serve, docs::queue_server_init,
+                                Parameter<std::shared_ptr<source::Queue>>{"queue"},
+                                Parameter<Path>{"path"}, Parameter<QueueServerOptions>{"options"}});
+  servers.def_prop_ro("path", [](const Server& self) { return self.get()->path(); })
       .def("stats", [](const Server& self) { return self.get()->stats(); })
       .def(
           "stop", [](Server& self) { self.reset(); },
@@ -152,7 +152,7 @@ Owns     the socket file, which only its owner may use; a dead server's is repla
 }
 
 void bind_client(nb::module_& module) {
-  nb::class_<PyQueueClient> client(
+  nb::class_<PyQueueClient> clients(
       module, "QueueClient",
       R"(The other end of a QueueServer, in a process that makes records:
 
@@ -165,10 +165,11 @@ without close(), by an exception for instance, counts as lost: the server then c
 continues.
 
 Threads  any of it from any thread; one push at a time, the others wait.)");
-  def_constructor(client, Call{"QueueClient", WithGil{&connected}, docs::queue_client_init,
-                               Parameter<Path>{"path"}, Parameter<std::vector<FieldSpec>>{"fields"},
-                               Parameter<QueueClientOptions>{"options"}});
-  client
+  def_constructor(
+      clients,
+      Call{"QueueClient", WithGil{&connected}, docs::queue_client_init, Parameter<Path>{"path"},
+           Parameter<std::vector<FieldSpec>>{"fields"}, Parameter<QueueClientOptions>{"options"}});
+  clients
       .def(
           "push", &push_remotely, "record"_a, "timeout"_a.none() = nb::none(),
           nb::sig("def push(self, record: collections.abc.Mapping[str, typing.Any] | "

@@ -85,8 +85,8 @@ their QueueClosed. The first close counts.)")
            [](const PyQueue& self) { return without_gil([&] { return self.queue->stats(); }); });
 }
 
-Dataset generate(std::vector<FieldSpec> fields, const Records& records, std::string name) {
-  nb::object iterable = nb::steal(PyObject_GetIter(records.object.ptr()));
+Dataset generate(std::vector<FieldSpec> fields, const Records& iterated, std::string name) {
+  nb::object iterable = nb::steal(PyObject_GetIter(iterated.object.ptr()));
   if (!iterable.is_valid()) throw nb::python_error();
   const auto iterator = std::make_shared<Kept>(std::move(iterable));
   (void)numpy();

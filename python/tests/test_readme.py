@@ -12,8 +12,7 @@ from time_limit import seconds_left
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-MADE = ["python-reference.md"]  # of docstrings
-PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in MADE] + [README, ROOT / "CONTRIBUTING.md"]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), README, ROOT / "CONTRIBUTING.md"]
 
 # Processes, threads and callers are named, and there is a standard term for the others.
 NOT_PLAIN = r"\b(who|whom|whoever|nobody|anybody|somebody|one behind the other|the begin of|at the most|what came of)\b"

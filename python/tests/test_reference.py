@@ -1,16 +1,16 @@
-"""What is kept beside the code: the stub, which shows every change of the interface, and the reference made of it."""
+"""The stub beside the sources, which shows every change of the interface; the one of the wheel; the reference."""
 
 from __future__ import annotations
 
 import ast
 import difflib
-import importlib.metadata
 import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -23,26 +23,52 @@ STUB = ROOT / "python" / "penstock" / "_penstock.pyi"
 sys.path.insert(0, str(ROOT / "python" / "tools"))
 import header_docs
 import reference
+import stub
 
 
-def same(found: str, path: Path) -> None:
-    lines = difflib.unified_diff(path.read_text().splitlines(), found.splitlines(), str(path), "found", lineterm="")
+def same(found: str, expected: str) -> None:
+    lines = difflib.unified_diff(expected.splitlines(), found.splitlines(), str(STUB), "found", lineterm="")
     difference = "\n".join(lines)
-    assert not difference, f"{difference}\n\nregenerate them: scripts/python-reference"
+    assert not difference, f"{difference}\n\nwrite it anew: scripts/python-reference"
+
+
+def require_the_stubs_nanobind() -> None:
+    pytest.importorskip("nanobind", reason="nanobind, whose stubgen makes the stub, is not installed")
+    made_with = re.search(r"nanobind (\d+\.\d+)", STUB.read_text().splitlines()[0])
+    assert made_with
+    if stub.nanobind_version() != made_with[1]:
+        pytest.skip(f"the stub was made with nanobind {made_with[1]}, and here is {stub.nanobind_version()}")
 
 
 def test_the_stub_is_that_of_the_module():
+    require_the_stubs_nanobind()
+    same(reference.make_golden_stub(), STUB.read_text())
+
+
+def without_docstrings(text: str) -> str:
+    """The statements of a stub, whose bodies are nothing but docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass() if isinstance(node, ast.ClassDef) else ast.Expr(ast.Constant(...))]
+    return ast.unparse(tree)
+
+
+def test_the_installed_stub_has_docstrings():
+    require_the_stubs_nanobind()
+    installed = (Path(ps.__file__).parent / "_penstock.pyi").read_text()
+    same(without_docstrings(installed), without_docstrings(STUB.read_text()))
+    (batch,) = [node for node in ast.walk(ast.parse(installed)) if isinstance(node, ast.FunctionDef) and node.name == "batch"]
+    assert ast.get_docstring(batch) == ps.Dataset.batch.__doc__
+
+
+def test_the_reference_has_all_that_is_public():
     pytest.importorskip("nanobind", reason="nanobind, whose stubgen makes the stub, is not installed")
-    found = importlib.metadata.version("nanobind").rsplit(".", 1)[0]
-    made_with = re.search(r"nanobind (\d+\.\d+)", STUB.read_text().splitlines()[0])
-    assert made_with
-    if found != made_with[1]:
-        pytest.skip(f"the stub was made with nanobind {made_with[1]}, and here is {found}")
-    same(reference.make_stub(), STUB)
-
-
-def test_the_reference_is_made_of_the_docstrings():
-    same(reference.make_reference(), ROOT / "docs" / "python-reference.md")
+    page = reference.make_reference()
+    for module in (ps, ps.augment, ps.sync):
+        public = [name for name in module.__all__ if not isinstance(getattr(module, name), (str, types.ModuleType))]
+        assert [name for name in public if f"\n### {name}\n" not in page] == []
+    assert "\n### DataLoader\n" in page and ps.Dataset.batch.__doc__.splitlines()[0] in page
 
 
 def test_everything_public_is_exported_and_documented():

@@ -1,24 +1,23 @@
-"""Makes python/penstock/_penstock.pyi of the module, and docs/python-reference.md of the docstrings.
+"""Writes python/penstock/_penstock.pyi of the installed module, and build/python-reference.md of its docstrings.
 
-Usage: python python/tools/reference.py [stub | reference]     writes them, with the installed penstock
+Usage: python python/tools/reference.py
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.metadata
-import re
-import sys
 import textwrap
 import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import stub
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "penstock"
 STUB = PACKAGE / "_penstock.pyi"
-REFERENCE = ROOT / "docs" / "python-reference.md"
+REFERENCE = ROOT / "build" / "python-reference.md"
 
 # Modules of the package that are documented, and what of them.
 MODULES = {
@@ -54,22 +53,18 @@ def _natives(module: types.ModuleType) -> Iterator[None]:
             setattr(owner, name, call)
 
 
-def make_stub() -> str:
-    """The stub of penstock._penstock, as nanobind's stubgen makes it."""
-    import nanobind.stubgen
+def make_stub(*, with_docstrings: bool) -> str:
+    """Of the installed module."""
     import penstock._penstock
 
-    version = importlib.metadata.version("nanobind").rsplit(".", 1)[0]
-    generator = nanobind.stubgen.StubGen(penstock._penstock, include_docstrings=True, include_private=False)
     with _natives(penstock._penstock):
-        generator.put(penstock._penstock)
-    # The last overload of a constructor only says what is wrong with a call.
-    text = re.sub(r"( +)@overload\n +def __init__\(self, \*arguments: Any, \*\*options: Any\) -> None: \.\.\.\n\n?", "", generator.get())
-    text = re.sub(r" +@overload\n( +def __init__)", r"\1", text)
-    text = re.sub(r"os\.PathLike\b(?!\[)", "os.PathLike[str]", text)
-    private = "__version__: str\ndef _map_python(function: object, inputs: object, outputs: object, name: str, make_generator: object) -> Transform: ...\ndef _stop_all() -> None: ...\ndef _serve_items(items: object, fields: object, socket: int, blocks: object, seed: object) -> None: ...\ndef _run_through(loader: Loader) -> int: ...\n"
-    lines = [line.rstrip() for line in f"{text.rstrip()}\n\n{private}".splitlines()]
-    return f"# Made by scripts/python-reference with nanobind {version}. Kept, so that a change shows.\n" + "\n".join(lines) + "\n"
+        return stub.make_stub(penstock._penstock, with_docstrings=with_docstrings)
+
+
+def make_golden_stub() -> str:
+    """The one beside the sources."""
+    first = f"# Made by scripts/python-reference with nanobind {stub.nanobind_version()}. Kept, so that a change shows; wheels have one with docstrings.\n"
+    return first + make_stub(with_docstrings=False)
 
 
 def _signature(node: ast.FunctionDef, name: str | None = None) -> str:
@@ -131,9 +126,9 @@ def _describe_functions(nodes: list[ast.FunctionDef]) -> str:
     return f"### {nodes[0].name}\n\n{_code(signatures)}" + "".join(_doc(node) for node in nodes)
 
 
-def _definitions(path: Path) -> dict[str, list[ast.AST]]:
+def _definitions(text: str) -> dict[str, list[ast.AST]]:
     found: dict[str, list[ast.AST]] = {}
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.parse(text).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             found.setdefault(node.name, []).append(node)
     return found
@@ -152,12 +147,12 @@ def make_reference() -> str:
     from penstock import augment, sync
 
     known: dict[str, list[ast.AST]] = {}
-    for path in (STUB, PACKAGE / "_errors.py", PACKAGE / "_map.py"):
-        known.update(_definitions(path))
+    for text in (make_stub(with_docstrings=True), (PACKAGE / "_errors.py").read_text(), (PACKAGE / "_map.py").read_text()):
+        known.update(_definitions(text))
     source = (PACKAGE / "__init__.py").read_text()
     listed = source[source.index("__all__ = [") :].split("]")[0].splitlines()[1:]
     borrowed = {"penstock.augment": augment.__all__, "penstock.sync": sync.__all__}  # modules of what others define
-    out = ["# The Python interface\n", "Made of the docstrings by `scripts/python-reference`. A tour is in [python.md](python.md).\n"]
+    out = ["# The Python interface\n", "Made of the docstrings by `scripts/python-reference`. A tour is in [python.md](../docs/python.md).\n"]
     for line in listed:
         line = line.strip()
         if line.startswith("#"):
@@ -168,13 +163,13 @@ def make_reference() -> str:
         tree = ast.parse((PACKAGE / file).read_text())
         out.append(f"## {module}\n")
         out.append(_doc(tree))
-        definitions = _definitions(PACKAGE / file)
+        definitions = _definitions((PACKAGE / file).read_text())
         definitions.update((name, known[name]) for name in borrowed.get(module, ()))
         for name, nodes in definitions.items():
             if not name.startswith("_"):
                 out.append(_describe(nodes))
         if "DataLoader" in definitions:
-            shared = _definitions(PACKAGE / "_passes.py")["PassLoader"][0]
+            shared = _definitions((PACKAGE / "_passes.py").read_text())["PassLoader"][0]
             assert isinstance(shared, ast.ClassDef)
             shared.name = "DataLoader, beside that"
             shared.bases = []
@@ -184,8 +179,6 @@ def make_reference() -> str:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["stub", "reference"]
-    if "stub" in wanted:
-        STUB.write_text(make_stub())
-    if "reference" in wanted:
-        REFERENCE.write_text(make_reference())
+    STUB.write_text(make_golden_stub())
+    REFERENCE.parent.mkdir(exist_ok=True)
+    REFERENCE.write_text(make_reference())
